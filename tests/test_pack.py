@@ -588,14 +588,58 @@ def test_index_that_would_execute_code_is_rejected(tmp_path: Path, small: Path) 
 # --- an existing output
 
 
-def test_missing_index_is_reported_as_not_needed(tmp_path: Path, small: Path) -> None:
+def config_with_index(folder: Path, tokenizer: Path, index_path: Path) -> dict[str, Any]:
+    settings = {"src_path": str(folder / "corpus.jsonl"), "dst_path": str(folder / "out.pbin")}
+    return {"settings": {**settings, "index_path": str(index_path)}, "tokenizer": str(tokenizer)}
+
+
+def test_missing_index_of_all_lines_in_a_config_is_not_needed(tmp_path: Path, small: Path) -> None:
     oracle.write_lines(tmp_path / "corpus.jsonl", ["a", "b"])
-    report = pack(tmp_path, small, index_path=tmp_path / "none.idx")
+    index = tmp_path / "elsewhere" / "corpus.idx"
+    report = packtok.pack(config_with_index(tmp_path, small, index))
     assert report.packed == 2
     assert report.warnings == (
-        f"settings.index_path: no such file: {tmp_path / 'none.idx'}; packtok needs no index and packs the "
-        "whole corpus",
+        f"settings.index_path: no such file: {index}; it has the name of the index of all lines, which "
+        "packtok does not need: the whole corpus is packed",
     )
+
+
+def test_missing_index_that_may_select_lines_is_an_error(tmp_path: Path, small: Path) -> None:
+    oracle.write_lines(tmp_path / "corpus.jsonl", ["a", "b"])
+    text = "no such raw index; remove --index-path to pack the whole corpus"
+    # A mistyped name, and the argument, which asks for the index whatever its name is.
+    for name, run in (
+        ("corpsu.idx", lambda index: packtok.pack(config_with_index(tmp_path, small, index))),
+        ("corpus.idx", lambda index: pack(tmp_path, small, index_path=index)),
+    ):
+        index = tmp_path / name
+        with pytest.raises(FileNotFoundError) as caught:
+            run(index)
+        assert str(caught.value) == f"[Errno 2] {text}: '{index}'"
+        assert not (tmp_path / "out.pbin").exists()
+
+
+def test_index_of_pickle_that_names_a_line_twice_is_read(tmp_path: Path, small: Path) -> None:
+    texts = ["zero", "one", "two"]
+    lines = [json.dumps({"text": text}).encode() for text in texts]
+    (tmp_path / "corpus.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    spans = [(sum(len(line) + 1 for line in lines[:i]), len(lines[i])) for i in range(3)]
+    for protocol in (2, 3, 4, 5):
+        with (tmp_path / "some.idx").open("wb") as file:
+            pickle.dump([spans[2], spans[0], spans[2]], file, protocol=protocol)
+        pack(tmp_path, small, index_path=tmp_path / "some.idx", existing="replace")
+        expected = expected_documents(small, ["two", "zero", "two"])
+        assert packed_documents(tmp_path / "out.pbin") == expected
+
+
+def test_bad_document_is_a_value_error_as_in_modalities(tmp_path: Path, small: Path) -> None:
+    (tmp_path / "corpus.jsonl").write_text('{"text": 1}\n')
+    with pytest.raises(ValueError, match=r"corpus\.jsonl:1: byte 0: ") as caught:
+        pack(tmp_path, small)
+    assert type(caught.value) is packtok.DocumentError
+    assert packtok.DocumentError.__mro__[1:3] == (packtok.PacktokError, ValueError)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (type(again), str(again)) == (packtok.DocumentError, str(caught.value))
 
 
 def test_existing_output_is_an_error_by_default(tmp_path: Path, small: Path) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from packtok import _packtok
 from packtok.config import ConfigSource, PackConfig, load_config
+from packtok.config.load import missing_index
 from packtok.config.redact import Redactor
 from packtok.distributed import ShardChoice
 from packtok.errors import ConfigError
@@ -85,8 +86,8 @@ class Packing:
         notes = [*_ignored_keys(self.config), *self.found.warnings, *self.found.tokenizer.notes]
         if self.index_path != self.config.settings.index_path:
             notes.append(
-                f"settings.index_path: no such file: {self.config.settings.index_path}; packtok needs no "
-                "index and packs the whole corpus"
+                f"settings.index_path: no such file: {self.config.settings.index_path}; it has the name of "
+                "the index of all lines, which packtok does not need: the whole corpus is packed"
             )
         return tuple(self.config.redactor(note) for note in notes)
 
@@ -168,10 +169,24 @@ def prepare(
     checked = load_config(config, overrides)
     with checked.redactor.guard():
         found = find_tokenizer(checked.tokenizer.config.pretrained_model_name_or_path)
+        _check_index(checked)
         check_special_tokens(found, checked.tokenizer.config)
         eod_token = checked.settings.eod_token or default_eod(found)
         plugin = plugin_of(checked, input_fields)
         return Packing(checked, found, eod_token, input_fields, plugin)
+
+
+def _check_index(config: PackConfig) -> None:
+    """Raises a `FileNotFoundError` if a raw index is missing that may have selected lines.
+
+    Modalities requires an index of the whole corpus, by default the name of the source with the suffix
+    ``.idx``. Such an index is not needed. Without an index of another name, other documents would be packed.
+    """
+    index_path = config.settings.index_path
+    if index_path is None or os.path.lexists(index_path):
+        return
+    if Path(index_path).name not in {Path(source).stem + ".idx" for source in config.settings.src_path}:
+        raise missing_index(config)
 
 
 def plugin_of(config: PackConfig, input_fields: tuple[str, ...] = ()) -> "Plugin | None":

@@ -4,6 +4,7 @@ Options override the config, and the config overrides the defaults in `packtok.c
 names the key, and no error shows a value from the environment.
 """
 
+import errno
 import json
 import os
 from collections.abc import Mapping
@@ -26,6 +27,7 @@ from packtok.config.schema import Schema
 from packtok.errors import ConfigError
 
 _TOKENIZER_NAME = "tokenizer.config.pretrained_model_name_or_path"
+INDEX_KEY = "settings.index_path"
 # Modalities' name for SentencePiece models.
 _SENTENCEPIECE_VARIANT = "pretrained_sp_tokenizer"
 _MODEL_FILE = "tokenizer_model_file"
@@ -126,6 +128,7 @@ def load_config(source: ConfigSource | None = None, overrides: Mapping[str, Any]
 
     Raises:
         ConfigError: If a key is unknown or missing or a value is not allowed.
+        FileNotFoundError: If ``overrides`` name a raw index that does not exist.
         OSError: If the file cannot be read.
     """
     is_checked = False
@@ -143,12 +146,25 @@ def load_config(source: ConfigSource | None = None, overrides: Mapping[str, Any]
             _refuse_source(raw)
         _apply(raw, overrides or {})
         values = resolvers.resolve(raw)
-        return _checked(values, referenced, Redactor(tuple(resolvers.secrets.items())))
+        checked = _checked(values, referenced, Redactor(tuple(resolvers.secrets.items())))
     except ConfigError as error:
         redactor = Redactor(tuple(resolvers.secrets.items()))
         text = str(error)
         prefix = "" if path is None or text.startswith(str(path)) else f"{path}: "
         raise ConfigError(redactor(prefix + text)) from None
+    index_path = checked.settings.index_path
+    # Configs of Modalities name an index that packtok does not need; whoever gives one here wants it read.
+    if (overrides or {}).get(INDEX_KEY) is not None and not os.path.lexists(index_path or ""):
+        raise missing_index(checked)
+    return checked
+
+
+def missing_index(config: PackConfig) -> FileNotFoundError:
+    """Returns the error about a raw index that does not exist."""
+    path = config.redactor(str(config.settings.index_path))
+    return FileNotFoundError(
+        errno.ENOENT, f"no such raw index; remove {FLAGS[INDEX_KEY]} to pack the whole corpus", path
+    )
 
 
 def _refuse_source(raw: DictConfig) -> None:

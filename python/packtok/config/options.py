@@ -118,8 +118,9 @@ class Settings:
     index_path: str | None = option(
         "Pack only the lines of this raw index.",
         meaning=(
-            "a raw index; only its entries are packed. If there is no such file, a warning is printed and "
-            "the whole corpus is packed"
+            "a raw index; only its entries are packed. A file that does not exist is an error, except in a "
+            "config if its name is that of the source with the suffix `.idx`, as Modalities requires: then "
+            "a note is printed and the whole corpus is packed"
         ),
         changes_bytes=True,
         default=None,
