@@ -124,8 +124,11 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(num_threads)
 
 
-def naive_test_loss(folder: Path, run_folder: Path) -> float:
-    """Returns the mean over all labels of the test set from the last checkpoint, item by item."""
+def naive_test_loss(folder: Path, run_folder: Path, num_items: int | None = None) -> float:
+    """Returns the mean over all labels of the test set from the last checkpoint, item by item.
+
+    With ``num_items``, only over the first items.
+    """
     content = checkpoint.load(checkpoint.path_of(run_folder, checkpoint.steps(run_folder)[-1]), "cpu")
     model = GPT(**content["model_options"])
     model.load_state_dict(content["model"])
@@ -133,8 +136,9 @@ def naive_test_loss(folder: Path, run_folder: Path) -> float:
     ids = [int(id_) for document in file for id_ in document]
     document_of = [i for i, document in enumerate(file) for _ in document]
     found: list[float] = []
-    num_items = (len(ids) - 1) // CONTEXT_LENGTH
-    assert num_items % 2 == 1, "with an odd number of items the two processes have to differ"
+    if num_items is None:
+        num_items = (len(ids) - 1) // CONTEXT_LENGTH
+        assert num_items % 2 == 1, "with an odd number of items the two processes have to differ"
     for start in range(0, num_items * CONTEXT_LENGTH, CONTEXT_LENGTH):
         first = start
         while first < start + CONTEXT_LENGTH:
@@ -156,6 +160,17 @@ def test_evaluation_sees_each_item_once_with_documents_separated(folder: Path, d
     assert rows_of(run_folder, "test")[-1].loss == pytest.approx(
         naive_test_loss(folder, run_folder), rel=1e-5
     )
+
+
+def test_number_of_evaluated_batches_can_be_limited(folder: Path) -> None:
+    run_folder = folder / "runs" / "limited"
+    options = [f"output.folder={run_folder}", "output.evaluate_batches=2", "training.steps=2"]
+    options += ["output.evaluate_every=1", "training.global_batch_size=3"]
+    run("train.py", EXAMPLE / "small.yaml", *OVERRIDES, *options, cwd=folder)
+    rows = rows_of(run_folder, "test")
+    assert [row.step for row in rows] == [1, 2]
+    # The second evaluation starts with the first batch again.
+    assert rows[-1].loss == pytest.approx(naive_test_loss(folder, run_folder, num_items=6), rel=1e-5)
 
 
 def test_one_process_with_small_parts_resumes_the_run_of_two(folder: Path, demonstration: str) -> None:

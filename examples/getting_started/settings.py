@@ -58,6 +58,7 @@ class Output(_Section):
     checkpoint_every: Count
     keep_checkpoints: Count = 2
     evaluate_every: Count
+    evaluate_batches: Count | None = None
     wandb_project: str | None = None
 
 

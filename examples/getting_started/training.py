@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from contextlib import nullcontext
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -147,10 +148,13 @@ class Run:
 
     @torch.no_grad()
     def test_loss(self) -> float:
-        """Returns the mean loss over all labels of the test set; each item is evaluated once."""
+        """Returns the mean loss over all labels of the test set; each item is evaluated once.
+
+        With ``evaluate_batches``, only the first global batches of that number are.
+        """
         self.model.eval()
         total = torch.zeros(2, dtype=torch.float64, device=self.device)
-        for batch in self.test_loader:
+        for batch in islice(self.test_loader, self.settings.output.evaluate_batches):
             # In the last batch, some processes have fewer rows than others, or none.
             for part, _ in self._parts(batch) if len(batch["input_ids"]) else ():
                 total[0] += self._loss_sum(self.model, part)
