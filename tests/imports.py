@@ -45,7 +45,17 @@ ORDER: dict[str, tuple[str, ...]] = {
         *("count", "batch", "merge", "raw_index", "shard", "verify", "stream"),
     ),
     "python": (
-        *("errors", "interrupts", "_packtok", "integers", "fingerprint", "sources", "config", "progress"),
+        *(
+            "errors",
+            "extras",
+            "interrupts",
+            "_packtok",
+            "integers",
+            "fingerprint",
+            "sources",
+            "config",
+            "progress",
+        ),
         *(
             "distributed",
             "tokenizer",

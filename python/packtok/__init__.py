@@ -21,7 +21,7 @@ from packtok.errors import (  # noqa: E402
 )
 
 if TYPE_CHECKING:
-    from packtok import collate
+    from packtok import collate, stream
     from packtok.commands.count import count
     from packtok.commands.index import index
     from packtok.commands.join import join
@@ -86,6 +86,7 @@ __all__ = [
     "retry",
     "run",
     "source",
+    "stream",
     "tokenize",
     "verify",
     "verify_corpus",
@@ -125,15 +126,20 @@ _HOME = {
     "write_manifest": "packtok.commands.manifest",
 }
 
+_MODULES = ("collate", "stream")
+
 
 def __getattr__(name: str) -> Any:
     import importlib
 
-    if name == "collate":
-        return importlib.import_module("packtok.collate")
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME[name]), name)
+    from packtok.extras import needing_torch
+
+    with needing_torch(f"packtok.{name}"):
+        if name in _MODULES:
+            return importlib.import_module(f"packtok.{name}")
+        if name not in _HOME:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(_HOME[name]), name)
     globals()[name] = value
     return value
 

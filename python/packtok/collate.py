@@ -12,9 +12,13 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch.utils.data import default_collate
-from torch.utils.data._utils.collate import default_collate_fn_map
+
+from packtok.extras import needing_torch
+
+with needing_torch("packtok.collate"):
+    import torch
+    from torch.utils.data import default_collate
+    from torch.utils.data._utils.collate import default_collate_fn_map
 
 __all__ = [
     "Batch",

@@ -105,7 +105,10 @@ def _naming(path: str) -> Iterator[None]:
 
 
 def _checkpoint(path: str) -> Any:
-    import torch
+    from packtok.extras import needing_torch
+
+    with needing_torch(f"{path}: reading a checkpoint"):
+        import torch
 
     try:
         return torch.load(path, map_location="cpu", weights_only=True, mmap=True)

@@ -23,8 +23,11 @@ _HOME = {
 def __getattr__(name: str) -> Any:
     import importlib
 
+    from packtok.extras import needing_torch
+
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME[name]), name)
+    with needing_torch(f"packtok.data.{name}"):
+        value = getattr(importlib.import_module(_HOME[name]), name)
     globals()[name] = value
     return value

@@ -46,9 +46,12 @@ _HOME = {
 def __getattr__(name: str) -> Any:
     import importlib
 
+    from packtok.extras import needing_torch
+
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME.get(name, "packtok.stream.dataset")), name)
+    with needing_torch(f"packtok.stream.{name}"):
+        value = getattr(importlib.import_module(_HOME.get(name, "packtok.stream.dataset")), name)
     globals()[name] = value
     return value
 

@@ -10,9 +10,13 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-import torch
 
-from packtok.stream.dataset import CheckpointableDataset
+from packtok.extras import needing_torch
+
+with needing_torch("packtok.stream.testing"):
+    import torch
+
+    from packtok.stream.dataset import CheckpointableDataset
 from packtok.stream.state import StateDict, merge_states
 
 __all__ = ["check_ranks", "check_resumption"]
