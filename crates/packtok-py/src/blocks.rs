@@ -242,6 +242,12 @@ impl PyBlocks {
             .map_err(sampling_error)
     }
 
+    /// Bytes per token in the files: 1, 2 or 4.
+    #[getter]
+    fn token_bytes(&self) -> u64 {
+        self.width().bytes()
+    }
+
     /// dtype of the items.
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDescr> {

@@ -28,6 +28,8 @@ use pyo3::exceptions::{
     PyOSError, PyValueError,
 };
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{IntoPyDict, PyType};
 
 create_exception!(
     packtok,
@@ -41,12 +43,36 @@ create_exception!(
     PacktokError,
     "A pbin or raw index that is damaged or is none."
 );
-create_exception!(
-    packtok,
-    DocumentError,
-    PacktokError,
-    "A line of the corpus that cannot be packed."
-);
+
+/// `packtok.DocumentError`, a `PacktokError` and a `ValueError`: Modalities raises a `ValueError`
+/// for such documents. `create_exception!` accepts one base only.
+struct DocumentError;
+
+impl DocumentError {
+    fn new_err(message: String) -> PyErr {
+        Python::attach(|py| match Self::class(py) {
+            Ok(class) => PyErr::from_type(class.clone(), message),
+            Err(error) => error,
+        })
+    }
+
+    fn class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+        static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        let class = CLASS.get_or_try_init(py, || {
+            let bases = (py.get_type::<PacktokError>(), py.get_type::<PyValueError>());
+            let content = [
+                ("__module__", "packtok"),
+                ("__doc__", "A line of the corpus that cannot be packed."),
+            ];
+            let class = py
+                .get_type::<PyType>()
+                .call1(("DocumentError", bases, content.into_py_dict(py)?))?;
+            Ok::<_, PyErr>(class.cast_into::<PyType>()?.unbind())
+        })?;
+        Ok(class.bind(py))
+    }
+}
+
 create_exception!(
     packtok,
     TokenizerError,
@@ -66,7 +92,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("OUTPUT_EXISTS", OUTPUT_EXISTS)?;
     module.add("PacktokError", py.get_type::<PacktokError>())?;
     module.add("PbinFormatError", py.get_type::<PbinFormatError>())?;
-    module.add("DocumentError", py.get_type::<DocumentError>())?;
+    module.add("DocumentError", DocumentError::class(py)?)?;
     module.add("TokenizerError", py.get_type::<TokenizerError>())
 }
 

@@ -87,6 +87,11 @@ class PackedMemMapDatasetBase(Dataset[dict[str, Tokens]]):
         changes = {name: option for name, option in options.items() if name in _CHANGES_ITEMS}
         self.fingerprint = digest([self.blocks.fingerprint, self.block_size, changes])
 
+    @property
+    def token_size_in_bytes(self) -> int:
+        """Bytes per token in the files: 1, 2 or 4."""
+        return self.blocks.token_bytes
+
     def __len__(self) -> int:
         """Number of items."""
         return len(self.blocks)
@@ -166,8 +171,9 @@ class PackedMemMapDatasetMegatron(PackedMemMapDatasetBase):
     Whole documents are added to a block until the next one would exceed ``block_size``. The block ends with
     as much of that document as fits, and the next block starts with the same document again. A document
     longer than a block is cut after ``block_size`` tokens, and the next block starts with the following
-    document. A block that the end of the data would cut short is dropped. This is the intended behavior of
-    Modalities' class of the same name; docs/packing.md has an example.
+    document. A block that the end of the data would cut short is dropped, so that a ``block_size`` beyond
+    the data gives a dataset without items, as in Modalities. This is the intended behavior of Modalities'
+    class of the same name; docs/packing.md has an example.
 
     The assignment of tokens to blocks is planned once, by one process while others wait, and stored in a
     file.
@@ -175,7 +181,7 @@ class PackedMemMapDatasetMegatron(PackedMemMapDatasetBase):
     Args:
         raw_data_path: One pbin, or several that form one stream: a list, a folder, a glob or a manifest.
         sample_key: Key of the tokens in an item.
-        block_size: Tokens per block, at least 2.
+        block_size: Tokens per block, at least 1.
         load_index: Ignored; accepted for compatibility with the other classes.
         dtype: As in `PackedMemMapDatasetBase`.
         zero_copy: As in `PackedMemMapDatasetBase`.
@@ -184,7 +190,7 @@ class PackedMemMapDatasetMegatron(PackedMemMapDatasetBase):
         verify: As in `PackedMemMapDatasetBase`.
 
     Raises:
-        ValueError: If ``block_size`` is below 2 or there is no complete block.
+        ValueError: If ``block_size`` is below 1.
     """
 
     def __init__(
@@ -199,7 +205,7 @@ class PackedMemMapDatasetMegatron(PackedMemMapDatasetBase):
         cache_dir: StrPath | None = None,
         verify: bool = False,
     ) -> None:
-        self.block_size = checked_integer("block_size", block_size, least=2)
+        self.block_size = checked_integer("block_size", block_size, least=1)
         files = find_files(raw_data_path)
         documents = Blocks(**files, packing="whole")
         folders = plan_folders(files, cache_dir)
@@ -213,11 +219,6 @@ class PackedMemMapDatasetMegatron(PackedMemMapDatasetBase):
             dtype=_item_dtype(dtype, zero_copy=zero_copy),
             verify=verify,
         )
-        if not len(self):
-            raise ValueError(
-                f"{raw_data_path}: no document start is followed by block_size {block_size} tokens, the "
-                f"data has {documents.num_tokens}"
-            )
 
 
 def _item_dtype(dtype: npt.DTypeLike | None, *, zero_copy: bool) -> npt.DTypeLike | None:
