@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from conftest import PacktokCli
 
 import packtok
 from packtok import _packtok
@@ -366,6 +367,70 @@ def test_all_public_names_exist() -> None:
     with pytest.raises(AttributeError) as caught:
         packtok.nope  # noqa: B018
     assert str(caught.value) == "module 'packtok' has no attribute 'nope'"
+
+
+NEED_TORCH = {
+    *("CombinedDataset", "DataLoader", "Mixture", "PackedMemMapDatasetBase", "PackedMemMapDatasetContinuous"),
+    *("PackedMemMapDatasetMegatron", "ResumableBatchSampler", "ResumableDistributedSampler", "TokenDataset"),
+    *("collate", "document_mask", "get_dataset"),
+}
+WITHOUT_TORCH = """
+import importlib, json, packtok
+messages = {}
+for module in ("packtok", "packtok.stream", "packtok.data"):
+    for name in importlib.import_module(module).__all__:
+        try:
+            getattr(importlib.import_module(module), name)
+        except ImportError as error:
+            messages[f"{module}.{name}"] = str(error)
+for module in ("packtok.collate", "packtok.stream.testing"):
+    try:
+        importlib.import_module(module)
+    except ImportError as error:
+        messages[module] = str(error)
+print(json.dumps(messages))
+"""
+
+
+def test_names_that_need_torch_say_how_to_install_it(tmp_path: Path) -> None:
+    # The environment of the tests, less torch and what imports it at once.
+    for path in Path(pytest.__file__).parent.parent.iterdir():
+        if not path.name.startswith(("torch", "functorch", "_")) and path.suffix != ".pth":
+            (tmp_path / path.name).symlink_to(path)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", WITHOUT_TORCH],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    )
+    messages = json.loads(done.stdout)
+    needing = {f"packtok.{name}" for name in NEED_TORCH}
+    needing |= {f"packtok.data.{name}" for name in ("TatmMemmapDataset", "get_dataset", "torch_collate_fn")}
+    needing |= {f"packtok.stream.{name}" for name in packtok.stream.__all__} - {
+        *("packtok.stream.StateDict", "packtok.stream.braceexpand", "packtok.stream.merge_states")
+    }
+    needing |= {"packtok.stream.testing"}
+    assert messages == {
+        name: f"{name} needs PyTorch, which is not installed; run pip install 'packtok[torch]'"
+        for name in needing
+    }
+
+
+def test_commands_of_a_trainer_are_named_as_such(packtok_cli: PacktokCli, tmp_path: Path) -> None:
+    for command, *options in (
+        ("run", "--config_file_path", "config.yaml"),
+        ("run", "--config_file_path=config.yaml"),
+        ("generate_text", "--config_file_path", "config.yaml"),
+        ("warmstart", "--config_file_path", "config.yaml"),
+    ):
+        done = packtok_cli(command, *options, cwd=tmp_path, code=2)
+        assert done.stderr == (
+            f"packtok: {command}: packtok prepares and loads data and has no models; run "
+            f"`modalities {command}`, which reads the files that packtok writes, or see docs/trainers.md for "
+            "other trainers\n"
+        )
 
 
 def test_help_and_version_work(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pickle
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -233,6 +234,52 @@ def test_sentencepiece_config_packs_the_same_as_modalities(tmp_path: Path, packt
     packtok_cli("pack", "pack.yaml", "-o", "ours.pbin", "--quiet", cwd=tmp_path)
     theirs = (tmp_path / "theirs.pbin").read_bytes()
     assert (tmp_path / "ours.pbin").read_bytes()[: len(theirs)] == theirs
+
+
+TUTORIAL = """\
+settings:
+  src_path: data/raw/samples_train.jsonl
+  dst_path: data/mem_map/samples_train.pbin
+  index_path: data/mem_map/samples_train.idx
+  jq_pattern: .raw_content
+  num_cpus: ${{node_env:num_cpus}}
+  eod_token: <|endoftext|>
+{queue_sizes}
+tokenizer:
+  component_key: tokenizer
+  variant_key: pretrained_hf_tokenizer
+  config:
+    pretrained_model_name_or_path: tokenizer
+    padding: false
+    truncation: false
+"""
+QUEUE_SIZES = """\
+  processing_batch_size: 1000
+  raw_samples_queue_size: 300
+  processed_samples_queue_size: 300
+"""
+
+
+@pytest.mark.parametrize("queue_sizes", [QUEUE_SIZES, ""], ids=["as in version 0.5.0", "as in the tutorial"])
+@pytest.mark.parametrize("has_index", [True, False])
+def test_commands_of_the_tutorial_work(
+    tmp_path: Path, packtok_cli: PacktokCli, queue_sizes: str, has_index: bool
+) -> None:
+    for folder in ("data/raw", "data/mem_map", "configs", "tokenizer"):
+        (tmp_path / folder).mkdir(parents=True)
+    shutil.copy(Path(__file__).parent / "stories_tokenizer.json", tmp_path / "tokenizer" / "tokenizer.json")
+    texts = ["Once upon a time", "there was a test"]
+    raw, packed = "data/raw/samples_train.jsonl", "data/mem_map/samples_train"
+    (tmp_path / raw).write_text("".join(json.dumps({"raw_content": text}) + "\n" for text in texts))
+    (tmp_path / "configs" / "train.yaml").write_text(TUTORIAL.format(queue_sizes=queue_sizes))
+    if has_index:
+        packtok_cli("data", "create_raw_index", "--index_path", f"{packed}.idx", raw, cwd=tmp_path)
+    done = packtok_cli("data", "pack_encoded_data", "configs/train.yaml", cwd=tmp_path)
+    note = f"settings.index_path: no such file: {packed}.idx; it has the name of the index of all "
+    assert (note in done.stderr) != has_index
+    reader = packtok.PbinReader(tmp_path / f"{packed}.pbin")
+    tokenizer = packtok.Tokenizer.from_file(tmp_path / "tokenizer" / "tokenizer.json")
+    assert [tokenizer.decode(ids[:-1]) for ids in reader] == texts
 
 
 def test_plain_unpickler_reads_every_document(tmp_path: Path) -> None:

@@ -33,8 +33,28 @@ from packtok.errors import ConfigError, PacktokError
 FAILED, WRONG_USAGE = 1, 2
 
 
+# Modalities' commands that train and use models, and an option of its `run`.
+_COMMANDS_OF_TRAINER = ("generate_text", "warmstart", "convert_pytorch_to_hf_checkpoint")
+_CONFIG_OF_TRAINER = ("--config_file_path", "--config-file-path")
+
+
 class ReportingGroup(TyperGroup):
     """Turns user errors into one line and an exit code; all other errors keep their traceback."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Finds the requested command.
+
+        Raises:
+            ConfigError: If it is one that Modalities has for models.
+        """
+        command, *rest = args
+        names_config = any(argument.partition("=")[0] in _CONFIG_OF_TRAINER for argument in rest)
+        if command in _COMMANDS_OF_TRAINER or (command == "run" and names_config):
+            raise ConfigError(
+                f"{command}: packtok prepares and loads data and has no models; run `modalities {command}`, "
+                "which reads the files that packtok writes, or see docs/trainers.md for other trainers"
+            )
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Runs the requested command."""
