@@ -861,3 +861,51 @@ def test_environment_values_in_the_config_are_in_no_file(
     written = [path for path in (tmp_path / "train.pbin.shards").rglob("*") if path.is_file()]
     assert len(written) == 4
     assert not [path for path in written if secret.encode() in path.read_bytes()]
+
+
+def test_files_of_a_retry_replace_those_of_the_run(
+    packtok_cli: PacktokCli, tmp_path: Path, corpus: Path
+) -> None:
+    """A key that the new file lacks is not kept; flags and overrides of the run are."""
+    old, new = tmp_path / "old.yaml", tmp_path / "new.yaml"
+    old.write_text("slurm: {qos: long, mem: 2G, partition: cpu}\nenvironment: {modules: [gcc]}\n")
+    new.write_text("slurm: {mem: 8G, constraint: b}\n")
+    run = ("run", "--no-submit", "--conf", old, "--conf", "slurm.account=lab", "--time", "90")
+    packtok_cli(*run, "pack", "-i", corpus, "-o", "train.pbin", "-t", "gpt2", cwd=tmp_path)
+    script = tmp_path / "train.pbin.shards" / "pack.sbatch"
+
+    def options() -> set[str]:
+        names = ("--qos", "--mem", "--partition", "--constraint", "--account", "--time")
+        lines = [line.removeprefix("#SBATCH ") for line in script.read_text(encoding="utf-8").splitlines()]
+        return {line for line in lines if line.startswith(names)}
+
+    before = options()
+    assert before == {"--qos=long", "--mem=2G", "--partition=cpu", "--account=lab", "--time=90"}
+    assert "module load gcc" in script.read_text(encoding="utf-8")
+    retry = ("retry", "train.pbin", "--no-submit", "--conf")
+    packtok_cli(*retry, new, "--conf", "slurm.time=10", cwd=tmp_path)
+    after = {"--mem=8G", "--constraint=b", "--account=lab", "--time=10"}
+    assert options() == after
+    assert "module load" not in script.read_text(encoding="utf-8")
+    # An override alone changes what the last retry had.
+    packtok_cli(*retry, "slurm.qos=short", cwd=tmp_path)
+    assert options() == after | {"--qos=short"}
+    packtok_cli(*retry, old, cwd=tmp_path)
+    assert options() == before - {"--time=90", "--qos=long"} | {"--time=10", "--qos=long"}
+
+
+def test_status_and_retry_find_the_shards_from_the_output(
+    packtok_cli: PacktokCli, tmp_path: Path, corpus: Path
+) -> None:
+    run = ("run", "--no-submit", "--shards", "3")
+    packtok_cli(*run, "pack", "-i", corpus, "-o", "o/train.pbin", "-t", "gpt2", cwd=tmp_path)
+    expected = packtok_cli("status", "o/train.pbin.shards", cwd=tmp_path).stdout
+    for path in ("o/train.pbin", "o"):
+        assert packtok_cli("status", path, cwd=tmp_path).stdout == expected
+        assert "--array=0-2" in packtok_cli("retry", path, "--no-submit", cwd=tmp_path).stdout
+    packtok_cli(*run, "pack", "-i", corpus, "-o", "o/other.pbin", "-t", "gpt2", cwd=tmp_path)
+    refused = packtok_cli("status", "o", cwd=tmp_path, code=1)
+    assert refused.stderr == (
+        f"packtok: {tmp_path}/o: contains several folders of shards: other.pbin.shards, train.pbin.shards; "
+        "give one of them\n"
+    )

@@ -254,3 +254,62 @@ def write_one(folder: Path) -> Path:
     path = folder / "a.jsonl"
     path.write_text('{"text": "a"}\n', encoding="utf-8")
     return path
+
+
+def test_join_job_that_is_requeued_after_its_end_succeeds(
+    tmp_path: Path, datasets: list[str], packtok_cli: PacktokCli
+) -> None:
+    tokenize = ("tokenize", *datasets, "-t", "gpt2", "-o", "out")
+    packtok_cli("run", "--no-submit", "--shards", "2", *tokenize, cwd=tmp_path)
+    folder = tmp_path / "out"
+    record = read_record(folder / "tokenized.pbin.shards")
+    assert record is not None
+    join = record.launch(folder / "tokenized.pbin.shards").join_command(f"{folder}/tokenized.pbin.shards")
+    for k in range(2):
+        packtok_cli(*tokenize, "--shard", f"{k}/2", cwd=tmp_path)
+    for _ in range(2):
+        packtok_cli(*join, cwd=tmp_path)
+    assert dataset_files(folder)
+    again = packtok_cli("run", "--no-submit", *tokenize, cwd=tmp_path)
+    assert again.stdout == f"nothing to submit; see packtok status {folder}/tokenized.pbin.shards\n"
+    assert (
+        packtok_cli("status", "out", cwd=tmp_path).stdout.splitlines()[-1].endswith("metadata.json: written")
+    )
+
+
+def test_run_replaces_a_complete_dataset_only_if_it_is_told_to(
+    tmp_path: Path, datasets: list[str], packtok_cli: PacktokCli
+) -> None:
+    tokenize = ("tokenize", *datasets, "-t", "gpt2", "-o", "out")
+    packtok_cli(*tokenize, cwd=tmp_path)
+    script = tmp_path / "out" / "tokenized.pbin.shards" / "join.sbatch"
+    for policy in ("skip", "replace"):
+        packtok_cli("run", "--no-submit", "--shards", "2", *tokenize, "--existing", policy, cwd=tmp_path)
+        assert f" --join --existing={policy}\n" in script.read_text(encoding="utf-8")
+    (task,) = re.findall(r"tokenize .* --shard=.*", (tmp_path / "packtok_tokenize.submit").read_text())
+    assert "--existing" not in task
+
+
+def test_inputs_without_metadata_are_packed_without_run_too(
+    tmp_path: Path, datasets: list[str], packtok_cli: PacktokCli
+) -> None:
+    glob = ("web/*/*.jsonl", "-t", "gpt2", "--field", ".body")
+    packtok_cli("pack", "-i", glob[0], *glob[1:], "-o", "expected.pbin", cwd=tmp_path)
+    expected = (tmp_path / "expected.pbin").read_bytes()
+    packtok_cli("tokenize", *glob, "-o", "out", "--file-prefix", "p", "-v", cwd=tmp_path)
+    assert (tmp_path / "out" / "p.pbin").read_bytes() == expected
+    assert not (tmp_path / "out" / "metadata.json").exists()
+    packtok_cli("tokenize", *glob, "-o", "out", "--file-prefix", "p", "--existing", "skip", cwd=tmp_path)
+    for k in range(2):
+        packtok_cli("tokenize", *glob, "-o", "shards", "--shard", f"{k}/2", cwd=tmp_path)
+    packtok_cli("tokenize", *glob, "-o", "shards", "--join", cwd=tmp_path)
+    assert (tmp_path / "shards" / "tokenized.pbin").read_bytes() == expected
+    parts = packtok_cli("tokenize", *glob, "-o", "parts", "--parts", "2", cwd=tmp_path, code=2)
+    assert f"--parts needs described datasets, and {glob[0]} has no metadata" in parts.stderr
+    mixed = ("tokenize", glob[0], datasets[1], "-t", "gpt2", "-o", "parts")
+    for run in ((), ("run", "--no-submit")):
+        assert (
+            "web/*/*.jsonl has no metadata, but books is described; tokenize them separately, or run packtok "
+            "data create-metadata first"
+        ) in " ".join(packtok_cli(*run, *mixed, cwd=tmp_path, code=2).stderr.split())
+    assert not (tmp_path / "parts").exists()

@@ -157,6 +157,142 @@ def test_complete_dataset_is_not_replaced(tmp_path: Path, jsonl: Path, packtok_c
     assert (tmp_path / "out" / "metadata.json").read_bytes() == before
 
 
+def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
+    """Returns the content of each file and when it was written."""
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in paths}
+
+
+@pytest.mark.parametrize("parts", [(), ("--parts", "2")])
+def test_complete_dataset_is_kept_if_the_command_would_write_it(
+    tmp_path: Path, jsonl: Path, parquet: Path, packtok_cli: PacktokCli, parts: tuple[str, ...]
+) -> None:
+    """A job that a cluster starts again after its end must not fail, and must not keep another dataset."""
+    command = ("tokenize", jsonl, "-t", "gpt2", "-o", "out", *parts)
+    skip = (*command, "--existing", "skip")
+    first = packtok_cli(*skip, cwd=tmp_path)
+    assert "kept" not in first.stdout
+    before = contents(tmp_path / "out")
+    again = packtok_cli(*skip, cwd=tmp_path)
+    assert (
+        again.stdout
+        == first.stdout.removesuffix("\n") + " (kept: complete and what this command would write)\n"
+    )
+    after = contents(tmp_path / "out")
+    assert {name: content for name, (content, _) in after.items()} == {
+        name: content for name, (content, _) in before.items()
+    }
+    assert after["metadata.json"] == before["metadata.json"]
+    assert json.loads(packtok_cli(*skip, "--json", cwd=tmp_path).stdout)["details"]["documents"] == 200
+    for other, message in (
+        (("-t", "cl100k_base"), "tokenizer_fingerprint is "),
+        (("--file-prefix", "other"), "file_prefix is " if not parts else ""),
+        ((parquet,), "parents is Lines body, expected Lines body, Table text; "),
+        (("--no-add-special-tokens",), "add_special_tokens"),
+    ):
+        if message:
+            failed = packtok_cli(*skip, *other, cwd=tmp_path, code=1)
+            assert message in failed.stderr
+            assert "replace" in failed.stderr or parts
+    (jsonl / "a.jsonl").write_text('{"body": "another text"}\n')
+    packtok_cli(*skip, cwd=tmp_path, code=1)
+    kept = contents(tmp_path / "out")
+    assert kept["metadata.json"] == before["metadata.json"]
+
+
+def test_skip_verifies_the_tokens_and_packs_a_file_that_is_lost(tmp_path: Path, jsonl: Path) -> None:
+    def tokenize() -> dict[str, Any]:
+        return packtok.tokenize(str(jsonl), "gpt2", tmp_path / "out", existing="skip")
+
+    first = tokenize()
+    pbin = tmp_path / "out" / "tokenized.pbin"
+    content = pbin.read_bytes()
+    pbin.write_bytes(content[:40] + bytes([content[40] ^ 1]) + content[41:])
+    with pytest.raises(packtok.PbinFormatError, match=r"tokenized\.pbin: "):
+        tokenize()
+    pbin.unlink()
+    assert tokenize() == first
+    assert pbin.read_bytes() == content
+
+
+def test_replaced_dataset_stays_until_the_new_one_is_complete(
+    tmp_path: Path, jsonl: Path, packtok_cli: PacktokCli
+) -> None:
+    packtok_cli("tokenize", jsonl, "-t", "gpt2", "-o", "out", cwd=tmp_path)
+    before = contents(tmp_path / "out")
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "a.jsonl").write_text('{"text": "a"}\n{"text": 1}\n')
+    describe(broken, name="Broken", no_count=True)
+    replace = ("tokenize", broken, "-t", "cl100k_base", "--existing", "replace", "-o", "out")
+    failed = packtok_cli(*replace, cwd=tmp_path, code=1)
+    assert "a.jsonl:2: " in failed.stderr
+    assert {name: before[name] for name in before} == {
+        name: value for name, value in contents(tmp_path / "out").items() if name in before
+    }
+    (broken / "a.jsonl").write_text('{"text": "a"}\n{"text": "1"}\n')
+    packtok_cli(*replace, cwd=tmp_path)
+    packtok_cli(*replace[:-1], "fresh", cwd=tmp_path)
+    assert {name: content for name, (content, _) in contents(tmp_path / "out").items()} == {
+        name: content for name, (content, _) in contents(tmp_path / "fresh").items()
+    }
+    for k in range(2):
+        packtok_cli("tokenize", jsonl, "-t", "gpt2", "-o", "out", "--shard", f"{k}/2", cwd=tmp_path)
+    packtok_cli("tokenize", jsonl, "-t", "gpt2", "-o", "out", "--join", "--existing", "replace", cwd=tmp_path)
+    assert (tmp_path / "out" / "tokenized.pbin").read_bytes() == before["tokenized.pbin"][0]
+    assert validate_metadata(tmp_path / "out") == []
+
+
+def test_metadata_of_texts_are_never_replaced(tmp_path: Path, jsonl: Path, packtok_cli: PacktokCli) -> None:
+    """The default output folder is the current one, which may be that of the texts."""
+    before = contents(jsonl)
+    for policy in ("skip", "replace"):
+        done = packtok_cli("tokenize", ".", "-t", "gpt2", "--existing", policy, cwd=jsonl, code=1)
+        assert done.stderr == (
+            "packtok: metadata.json: describes a dataset of texts, which is not replaced; choose another "
+            "--output-dir (output_dir)\n"
+        )
+        assert contents(jsonl) == before
+
+
+def test_mixture_is_named_after_all_its_datasets(tmp_path: Path, jsonl: Path, parquet: Path) -> None:
+    datasets = [str(jsonl), f"{parquet}:book", f"{parquet}:arxiv"]
+    assert packtok.tokenize(datasets, "gpt2", tmp_path / "two")["name"] == "Lines + Table-tokenized_gpt2"
+    for name in "abc":
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "a.jsonl").write_text('{"text": "a"}\n')
+        datasets.append(str(describe(folder, name=name)))
+    written = packtok.tokenize(datasets, "gpt2", tmp_path / "five")
+    assert written["name"] == "Lines + Table + a + 2 more-tokenized_gpt2"
+
+
+def test_summary_has_the_name_that_the_index_will_have(
+    tmp_path: Path, jsonl: Path, packtok_cli: PacktokCli
+) -> None:
+    base = tmp_path / "base"
+    (base / "text").mkdir(parents=True)
+    jsonl.rename(base / "text" / "lines")
+    model = tmp_path / "my tokenizer.json"
+    model.write_bytes(packtok.Tokenizer.builtin("gpt2").to_json())
+    env = {"PACKTOK_BASE_DIR": str(base)}
+    for folder, name in (
+        ("base/text/lines/tokenized/mine/all", "Lines-tokenized_mine_all: "),
+        ("base/mixed", "Lines-tokenized_my tokenizer.json: "),
+        ("base/text/lines/raw", ""),
+        ("base/text/lines/tokenized/mine", ""),
+        ("elsewhere", ""),
+    ):
+        done = packtok_cli("tokenize", "base/text/lines", "-t", model, "-o", folder, cwd=tmp_path, env=env)
+        assert (
+            re.sub(r"[\d,]+ tokens", "N tokens", done.stdout) == f"{folder}: {name}200 documents, N tokens\n"
+        )
+        if name:
+            packtok_cli("data", "index", cwd=tmp_path, env=env)
+            shown = packtok_cli("data", "show", name.removesuffix(": "), cwd=tmp_path, env=env)
+            assert f"{folder}/metadata.json" in shown.stdout
+
+
 def test_local_tokenizer_takes_any_number_of_documents(tmp_path: Path) -> None:
     """tatm reloads the tokenizer by its name after 10,000 documents, and fails for a file."""
     folder = tmp_path / "many"

@@ -42,6 +42,31 @@ def read_plan(outdir: Path) -> Plan:
     return Plan(*plan)
 
 
+def find_shard_folder(path: Path) -> Path:
+    """Returns the folder of shards at ``path``, or the one that a run writing to ``path`` uses.
+
+    Args:
+        path: A folder of shards, the output of a run, or a folder that contains one such output.
+
+    Raises:
+        PacktokError: If there are several.
+    """
+    beside = Path(f"{path}.shards")
+    if _is_shard_folder(path) or not (path.is_dir() or _is_shard_folder(beside)):
+        return path
+    if _is_shard_folder(beside):
+        return beside
+    inside = sorted(one for one in path.glob("*.shards") if _is_shard_folder(one))
+    if len(inside) > 1:
+        names = ", ".join(one.name for one in inside)
+        raise PacktokError(f"{path}: contains several folders of shards: {names}; give one of them")
+    return inside[0] if inside else path
+
+
+def _is_shard_folder(path: Path) -> bool:
+    return os.path.lexists(path / _packtok.PLAN_NAME)
+
+
 @dataclass
 class ShardFolder:
     """A folder of shards. Caches the markers it has read."""

@@ -121,6 +121,29 @@ def _stat(path: str) -> os.stat_result | None:
     return found if stat.S_ISREG(found.st_mode) else None
 
 
+def described_at(base: Path, folder: Path) -> Described | None:
+    """Returns the metadata file in a folder if `described_below` yields it; other folders are not read."""
+    try:
+        parts = folder.resolve().relative_to(base.resolve()).parts
+    except ValueError:
+        return None
+    if any(part.startswith(".") for part in parts):
+        return None
+    for i in range(1, len(parts) + 1):
+        if parts[i - 1] in _SKIPPED:
+            return None
+        found = _metadata_in(f"{base}/", "/".join(parts[:i]) + "/")
+        if found is None:
+            continue
+        below = parts[i:]
+        if not below:
+            return found
+        if len(below) != 3 or below[0] != TOKENIZED_FOLDER:
+            return None
+        return _metadata_in(f"{base}/", "/".join(parts) + "/", found.path)
+    return None
+
+
 def dataset_name(described: Described, own_name: str, parent_name: str | None) -> str:
     """Returns the name of a dataset, given those in its metadata and in its parent's."""
     if described.parent is None or parent_name is None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from packtok.catalog.base import BASE_VARIABLES, Base, find_base, stored_metadata
 from packtok.catalog.entries import Broken, entries_of
-from packtok.catalog.garden import described_below
+from packtok.catalog.garden import dataset_name, described_at, described_below
 from packtok.catalog.index import INDEX_NAME, Index
 from packtok.catalog.schema import DatasetMetadata, load_metadata
 from packtok.errors import ConfigError, PacktokError
@@ -82,6 +82,19 @@ def all_entries(base: Base, remark: Remark = lambda _: None) -> list[dict[str, A
     remark(f"{base.folder} has no index, so its folders are searched; packtok data index writes one")
     found = entries_of(base.folder, described_below(base.folder))
     return [one for one in found if not isinstance(one, Broken)]
+
+
+def indexed_name(folder: Path) -> str | None:
+    """Returns the name under which `packtok data index` lists the dataset in a folder.
+
+    ``None`` if no base directory is set, or the folder is not below it where the index looks.
+    """
+    base = find_base()
+    described = None if base is None else described_at(base.folder, folder)
+    if base is None or described is None:
+        return None
+    parent = None if described.parent is None else load_metadata(base.folder / described.parent).name
+    return dataset_name(described, load_metadata(base.folder / described.path).name, parent)
 
 
 def search_entries(base: Base, words: str) -> list[dict[str, Any]]:

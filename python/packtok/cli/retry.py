@@ -9,12 +9,14 @@ from packtok.cli.run import ConfOption, SubmitOption, show_run
 
 
 def retry(
-    outdir: Annotated[str, typer.Argument(metavar="OUTDIR", help="The folder of shards.")],
+    outdir: Annotated[
+        str, typer.Argument(metavar="OUTDIR", help="The output of the run, or the folder of its shards.")
+    ],
     conf: ConfOption = None,
     submit: SubmitOption = True,
     as_json: JsonOption = False,
 ) -> None:
-    """Submit the missing shards of a `packtok run` again; settings can be changed."""
+    """Submit the missing shards of a run again; files of --conf replace those of the run."""
     from packtok.commands import run as command
 
     check_inputs("OUTDIR", [outdir])

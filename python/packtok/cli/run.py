@@ -113,7 +113,7 @@ def run(
 ) -> None:
     """Pack or tokenize with many tasks on a cluster; the result is what one process would write."""
     from packtok.commands.run import run_tasks
-    from packtok.launch.settings import load_settings
+    from packtok.launch.settings import load_settings, load_without_files
 
     flags: dict[str, Any] = {
         "nodes": nodes,
@@ -138,7 +138,8 @@ def run(
     )
     at_once = _one_of({"--num-workers": workers, "--array-tasks N%M": flags.get("at_once")})
     values = {f"slurm.{name}": value for name, value in {**flags, "at_once": at_once}.items()}
-    settings = load_settings(conf or (), {**values, "engine": engine, "ray.num_workers": workers})
+    layered = {**values, "engine": engine, "ray.num_workers": workers}
+    settings = load_settings(conf or (), layered)
     if workers is not None and settings.engine == "slurm" and settings.slurm.mode == "srun":
         raise typer.BadParameter("--num-workers has no effect with --mode srun; use --nodes")
     check_output("--outdir", outdir, is_folder=True)
@@ -148,6 +149,7 @@ def run(
         lambda on_start, on_progress: run_tasks(
             given.prepare(settings, outdir),
             settings,
+            without_files=load_without_files(conf or (), layered),
             submit_script=submit_script,
             submit=submit,
             on_warnings=console.remarks,

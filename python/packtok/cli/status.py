@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 def status(
-    outdir: Annotated[str, typer.Argument(metavar="OUTDIR", help="The folder of shards.")],
+    outdir: Annotated[
+        str, typer.Argument(metavar="OUTDIR", help="The output of the run, or the folder of its shards.")
+    ],
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Refresh until no task is queued or running.")
     ] = False,
@@ -29,13 +31,13 @@ def status(
     """Show which shards are done, running, queued, failed or missing. Exit code 0 in each case."""
     from packtok.errors import ConfigError
     from packtok.launch.status import Watcher, poll
-    from packtok.shard_folder import ShardFolder
+    from packtok.shard_folder import ShardFolder, find_shard_folder
     from packtok.store.staging import is_url
 
     check_inputs("OUTDIR", [outdir])
     if is_url(outdir):
         raise ConfigError(f"{outdir}: status needs a folder of shards on a shared file system")
-    watcher = Watcher(ShardFolder.open(Path(os.path.abspath(outdir))))
+    watcher = Watcher(ShardFolder.open(find_shard_folder(Path(os.path.abspath(outdir)))))
     if not watch:
         _show(watcher.look(), as_json=as_json)
     elif as_json or not sys.stdout.isatty():

@@ -1,12 +1,16 @@
 """`packtok tokenize`: tokenizes described datasets into a described dataset of token files."""
 
+import os
+from glob import has_magic
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from packtok.cli import console
-from packtok.cli.options import JsonOption, QuietOption, check_output, with_options
-from packtok.cli.pack import show_report
+from packtok.cli.merge import show_counts
+from packtok.cli.options import ExistingOption, JsonOption, QuietOption, check_output, with_options
+from packtok.cli.pack import checked_config, pack_with, show_report
 from packtok.cli.progress import engine_checks, progress
 from packtok.distributed import MAX_SHARDS
 
@@ -24,7 +28,7 @@ def tokenize(
         list[str],
         typer.Argument(
             metavar="DATASET[:CORPUS]...",
-            help="Metadata files, folders with one, or names; in the order to pack.",
+            help="Metadata files, folders with one, or names; or files, folders and globs without metadata.",
         ),
     ],
     *,
@@ -63,6 +67,14 @@ def tokenize(
     join: Annotated[
         bool, typer.Option("--join", help="Join the shards when all are packed, and write the metadata.")
     ] = False,
+    existing: ExistingOption = None,
+    field: Annotated[
+        str | None,
+        typer.Option("--field", "-f", metavar="FILTER", help="The text in inputs without metadata."),
+    ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Accepted because tatm has it; has no effect.")
+    ] = False,
     outdir: Annotated[
         str | None,
         typer.Option(
@@ -77,13 +89,23 @@ def tokenize(
     from packtok.commands import tokenize as command
     from packtok.distributed import find_shard
 
+    # Only tatm distinguishes more than two levels.
+    del verbose
     if shard is not None and join:
         raise typer.BadParameter("--shard and --join are given; give only one")
     if outdir is not None and shard is None and not join:
         raise typer.BadParameter("--outdir needs --shard or --join; without them there are no shards")
     check_output("--output-dir", output_dir, is_folder=True)
     check_output("--outdir", outdir, is_folder=True)
-    if shard is None:
+    given = {name: value for name, value in options.items() if value is not None}
+    if field is not None or are_undescribed(datasets):
+        check_undescribed(datasets, parts)
+        console.remarks(undescribed_remarks(token_dtype))
+        given |= {"tokenizer": tokenizer, "field": field, "num_cpus": num_workers, "existing": existing}
+        pbin = pbin_in(output_dir, file_prefix)
+        _tokenize_undescribed(datasets, given, pbin, shard, outdir, join=join, as_json=as_json, quiet=quiet)
+        return
+    if shard is None and existing in (None, "error"):
         command.refuse_complete(output_dir)
     with engine_checks(quiet=quiet), progress(quiet=quiet) as on_progress:
         prepared = command.prepare_tokenization(
@@ -94,10 +116,12 @@ def tokenize(
             token_dtype=token_dtype,
             parts=parts,
             outdir=outdir,
+            existing=existing or "error",
             num_cpus=num_workers,
             remark=console.remark_unless(quiet),
-            **{name: value for name, value in options.items() if value is not None},
+            **given,
         )
+        is_kept = prepared.keeps
         if shard is not None:
             report = prepared.pack_shard(find_shard(shard), on_progress)
         elif join:
@@ -107,13 +131,99 @@ def tokenize(
     if shard is not None:
         show_report(report, 0, as_json=as_json, quiet=quiet)
     else:
-        _show(written, output_dir, as_json=as_json)
+        _show(written, output_dir, is_kept=is_kept, as_json=as_json)
 
 
-def _show(written: dict[str, Any], output_dir: str, *, as_json: bool) -> None:
+def are_undescribed(datasets: list[str]) -> bool:
+    """Returns whether the arguments are files, folders, globs and URLs of a corpus without metadata.
+
+    Raises:
+        BadParameter: If only some are.
+    """
+    undescribed = [one for one in datasets if _is_undescribed(one)]
+    if undescribed and len(undescribed) < len(datasets):
+        described = next(one for one in datasets if one not in undescribed)
+        raise typer.BadParameter(
+            f"{undescribed[0]} has no metadata, but {described} is described; tokenize them separately, or "
+            "run packtok data create-metadata first"
+        )
+    return bool(undescribed)
+
+
+def _is_undescribed(text: str) -> bool:
+    from packtok.catalog.schema import METADATA_NAMES
+    from packtok.store.staging import is_url
+
+    if os.path.isdir(text):
+        return not any((Path(text) / name).is_file() for name in METADATA_NAMES)
+    if os.path.lexists(text):
+        return not text.endswith((".json", ".yaml", ".yml"))
+    return is_url(text) or has_magic(text)
+
+
+def check_undescribed(datasets: list[str], parts: int | None) -> None:
+    """Raises a `BadParameter` if an option is given that needs metadata."""
+    if parts is not None:
+        raise typer.BadParameter(
+            f"--parts needs described datasets, and {datasets[0]} has no metadata; run packtok data "
+            "create-metadata first"
+        )
+
+
+def undescribed_remarks(token_dtype: str | None) -> tuple[str, ...]:
+    """Returns a remark on each option that has no effect on inputs without metadata."""
+    if token_dtype is None:
+        return ()
+    return ("--token-dtype has no effect: the tokenizer's largest id sets the width of the ids",)
+
+
+def pbin_in(output_dir: str, file_prefix: str) -> str:
+    """Returns the file that inputs without metadata are packed into."""
+    return f"{output_dir.rstrip('/') or '/'}/{file_prefix}.pbin"
+
+
+def _tokenize_undescribed(
+    inputs: list[str],
+    options: dict[str, Any],
+    pbin: str,
+    shard: str | None,
+    outdir: str | None,
+    *,
+    join: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Packs inputs without metadata into a pbin, as `packtok pack` and `packtok join` do."""
+    from packtok.commands import join as command
+
+    folder = outdir or f"{pbin}.shards"
+    if join:
+        with progress(quiet=quiet) as on_progress:
+            counts = command.join(
+                folder,
+                pbin,
+                existing=options.get("existing") or "error",
+                max_rejects=options.get("max_rejects"),
+                on_progress=on_progress,
+            )
+        show_counts(counts, as_json=as_json, quiet=quiet)
+        return
+    output = pbin if shard is None else folder
+    checked = checked_config(None, {**options, "input": inputs, "output": output}, [])
+    os.makedirs(os.path.dirname(output), exist_ok=True)
+    pack_with(checked, shard, as_json=as_json, quiet=quiet)
+
+
+def _show(written: dict[str, Any], output_dir: str, *, is_kept: bool, as_json: bool) -> None:
+    from packtok.catalog.names import indexed_name
+
     if as_json:
         console.as_json(written)
         return
     details = written["details"]
     counts = f"{console.count(details['documents'])} documents, {console.count(details['tokens'])} tokens"
-    print(console.printable(f"{output_dir}: {written['name']}: {counts}"))
+    name = indexed_name(Path(output_dir))
+    state = " (kept: complete and what this command would write)" if is_kept else ""
+    print(
+        console.printable(": ".join([output_dir, *([name] if name is not None else []), f"{counts}{state}"]))
+    )

@@ -1,19 +1,22 @@
 """The command that `packtok run` gives its tasks: `pack` or `tokenize`, with their options."""
 
-import inspect
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from glob import has_magic
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from packtok.cli import console
-from packtok.cli.options import PACK_FLAGS, check_output, existing_policy, with_parameters
+from packtok.cli.options import PACK_FLAGS, check_output, existing_policy
 from packtok.cli.pack import check_whole, checked_overrides, overrides, pack
-from packtok.cli.tokenize import OPTIONS_OF_PACK, tokenize
+from packtok.cli.tokenize import (
+    OPTIONS_OF_PACK,
+    are_undescribed,
+    check_undescribed,
+    pbin_in,
+    tokenize,
+    undescribed_remarks,
+)
 
 if TYPE_CHECKING:
     from packtok.commands.run_command import RunCommand
@@ -87,9 +90,9 @@ def _tokenize(arguments: list[str]) -> Wrapped:
     from packtok.commands.run_command import tokenize_arguments, tokenize_command
     from packtok.commands.tokenize import prepare_tokenization
 
-    params = _parsed(_tokenize_in_run(), "tokenize", arguments)
+    params = _parsed(tokenize, "tokenize", arguments)
     datasets = list(params["datasets"])
-    if params["field"] is not None or all(map(_is_undescribed, datasets)):
+    if params["field"] is not None or are_undescribed(datasets):
         return _pack_undescribed(datasets, params)
     own = {name: params[name] for name in ("tokenizer", "output_dir", "file_prefix", "token_dtype", "parts")}
     options = {name: params[name] for name in OPTIONS_OF_PACK if params[name] is not None}
@@ -97,58 +100,30 @@ def _tokenize(arguments: list[str]) -> Wrapped:
 
     def prepare(settings: "LaunchSettings", outdir: str | None) -> "RunCommand":
         check_output("--output-dir", own["output_dir"], is_folder=True)
-        prepared = prepare_tokenization(datasets, outdir=outdir, remark=console.remark, **own, **options)
+        prepared = prepare_tokenization(
+            datasets,
+            outdir=outdir,
+            existing=params["existing"] or "error",
+            remark=console.remark,
+            **own,
+            **options,
+        )
         return tokenize_command(prepared, passed, settings)
 
     return Wrapped(passed, prepare, num_workers=params["num_workers"])
-
-
-def _tokenize_in_run() -> Any:
-    """Returns `packtok tokenize` with two more options: --verbose of tatm, and --field for plain inputs."""
-
-    def command(**_: Any) -> None:
-        pass
-
-    more = {
-        "field": Annotated[str | None, typer.Option("--field", "-f")],
-        "verbose": Annotated[bool, typer.Option("--verbose", "-v")],
-    }
-    parameters = [*inspect.signature(tokenize).parameters.values()]
-    parameters += [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
-        for name, annotation in more.items()
-    ]
-    return with_parameters(command, parameters)
-
-
-def _is_undescribed(text: str) -> bool:
-    """Returns whether an argument is a file, folder, glob or URL of a corpus without metadata."""
-    from packtok.catalog.schema import METADATA_NAMES
-    from packtok.store.staging import is_url
-
-    if os.path.isdir(text):
-        return not any((Path(text) / name).is_file() for name in METADATA_NAMES)
-    if os.path.lexists(text):
-        return not text.endswith((".json", ".yaml", ".yml"))
-    return is_url(text) or has_magic(text)
 
 
 def _pack_undescribed(datasets: list[str], params: dict[str, Any]) -> Wrapped:
     """Returns the command that packs inputs without metadata into ``<output_dir>/<file_prefix>.pbin``."""
     from packtok.commands.run_command import pack_arguments
 
-    if params["parts"] is not None:
-        raise typer.BadParameter(
-            f"--parts needs described datasets, and {datasets[0]} has no metadata; run packtok data "
-            "create-metadata first"
-        )
-    remarks: tuple[str, ...] = ()
-    if params["token_dtype"] is not None:
-        remarks = ("--token-dtype has no effect: the tokenizer's largest id sets the width of the ids",)
+    check_undescribed(datasets, params["parts"])
     options = {name: params[name] for name in (*OPTIONS_OF_PACK, "tokenizer", "field")}
-    output = f"{params['output_dir'].rstrip('/') or '/'}/{params['file_prefix']}.pbin"
+    whole = [f"--output={pbin_in(params['output_dir'], params['file_prefix'])}"]
+    if params["existing"] is not None:
+        whole.append(f"--existing={params['existing']}")
     passed = pack_arguments(None, {**options, "input": datasets})
-    return _pack([*passed, f"--output={output}"], params["num_workers"], remarks)
+    return _pack([*passed, *whole], params["num_workers"], undescribed_remarks(params["token_dtype"]))
 
 
 def _parsed(function: Any, name: str, arguments: list[str]) -> dict[str, Any]:

@@ -19,11 +19,11 @@ from packtok.errors import ConfigError, PacktokError
 from packtok.launch import ray_engine
 from packtok.launch.record import Record, Submission, read_record, write_record
 from packtok.launch.script import Launch, log_folder
-from packtok.launch.settings import LaunchSettings, changed, load_settings
+from packtok.launch.settings import LaunchSettings, changed, load_settings, load_without_files
 from packtok.launch.slurm import Slurm
 from packtok.launch.submit import check, lines, num_shards, plan_jobs, relaunch, submit_jobs
 from packtok.progress import Progress
-from packtok.shard_folder import ShardFolder
+from packtok.shard_folder import ShardFolder, find_shard_folder
 from packtok.sources import StrPath
 from packtok.store.staging import exists
 
@@ -128,7 +128,9 @@ def run(
         SlurmError: If Slurm rejects a job or does not respond.
     """
     path = None if config is None else os.fspath(config)
+    without_files = None
     if not isinstance(settings, LaunchSettings):
+        without_files = load_without_files(settings)
         settings = load_settings(settings)
     command = pack_command(
         load_config(path, option_overrides(options)),
@@ -139,6 +141,7 @@ def run(
     return run_tasks(
         command,
         settings,
+        without_files=without_files,
         submit_script=None if submit_script is None else os.fspath(submit_script),
         submit=submit,
         on_warnings=on_warnings,
@@ -151,6 +154,7 @@ def run_tasks(
     command: RunCommand,
     settings: LaunchSettings,
     *,
+    without_files: Mapping[str, Any] | None = None,
     submit_script: str | None = None,
     submit: bool = True,
     on_warnings: OnWarnings | None = None,
@@ -162,6 +166,7 @@ def run_tasks(
     Args:
         command: What the tasks run.
         settings: Settings of the cluster.
+        without_files: The part of the settings that remains if `retry` names other files.
         submit_script: The script to write. Default: in the folder of the shards; with ``tokenize`` and
             without ``submit``, as in tatm, `SCRIPT_OF_TOKENIZE` in the current folder.
         submit: As in `run`.
@@ -185,6 +190,7 @@ def run_tasks(
             working_folder=os.getcwd(),
             python=sys.executable,
             settings=settings,
+            without_files=None if without_files is None else dict(without_files),
         )
         check(launch)
         warnings = command.plan(launch.num_shards)
@@ -205,8 +211,9 @@ def retry(
     """Packs the missing shards of a `run` with new tasks.
 
     Args:
-        outdir: The folder of the shards.
-        settings: Changes of the recorded settings, as arguments of ``--conf``.
+        outdir: The output of the run, or the folder of its shards.
+        settings: Changes of the recorded settings, as arguments of ``--conf``. Files replace those of the
+            run: a key that only the latter set is unset.
         submit: As in `run`.
         on_start: As in `run`.
         on_progress: As in `run`.
@@ -217,10 +224,12 @@ def retry(
         ShardsFailedError: If shards fail with Ray.
         SlurmError: If Slurm rejects a job or does not respond.
     """
-    launch = relaunch(Path(outdir))
-    new = changed(launch.settings, settings)
+    launch = relaunch(find_shard_folder(Path(outdir)))
+    below = launch.without_files
+    new = changed(launch.settings, settings, below)
+    without_files = None if below is None else load_without_files(settings, below=below)
     with _ray_at_hand(new, submit=submit) as ray:
-        changed_launch = launch.model_copy(update={"settings": new})
+        changed_launch = launch.model_copy(update={"settings": new, "without_files": without_files})
         return _carry_out(
             changed_launch, ray, None, submit=submit, on_start=on_start, on_progress=on_progress
         )

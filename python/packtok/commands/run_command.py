@@ -34,7 +34,7 @@ class RunCommand:
     plan: Callable[[int], tuple[str, ...]]
     """Writes the plan for this number of shards and returns the remarks on the packing."""
     join_arguments: tuple[str, ...] = ()
-    """Arguments of `packtok join`."""
+    """Arguments of `packtok join`, or with ``tokenize`` of the command that joins."""
     num_shards: int | None = None
     """The number of shards if the command determines it."""
 
@@ -90,7 +90,8 @@ def tokenize_command(
         )
     folder = Path(os.path.abspath(tokenization.outdir))
     _check_folder(folder)
-    if not os.path.lexists(folder / _packtok.PLAN_NAME):
+    existing = tokenization.existing
+    if existing == "error" and not os.path.lexists(folder / _packtok.PLAN_NAME):
         refuse_complete(tokenization.folder)
 
     def plan(shards: int) -> tuple[str, ...]:
@@ -99,7 +100,8 @@ def tokenize_command(
         return tokenization.packing.notes
 
     output = os.path.abspath(tokenization.metadata_path)
-    return RunCommand("tokenize", arguments, output, folder, plan, num_shards=parts)
+    join_arguments = () if existing == "error" else (f"--existing={existing}",)
+    return RunCommand("tokenize", arguments, output, folder, plan, join_arguments, parts)
 
 
 def pack_arguments(

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from packtok import _packtok
 from packtok.catalog.names import Remark
@@ -16,6 +16,8 @@ from packtok.catalog.schema import (
     METADATA_NAMES,
     DatasetMetadata,
     TokenizedInfo,
+    load_details,
+    load_metadata,
     save_details,
 )
 from packtok.catalog.selection import Selected, select
@@ -32,6 +34,11 @@ from packtok.shard_folder import read_plan
 from packtok.sources import StrPath
 from packtok.tokenizer.find import TOKENIZER_FILE
 
+Existing = Literal["error", "skip", "replace"]
+
+# Datasets that the name of a mixture lists.
+_MAX_NAMED = 3
+
 
 def tokenize(
     datasets: str | Sequence[str],
@@ -41,6 +48,7 @@ def tokenize(
     file_prefix: str = "tokenized",
     token_dtype: str | None = None,
     parts: int | None = None,
+    existing: Existing = "error",
     on_progress: Progress | None = None,
     remark: Remark = lambda _: None,
     **options: Any,
@@ -59,6 +67,8 @@ def tokenize(
         token_dtype: The widest tokens that are accepted: ``"uint8"``, ``"uint16"`` or ``"uint32"``. The files
             have the narrowest that holds the vocabulary.
         parts: Number of pbins to write, with a manifest ``<file_prefix>.jsonl``. Default: one pbin without.
+        existing: If the folder is complete: ``"error"``; ``"skip"`` keeps it after checking that this call
+            would write the same; ``"replace"``, which keeps it until the new token files are complete.
         on_progress: As in `packtok.pack`.
         remark: Receives a remark if names are looked up without an index.
         **options: Options of `packtok.pack`; input, output, field and tokenizer are given by the arguments.
@@ -68,10 +78,12 @@ def tokenize(
 
     Raises:
         ConfigError: If an argument is invalid, a corpus is unknown, or the vocabulary needs wider tokens.
-        FileExistsError: If the folder is complete already.
+        FileExistsError: If the folder is complete and ``existing`` is ``"error"``.
         FileNotFoundError: If there is no metadata file.
+        PacktokError: If ``existing`` is ``"skip"`` and the folder has another dataset.
     """
-    refuse_complete(output_dir)
+    if existing == "error":
+        refuse_complete(output_dir)
     prepared = prepare_tokenization(
         datasets,
         tokenizer,
@@ -79,6 +91,7 @@ def tokenize(
         file_prefix=file_prefix,
         token_dtype=token_dtype,
         parts=parts,
+        existing=existing,
         remark=remark,
         **options,
     )
@@ -97,6 +110,7 @@ class Tokenization:
     parts: int | None
     outdir: Path
     """The folder of the shards; with ``parts``, the output folder."""
+    existing: Existing = "error"
 
     @property
     def metadata_path(self) -> Path:
@@ -106,18 +120,24 @@ class Tokenization:
     @property
     def shards(self) -> Packing:
         """The packing of a shard into the folder of the shards."""
-        # Complete shards are kept.
-        return self.packing.into(self.outdir, "error")
+        # Complete shards are kept, unless they are to be replaced.
+        return self.packing.into(self.outdir, "replace" if self.existing == "replace" else "error")
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the folder is complete and is kept if it is what this run would write."""
+        return self.existing == "skip" and bool(_metadata_in(self.folder))
 
     def run(self, on_progress: Progress | None) -> dict[str, Any]:
         """Packs and writes the metadata; see `tokenize`."""
+        self._check_existing()
         self.folder.mkdir(parents=True, exist_ok=True)
         if self.parts is None:
-            counts = _counts([self.packing.run_here(on_progress, None)])
+            counts = _counts([self.packing.into(self._new_pbin, self._policy).run_here(on_progress, None)])
             return self._describe(counts, [self._pbin])
         self.shards.plan_here(self.parts)
         for shard in range(self.parts):
-            self.pack_shard(ShardChoice(shard, self.parts), on_progress)
+            self._pack_shard(ShardChoice(shard, self.parts), on_progress)
         return self._join(on_progress)
 
     def pack_shard(self, chosen: ShardChoice, on_progress: Progress | None) -> PackReport:
@@ -132,17 +152,25 @@ class Tokenization:
                 f"--shard: is one of {chosen.num_shards}, but --parts is {self.parts}; give the same number"
             )
         number = self.parts or chosen.num_shards
-        return self.shards.run_here(on_progress, dataclasses.replace(chosen, num_shards=number))
+        return self._pack_shard(dataclasses.replace(chosen, num_shards=number), on_progress)
+
+    def _pack_shard(self, chosen: ShardChoice, on_progress: Progress | None) -> PackReport:
+        if self.parts is not None and self.existing == "replace":
+            # Parts are replaced one by one, so that until the last one the folder is of two datasets.
+            self._remove_metadata()
+        return self.shards.run_here(on_progress, chosen)
 
     def finish(self, on_progress: Progress | None) -> dict[str, Any]:
         """Joins the shards, or lists them if they are the parts, and writes the metadata; see `tokenize`.
 
         Raises:
-            FileExistsError: If the folder is complete already.
-            PacktokError: If shards are missing, damaged, or of other datasets or options, or if more
-                documents are rejected than ``max_rejects`` allows.
+            FileExistsError: If the folder is complete already and ``existing`` is ``"error"``.
+            PacktokError: If shards are missing, damaged, or of other datasets or options, if more documents
+                are rejected than ``max_rejects`` allows, or as in `tokenize`.
         """
-        refuse_complete(self.folder)
+        if self.existing == "error":
+            refuse_complete(self.folder)
+        self._check_existing()
         # The counts and the metadata would be wrong if the shards were those of another command.
         self.shards.plan_here(self.parts or read_plan(self.outdir).num_shards)
         return self._join(on_progress)
@@ -154,8 +182,8 @@ class Tokenization:
         if self.parts is None:
             join(
                 self.outdir,
-                self.folder / self._pbin,
-                existing="skip",
+                self._new_pbin,
+                existing=self._policy,
                 max_rejects=limit,
                 on_progress=on_progress,
             )
@@ -170,25 +198,102 @@ class Tokenization:
     def _pbin(self) -> str:
         return f"{self.file_prefix}.pbin"
 
+    @property
+    def _new_pbin(self) -> Path:
+        """The pbin to write: next to that of a complete dataset, which stays until the new is complete."""
+        new, pbin = self.folder / f"{self._pbin}.new", self.folder / self._pbin
+        # The new one exists without metadata if a run was killed while it renamed files.
+        is_replacing = self.existing == "replace" and (_metadata_in(self.folder) or os.path.lexists(new))
+        return new if is_replacing else pbin
+
+    @property
+    def _policy(self) -> Literal["skip", "replace"]:
+        # A file that an interrupted run has published is kept if it is what this run would write.
+        return "replace" if self.existing == "replace" else "skip"
+
+    def _check_existing(self, files: Sequence[Mapping[str, Any]] | None = None) -> None:
+        """Rejects a complete folder that cannot be kept or replaced.
+
+        Args:
+            files: The token files of this run, to compare with those of the folder; ``None`` before that.
+        """
+        if self.existing == "error" or not _metadata_in(self.folder):
+            return
+        metadata = load_metadata(self.folder)
+        if metadata.tokenized_info is None:
+            raise FileExistsError(
+                17,
+                "describes a dataset of texts, which is not replaced; choose another --output-dir "
+                "(output_dir)",
+                str(metadata.path),
+            )
+        if self.existing == "skip":
+            self._compare(
+                {"file_prefix": metadata.tokenized_info.file_prefix, **_details_of(metadata)}, files
+            )
+
+    def _compare(self, found: Mapping[str, Any], files: Sequence[Mapping[str, Any]] | None) -> None:
+        """Compares what is known of a complete dataset with what this run would write."""
+        expected = {
+            "parents": self._parents,
+            "file_prefix": self._written_prefix,
+            "tokenizer_fingerprint": self.packing.found.tokenizer.fingerprint,
+            **({} if files is None else {"files": list(files)}),
+        }
+        for name, value in expected.items():
+            if found.get(name) != value:
+                raise PacktokError(
+                    f"{self.folder}: the existing dataset differs from what this command would write: "
+                    f"{name} is {_shown(found.get(name))}, expected {_shown(value)}; set --existing "
+                    "(existing) to replace, or choose another --output-dir (output_dir)"
+                )
+
+    @property
+    def _parents(self) -> list[dict[str, str]]:
+        return [{"name": one.name, "content_field": one.metadata.content_field} for one in self.selected]
+
+    @property
+    def _written_prefix(self) -> str:
+        return self.file_prefix if self.parts is None else _packtok.SHARD_PREFIX
+
+    def _remove_metadata(self) -> None:
+        """Removes the metadata of the dataset that is replaced: without it, the folder is not complete."""
+        for name in _metadata_in(self.folder):
+            (self.folder / name).unlink(missing_ok=True)
+
+    def _put_in_place(self) -> None:
+        """Renames the files of a new pbin over those of the dataset that it replaces."""
+        new, old = self._new_pbin, self.folder / self._pbin
+        self._remove_metadata()
+        if new == old:
+            return
+        for ending in ("", ".tokenizer.json", _packtok.REJECTS_SUFFIX):
+            if os.path.lexists(f"{new}{ending}"):
+                os.replace(f"{new}{ending}", f"{old}{ending}")
+            else:
+                Path(f"{old}{ending}").unlink(missing_ok=True)
+
     def _describe(self, counts: Mapping[str, Any], files: Sequence[str]) -> dict[str, Any]:
-        """Writes the tokenizer and the metadata of finished token files."""
+        """Writes the tokenizer and the metadata of finished token files, unless the folder has them."""
+        keeps = self.keeps
+        if self.existing == "replace":
+            self._put_in_place()
         found = self.packing.found.tokenizer
-        _packtok.publish_bytes(self.folder / TOKENIZER_FILE, found.to_json())
-        metadata = _metadata(
-            self.selected,
-            self.packing,
-            self.tokenizer,
-            self.file_prefix if self.parts is None else _packtok.SHARD_PREFIX,
-        )
-        parents = [{"name": one.name, "content_field": one.metadata.content_field} for one in self.selected]
         details = {
             **counts,
             "files": [_file(self.folder / name) for name in files],
             "packtok_version": _packtok.__version__,
             "tokenizer_fingerprint": found.fingerprint,
             "tokenizer_config": _without_vocabulary(json.loads(found.to_json())),
-            "parents": parents,
+            "parents": self._parents,
         }
+        if keeps:
+            existing = load_metadata(self.folder)
+            self._check_existing(details["files"])
+            _packtok.publish_bytes(self.folder / TOKENIZER_FILE, found.to_json())
+            return {**existing.to_dict(), "details": _details_of(existing)}
+        _packtok.publish_bytes(self.folder / TOKENIZER_FILE, found.to_json())
+        metadata = _metadata(self.selected, self.packing, self.tokenizer, self._written_prefix)
         save_details(self.metadata_path, details)
         metadata.save(self.metadata_path)
         return {**metadata.to_dict(), "details": details}
@@ -203,6 +308,7 @@ def prepare_tokenization(
     token_dtype: str | None = None,
     parts: int | None = None,
     outdir: StrPath | None = None,
+    existing: Existing = "error",
     remark: Remark = lambda _: None,
     **options: Any,
 ) -> Tokenization:
@@ -217,6 +323,7 @@ def prepare_tokenization(
         parts: As in `tokenize`.
         outdir: Folder of the shards. Default: the pbin's name plus ``.shards``; with ``parts``, the output
             folder, and no other.
+        existing: As in `tokenize`.
         remark: As in `tokenize`.
         **options: As in `tokenize`.
 
@@ -237,21 +344,39 @@ def prepare_tokenization(
                 "it out"
             )
         shards = Path(outdir)
-    packing = _packing(selected, tokenizer, output, options)
+    packing = _packing(selected, tokenizer, output, {**options, "existing": existing})
     _check_width(packing, token_dtype)
-    return Tokenization(tuple(selected), packing, tokenizer, folder, file_prefix, parts, shards)
+    return Tokenization(tuple(selected), packing, tokenizer, folder, file_prefix, parts, shards, existing)
 
 
 def refuse_complete(output_dir: StrPath) -> None:
     """Raises a `FileExistsError` if the folder has metadata, and so is complete."""
     folder = Path(output_dir)
-    for name in METADATA_NAMES:
-        if (folder / name).exists():
-            raise FileExistsError(
-                17,
-                "the folder is a complete dataset already; choose another --output-dir",
-                str(folder / name),
-            )
+    for name in _metadata_in(folder):
+        raise FileExistsError(
+            17,
+            "the folder is a complete dataset already; choose another --output-dir (output_dir), or set "
+            "--existing (existing) to skip or replace",
+            str(folder / name),
+        )
+
+
+def _metadata_in(folder: Path) -> list[str]:
+    """Returns the names of the metadata files in a folder, the one that is read first."""
+    return [name for name in METADATA_NAMES if (folder / name).exists()]
+
+
+def _shown(value: Any) -> str:
+    """Formats a value of the metadata for a message."""
+    if isinstance(value, list):
+        return ", ".join(" ".join(map(str, one.values())) for one in value if isinstance(one, dict))
+    return str(value)
+
+
+def _details_of(metadata: DatasetMetadata) -> dict[str, Any]:
+    """Returns what packtok knows of a dataset that was read from a file."""
+    details = {} if metadata.path is None else load_details(metadata.path)
+    return {key: value for key, value in details.items() if key != "packtok_metadata"}
 
 
 def _packing(
@@ -267,8 +392,6 @@ def _packing(
         fields = []
     overrides = option_overrides(
         {
-            # A file that an interrupted run has published is kept if it is what this run would write.
-            "existing": "skip",
             **options,
             "source": source,
             "input": [str(one.input) if source is None else one.plugin_input for one in selected],
@@ -331,7 +454,7 @@ def _file(path: Path) -> dict[str, Any]:
 def _metadata(selected: Sequence[Selected], packing: Packing, tokenizer: str, prefix: str) -> DatasetMetadata:
     found = packing.found.tokenizer
     return DatasetMetadata(
-        name=f"{selected[0].metadata.name}-tokenized_{found.name}",
+        name=f"{_name_of_mixture(selected)}-tokenized_{found.name}",
         description="Tokenized dataset created with packtok",
         date_downloaded=datetime.date.today().isoformat(),
         download_source="Tokenized by packtok",
@@ -347,6 +470,13 @@ def _metadata(selected: Sequence[Selected], packing: Packing, tokenizer: str, pr
             tokenizers_version=_packtok.TOKENIZERS_VERSION,
         ),
     )
+
+
+def _name_of_mixture(selected: Sequence[Selected]) -> str:
+    """Returns the names of the datasets, each once; only the first ones if there are many."""
+    names = list(dict.fromkeys(one.metadata.name for one in selected))
+    more = len(names) - _MAX_NAMED
+    return " + ".join([*names[:_MAX_NAMED], *([f"{more} more"] if more > 0 else [])])
 
 
 def _without_vocabulary(config: dict[str, Any]) -> dict[str, Any]:

@@ -36,11 +36,13 @@ class Request(BaseModel):
     pack_arguments: tuple[str, ...]
     """Arguments of the command, without the folder of the shards and the shard."""
     join_arguments: tuple[str, ...]
-    """Arguments of `packtok join` after the folder and the output; empty for ``tokenize``."""
+    """Arguments of `packtok join` after the folder and the output; with ``tokenize``, of the joining one."""
     working_folder: str
     python: str
     """The Python interpreter with packtok, for jobs without an environment of their own."""
     settings: LaunchSettings
+    without_files: dict[str, Any] | None = None
+    """The settings that remain without the files of ``--conf``; ``None`` in records of earlier versions."""
 
     def request(self) -> dict[str, Any]:
         """Returns only these fields, also in subclasses."""
@@ -77,7 +79,9 @@ class Launch(Request):
         """Returns the command that ends the run, without the program; arguments as of `task_command`."""
         if self.command == "tokenize":
             quoted = [quote(text) for text in (self.command, *self.pack_arguments)]
-            return [*quoted, f"--outdir={outdir}", "--join"]
+            # A job that is requeued after it has written the metadata must not fail.
+            existing = self.join_arguments or ("--existing=skip",)
+            return [*quoted, f"--outdir={outdir}", "--join", *map(quote, existing)]
         return ["join", outdir, *map(quote, (f"--output={self.output}", *self.join_arguments))]
 
 

@@ -20,7 +20,15 @@ from packtok.config.schema import Schema
 from packtok.distributed import MAX_SHARDS
 from packtok.errors import ConfigError
 
-__all__ = ["Environment", "LaunchSettings", "Ray", "Slurm", "changed", "load_settings"]
+__all__ = [
+    "Environment",
+    "LaunchSettings",
+    "Ray",
+    "Slurm",
+    "changed",
+    "load_settings",
+    "load_without_files",
+]
 
 
 def _one_line(value: str) -> str:
@@ -179,19 +187,56 @@ def load_settings(
     return _layered(OmegaConf.create({}), _layers(system), confs, flags or {})
 
 
-def changed(settings: LaunchSettings, confs: Sequence[str]) -> LaunchSettings:
+def load_without_files(
+    confs: Sequence[str], flags: Mapping[str, Any] | None = None, below: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Returns the layers of `load_settings` without the files in ``confs``; interpolations stay.
+
+    Args:
+        confs: As in `load_settings`.
+        flags: As in `load_settings`.
+        below: What to use instead of the files that are read without being named in ``confs``.
+    """
+    overrides = [conf for conf in confs if "=" in conf]
+    files = _layers(Path("/etc")) if below is None else []
+    merged = _merged_layers(OmegaConf.create(dict(below or {})), files, overrides, flags or {})
+    tree: dict[str, Any] = OmegaConf.to_container(merged, resolve=False)  # type: ignore[assignment]
+    return tree
+
+
+def changed(
+    settings: LaunchSettings, confs: Sequence[str], without_files: Mapping[str, Any] | None = None
+) -> LaunchSettings:
     """Returns ``settings`` with the files and overrides of ``--conf`` applied.
+
+    Args:
+        settings: The settings of a run.
+        confs: Files, which replace those of the run, and overrides.
+        without_files: What remains of ``settings`` without the files of the run; ``None`` if it is not known,
+            and then files only change keys.
 
     Raises:
         ConfigError: If a key or a value is invalid.
         OSError: If a named file cannot be read.
     """
-    return _layered(OmegaConf.create(settings.model_dump(mode="json")), [], confs, {})
+    below = settings.model_dump(mode="json")
+    if without_files is not None and any("=" not in conf for conf in confs):
+        below = dict(without_files)
+    return _layered(OmegaConf.create(below), [], confs, {})
 
 
 def _layered(
     merged: Any, files: Sequence[Path], confs: Sequence[str], flags: Mapping[str, Any]
 ) -> LaunchSettings:
+    settings = _checked(_merged_layers(merged, files, confs, flags), "")
+    _refuse_conflicts(settings.environment)
+    return settings
+
+
+def _merged_layers(
+    merged: Any, files: Sequence[Path], confs: Sequence[str], flags: Mapping[str, Any]
+) -> DictConfig:
+    """Returns the layers on top of ``merged``, with unresolved interpolations."""
     for path in [*files, *(Path(conf) for conf in confs if "=" not in conf)]:
         merged = _merged(merged, _with_meant_keys(read_yaml(path)))
         # Check after each file, so that an error names the file that caused it.
@@ -201,9 +246,8 @@ def _layered(
     for key, value in flags.items():
         if value is not None:
             _set(merged, key, value)
-    settings = _checked(merged, "")
-    _refuse_conflicts(settings.environment)
-    return settings
+    layered: DictConfig = merged
+    return layered
 
 
 def _layers(system: Path) -> list[Path]:
