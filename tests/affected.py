@@ -12,6 +12,10 @@ from pathlib import Path
 # Path prefix: names of test files, without `test_` and `.py`.
 _AFFECTED = {
     "crates/packtok-pbin/": "format merge modalities origins reader",
+    "crates/packtok-pbin/src/file_system.rs": "file_systems",
+    "crates/packtok-pbin/src/locked_file.rs": "faults file_systems",
+    "crates/packtok-pbin/src/publish.rs": "faults file_systems merge",
+    "crates/packtok-pbin/src/rename.rs": "file_systems",
     "crates/packtok-tokenizer/": (
         "engines exact families finding_tokenizers odd_tokenizers sentencepiece splits tokenizer"
     ),
@@ -24,7 +28,7 @@ _AFFECTED = {
     "crates/packtok-core/": "count format merge pack reader",
     "crates/packtok-core/src/corpus/": "corpus_formats count formats pack sources",
     "crates/packtok-core/src/field/": "corpus_formats pack",
-    "crates/packtok-core/src/journal/": "faults interrupt shards",
+    "crates/packtok-core/src/journal/": "faults file_systems interrupt shards",
     "crates/packtok-core/src/pack/": "faults interrupt max_rejects memory pack",
     "crates/packtok-formats/": "dataset get_dataset manifest reader stores token_dataset",
     "crates/packtok-sampling/": (
@@ -111,6 +115,7 @@ _AFFECTED = {
     "tests/modalities_training.py": "trainers",
     "tests/olmo_core_training.py": "trainers",
     "tests/olmo_training.py": "trainers",
+    "tests/published_files.py": "file_systems",
     "tests/ranks.py": "loader sampler",
     "tests/ray_cluster.py": "ray",
     "tests/reference_order.py": "loader locate mixture permutation sampler",
@@ -118,6 +123,7 @@ _AFFECTED = {
     "tests/reference_rows.py": "dataset token_dataset",
     "tests/run.py": "affected",
     "tests/s3_server.py": "stores",
+    "tests/seccomp.py": "file_systems",
     "tests/slurm_cluster.py": "slurm",
     "tests/snippets.py": "snippets",
     "tests/stories.py": "loader_examples",

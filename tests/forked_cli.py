@@ -6,13 +6,14 @@ itself.
 
 from __future__ import annotations
 
+import functools
 import gc
 import multiprocessing
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 # The command line, and what commands import when they run: more than half of the time of a short one.
@@ -34,26 +35,36 @@ def run(
     arguments: Sequence[str], *, cwd: Path | None, env: Mapping[str, str], timeout_seconds: float
 ) -> subprocess.CompletedProcess[str]:
     """Runs ``packtok`` to its end in an environment of exactly these variables."""
+    program = functools.partial(_program, tuple(arguments))
+    done = call(program, cwd=cwd, env=env, timeout_seconds=timeout_seconds)
+    done.args = ["packtok", *arguments]
+    return done
+
+
+def call(
+    function: Callable[[], object], *, cwd: Path | None, env: Mapping[str, str], timeout_seconds: float
+) -> subprocess.CompletedProcess[str]:
+    """Calls a function of a module in a process as that of `run`."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_IMPORTED)
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder) / "out", Path(folder) / "err"
         process = context.Process(
-            target=_main, args=(arguments, str(cwd or Path.cwd()), dict(env), str(out), str(err))
+            target=_main, args=(function, str(cwd or Path.cwd()), dict(env), str(out), str(err))
         )
         process.start()
         process.join(timeout_seconds)
         if process.exitcode is None:
             process.kill()
             process.join()
-            raise subprocess.TimeoutExpired(["packtok", *arguments], timeout_seconds)
+            raise subprocess.TimeoutExpired([str(function)], timeout_seconds)
         texts = [path.read_text(encoding="utf-8") if path.exists() else "" for path in (out, err)]
-        done = subprocess.CompletedProcess(["packtok", *arguments], process.exitcode, *texts)
+        done = subprocess.CompletedProcess([str(function)], process.exitcode, *texts)
         process.close()
     return done
 
 
-def _main(arguments: Sequence[str], cwd: str, env: Mapping[str, str], out: str, err: str) -> None:
+def _main(function: Callable[[], object], cwd: str, env: Mapping[str, str], out: str, err: str) -> None:
     """Runs in the forked process."""
     # What was imported before stays; searching it for garbage takes a third of the time of a short command.
     gc.freeze()
@@ -64,6 +75,10 @@ def _main(arguments: Sequence[str], cwd: str, env: Mapping[str, str], out: str, 
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(env)
+    function()
+
+
+def _program(arguments: Sequence[str]) -> None:
     sys.argv = ["packtok", *arguments]
     from packtok.cli import main
 

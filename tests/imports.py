@@ -22,7 +22,7 @@ Graph = Mapping[str, set[str]]
 CRATES: dict[str, tuple[str, ...]] = {
     "packtok-pbin": (),
     "packtok-tokenizer": (),
-    "packtok-store": (),
+    "packtok-store": ("packtok-pbin",),
     "packtok-formats": ("packtok-pbin",),
     "packtok-sampling": ("packtok-pbin", "packtok-store", "packtok-formats"),
     "packtok-core": ("packtok-pbin", "packtok-tokenizer", "packtok-store", "packtok-sampling"),

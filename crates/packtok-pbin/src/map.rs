@@ -9,10 +9,11 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 
-use memmap2::{Advice, Mmap};
+use memmap2::{Advice, Mmap, MmapOptions};
 
 use crate::access_pattern::AccessPattern;
 use crate::error::{Error, Result};
+use crate::file_system::Operation;
 
 /// Maps the regular file at `path`. Folders, FIFOs and devices are rejected before they can block.
 pub(crate) fn map_file(path: &Path) -> Result<Mmap> {
@@ -30,12 +31,23 @@ pub(crate) fn open_and_map(path: &Path) -> Result<(File, Mmap)> {
     if !file.metadata().map_err(Error::io(path))?.is_file() {
         return Err(Error::NotAFile { path: path.into() });
     }
-    // SAFETY: the map is read-only and private to this process's readers. Nothing may truncate or
-    // edit the file while it is mapped; every writer of this project upholds that, because files
-    // are filled under a temporary name and published by rename. If another program truncates the
-    // file, SIGBUS ends the process. Code never relies on checked content staying unchanged.
-    let map = unsafe { Mmap::map(&file) }.map_err(Error::io(path))?;
+    let map = map(&file).map_err(Error::io(path))?;
     Ok((file, map))
+}
+
+/// Maps `file` shared, or privately where the file system has no shared mappings.
+fn map(file: &File) -> io::Result<Mmap> {
+    // SAFETY: the map is read-only, so both kinds show the file. Nothing may truncate or edit the
+    // file while it is mapped; every writer of this project upholds that, because files are filled
+    // under a temporary name and published by rename. If another program truncates the file, SIGBUS
+    // ends the process. Code never relies on checked content staying unchanged.
+    match unsafe { Mmap::map(file) } {
+        // SAFETY: as above.
+        Err(error) if Operation::Map.is_missing(&error) => unsafe {
+            MmapOptions::new().map_copy_read_only(file)
+        },
+        mapped => mapped,
+    }
 }
 
 /// The bytes of a memory-mapped file; cheap to share between threads.

@@ -7,15 +7,18 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use tempfile::{NamedTempFile, TempPath};
 
 use crate::crash;
 use crate::error::{Error, Result};
+use crate::file_system;
+use crate::locked_file::{create_new, is_ours, remove_if_abandoned};
+use crate::rename::rename_new;
 
 const SUFFIX: &str = ".tmp";
 const RANDOM_CHARS: usize = 12;
@@ -58,7 +61,7 @@ impl TempFile {
                 // Opened here because `tempfile` would replace the system's error number with text.
                 .make_in(folder, create_new)
                 .map_err(Error::io(folder))?;
-            if is_ours(file.as_file()).map_err(Error::io(file.path()))? {
+            if is_ours(file.as_file(), file.path()).map_err(Error::io(file.path()))? {
                 return Ok(Self {
                     file,
                     dst: dst.into(),
@@ -79,13 +82,15 @@ impl TempFile {
     /// # Errors
     /// [`Error::Io`].
     pub fn keep(path: &Path, dst: &Path) -> Result<Self> {
-        let file = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(Error::io(path))?;
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false);
+        let mut file = options.open(path).map_err(Error::io(path))?;
+        // A process was killed after it had linked the file to its destination and before it removed
+        // this name: writing to it would change a published file.
+        if file_system::is_named(&file, dst).map_err(Error::io(dst))? {
+            fs::remove_file(path).map_err(Error::io(path))?;
+            file = options.open(path).map_err(Error::io(path))?;
+        }
         let name = TempPath::try_from_path(path).map_err(Error::io(path))?;
         let mut file = NamedTempFile::from_parts(file, name);
         file.disable_cleanup(true);
@@ -108,7 +113,7 @@ impl TempFile {
     /// # Errors
     /// [`Error::Io`].
     pub fn sync(&mut self) -> Result<()> {
-        self.file.as_file().sync_all().map_err(Error::io(&self.dst))
+        file_system::sync(self.file.as_file()).map_err(Error::io(&self.dst))
     }
 
     /// Syncs the file, renames it to the destination atomically, and syncs the folder.
@@ -119,25 +124,21 @@ impl TempFile {
     pub fn publish(mut self, replace: Replace) -> Result<()> {
         self.sync()?;
         crash::point("file synced");
-        let Self { file, dst } = self;
-        let published = match replace {
-            Replace::Never => file.persist_noclobber(&dst),
-            Replace::Existing => file.persist(&dst),
+        let Self { mut file, dst } = self;
+        let renamed = match replace {
+            Replace::Never => rename_new(file.path(), &dst),
+            Replace::Existing => fs::rename(file.path(), &dst),
         };
-        match published {
-            Ok(_) => {
+        match renamed {
+            Ok(()) => {
+                file.disable_cleanup(true);
                 crash::point("file renamed");
                 sync_folder(place(&dst)?.0)
             }
-            Err(failed)
-                if replace == Replace::Never && failed.error.kind() == ErrorKind::AlreadyExists =>
-            {
+            Err(error) if replace == Replace::Never && error.kind() == ErrorKind::AlreadyExists => {
                 Err(Error::Exists { path: dst })
             }
-            Err(failed) => Err(Error::Io {
-                path: dst,
-                source: failed.error,
-            }),
+            Err(source) => Err(Error::Io { path: dst, source }),
         }
     }
 
@@ -180,15 +181,6 @@ impl Seek for TempFile {
     }
 }
 
-fn create_new(path: &Path) -> io::Result<File> {
-    File::options()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .mode(0o666)
-        .open(path)
-}
-
 /// The folder of `dst`, and the prefix of the names of its temporary files.
 fn place(dst: &Path) -> Result<(&Path, OsString)> {
     let name = dst
@@ -207,34 +199,10 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
         .unwrap_or(Path::new("."))
 }
 
-/// Locks a new file and returns whether it is still usable.
-///
-/// A cleaner may have seen the file before it was locked. In that case the cleaner holds the lock,
-/// or has removed the name already.
-fn is_ours(file: &File) -> io::Result<bool> {
-    match file.try_lock() {
-        Ok(()) => Ok(file.metadata()?.nlink() > 0),
-        Err(TryLockError::WouldBlock) => Ok(false),
-        // Files cannot be locked here, so no cleaner removes anything.
-        Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => Ok(true),
-        Err(TryLockError::Error(error)) => Err(error),
-    }
-}
-
 fn sync_folder(folder: &Path) -> Result<()> {
-    let synced = File::open(folder).and_then(|folder| folder.sync_all());
-    match synced {
-        // Some network file systems do not support syncing folders.
-        Err(error)
-            if matches!(
-                error.kind(),
-                ErrorKind::Unsupported | ErrorKind::InvalidInput
-            ) =>
-        {
-            Ok(())
-        }
-        other => other.map_err(Error::io(folder)),
-    }
+    File::open(folder)
+        .and_then(|open| file_system::sync(&open))
+        .map_err(Error::io(folder))
 }
 
 /// Writes `bytes` to `dst` atomically, and removes what earlier attempts left.
@@ -289,30 +257,4 @@ fn is_temp_name(name: &OsStr, prefix: &OsStr) -> bool {
     random.is_some_and(|random| {
         random.len() == RANDOM_CHARS && random.iter().all(u8::is_ascii_alphanumeric)
     })
-}
-
-fn remove_if_abandoned(path: &Path) -> io::Result<bool> {
-    // Opening a FIFO would block, and a symbolic link would lead elsewhere.
-    if !fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file()) {
-        return Ok(false);
-    }
-    let Ok(file) = File::open(path) else {
-        return Ok(false);
-    };
-    if file.try_lock().is_err() {
-        return Ok(false);
-    }
-    // The file may have been published or removed since it was listed, and the name may belong to
-    // another file now.
-    let (Ok(named), locked) = (fs::symlink_metadata(path), file.metadata()?) else {
-        return Ok(false);
-    };
-    if (named.dev(), named.ino()) != (locked.dev(), locked.ino()) {
-        return Ok(false);
-    }
-    match fs::remove_file(path) {
-        // The owner found the file locked, removed it and created another.
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        removed => removed.map(|()| true),
-    }
 }

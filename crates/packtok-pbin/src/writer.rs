@@ -14,6 +14,7 @@ use crate::checkpoint::{Checkpoint, NUMBERS_PER_ORIGIN, Unfinished, Valid, match
 use crate::crash;
 use crate::data_checksums::DataChecksums;
 use crate::error::{Error, Result};
+use crate::file_system;
 use crate::header::{HEADER_BYTES, Header, TokenWidth};
 use crate::metadata::{Metadata, Source};
 use crate::origins::{Origin, write_section};
@@ -96,9 +97,11 @@ impl Writer {
         Ok((writer, num_agreed))
     }
 
-    /// Whether `folder` contains the data of an unfinished pbin.
-    pub fn is_kept(folder: &Path) -> bool {
-        folder.join(DATA_NAME).is_file()
+    /// Whether `folder` contains the data of an unfinished pbin, which is not `dst` itself under a
+    /// second name.
+    pub fn is_kept(folder: &Path, dst: &Path) -> bool {
+        File::open(folder.join(DATA_NAME))
+            .is_ok_and(|data| !file_system::is_named(&data, dst).unwrap_or(false))
     }
 
     /// Resumes after what is valid in the files; `lengths` and `origins` are spools.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use object_store::{GetOptions, GetRange};
+use packtok_pbin::file_system;
 use tokio::task::JoinHandle;
 
 use crate::error::{Error, Result};
@@ -115,7 +116,7 @@ impl RemoteFile {
             io::Write::write_all(&mut file, &rest).map_err(local)?;
             self.at += rest.len() as u64;
         }
-        file.as_file().sync_all().map_err(local)?;
+        file_system::sync(file.as_file()).map_err(local)?;
         file.persist(path).map_err(|error| local(error.error))?;
         Ok(())
     }

@@ -11,10 +11,9 @@ mod record;
 pub use error::JournalError;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use packtok_pbin::crash;
+use packtok_pbin::{crash, file_system};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -136,8 +135,7 @@ impl Journal {
                 Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => continue,
                 owner => owner?,
             };
-            let metadata = file.metadata().map_err(|error| Error::io(&path, error))?;
-            if metadata.nlink() > 0 {
+            if file_system::is_named(&file, &path).map_err(|error| Error::io(&path, error))? {
                 crash::point("journal opened");
                 return Ok(Self {
                     output: output.to_owned(),

@@ -4,17 +4,24 @@
 //! do not show such locks), or if files cannot be locked at all, a claim file next to the journal
 //! decides: its owner rewrites it every few seconds, and a claim that stays unchanged for a while
 //! has no owner. Clocks of different machines are never compared.
+//!
+//! Without locks, the first claim is a file that only one process can create, and a claim whose
+//! process has ended on this machine is free at once. What is weaker: a process that is stopped for
+//! longer than a claim is watched and continues later may write until it reads the claim again.
 
 use crate::journal::JournalError;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use packtok_pbin::file_system::{self, Locked};
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -34,6 +41,10 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500 / SPEEDUP);
 /// How long a lock without a claim is waited for. A child process of another thread has a copy of the lock from
 /// its fork until its exec, and an owner that has just taken the lock has no claim yet.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 2 });
+
+/// How long a process waits, after it has taken over a claim without a lock, for others that do the
+/// same at that moment.
+const SETTLING_TIME: Duration = Duration::from_millis(1_000 / SPEEDUP);
 
 /// Polling interval while such a lock is waited for.
 const LOCK_INTERVAL: Duration = Duration::from_millis(20);
@@ -57,17 +68,27 @@ struct Pulse {
     is_lost: AtomicBool,
 }
 
-/// The content of a claim file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The content of a claim file. An unreadable file is a claim with empty fields.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Claim {
     /// Identifies this attempt.
     attempt: String,
     host: String,
     /// Identifies the machine and its boot.
     boot: String,
+    /// Identifies what `pid` is a number of: a container may have its own.
+    #[serde(default)]
+    pid_namespace: String,
     pid: u32,
+    /// Whether the process also holds the lock, as all did in earlier versions.
+    #[serde(default = "yes")]
+    has_lock: bool,
     /// Increases while the owner is alive.
     beat: u64,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// A unique name for an attempt.
@@ -84,7 +105,10 @@ pub(super) fn is_attempt(name: &str) -> bool {
 pub(super) fn has_ended(path: &Path) -> bool {
     let claim = Claim::read(&path.with_file_name(CLAIM_NAME));
     let is_of_here = claim.is_some_and(|claim| claim.boot == Claim::of_this_process().boot);
-    is_of_here && File::open(path).is_ok_and(|journal| journal.try_lock().is_ok())
+    is_of_here
+        && file_system::open_to_lock(path)
+            .and_then(|journal| file_system::try_lock(&journal))
+            .is_ok_and(|locked| locked == Locked::Taken)
 }
 
 impl Owner {
@@ -100,35 +124,18 @@ impl Owner {
         tick: &mut dyn FnMut() -> Result<()>,
     ) -> Result<Self> {
         let path = folder.join(CLAIM_NAME);
-        let mine = Claim::of_this_process();
-        let mut found = Claim::read(&path);
-        let held = |found: Option<&Claim>| {
-            Error::Journal(JournalError::OutputHeld {
+        let locked = lock(folder, journal, &path, tick)?;
+        let mine = Claim {
+            has_lock: locked == Locked::Taken,
+            ..Claim::of_this_process()
+        };
+        if locked == Locked::Held || !mine.take(&path, tick)? {
+            let holder = Claim::read(&path).unwrap_or_default();
+            return Err(Error::Journal(JournalError::OutputHeld {
                 path: output.to_owned(),
-                holder: found.map_or_else(|| "another process".to_owned(), Claim::shown),
-            })
-        };
-        let deadline = Instant::now() + LOCK_TIMEOUT;
-        let is_proven_free = loop {
-            match journal.try_lock() {
-                // On this machine no other process owns it: locks do not outlive their process.
-                Ok(()) => break found.as_ref().is_none_or(|found| found.boot == mine.boot),
-                Err(TryLockError::WouldBlock) if found.is_none() && Instant::now() < deadline => {
-                    tick()?;
-                    std::thread::sleep(LOCK_INTERVAL);
-                    found = Claim::read(&path);
-                }
-                Err(TryLockError::WouldBlock) => return Err(held(found.as_ref())),
-                Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {
-                    break found.is_none();
-                }
-                Err(TryLockError::Error(error)) => return Err(Error::io(folder, error)),
-            }
-        };
-        if !is_proven_free && is_renewed(&path, &found, CLAIM_TIMEOUT, tick)? {
-            return Err(held(Claim::read(&path).as_ref()));
+                holder: holder.shown(),
+            }));
         }
-        mine.write(&path).map_err(|error| Error::io(&path, error))?;
         let pulse = Arc::new(Pulse {
             path,
             claim: Mutex::new(mine),
@@ -166,8 +173,14 @@ impl Drop for Owner {
             // The thread cannot panic, and its result is not needed.
             let _ = thread.join();
         }
-        if !self.is_lost() {
-            let _ = fs::remove_file(&self.pulse.path);
+        let path = &self.pulse.path;
+        let claim = self
+            .pulse
+            .claim
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if Claim::read(path).is_some_and(|found| found.attempt == claim.attempt) {
+            let _ = fs::remove_file(path);
         }
     }
 }
@@ -186,7 +199,7 @@ impl Pulse {
             }
             let mut claim = self.claim.lock().unwrap_or_else(PoisonError::into_inner);
             let found = Claim::read(&self.path);
-            if found.is_some_and(|found| found.attempt != claim.attempt) {
+            if found.is_some_and(|found| found.is_readable() && found.attempt != claim.attempt) {
                 self.is_lost.store(true, Ordering::Relaxed);
                 return;
             }
@@ -207,43 +220,120 @@ impl Claim {
             attempt: new_attempt(),
             host: kernel("hostname"),
             boot: kernel("random/boot_id"),
+            pid_namespace: fs::read_link("/proc/self/ns/pid")
+                .map_or_else(|_| String::new(), |link| link.display().to_string()),
             pid: std::process::id(),
+            has_lock: true,
             beat: 0,
         }
     }
 
+    /// The claim at `path`; `None` if there is none.
     fn read(path: &Path) -> Option<Self> {
-        serde_json::from_slice(&fs::read(path).ok()?).ok()
+        match fs::read(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            read => Some(
+                read.ok()
+                    .and_then(|json| serde_json::from_slice(&json).ok())
+                    .unwrap_or_default(),
+            ),
+        }
     }
 
-    fn write(&self, path: &Path) -> std::io::Result<()> {
+    fn write(&self, path: &Path) -> io::Result<()> {
         let mut new = path.as_os_str().to_owned();
         new.push(format!(".{}", self.attempt));
         fs::write(&new, serde_json::to_vec(self)?)?;
         fs::rename(&new, path)
     }
 
+    /// Writes the claim to a new file; returns false if there is a claim already.
+    fn create(&self, path: &Path) -> io::Result<bool> {
+        match File::create_new(path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+            created => created?
+                .write_all(&serde_json::to_vec(self)?)
+                .map(|()| true),
+        }
+    }
+
+    /// Makes this the claim at `path`, unless the owner of the existing claim is alive.
+    fn take(&self, path: &Path, tick: &mut dyn FnMut() -> Result<()>) -> Result<bool> {
+        let io = |error| Error::io(path, error);
+        let Some(found) = Claim::read(path) else {
+            return if self.has_lock {
+                self.write(path).map(|()| true).map_err(io)
+            } else {
+                self.create(path).map_err(io)
+            };
+        };
+        // On this machine, locks do not outlive their process.
+        let has_lost_lock = self.has_lock && found.has_lock && found.boot == self.boot;
+        if !has_lost_lock && !found.has_ended_here(self) && is_renewed(path, &found, tick)? {
+            return Ok(false);
+        }
+        self.write(path).map_err(io)?;
+        if self.has_lock {
+            return Ok(true);
+        }
+        // If several processes take over at once, the last one to write owns the output.
+        std::thread::sleep(SETTLING_TIME);
+        tick()?;
+        Ok(Claim::read(path).is_some_and(|now| now.attempt == self.attempt))
+    }
+
+    /// Whether the process has ended, which only a process on the same machine, with the same numbers
+    /// of processes, can tell.
+    fn has_ended_here(&self, here: &Claim) -> bool {
+        let is_here = !self.pid_namespace.is_empty()
+            && (&self.boot, &self.pid_namespace) == (&here.boot, &here.pid_namespace);
+        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
+        is_here && pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
+    }
+
+    fn is_readable(&self) -> bool {
+        !self.attempt.is_empty()
+    }
+
     fn shown(&self) -> String {
-        format!("process {} on {}", self.pid, self.host)
+        if self.is_readable() {
+            format!("process {} on {}", self.pid, self.host)
+        } else {
+            "another process".to_owned()
+        }
     }
 }
 
-/// Whether the claim at `path` changes from `found` within `timeout`.
-fn is_renewed(
+/// Locks the journal in `folder`, whose claim is at `path`. Waits for a lock without a claim.
+fn lock(
+    folder: &Path,
+    journal: &File,
     path: &Path,
-    found: &Option<Claim>,
-    timeout: Duration,
     tick: &mut dyn FnMut() -> Result<()>,
-) -> Result<bool> {
+) -> Result<Locked> {
+    let deadline = Instant::now() + LOCK_TIMEOUT;
+    loop {
+        let found = Claim::read(path);
+        let locked = file_system::try_lock(journal).map_err(|error| Error::io(folder, error))?;
+        if locked != Locked::Held || found.is_some() || Instant::now() >= deadline {
+            return Ok(locked);
+        }
+        tick()?;
+        std::thread::sleep(LOCK_INTERVAL);
+    }
+}
+
+/// Whether the claim at `path` changes from `found` within [`CLAIM_TIMEOUT`].
+fn is_renewed(path: &Path, found: &Claim, tick: &mut dyn FnMut() -> Result<()>) -> Result<bool> {
     let mut waited = Duration::ZERO;
-    while waited < timeout {
+    while waited < CLAIM_TIMEOUT {
         std::thread::sleep(POLL_INTERVAL);
         waited += POLL_INTERVAL;
         tick()?;
         match Claim::read(path) {
             // The owner released it properly.
             None => return Ok(false),
-            now if now != *found => return Ok(true),
+            Some(now) if now != *found => return Ok(true),
             Some(_) => {}
         }
     }
@@ -253,6 +343,7 @@ fn is_renewed(
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
+    use std::sync::Barrier;
     use std::time::Instant;
 
     use super::*;
@@ -263,7 +354,9 @@ mod tests {
             attempt: "0123456789abcdef".to_owned(),
             host: "elsewhere".to_owned(),
             boot: "another".to_owned(),
+            pid_namespace: "pid:[1]".to_owned(),
             pid: 7,
+            has_lock: true,
             beat,
         }
     }
@@ -341,6 +434,112 @@ mod tests {
         };
         mine.write(&claim).unwrap();
         Journal::open(&output, &mut || unreachable!("the claim is not watched")).unwrap();
+    }
+
+    fn unlocked() -> Claim {
+        Claim {
+            has_lock: false,
+            ..Claim::of_this_process()
+        }
+    }
+
+    /// How many of eight processes without locks take the claim at `path` without watching another's.
+    fn num_owners(path: &Path) -> usize {
+        let together = Barrier::new(8);
+        std::thread::scope(|scope| {
+            let take = || {
+                let mut give_up = || Err(Error::io(path, ErrorKind::Interrupted.into()));
+                together.wait();
+                matches!(unlocked().take(path, &mut give_up), Ok(true))
+            };
+            let threads = Vec::from_iter((0..8).map(|_| scope.spawn(take)));
+            let taken = threads.into_iter().map(|thread| thread.join().unwrap());
+            taken.filter(|&is_taken| is_taken).count()
+        })
+    }
+
+    #[test]
+    fn without_locks_one_process_takes_a_new_output() {
+        let folder = tempfile::TempDir::new().unwrap();
+        assert_eq!(num_owners(&folder.path().join(CLAIM_NAME)), 1);
+    }
+
+    #[test]
+    fn without_locks_the_claim_of_an_ended_process_is_free_at_once() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        let ended = Claim {
+            pid: child.id(),
+            ..unlocked()
+        };
+        let (_folder, _, claim) = claimed();
+        ended.write(&claim).unwrap();
+        let mut tick = || match Claim::read(&claim).unwrap() == ended {
+            true => unreachable!("the claim is not watched"),
+            false => Ok(()),
+        };
+        assert!(unlocked().take(&claim, &mut tick).unwrap());
+    }
+
+    #[test]
+    fn without_locks_the_claim_of_another_pid_namespace_is_watched() {
+        let (_folder, _, claim) = claimed();
+        let mut other = Claim {
+            pid_namespace: "pid:[1]".to_owned(),
+            pid: i32::MAX as u32,
+            ..unlocked()
+        };
+        other.write(&claim).unwrap();
+        let renew = &mut || {
+            other.beat += 1;
+            other
+                .write(&claim)
+                .map_err(|error| Error::io(&claim, error))
+        };
+        assert!(!unlocked().take(&claim, renew).unwrap());
+    }
+
+    // As when the lock manager of NFS starts while a run is writing.
+    #[test]
+    fn a_lock_does_not_free_the_claim_of_a_process_without_one() {
+        let (_folder, _, claim) = claimed();
+        let mut other = unlocked();
+        other.write(&claim).unwrap();
+        let renew = &mut || {
+            other.beat += 1;
+            other
+                .write(&claim)
+                .map_err(|error| Error::io(&claim, error))
+        };
+        assert!(!Claim::of_this_process().take(&claim, renew).unwrap());
+    }
+
+    #[test]
+    fn a_claim_that_is_just_being_written_is_watched() {
+        let (_folder, _, claim) = claimed();
+        fs::write(&claim, "").unwrap();
+        let writer = elsewhere(0);
+        let write = &mut || {
+            writer
+                .write(&claim)
+                .map_err(|error| Error::io(&claim, error))
+        };
+        assert!(!unlocked().take(&claim, write).unwrap());
+        assert_eq!(Claim::read(&claim), Some(writer.clone()));
+    }
+
+    #[test]
+    fn a_claim_of_an_earlier_version_is_read() {
+        let json = br#"{"attempt":"0123456789abcdef","host":"elsewhere","boot":"another","pid":7,"beat":3}"#;
+        let claim: Claim = serde_json::from_slice(json).unwrap();
+        let pid_namespace = String::new();
+        assert_eq!(
+            claim,
+            Claim {
+                pid_namespace,
+                ..elsewhere(3)
+            }
+        );
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::journal::Journal;
 /// run then has nothing to do.
 pub(crate) fn has_published(output: &Path) -> bool {
     let folder = crate::journal::folder_of(output);
-    output.exists() && folder.is_dir() && !Writer::is_kept(&folder)
+    output.exists() && folder.is_dir() && !Writer::is_kept(&folder, output)
 }
 
 /// Removes the journal of a run that was killed after publishing the output.

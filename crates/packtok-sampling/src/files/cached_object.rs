@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use packtok_formats::TokenFile;
-use packtok_pbin::{CHECKED_DATA_BYTES, HEADER_BYTES, Header};
+use packtok_pbin::file_system::{self, Locked};
+use packtok_pbin::{CHECKED_DATA_BYTES, HEADER_BYTES, Header, rename_new};
 use packtok_store::{Location, Object, RemoteFile};
 use sha2::{Digest, Sha256};
 
@@ -161,15 +162,10 @@ fn locked(path: &Path) -> Result<Option<File>> {
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file.map_err(io)?,
         };
-        file.lock_shared().map_err(io)?;
+        file_system::lock_shared(&file).map_err(io)?;
         // The file may have been evicted before it was locked.
-        match fs::metadata(path) {
-            Ok(there) if there.ino() == file.metadata().map_err(io)?.ino() => {
-                return Ok(Some(file));
-            }
-            Ok(_) => {}
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(cause) => return Err(io(cause)),
+        if file_system::is_named(&file, path).map_err(io)? {
+            return Ok(Some(file));
         }
     }
 }
@@ -201,11 +197,14 @@ fn make(remote: &RemoteFile, path: &Path, limits: &CacheLimits) -> Result<()> {
         made.as_file().write_all_at(&bytes, at).map_err(io)?;
         at = stop;
     }
-    // If several processes create it, the last one's file stays; their content is equal.
-    match made.persist_noclobber(path) {
-        Ok(_) => Ok(()),
-        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(io(error.error)),
+    // If several processes create it, the first one's file stays; their content is equal.
+    match rename_new(made.path(), path) {
+        Ok(()) => {
+            made.disable_cleanup(true);
+            Ok(())
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(io(error)),
     }
 }
 
@@ -219,10 +218,11 @@ impl CacheLimits {
             if taken + bytes <= self.bytes {
                 return Ok(());
             }
-            let Ok(file) = File::open(&path) else {
+            let Ok(file) = file_system::open_to_lock(&path) else {
                 continue;
             };
-            if file.try_lock().is_ok() && fs::remove_file(&path).is_ok() {
+            let is_unused = matches!(file_system::try_lock(&file), Ok(Locked::Taken));
+            if is_unused && fs::remove_file(&path).is_ok() {
                 taken -= file_bytes;
             }
         }

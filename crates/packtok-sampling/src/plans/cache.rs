@@ -3,13 +3,13 @@
 //! Responsible for letting one process build a file while others wait, and for never returning a
 //! file that is damaged or for other data. The caller chooses the folders.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use packtok_pbin::file_system::{self, Locked};
 use packtok_pbin::remove_abandoned;
 use sha2::{Digest, Sha256};
 
@@ -161,20 +161,14 @@ impl Lock {
             .create(true)
             .truncate(false)
             .open(path)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Ok(None),
-            // Files cannot be locked here: every process builds, and the last one's file stays; all
-            // are equal.
-            Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {}
-            Err(TryLockError::Error(error)) => return Err(error),
+        match file_system::try_lock(&file)? {
+            // The owner may have removed the file between the open and the lock; then the lock
+            // protects nothing.
+            Locked::Taken => Ok(file_system::is_named(&file, path)?.then_some(file)),
+            Locked::Held => Ok(None),
+            // Every process builds, and the last one's file stays; all are equal.
+            Locked::Unsupported => Ok(Some(file)),
         }
-        // The owner may have removed the file between the open and the lock; then the lock protects
-        // nothing.
-        let (locked, named) = (file.metadata()?, fs::metadata(path));
-        let is_named =
-            named.is_ok_and(|named| (named.dev(), named.ino()) == (locked.dev(), locked.ino()));
-        Ok(is_named.then_some(file))
     }
 }
 

@@ -1,0 +1,171 @@
+//! What a file system may lack: locks, renames that replace nothing, links, shared mappings, syncing.
+//!
+//! Network file systems and those in user space report a missing operation with many error numbers.
+//! This file is the only one that knows them; `rename.rs` and `map.rs` have the fallbacks that are
+//! more than doing nothing. All other error numbers, such as `EIO`, `ENOSPC` and `EDQUOT`, are
+//! failures and stay errors.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::io::Errno;
+
+/// An operation that some file systems do not have.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Operation {
+    Lock,
+    RenameNew,
+    Link,
+    Map,
+    Sync,
+}
+
+impl Operation {
+    /// Whether `error` means that this file system does not have the operation.
+    pub(crate) fn is_missing(self, error: &io::Error) -> bool {
+        let Some(errno) = Errno::from_io_error(error) else {
+            return error.kind() == ErrorKind::Unsupported;
+        };
+        // For these operations, arguments that the program controls are never invalid.
+        [
+            Errno::NOSYS,
+            Errno::OPNOTSUPP,
+            Errno::NOTSUP,
+            Errno::INVAL,
+            Errno::NOTTY,
+        ]
+        .contains(&errno)
+            || self.own().contains(&errno)
+    }
+
+    /// Error numbers with this meaning for this operation only.
+    fn own(self) -> &'static [Errno] {
+        match self {
+            // NFS without a lock manager; NFS, which locks exclusively only what is open for writing.
+            Self::Lock => &[Errno::NOLCK, Errno::BADF],
+            // Sandboxes that do not know the system call. If renaming is forbidden, the fallback reports it.
+            Self::RenameNew => &[Errno::PERM],
+            // VFAT and exFAT; file systems with links only within a folder, a volume or an owner's files.
+            Self::Link => &[Errno::PERM, Errno::ACCESS, Errno::XDEV, Errno::MLINK],
+            Self::Map => &[Errno::NODEV],
+            // A folder cannot be opened for writing, which some file systems require.
+            Self::Sync => &[Errno::BADF],
+        }
+    }
+}
+
+/// The result of an attempt to lock a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Locked {
+    /// This process holds the lock until the file is closed.
+    Taken,
+    /// Another process holds it.
+    Held,
+    /// Files cannot be locked here.
+    Unsupported,
+}
+
+/// Locks `file` exclusively without waiting.
+///
+/// # Errors
+/// The system fails for another reason than that this file system has no locks.
+pub fn try_lock(file: &File) -> io::Result<Locked> {
+    match file.try_lock() {
+        Ok(()) => Ok(Locked::Taken),
+        Err(TryLockError::WouldBlock) => Ok(Locked::Held),
+        Err(TryLockError::Error(error)) if Operation::Lock.is_missing(&error) => {
+            Ok(Locked::Unsupported)
+        }
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// Locks `file` together with other processes that do the same, after those with exclusive locks;
+/// does nothing where files cannot be locked.
+///
+/// # Errors
+/// As [`try_lock`].
+pub fn lock_shared(file: &File) -> io::Result<()> {
+    unless_missing(Operation::Lock, file.lock_shared())
+}
+
+/// Opens the file at `path` to lock it: for writing if that is allowed, because NFS requires it.
+///
+/// # Errors
+/// The file cannot be opened.
+pub fn open_to_lock(path: &Path) -> io::Result<File> {
+    let opened = File::options().read(true).write(true).open(path);
+    match opened {
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem
+            ) =>
+        {
+            File::open(path)
+        }
+        opened => opened,
+    }
+}
+
+/// Whether `path` is the name of the open `file`, which another process may have removed or
+/// replaced.
+///
+/// # Errors
+/// The system fails.
+pub fn is_named(file: &File, path: &Path) -> io::Result<bool> {
+    let open = file.metadata()?;
+    match fs::symlink_metadata(path) {
+        Ok(named) => Ok((named.dev(), named.ino()) == (open.dev(), open.ino())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Waits until the content of a file or folder is on disk, where the file system can tell.
+///
+/// # Errors
+/// Writing failed.
+pub fn sync(file: &File) -> io::Result<()> {
+    unless_missing(Operation::Sync, file.sync_all())
+}
+
+fn unless_missing(operation: Operation, result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if operation.is_missing(&error) => Ok(()),
+        result => result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Operation; 5] = [
+        Operation::Lock,
+        Operation::RenameNew,
+        Operation::Link,
+        Operation::Map,
+        Operation::Sync,
+    ];
+
+    #[test]
+    fn failures_of_a_disk_are_not_missing_operations() {
+        for errno in [
+            Errno::IO,
+            Errno::NOSPC,
+            Errno::DQUOT,
+            Errno::ROFS,
+            Errno::STALE,
+        ] {
+            for operation in ALL {
+                assert!(
+                    !operation.is_missing(&errno.into()),
+                    "{operation:?} {errno}"
+                );
+            }
+        }
+    }
+}
