@@ -49,7 +49,7 @@ _AFFECTED = {
     "python/packtok/": "cli config dataset docstrings json newcomer pack shards tokenizer",
     "python/packtok/data/batch_memory.py": "batch_memory token_dataset",
     "python/packtok/tokenizer/callable.py": "tokenizer",
-    "python/packtok/cli/": "cli json newcomer",
+    "python/packtok/cli/": "cli json newcomer standard_streams",
     "python/packtok/collate.py": "collate docstrings token_dataset",
     "python/packtok/commands/": "cli docstrings json newcomer",
     "python/packtok/commands/count.py": "corpus_formats count",

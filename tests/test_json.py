@@ -72,7 +72,11 @@ COMMANDS = dict(commands(typer.main.get_command(app)))
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, packtok_cli: PacktokCli) -> Path:
-    folder = tmp_path_factory.mktemp("json")
+    return write_files(tmp_path_factory.mktemp("json"), packtok_cli)
+
+
+def write_files(folder: Path, packtok_cli: PacktokCli) -> Path:
+    """Writes the files that the cases need into a folder, and returns it."""
     (folder / "c.jsonl").write_text('{"text": "a b c"}\n{"text": "\\u001b[31m\\u0660"}\n')
     (folder / "pack.yaml").write_text(CONFIG)
     (folder / "plugin.py").write_text("def documents(corpus):\n    return [corpus]\n")

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from packtok import __version__, interrupts
-from packtok.cli import console, data, source, stream, tokenizer
+from packtok.cli import console, data, source, standard_streams, stream, tokenizer
 from packtok.cli.cat import cat
 from packtok.cli.count import count
 from packtok.cli.explore import explore
@@ -121,8 +121,20 @@ app.add_typer(stream.app, name="stream")
 def main() -> None:
     """Entry point of the `packtok` program."""
     interrupts.answer_at_once()
+    standard_streams.open_closed()
     # Any script can be printed to any terminal: characters that the encoding lacks are escaped.
     for output in (sys.stdout, sys.stderr):
         if hasattr(output, "reconfigure"):
             output.reconfigure(errors="backslashreplace")
-    app(prog_name="packtok")
+    try:
+        try:
+            app(prog_name="packtok")
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        standard_streams.discard(sys.stdout)
+        sys.exit(FAILED)
+    except OSError as error:
+        standard_streams.discard(sys.stdout)
+        console.remark(f"standard output: {console.message(error)}")
+        sys.exit(FAILED)

@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from packtok.cli import standard_streams
 from packtok.config.redact import Redactor
 
 # Controls, formatting characters (which can reorder or hide text), line separators, surrogates, private use.
@@ -28,8 +29,11 @@ def _escaped(char: str) -> str:
 
 
 def remark(text: str) -> None:
-    """Prints one line to stderr, after the program's name."""
-    print(f"packtok: {printable(text)}", file=sys.stderr, flush=True)
+    """Prints one line to stderr, after the program's name; work does not end because no one can read it."""
+    try:
+        print(f"packtok: {printable(text)}", file=sys.stderr, flush=True)
+    except OSError:
+        standard_streams.discard(sys.stderr)
 
 
 def remark_unless(quiet: bool) -> Callable[[str], None]:

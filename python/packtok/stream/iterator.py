@@ -45,7 +45,8 @@ def _close_all() -> None:
         # As for threads of Python, the program ends when they do.
         wait_for_stream_calls()
     except KeyboardInterrupt:
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         os._exit(130)
 
 
