@@ -140,7 +140,7 @@ class SlurmCluster:
         paths = [f"--{name}={self.folder / f'munge.{name}'}" for name in ("socket", "pid-file", "log-file")]
         command = ["munged", "--foreground", "--force", f"--key-file={key}", *paths]
         self._run("munged", [*command, f"--seed-file={self.folder / 'munge.seed'}"])
-        wait_for(lambda: (self.folder / "munge.socket").exists(), "munged has a socket", seconds=10)
+        wait_for(lambda: (self.folder / "munge.socket").exists(), "munged has a socket", seconds=60)
 
     def _run(self, name: str, command: Sequence[str]) -> None:
         with (self.folder / f"{name}.out").open("ab") as log:
@@ -159,7 +159,7 @@ class SlurmCluster:
             path.unlink()
         self._has_forgotten |= forget
         self._run("slurmctld", ["slurmctld", "-D", "-f", self.env["SLURM_CONF"]])
-        wait_for(lambda: "is UP" in self.output("scontrol", "ping"), "the controller answers", seconds=20)
+        wait_for(lambda: "is UP" in self.output("scontrol", "ping"), "the controller answers", seconds=60)
 
     @contextlib.contextmanager
     def frozen_controller(self) -> Iterator[None]:
@@ -186,7 +186,7 @@ class SlurmCluster:
         # A network namespace would remove the node's address; the other two give it a name.
         unshare = ["unshare", "--uts", "--mount", "--propagation", "slave"]
         self._run(node, [*unshare, "sh", "-c", _IN_ITS_OWN_NAMESPACES, "sh", node, str(self.folder)])
-        wait_for(lambda: self._is_up(node), f"node {node} is up", seconds=30)
+        wait_for(lambda: self._is_up(node), f"node {node} is up", seconds=60)
 
     def _is_up(self, node: str) -> bool:
         state = self.output("sinfo", "-h", "-N", "-n", node, "-o", "%T").strip()
@@ -205,7 +205,7 @@ class SlurmCluster:
                 os.kill(pid, signal.SIGKILL)
         self._processes.pop(node).wait(10)
         ended = f"the processes of {node} have ended"
-        wait_for(lambda: not any(map(_program, doomed)), ended, seconds=10, poll_seconds=0.001)
+        wait_for(lambda: not any(map(_program, doomed)), ended, seconds=60, poll_seconds=0.001)
 
     def notice_loss(self, node: str) -> None:
         """Tells the controller that a node is down, which it would only notice after `SlurmdTimeout`."""
@@ -215,7 +215,7 @@ class SlurmCluster:
         """Returns the processes on ``node``, including its daemons."""
         return _in_namespace_of(self._processes[node].pid)
 
-    def run(self, *command: str, cwd: Path | None = None, timeout_seconds: float = 20) -> str:
+    def run(self, *command: str, cwd: Path | None = None, timeout_seconds: float = 60) -> str:
         """Runs a program with this cluster's settings and returns its output; it must succeed."""
         done = subprocess.run(
             command,
@@ -233,7 +233,7 @@ class SlurmCluster:
         """Returns the output of a program, which may fail or time out."""
         try:
             done = subprocess.run(
-                command, env=self.env, capture_output=True, text=True, timeout=10, check=False
+                command, env=self.env, capture_output=True, text=True, timeout=60, check=False
             )
         except subprocess.TimeoutExpired:
             return ""

@@ -93,7 +93,7 @@ class Browser:
     def wait(self, condition: Any) -> Any:
         # The part of the page that a condition looks at may just be replaced.
         ignored = [StaleElementReferenceException]
-        return WebDriverWait(self.driver, 20, ignored_exceptions=ignored).until(condition)
+        return WebDriverWait(self.driver, 60, ignored_exceptions=ignored).until(condition)
 
     def screenshot(self, name: str) -> None:
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)

@@ -154,7 +154,7 @@ def test_interrupt_stops_the_tasks_and_the_same_command_resumes(
     # It is stopped, as if it had much to do, until it is asked to end.
     os.kill(pid, signal.SIGSTOP)
     running.send_signal(signal.SIGINT)
-    wait_for(lambda: is_sent(pid, signal.SIGINT), "the task is asked to stop", seconds=30)
+    wait_for(lambda: is_sent(pid, signal.SIGINT), "the task is asked to stop", seconds=60)
     os.kill(pid, signal.SIGCONT)
     _, err = ended(running, code=130)
     assert err.splitlines()[-1] == "packtok: interrupted"

@@ -237,7 +237,7 @@ def test_surviving_old_process_is_harmless(site: Site, corpus: Corpus) -> None:
         before = shard.read_bytes()
         assert processes_of_shard(site.outdir, 2) == [old]
         os.kill(old, signal.SIGCONT)
-        wait_for(lambda: not processes_of_shard(site.outdir, 2), "the old process has ended", seconds=30)
+        wait_for(lambda: not processes_of_shard(site.outdir, 2), "the old process has ended", seconds=60)
     finally:
         site.cluster.start_node(node)
     assert shard.read_bytes() == before
@@ -373,7 +373,7 @@ def test_restarted_controller_continues(site: Site, corpus: Corpus) -> None:
 
 def test_cancelled_tasks_are_named_and_resubmitted(site: Site, corpus: Corpus) -> None:
     jobs = site.run(corpus, "--shards", "8%2")
-    wait_for(lambda: bool(site.status()["done"]), "a shard is done", seconds=30)
+    wait_for(lambda: bool(site.status()["done"]), "a shard is done", seconds=60)
     site.cluster.run("scancel", jobs[0][0])
     states = site.wait(jobs)
     cancelled = sorted(int(k) for k, state in states[0].items() if state == "CANCELLED")
@@ -445,7 +445,7 @@ def test_ray_on_the_nodes_of_a_job(site: Site, corpus: Corpus) -> None:
     assert site.output.read_bytes() == corpus.packed.read_bytes()
     assert site.status()["done"] == list(range(8))
     # None of its processes are left.
-    wait_for(lambda: not ray_processes(job), "Ray has ended", seconds=30)
+    wait_for(lambda: not ray_processes(job), "Ray has ended", seconds=60)
 
 
 def ray_processes(job: str) -> list[int]:

@@ -314,13 +314,10 @@ def test_interrupt_ends_a_program_that_waits_for_a_store(
         assert proxy.has_stalled.wait(60)
         # Until it has read what came before the stall.
         time.sleep(0.5)
-        sent = time.monotonic()
         process.send_signal(signal.SIGINT)
+        # It would wait for minutes.
         out, err = process.communicate(timeout=60)
-        seconds = time.monotonic() - sent
     assert (process.returncode, out, err) == (0, "started\ninterrupted\n", "")
-    # It would wait for minutes; on an idle machine, it ends within a second.
-    assert seconds < 20
 
 
 # --- functions ---
@@ -590,7 +587,7 @@ def test_interrupt_while_the_caller_reads_from_a_store() -> None:
     process.send_signal(signal.SIGINT)
     try:
         # It would wait for minutes.
-        process.wait(30)
+        process.wait(60)
     finally:
         process.kill()
 

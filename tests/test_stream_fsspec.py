@@ -357,7 +357,7 @@ iterator = CheckpointableDataset.from_files({server.url("*.jsonl", user=LOGIN)!r
 print(next(iterator)["text"])
 {end}
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=40)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
     expected = -2 if end else 0
     assert (done.returncode, done.stdout.count("\n")) == (expected, 1), done.stderr
     assert_hidden(done.stderr)
