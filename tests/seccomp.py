@@ -22,11 +22,13 @@ _NUMBER_OFFSET, _ARCHITECTURE_OFFSET, _ARGUMENTS_OFFSET = 0, 4, 16
 _ARCHITECTURES = {
     "x86_64": (
         0xC000003E,
-        {"mmap": 9, "fcntl": 72, "flock": 73, "fsync": 74, "linkat": 265, "renameat2": 316, "statx": 332},
+        {"mmap": 9, "fcntl": 72, "flock": 73, "fsync": 74, "linkat": 265, "renameat2": 316}
+        | {"copy_file_range": 326, "statx": 332},
     ),
     "aarch64": (
         0xC00000B7,
-        {"fcntl": 25, "flock": 32, "linkat": 37, "fsync": 82, "mmap": 222, "renameat2": 276, "statx": 291},
+        {"fcntl": 25, "flock": 32, "linkat": 37, "fsync": 82, "mmap": 222, "renameat2": 276}
+        | {"copy_file_range": 285, "statx": 291},
     ),
 }
 

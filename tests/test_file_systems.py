@@ -46,6 +46,7 @@ LACKING = [
 NOTHING = [
     *(Failing("flock", errno.ENOSYS), Failing("fcntl", errno.ENOSYS), NO_LINKS),
     *(Failing("linkat", errno.ENOSYS), Failing("mmap", errno.ENODEV), Failing("fsync", errno.ENOSYS)),
+    Failing("copy_file_range", errno.ENOSYS),
 ]
 
 

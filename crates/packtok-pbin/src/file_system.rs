@@ -1,4 +1,5 @@
-//! What a file system may lack: locks, renames that replace nothing, links, shared mappings, syncing.
+//! What a file system may lack: locks, renames that replace nothing, links, shared mappings, syncing,
+//! copies within the kernel.
 //!
 //! Network file systems and those in user space report a missing operation with many error numbers.
 //! This file is the only one that knows them; `rename.rs` and `map.rs` have the fallbacks that are
@@ -20,6 +21,7 @@ pub(crate) enum Operation {
     Link,
     Map,
     Sync,
+    Copy,
 }
 
 impl Operation {
@@ -52,6 +54,8 @@ impl Operation {
             Self::Map => &[Errno::NODEV],
             // A folder cannot be opened for writing, which some file systems require.
             Self::Sync => &[Errno::BADF],
+            // Two file systems; sandboxes.
+            Self::Copy => &[Errno::XDEV, Errno::PERM],
         }
     }
 }
@@ -117,7 +121,7 @@ pub fn open_to_lock(path: &Path) -> io::Result<File> {
 /// The system fails.
 pub fn is_named(file: &File, path: &Path) -> io::Result<bool> {
     let open = file.metadata()?;
-    match fs::symlink_metadata(path) {
+    match fs::metadata(path) {
         Ok(named) => Ok((named.dev(), named.ino()) == (open.dev(), open.ino())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
@@ -143,12 +147,13 @@ fn unless_missing(operation: Operation, result: io::Result<()>) -> io::Result<()
 mod tests {
     use super::*;
 
-    const ALL: [Operation; 5] = [
+    const ALL: [Operation; 6] = [
         Operation::Lock,
         Operation::RenameNew,
         Operation::Link,
         Operation::Map,
         Operation::Sync,
+        Operation::Copy,
     ];
 
     #[test]

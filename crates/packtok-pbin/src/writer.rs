@@ -389,10 +389,7 @@ fn copy_range(source: &File, mut offset: u64, out: &File, len: usize) -> std::io
             Ok(0) => break,
             Ok(n) => copied += n,
             Err(Errno::INTR) => {}
-            // This kernel or file system cannot; if the disk is at fault, writing reports it.
-            Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM) => {
-                break;
-            }
+            Err(errno) if file_system::Operation::Copy.is_missing(&errno.into()) => break,
             Err(errno) => return Err(errno.into()),
         }
     }
