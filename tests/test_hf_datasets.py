@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -106,6 +107,74 @@ def test_unknown_names_list_the_known_ones(given: str, options: dict[str, str], 
     with pytest.raises(ConfigError) as raised:
         pack("o.pbin", given, **options)
     assert str(raised.value) == message
+
+
+def test_dataset_script_is_an_error_of_one_line(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    """tatm loads them with ``trust_remote_code``; `datasets` has refused them since version 4."""
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "old.py").write_text("raise SystemExit('code of the dataset has run')\n")
+    described = {
+        **dict.fromkeys(("name", "description", "date_downloaded", "download_source"), "old"),
+        "data_content": "text",
+        "corpuses": ["primary", "x"],
+        "corpus_separation_strategy": "configs",
+    }
+    (tmp_path / "old" / "metadata.json").write_text(json.dumps(described))
+    for arguments in (
+        ("tokenize", "old:primary", "--output-dir", "out"),
+        ("pack", "--source", "datasets", "-i", "old", "-o", "o.pbin"),
+    ):
+        done = packtok_cli(*arguments, "-t", TOKENIZER, cwd=tmp_path, env=OFFLINE, code=2)
+        assert done.stderr == (
+            "packtok: --input: old is a dataset script, and scripts are no longer supported by datasets; "
+            "read it with a source plug-in (--source my_source.py:function), or convert it to Parquet\n"
+        )
+
+
+def _no_files(folder: Path) -> None:
+    (folder / "notes").mkdir()
+
+
+def _damaged_parquet(folder: Path) -> None:
+    (folder / "a.parquet").write_bytes(b"no parquet")
+
+
+def _other_json(folder: Path) -> None:
+    (folder / "a.jsonl").write_text('{"text": "a"}\n{"text": 5\n')
+
+
+def _missing_files(folder: Path) -> None:
+    (folder / "README.md").write_text("---\nconfigs: [{config_name: x, data_files: none.jsonl}]\n---\n")
+
+
+def _damaged_card(folder: Path) -> None:
+    (folder / "README.md").write_text("---\nconfigs: [\n---\n")
+
+
+@pytest.mark.parametrize(
+    ("broken", "kind"),
+    [
+        (_no_files, "EmptyDatasetError: The directory at"),
+        (_damaged_parquet, "ArrowInvalid: Parquet magic bytes not found"),
+        (_other_json, "ValueError: "),
+        (_missing_files, "FileNotFoundError: Unable to find"),
+        (_damaged_card, "ParserError: while parsing a flow node"),
+    ],
+)
+def test_every_error_of_the_library_is_one_line(
+    tmp_path: Path, packtok_cli: PacktokCli, broken: Callable[[Path], None], kind: str
+) -> None:
+    (tmp_path / "data").mkdir()
+    broken(tmp_path / "data")
+    done = packtok_cli(
+        *("pack", "--source", "datasets", "-i", "data", "-t", TOKENIZER, "-o", "o.pbin"),
+        cwd=tmp_path,
+        env=OFFLINE,
+        code=1,
+    )
+    assert done.stderr.startswith(f"packtok: --input: data: datasets cannot read it: {kind}")
+    assert len(done.stderr.splitlines()) == 1
+    assert len(done.stderr) < 500
 
 
 # Kills the process when the last shard of the dataset has yielded half of its texts.

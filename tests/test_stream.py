@@ -1098,9 +1098,10 @@ def test_state_is_shown(
     shown = packtok_cli("stream", "show", "state.json", cwd=tmp_path).stdout
     assert re.search(r"version 1, [\d,]+ bytes: position of \d+ bytes, 2 lanes of at most", shown)
     assert re.search(r"^ +4  shuffle\(buffer_size=20, seed=42\)$", shown, re.M)
-    (tmp_path / "other.json").write_text("[1]")
-    failed = packtok_cli("stream", "show", "other.json", cwd=tmp_path, code=2)
-    assert "other.json: not the state of a stream as JSON" in failed.stderr
+    for other in ("[1]", "[" * 100_000):
+        (tmp_path / "other.json").write_text(other)
+        failed = packtok_cli("stream", "show", "other.json", cwd=tmp_path, code=2)
+        assert "other.json: not the state of a stream as JSON" in failed.stderr
 
 
 @pytest.mark.parametrize("executor_type", ["thread", "process"])

@@ -1,13 +1,12 @@
 """The base directory of a cluster's datasets, and the configuration in it."""
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from packtok.catalog.schema import DatasetMetadata, metadata_of_dict, read_mapping
+from packtok.catalog.schema import DatasetMetadata, metadata_of_dict, parsed_json, read_mapping
 from packtok.errors import ConfigError
 
 # Environment variables that name the base directory; the first one that is set counts.
@@ -70,10 +69,7 @@ def stored_metadata(store: Path, name: str) -> DatasetMetadata | None:
     if found is None:
         return None
     if isinstance(found, str):
-        try:
-            found = json.loads(found)
-        except json.JSONDecodeError as error:
-            raise ConfigError(f"{store}: {name!r}: not valid JSON: {error}") from None
+        found = parsed_json(found, Path(f"{store}: {name!r}"))
     if not isinstance(found, dict):
         raise ConfigError(f"{store}: {name!r} is a {type(found).__name__}, expected a mapping")
     return metadata_of_dict(found, store)

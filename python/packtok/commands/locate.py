@@ -85,7 +85,7 @@ def read_state(path: str) -> Mapping[str, Any]:
         content = file.read(_MAX_STATE_BYTES + 1)
     try:
         tree = _checkpoint(path) if len(content) > _MAX_STATE_BYTES else json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         tree = _checkpoint(path)
     states = list(_states(tree))
     if not states or any(state != states[0] for state in states):

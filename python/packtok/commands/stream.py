@@ -28,7 +28,7 @@ def show_state(path: str | Path) -> dict[str, Any]:
         state = json.loads(data)
         steps = state["recipe"] if isinstance(state, dict) else []
         (position, lanes), skip = position_of(state, steps, ())
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, RecursionError) as error:
         reason = "it has no recipe" if isinstance(error, KeyError) else str(error)
         raise ConfigError(f"{path}: not the state of a stream as JSON: {reason}") from None
     return {

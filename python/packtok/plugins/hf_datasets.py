@@ -7,17 +7,21 @@ parts are the shards of the dataset. No code of a dataset runs: `datasets` has n
 import functools
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from packtok import _packtok
 from packtok.config.options import DATASETS
-from packtok.errors import ConfigError
+from packtok.config.redact import Redactor
+from packtok.errors import ConfigError, PacktokError
 from packtok.plugins.plugin import Plugin
 
 DEFAULT_SPLIT = "train"
 # Few, because texts can be long.
 ROWS_AT_ONCE = 100
 LEAST_MAJOR_VERSION = 4
+# Some messages of the library list all extensions that it knows.
+_MAX_MESSAGE_CHARS = 300
 
 
 def datasets_plugin(fields: Mapping[str, str]) -> Plugin:
@@ -36,7 +40,10 @@ def datasets_plugin(fields: Mapping[str, str]) -> Plugin:
     load = functools.cache(_load)
     for corpus, names in columns.items():
         # Errors of the user's names are found here, before anything is read.
-        _check_column(names[0], load(corpus).column_names or names[:1])
+        loaded = load(corpus)
+        with _errors_of_library(corpus):
+            known = loaded.column_names or names[:1]
+        _check_column(names[0], known)
 
     def parts(corpus: str) -> Sequence[str]:
         return [str(shard) for shard in range(load(corpus).num_shards)]
@@ -90,18 +97,54 @@ def _load(corpus: str) -> Any:
     name, config, split = split_name(corpus)
     if name.startswith(("/", ".")) and not os.path.exists(name):
         raise ConfigError(f"--input: {name}: No such file or directory")
-    path, more = _loader_of(name)
-    known = [] if more else datasets.get_dataset_config_names(path)
+    with _errors_of_library(name):
+        path, more = _loader_of(name)
+        known = [] if more else datasets.get_dataset_config_names(path)
     if config is None and len(known) > 1 and "default" not in known:
         raise ConfigError(f"--input: {name} has several configs: {', '.join(known)}; give {name}:CONFIG")
     if config is not None and config not in known:
         raise ConfigError(f"--input: {name} has no config {config!r}; it has {', '.join(known) or 'none'}")
-    loaded = datasets.load_dataset(path, config, streaming=True, **more)
+    with _errors_of_library(name):
+        loaded = datasets.load_dataset(path, config, streaming=True, **more)
     if split not in loaded:
         raise ConfigError(
             f"--input: {name} has no split {split!r}; it has {', '.join(loaded)}; give {name}@SPLIT"
         )
     return loaded[split]
+
+
+@contextmanager
+def _errors_of_library(name: str) -> Iterator[None]:
+    """Turns every exception of `datasets`, and of what it reads with, into one of a single line.
+
+    Raises:
+        ConfigError: If the dataset is a script.
+        PacktokError: If it cannot be loaded.
+    """
+    from datasets import logging
+
+    verbosity = logging.get_verbosity()
+    # The library logs errors that it also raises.
+    logging.set_verbosity(logging.CRITICAL)
+    try:
+        yield
+    except (ConfigError, PacktokError):
+        raise
+    # The library documents no common class, and its readers raise those of their own libraries.
+    except Exception as error:
+        message = " ".join(Redactor()(str(error)).split())
+        if "scripts are no longer supported" in message:
+            raise ConfigError(
+                f"--input: {name} is a dataset script, and scripts are no longer supported by datasets; read "
+                "it with a source plug-in (--source my_source.py:function), or convert it to Parquet"
+            ) from None
+        if len(message) > _MAX_MESSAGE_CHARS:
+            message = f"{message[:_MAX_MESSAGE_CHARS]}…"
+        raise PacktokError(
+            f"--input: {name}: datasets cannot read it: {type(error).__name__}: {message}"
+        ) from None
+    finally:
+        logging.set_verbosity(verbosity)
 
 
 def _loader_of(name: str) -> tuple[str, dict[str, Any]]:

@@ -22,7 +22,7 @@ def separator_of(tokenizer_path: Path) -> int | None:
     """
     try:
         return _appended(json.loads(tokenizer_path.read_bytes()).get("post_processor"))
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise ConfigError(f"{tokenizer_path}: is not a tokenizer.json: {error}") from None
 
 
