@@ -42,6 +42,7 @@ ORDER: dict[str, tuple[str, ...]] = {
     "packtok-sampling": ("files", "plans", "items", "planning"),
     "packtok-core": (
         *("suffix", "field", "corpus", "pipeline", "rejects", "journal", "pack", "scan"),
+        "texts",
         *("count", "batch", "merge", "raw_index", "shard", "verify", "stream"),
     ),
     "python": (

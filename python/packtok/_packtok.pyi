@@ -28,6 +28,7 @@ __all__ = [
     "PbinReader",
     "Permutation",
     "Stream",
+    "Texts",
     "Tokenizer",
     "TokenizerError",
     "__version__",
@@ -47,6 +48,7 @@ __all__ = [
     "is_store_url",
     "is_url",
     "join_shards",
+    "largest_ids",
     "list_objects",
     "list_shards",
     "marker_name",
@@ -175,6 +177,13 @@ class Origin:
     def to_dict(self) -> dict[str, Any]: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
+
+@final
+class Texts:
+    # Options are JSON; see `PackConfig.spec`. With a key, the texts are in dicts.
+    def __new__(cls, spec: str, key: str | None = None) -> Texts: ...
+    def __iter__(self) -> Texts: ...
+    def __next__(self) -> str | dict[str, str]: ...
 
 @final
 class PbinReader:
@@ -448,6 +457,7 @@ def verify(
     on_progress: _Progress | None,
 ) -> dict[str, Any]: ...
 def raw_entries(paths: Sequence[_StrPath], token_bytes: int) -> list[_Entry]: ...
+def largest_ids(entries: Sequence[_Entry], on_progress: _Progress | None) -> tuple[int, int, int]: ...
 def mask_of_item(document_ids: _Ids) -> npt.NDArray[np.bool_]: ...
 def find_or_plan(
     blocks: Blocks,

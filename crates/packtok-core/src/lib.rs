@@ -23,6 +23,7 @@ pub mod scan;
 pub mod shard;
 pub mod stream;
 mod suffix;
+pub mod texts;
 pub mod verify;
 
 pub use error::{Error, Result};

@@ -5,8 +5,10 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod largest_ids;
 pub mod raw;
 mod token_file;
 
 pub use error::{Error, Result};
+pub use largest_ids::LargestIds;
 pub use token_file::TokenFile;

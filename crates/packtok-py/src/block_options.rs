@@ -19,10 +19,12 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::error::sampling_error;
+use crate::monitor::watched_planning;
 use crate::views;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(raw_entries, module)?)
+    module.add_function(wrap_pyfunction!(raw_entries, module)?)?;
+    module.add_function(wrap_pyfunction!(largest_ids, module)?)
 }
 
 /// The files: one of the first three fields, and what is known of a manifest.
@@ -106,6 +108,22 @@ fn raw_entries(py: Python<'_>, paths: Vec<PathBuf>, token_bytes: u32) -> PyResul
         .iter()
         .map(tuple_of)
         .collect())
+}
+
+/// The largest id in files of raw tokens if tokens have 1, 2 or 4 bytes.
+///
+/// `entries` are those of [`raw_entries`]; the zeros at the ends of files are not read.
+#[pyfunction]
+fn largest_ids(
+    py: Python<'_>,
+    entries: Vec<EntryTuple>,
+    on_progress: Option<Py<PyAny>>,
+) -> PyResult<(u32, u32, u32)> {
+    let entries: Vec<Entry> = entries.into_iter().map(entry_of).collect();
+    let found = watched_planning(py, on_progress, |monitor| {
+        packtok_sampling::files::largest_ids::largest_ids(&entries, monitor)
+    })?;
+    Ok((found.of_1_byte, found.of_2_bytes, found.of_4_bytes))
 }
 
 fn tuple_of(entry: &Entry) -> EntryTuple {
@@ -195,6 +213,7 @@ impl PackingOptions {
                     .context_length
                     .ok_or_else(|| missing("context_length"))?,
                 by_file: self.by_file,
+                separator: self.separator,
             }),
             "document" => Ok(Packing::Document {
                 block_size: block_size()?,

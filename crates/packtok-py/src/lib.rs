@@ -29,6 +29,7 @@ mod shards;
 mod stores;
 mod stream;
 mod stream_samples;
+mod texts;
 mod tokenizer;
 mod views;
 
@@ -43,6 +44,7 @@ fn _packtok(module: &Bound<'_, PyModule>) -> PyResult<()> {
     error::register(module)?;
     module.add_class::<tokenizer::PyTokenizer>()?;
     module.add_class::<reader::PyPbinReader>()?;
+    module.add_class::<texts::PyTexts>()?;
     module.add_class::<origin::PyOrigin>()?;
     module.add_class::<blocks::PyBlocks>()?;
     block_options::register(module)?;

@@ -6,6 +6,7 @@ pub mod checked_file;
 mod error;
 pub mod file_set;
 pub mod fingerprint;
+pub mod largest_ids;
 mod location;
 pub mod manifest;
 pub(crate) mod ranges;

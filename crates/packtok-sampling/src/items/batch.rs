@@ -214,7 +214,9 @@ impl<'a> Row<'a> {
                 let bytes = files.tokens(file, piece.tokens.clone())?;
                 fetch(bytes);
                 if let Some(separator) = separator.filter(|_| wants_segments && num_inputs > 0) {
-                    self.separate(files.width(), bytes, separator);
+                    // Without the label of the last input.
+                    let inputs = num_inputs * files.width().bytes() as usize;
+                    self.separate(files.width(), &bytes[..inputs], separator);
                 }
                 self.parts.push(Part {
                     piece,

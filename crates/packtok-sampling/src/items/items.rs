@@ -33,6 +33,8 @@ pub enum Packing {
         context_length: u64,
         /// Whether rows stay within files.
         by_file: bool,
+        /// As for [`Packing::Chunks`].
+        separator: Option<u32>,
     },
     /// Chunks that cover all tokens, across documents; those at the end are padded.
     Chunks {
@@ -61,6 +63,8 @@ pub enum Packing {
 pub struct Items {
     stream: Stream,
     layout: Layout,
+    /// The id that ends every document, if it determines the documents in place of the files' indexes.
+    separator: Option<u32>,
 }
 
 #[derive(Debug)]
@@ -81,7 +85,6 @@ enum Layout {
         layout: ChunkLayout,
         /// Chunk ranges of the files in the overall sequence; `None` for chunks of the stream.
         by_file: Option<Ranges>,
-        separator: Option<u32>,
     },
     /// Documents truncated to this number of tokens.
     Documents { block_size: u64 },
@@ -137,6 +140,13 @@ impl Items {
     /// [`ItemsError::BlockTooSmall`], [`ItemsError::Overlap`], [`ItemsError::TooFewTokens`],
     /// [`ItemsError::TooFewTokensForRow`], [`ItemsError::PlanTokens`].
     pub fn new(stream: Stream, packing: Packing) -> Result<Self> {
+        let separator = match packing {
+            Packing::Rows { separator, .. } | Packing::Chunks { separator, .. } => separator,
+            Packing::Fixed { .. }
+            | Packing::Document { .. }
+            | Packing::Planned(_)
+            | Packing::Whole => None,
+        };
         let layout = match packing {
             Packing::Whole => Layout::Whole,
             Packing::Planned(plan) => planned(&stream, plan)?,
@@ -148,8 +158,8 @@ impl Items {
                 chunk_size,
                 overlap,
                 by_file,
-                separator,
-            } => chunks(&stream, chunk_size, overlap, by_file, separator)?,
+                ..
+            } => chunks(&stream, chunk_size, overlap, by_file)?,
             Packing::Fixed {
                 block_size,
                 overlap,
@@ -158,10 +168,15 @@ impl Items {
             Packing::Rows {
                 context_length,
                 by_file,
+                ..
             } => fixed(&stream, context_length.saturating_add(1), 1, by_file)
                 .map_err(|error| in_rows(error, context_length))?,
         };
-        Ok(Self { stream, layout })
+        Ok(Self {
+            stream,
+            layout,
+            separator,
+        })
     }
 
     /// The stream that the items divide.
@@ -404,10 +419,7 @@ impl Items {
 
     /// The id that ends every document, if it determines the documents in place of the files' indexes.
     pub(crate) fn separator(&self) -> Option<u32> {
-        match &self.layout {
-            Layout::Chunks { separator, .. } => *separator,
-            _ => None,
-        }
+        self.separator
     }
 
     /// Number of padding inputs in a batch of all items.
@@ -491,13 +503,7 @@ fn in_rows(error: Error, context_length: u64) -> Error {
 }
 
 /// A layout in chunks of the stream or of its files.
-fn chunks(
-    stream: &Stream,
-    chunk_size: u64,
-    overlap: u64,
-    by_file: bool,
-    separator: Option<u32>,
-) -> Result<Layout> {
+fn chunks(stream: &Stream, chunk_size: u64, overlap: u64, by_file: bool) -> Result<Layout> {
     let layout =
         ChunkLayout::new(chunk_size, overlap).ok_or(Error::Items(ItemsError::Overlap {
             overlap,
@@ -511,11 +517,7 @@ fn chunks(
         let chunks = Ranges::new(entries.map(|entry| layout.len(entry.tokens)));
         chunks.expect("a chunk has tokens, and the tokens of the files could be counted")
     });
-    Ok(Layout::Chunks {
-        layout,
-        by_file,
-        separator,
-    })
+    Ok(Layout::Chunks { layout, by_file })
 }
 
 /// A layout in blocks of the stream or of its files; at least one block is required.

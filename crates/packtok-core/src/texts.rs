@@ -1,0 +1,82 @@
+//! Reads the texts of a corpus one after the other, as packing extracts them.
+
+use crate::corpus::{Location, Reader, Source};
+use crate::error::{Error, Result};
+use crate::field::Extractors;
+use crate::pack::{OnBadDocument, PackError, Reason, explain, text_of};
+use crate::scan::ScanOptions;
+
+/// The texts of a corpus, in order.
+pub struct Texts {
+    reader: Reader,
+    sources: Vec<Source>,
+    extractors: Extractors,
+    on_bad_document: OnBadDocument,
+    max_document_bytes: u64,
+    /// Index of the source that was read last, and its records so far.
+    place: (usize, u64),
+    buffer: Vec<u8>,
+    /// The error that follows the texts returned last.
+    failed: Option<Error>,
+}
+
+impl Texts {
+    /// Finds the sources of `options`, and reads nothing.
+    ///
+    /// # Errors
+    /// As [`crate::corpus::expand`].
+    pub fn open(options: &ScanOptions) -> Result<Self> {
+        let sources = options.sources()?;
+        Ok(Self {
+            reader: Reader::new(sources.clone(), options.read.clone()),
+            sources,
+            extractors: options.fields.extractors(),
+            on_bad_document: options.on_bad_document,
+            max_document_bytes: options.read.max_document_bytes,
+            place: (0, 0),
+            buffer: Vec::new(),
+            failed: None,
+        })
+    }
+
+    /// The next texts, at least one; `None` after the last.
+    ///
+    /// # Errors
+    /// A source cannot be read; or a document is bad, after the texts before it were returned. Nothing
+    /// follows an error.
+    pub fn next_batch(&mut self) -> Result<Option<Vec<String>>> {
+        let mut texts = Vec::new();
+        while texts.is_empty() {
+            if let Some(error) = self.failed.take() {
+                return Err(error);
+            }
+            let Some(chunk) = self.reader.next_chunk(std::mem::take(&mut self.buffer))? else {
+                return Ok(None);
+            };
+            if chunk.source() != self.place.0 {
+                self.place = (chunk.source(), 0);
+            }
+            let extractor = self.extractors.of_input(chunk.input());
+            for record in chunk.records() {
+                self.place.1 += 1;
+                match text_of(extractor, &record, self.max_document_bytes) {
+                    Ok(Some(text)) => texts.push(text.to_owned()),
+                    Ok(None) => {}
+                    Err(_) if self.on_bad_document == OnBadDocument::Skip => {}
+                    Err(reason) => {
+                        let source = &self.sources[chunk.source()];
+                        let error = Error::Pack(PackError::Document {
+                            location: Location::of(source, self.place.1),
+                            offset_bytes: source.offset_bytes(record.offset),
+                            reason: Box::new(Reason::from(reason)),
+                        });
+                        self.failed = Some(explain(error, source));
+                        break;
+                    }
+                }
+            }
+            self.buffer = chunk.into_buffer();
+        }
+        Ok(Some(texts))
+    }
+}

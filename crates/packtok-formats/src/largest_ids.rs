@@ -1,0 +1,70 @@
+//! The largest ids in bytes of raw tokens, to find the width that the tokens have.
+//!
+//! A file of raw tokens does not record its width. Read with another one, half of the ids are zero, or
+//! ids exceed the vocabulary.
+
+/// The largest id in some bytes, for each width that tokens may have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LargestIds {
+    /// If tokens have one byte.
+    pub of_1_byte: u32,
+    /// If tokens have two bytes.
+    pub of_2_bytes: u32,
+    /// If tokens have four bytes.
+    pub of_4_bytes: u32,
+}
+
+impl LargestIds {
+    /// Adds `bytes`, the next of a file; all but the last of a file must be a multiple of four.
+    ///
+    /// Missing bytes at the end count as zeros.
+    pub fn add(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks::<4>();
+        for &word in words {
+            self.add_word(u32::from_le_bytes(word));
+        }
+        let mut last = [0; 4];
+        last[..rest.len()].copy_from_slice(rest);
+        self.add_word(u32::from_le_bytes(last));
+    }
+
+    fn add_word(&mut self, word: u32) {
+        // The largest of four bytes is that of their maximum by pairs, and so on: no branches, so that
+        // the loop is vectorized.
+        let of_2_bytes = (word >> 16).max(word & 0xffff);
+        let high = (word >> 24).max(word >> 8 & 0xff);
+        let low = (word >> 16 & 0xff).max(word & 0xff);
+        self.of_1_byte = self.of_1_byte.max(high.max(low));
+        self.of_2_bytes = self.of_2_bytes.max(of_2_bytes);
+        self.of_4_bytes = self.of_4_bytes.max(word);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_width_has_its_largest_id() {
+        let bytes = [1, 2, 3, 4, 250, 0, 7, 0, 9, 1];
+        for split in [4, 8] {
+            let mut found = LargestIds::default();
+            found.add(&bytes[..split]);
+            found.add(&bytes[split..]);
+            let expected = LargestIds {
+                of_1_byte: 250,
+                of_2_bytes: 0x0403,
+                of_4_bytes: 0x0403_0201,
+            };
+            assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn ids_of_four_bytes_read_as_two_are_their_halves() {
+        let ids = [50_256u32, 3, 40_000];
+        let mut found = LargestIds::default();
+        ids.iter().for_each(|id| found.add(&id.to_le_bytes()));
+        assert_eq!((found.of_2_bytes, found.of_4_bytes), (50_256, 50_256));
+    }
+}

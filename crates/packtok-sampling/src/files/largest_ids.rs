@@ -1,0 +1,39 @@
+//! The largest ids in files of raw tokens; see [`LargestIds`].
+
+use packtok_formats::LargestIds;
+use packtok_formats::raw::RawFile;
+
+use crate::error::Result;
+use crate::files::manifest::Entry;
+use crate::progress::{Monitor, Progress, report};
+
+/// Tokens that are read between two reports of progress; a multiple of four bytes for every width.
+const STEP_TOKENS: u64 = 1 << 22;
+
+/// The largest ids in the files of `entries`, without the zeros at their ends.
+///
+/// # Errors
+/// A file cannot be mapped, or is shorter than its entry; [`crate::Error::Cancelled`].
+pub fn largest_ids(entries: &[Entry], monitor: &mut Monitor<'_>) -> Result<LargestIds> {
+    let mut found = LargestIds::default();
+    let mut progress = Progress {
+        total_bytes: entries
+            .iter()
+            .map(|entry| entry.tokens * entry.token_bytes)
+            .sum(),
+        ..Progress::default()
+    };
+    for entry in entries {
+        let file = RawFile::open(&entry.path, entry.width(), entry.tokens)?;
+        let mut start = 0;
+        while start < entry.tokens {
+            let stop = entry.tokens.min(start + STEP_TOKENS);
+            found.add(file.tokens(start..stop)?);
+            progress.bytes_read += (stop - start) * entry.token_bytes;
+            progress.tokens += stop - start;
+            report(monitor, &progress)?;
+            start = stop;
+        }
+    }
+    Ok(found)
+}
