@@ -14,11 +14,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
 from conftest import MAIN, PacktokCli
+from stories import TOKENIZER
 
 from packtok.catalog.corpora import corpus_input
 from packtok.catalog.schema import DatasetMetadata, load_details, load_metadata
@@ -159,6 +161,7 @@ def test_every_combination_of_answers_works(dataset: Path, tmp_path: Path) -> No
         {**CORPORA},
         {"corpus": ["arxiv", "book"], "corpus_separation_strategy": "configs"},
     ]
+    np.arange(100, dtype="uint16").tofile(dataset / "tokenized_0.bin")
     for i, (output_format, content, corpus, tokenized) in enumerate(
         itertools.product(("json", "yaml"), ("text", "image", "other"), corpora, ("y", "n"))
     ):
@@ -172,6 +175,7 @@ def test_every_combination_of_answers_works(dataset: Path, tmp_path: Path) -> No
                 "dataset_path": str(dataset),
                 "data_content": content,
                 "tokenized": tokenized,
+                **({"tokenizer": "gpt2"} if tokenized == "y" else {}),
                 **corpus,
             }
         )
@@ -226,7 +230,8 @@ def test_answers_are_asked_in_the_order_of_tatm(dataset: Path, tmp_path: Path) -
     assert done.returncode == 0, done.stderr
     assert yaml.safe_load((tmp_path / "metadata.yaml").read_text()) == {
         "name": "Web",
-        "dataset_path": str(dataset),
+        # Below the metadata file, so that both can be moved.
+        "dataset_path": "web",
         "description": "some text",
         "date_downloaded": "2025-01-02",
         "download_source": "the web",
@@ -299,19 +304,314 @@ def test_terminal_completes_answers_and_shows_guesses(dataset: Path, tmp_path: P
     assert (details["format"], details["documents"], details["fields"]) == ("parquet", 7, ["content"])
 
 
-def test_terminal_shows_why_data_cannot_be_read(dataset: Path, tmp_path: Path) -> None:
-    (dataset / "a.jsonl").write_text('{"text": "a"}\n')
-    terminal = Terminal(tmp_path, "--dataset-path", str(dataset), "--output-format", "json")
+def test_data_that_cannot_be_read_is_said_at_its_question(dataset: Path, tmp_path: Path) -> None:
+    (tmp_path / "mixed").mkdir()
+    (tmp_path / "mixed" / "a.jsonl").write_text('{"text": "a"}\n')
+    pq.write_table(pa.table({"text": ["b"]}), tmp_path / "mixed" / "b.parquet")
+    terminal = Terminal(tmp_path, "--dataset-path", "mixed", "--name", "Kept", "--output-format", "json")
     terminal.until("metadata.json]")
-    shown = terminal.answers_until_content()
-    assert "The data cannot be read as texts: " in shown
-    assert "several formats: 1 JSON lines, 2 Parquet" in shown
-    # The answers are still asked for; the error comes when the texts are read.
+    for question in ("description", "downloaded", "source", "Data content"):
+        terminal.answer("\n", question)
+    shown = terminal.answer("\n", "Dataset path [mixed]")
+    assert "packtok: the data cannot be read as texts: mixed: " in shown
+    assert "several formats: 1 JSON lines, 1 Parquet" in shown
+    # What was answered in between is kept.
+    terminal.answer(f"{dataset}\n", "Data content")
+    terminal.answer("\n", "Content field [content]")
     for question in ("corpus", "tokenized", "Language", "License"):
         terminal.answer("\n", question)
-    terminal.answer("\n", "packtok: ")
-    assert terminal.process.wait(60) != 0
-    assert not (tmp_path / "metadata.json").exists()
+    terminal.answer("\n", "metadata.json")
+    assert terminal.process.wait(60) == 0
+    written = load_metadata(tmp_path / "metadata.json")
+    assert (written.name, written.dataset_folder) == ("Kept", dataset)
+
+
+def test_corpora_and_fields_complete_by_tab(dataset: Path, tmp_path: Path) -> None:
+    (dataset / "README.md").write_text("---\nconfigs: [{config_name: spanish}, {config_name: german}]\n---\n")
+    terminal = Terminal(tmp_path, "--dataset-path", str(dataset), "--output-format", "json")
+    terminal.until("metadata.json]")
+    terminal.answers_until_content()
+    terminal.answer("con\t\n", "Add a corpus")
+    terminal.answer("ar\t\n", "Add a corpus (leave blank to finish) [arxiv]")
+    terminal.answer("sp\t\n", "Add a corpus (leave blank to finish) [arxiv, spanish]")
+    terminal.process.kill()
+    terminal.process.wait(60)
+
+
+def answered(folder: Path, *answers: str, code: int = 0) -> tuple[str, str]:
+    """Returns output and errors of ``create-metadata`` with these lines as answers."""
+    done = subprocess.run(
+        [sys.executable, "-c", MAIN, "data", "create-metadata"],
+        cwd=folder,
+        input="".join(f"{answer}\n" for answer in answers),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout, done.stderr
+
+
+def test_each_wrong_answer_is_said_at_its_question(dataset: Path, tmp_path: Path) -> None:
+    (tmp_path / "metadata.json").write_text(WRITTEN_BY_TATM["metadata.json"])
+    _, errors = answered(
+        tmp_path,
+        *("jsno", "json", "", "none/m.json", "m.txt", "mine.json", "Web", "no_data", str(dataset)),
+        *("some text", "2025-02-30", "yesterday", "2025-1-2", "2025-01-02", "the web", "txt", "text"),
+        *("body", "content", "arxvi", "arxiv", "arxiv", "book", "", "dirs", "data_dirs", "part", "parts"),
+        *("maybe", "n", "en", "MIT"),
+    )
+    assert errors.splitlines() == [
+        "packtok: --output-format is 'jsno', expected one of json, yaml",
+        f"packtok: {tmp_path}/metadata.json: the metadata file already exists; give another, or --existing "
+        "replace",
+        "packtok: none: no such folder",
+        "packtok: m.txt: is no name for a metadata file, expected one that ends with .json, .yaml or .yml, "
+        "and not with .packtok.json",
+        "packtok: no_data: the dataset does not exist",
+        "packtok: --date-downloaded is '2025-02-30', expected a date such as 2025-01-31, 2025-01 or 2025",
+        "packtok: --date-downloaded is 'yesterday', expected a date such as 2025-01-31, 2025-01 or 2025",
+        "packtok: --date-downloaded is '2025-1-2', expected a date such as 2025-01-31, 2025-01 or 2025",
+        "packtok: --data-content is 'txt', expected one of text, image, audio, video, other",
+        "packtok: --content-field is 'body', but the data has 'content'",
+        f"packtok: --corpus is 'arxvi', but {dataset} has no such folder and its README.md no such config; "
+        "did you mean 'arxiv'?",
+        "packtok: 'arxiv' is listed already",
+        "packtok: --corpus-separation-strategy is 'dirs', expected one of data_dirs, configs",
+        f"packtok: corpus 'arxiv': {dataset}/part/arxiv is not a folder",
+        "packtok: --tokenized is 'maybe', expected one of y, n",
+    ]
+    written = load_metadata(tmp_path / "mine.json")
+    assert (written.name, written.corpuses, written.date_downloaded) == (
+        "Web",
+        ["arxiv", "book"],
+        "2025-01-02",
+    )
+    assert load_details(tmp_path / "mine.json")["documents"] == 7
+
+
+@pytest.mark.parametrize("num_missing", [0, 1, 2])
+def test_questions_that_tatm_lacks_have_defaults_at_the_end(tmp_path: Path, num_missing: int) -> None:
+    """Answers that were prepared for tatm end before them."""
+    (tmp_path / "a.jsonl").write_text('{"text": "a"}\n')
+    answered(tmp_path, *[""] * (13 - num_missing))
+    assert load_metadata(tmp_path).content_field == "text"
+    if num_missing == 2:
+        (tmp_path / "metadata.json").unlink()
+        _, errors = answered(tmp_path, *[""] * 10, code=2)
+        assert errors == (
+            "packtok: no answer to 'Is the dataset tokenized? (y/n)'; give --tokenized, or --yes for the "
+            "defaults\n"
+        )
+
+
+def test_flags_are_checked_before_anything_is_asked(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "a"}\n')
+    for flags, message in (
+        (("--tokenized", "no"), "--tokenized is 'no', expected one of y, n"),
+        (("--existing", "skip"), "--existing is 'skip', expected error or replace"),
+    ):
+        done = packtok_cli("data", "create-metadata", *flags, cwd=tmp_path, code=2)
+        assert (done.stdout, done.stderr) == ("", f"packtok: {message}\n")
+    for flags, message in (
+        (("--content-field", "body"), "--content-field is 'body', but the data has 'text'"),
+        (("--date-downloaded", "soon"), "--date-downloaded is 'soon', expected a date such as 2025-01-31, "),
+        (("--corpus", "x"), "--corpus is 'x', but "),
+    ):
+        done = packtok_cli("data", "create-metadata", "--yes", *flags, cwd=tmp_path, code=2)
+        assert message in done.stderr
+        assert not (tmp_path / "metadata.json").exists()
+
+
+def test_data_below_the_metadata_can_be_moved_with_it(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    base = tmp_path / "base"
+    (base / "raw").mkdir(parents=True)
+    (base / "raw" / "a.jsonl").write_text('{"text": "a"}\n')
+    command = ("data", "create-metadata", "--yes", "--output", base / "metadata.json")
+    packtok_cli(*command, "--dataset-path", base / "raw", cwd=tmp_path)
+    assert load_metadata(base).dataset_path == "raw"
+    base.rename(tmp_path / "moved")
+    done = packtok_cli("data", "validate", tmp_path / "moved")
+    assert done.stdout == f"{tmp_path / 'moved'} matches its data\n"
+    # Elsewhere, the path is absolute; the folder of the metadata file needs none.
+    packtok_cli(*command[:-1], tmp_path / "other.json", "--dataset-path", tmp_path / "moved" / "raw", cwd="/")
+    assert load_metadata(tmp_path / "other.json").dataset_path == "moved/raw"
+    (tmp_path / "apart").mkdir()
+    for folder, path in (("apart", str(tmp_path / "moved/raw")), ("moved/raw", None)):
+        output = tmp_path / folder / "m.json"
+        packtok_cli(*command[:-1], output, "--dataset-path", tmp_path / "moved" / "raw", cwd=tmp_path)
+        assert load_metadata(output).dataset_path == path
+
+
+def test_relative_path_starts_at_the_metadata_or_at_the_current_folder(
+    tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
+    """tatm resolves it from the current folder only."""
+    described, current = tmp_path / "described", tmp_path / "current"
+    for folder in (described, current):
+        folder.mkdir()
+    metadata = json.loads(WRITTEN_BY_TATM["metadata.json"]) | {"dataset_path": "raw", "corpuses": []}
+    (described / "metadata.json").write_text(json.dumps(metadata))
+    file = described / "metadata.json"
+
+    def validated(code: int) -> tuple[str, str]:
+        done = packtok_cli("data", "validate", described, cwd=current, code=code)
+        return done.stdout, done.stderr
+
+    assert validated(1) == (
+        f"{file}: dataset_path: 'raw' exists neither in {described} nor in the current folder, {current}\n",
+        "",
+    )
+    matches = f"{described} matches its data\n"
+    (current / "raw").mkdir()
+    (current / "raw" / "a.jsonl").write_text('{"text": "a"}\n')
+    assert validated(0) == (
+        matches,
+        f"packtok: {file}: dataset_path 'raw' is not next to the metadata file; {current}/raw, from the "
+        "current folder, is used\n",
+    )
+    (described / "raw").mkdir()
+    (described / "raw" / "a.jsonl").write_text('{"text": "a"}\n')
+    assert validated(0) == (
+        matches,
+        f"packtok: {file}: dataset_path 'raw' is next to the metadata file and in the current folder; "
+        f"{described}/raw is used\n",
+    )
+    (current / "raw" / "a.jsonl").unlink()
+    (current / "raw").rmdir()
+    assert validated(0) == (matches, "")
+
+
+# Token files without a header.
+
+
+def token_files(folder: Path, dtype: str, largest: int, num: int = 1000) -> Path:
+    """Writes two token files with ids up to ``largest``, with zeros at the end as tatm's."""
+    folder.mkdir()
+    rng = np.random.default_rng(1)
+    for i in range(2):
+        ids = rng.integers(1, largest + 1, num)
+        ids[-1] = largest
+        np.append(ids, [0] * 100).astype(dtype).tofile(folder / f"tokenized_{i}.bin")
+    return folder
+
+
+def written_as(folder: Path, dtype: str, vocab_size: int | None) -> Path:
+    """Describes token files as tatm does, with a type that may be wrong."""
+    info = {"tokenizer": "t", "file_prefix": "tokenized", "dtype": dtype, "vocab_size": vocab_size}
+    described = json.loads(WRITTEN_BY_TATM["metadata.json"]) | {"corpuses": [], "tokenized_info": info}
+    del described["dataset_path"]
+    (folder / "metadata.json").write_text(json.dumps(described))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("dtype", "largest", "described", "vocab_size", "fault"),
+    [
+        ("uint16", 50256, "uint16", 50257, None),
+        ("uint32", 50256, "uint16", 50257, "every second id is 0; uint32 fits"),
+        ("uint32", 50256, "uint16", None, "every second id is 0; uint32 fits"),
+        (
+            "uint32",
+            128_255,
+            "uint16",
+            128_256,
+            "the vocabulary has 128,256 ids, which need uint32; uint32 fits",
+        ),
+        ("uint32", 128_255, "uint32", 128_256, None),
+        ("uint16", 32099, "uint8", 32100, "the vocabulary has 32,100 ids, which need uint16; uint16 fits"),
+        ("uint32", 255, "uint8", 256, "three of four ids are 0; uint32 fits"),
+        ("uint8", 255, "uint8", 256, None),
+        (
+            "uint16",
+            50256,
+            "uint16",
+            32100,
+            "the largest id is 50,256, and the vocabulary has 32,100 ids; no type fits, so check the "
+            "tokenizer",
+        ),
+    ],
+)
+def test_validation_compares_ids_with_type_and_vocabulary(
+    tmp_path: Path, dtype: str, largest: int, described: str, vocab_size: int | None, fault: str | None
+) -> None:
+    folder = written_as(token_files(tmp_path / "tokens", dtype, largest), described, vocab_size)
+    file = folder / "metadata.json"
+    expected = [] if fault is None else [f"{file}: tokenized_info.dtype is {described}, but {fault}"]
+    assert validate_metadata(folder) == expected
+    # The start of a file tells, too.
+    assert validate_metadata(folder, quick=True) == expected
+
+
+def test_tokens_that_are_too_wide_exceed_the_vocabulary(tmp_path: Path) -> None:
+    folder = written_as(token_files(tmp_path / "tokens", "uint16", 50256), "uint32", 50257)
+    ((fault),) = validate_metadata(folder)
+    assert re.fullmatch(
+        f"{re.escape(str(folder))}/metadata.json: tokenized_info.dtype is uint32, but the largest id is "
+        "[0-9,]+, and the vocabulary has 50,257 ids; uint16 fits",
+        fault,
+    )
+
+
+def test_wrong_id_far_into_the_second_file_is_found(tmp_path: Path) -> None:
+    folder = written_as(token_files(tmp_path / "tokens", "uint16", 100), "uint16", 101)
+    ids = np.fromfile(folder / "tokenized_1.bin", "uint16")
+    ids[700] = 101
+    ids.tofile(folder / "tokenized_1.bin")
+    (fault,) = validate_metadata(folder)
+    assert fault.endswith(
+        "the largest id is 101, and the vocabulary has 101 ids; no type fits, so check the tokenizer"
+    )
+    assert validate_metadata(folder, quick=True) == []
+
+
+def test_described_token_files_have_the_type_and_vocabulary_of_their_ids(
+    tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
+    folder = token_files(tmp_path / "tokens", "uint32", 50256)
+    command = ("data", "create-metadata", "--yes", "--tokenized", "y", "--tokenizer", "gpt2")
+    done = packtok_cli(*command, "--token-dtype", "uint16", cwd=folder, code=2)
+    assert done.stderr == ("packtok: --token-dtype is uint16, but every second id is 0; uint32 fits\n")
+    packtok_cli(*command, cwd=folder)
+    info = load_metadata(folder).tokenized_info
+    assert info is not None
+    assert (info.tokenizer, info.dtype, info.vocab_size) == ("gpt2", "uint32", 50257)
+    assert load_details(folder / "metadata.json")["eos_token_id"] == 50256
+    assert validate_metadata(folder) == []
+    done = packtok_cli(*command, "--token-file-extension", "npy", "--output", "b.json", cwd=folder, code=2)
+    assert done.stderr == (
+        f"packtok: no file tokenized*.npy in {folder}; give the --token-file-prefix and "
+        "--token-file-extension of the files\n"
+    )
+
+
+def test_tokenizer_that_is_not_there_is_no_error_if_it_may_be_on_the_hub(
+    tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
+    folder = token_files(tmp_path / "tokens", "uint16", 100)
+    command = ("data", "create-metadata", "--yes", "--tokenized", "y", "--tokenizer")
+    done = packtok_cli(*command, "./none.json", cwd=folder, code=1)
+    assert done.stderr == "packtok: ./none.json: no such tokenizer file or folder\n"
+    done = packtok_cli(*command, "t5-base", cwd=folder, env={"HF_ENDPOINT": "http://none.invalid"})
+    assert "its vocabulary size and EOS are not recorded" in done.stderr
+    info = load_metadata(folder).tokenized_info
+    assert info is not None
+    assert (info.tokenizer, info.vocab_size) == ("t5-base", None)
+
+
+def test_tokenizer_is_named_after_its_folder_and_not_by_a_path(
+    tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "tokenizer.json").write_bytes(Path(TOKENIZER).read_bytes())
+    folder = token_files(tmp_path / "tokens", "uint16", 100)
+    command = ("data", "create-metadata", "--yes", "--tokenized", "y", "--tokenizer")
+    for path in (tmp_path / "mine", tmp_path / "mine" / "tokenizer.json"):
+        packtok_cli(*command, path, "--existing", "replace", cwd=folder)
+        info = load_metadata(folder).tokenized_info
+        assert info is not None
+        assert info.tokenizer == "mine"
 
 
 def test_documents_are_estimated_if_counting_takes_long(

@@ -77,6 +77,28 @@ def test_datasets_are_written_in_order_each_with_its_field(
         assert written["details"]["documents"] == len(expected) == 800
 
 
+@pytest.mark.parametrize("is_folder", [True, False])
+def test_tokenizer_given_by_a_path_is_recorded_by_its_name(
+    tmp_path: Path, jsonl: Path, packtok_cli: PacktokCli, is_folder: bool
+) -> None:
+    """A path of the machine that tokenizes means nothing elsewhere."""
+    home = tmp_path / "home" / "mine"
+    home.mkdir(parents=True)
+    path = home / ("tokenizer.json" if is_folder else "mine.json")
+    path.write_bytes(Path(TOKENIZER).read_bytes())
+    name, folder = home.name if is_folder else path.name, tmp_path / "out"
+    packtok.tokenize(str(jsonl), str(home if is_folder else path), folder)
+    info = load_metadata(folder).tokenized_info
+    assert info is not None
+    assert info.tokenizer == name
+    trailer: Any = packtok.PbinReader(folder / "tokenized.pbin").metadata
+    assert trailer["tokenizer"]["name"] == name
+    shown = packtok_cli("inspect", folder / "tokenized.pbin").stdout + packtok_cli("inspect", folder).stdout
+    files = [file.read_text() for file in folder.glob("metadata*")]
+    for text in (json.dumps(trailer), shown.replace(str(folder), ""), *files):
+        assert str(tmp_path) not in text
+
+
 def test_metadata_describes_the_files(tmp_path: Path, jsonl: Path) -> None:
     folder = tmp_path / "out"
     packtok.tokenize(str(jsonl), "gpt2", folder, file_prefix="web")

@@ -10,11 +10,16 @@ __all__ = [
     "PbinFormatError",
     "SlurmError",
     "TokenizerError",
+    "UnknownNameError",
 ]
 
 
 class ConfigError(ValueError):
     """A config or an option is invalid; the message names the key."""
+
+
+class UnknownNameError(ConfigError, FileNotFoundError):
+    """A name is that of no dataset, and no path either."""
 
 
 class SlurmError(PacktokError):

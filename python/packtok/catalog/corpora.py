@@ -3,6 +3,7 @@
 import difflib
 from pathlib import Path
 
+from packtok.catalog.places import missing_data
 from packtok.catalog.schema import DatasetMetadata
 from packtok.errors import ConfigError
 
@@ -12,7 +13,10 @@ def corpus_input(metadata: DatasetMetadata, corpus: str | None = None) -> Path:
 
     Raises:
         ConfigError: If there is no corpus of that name, or the corpora are configs of `datasets`.
+        FileNotFoundError: If the dataset does not exist.
     """
+    if (missing := missing_data(metadata)) is not None:
+        raise FileNotFoundError(2, missing, shown(metadata))
     if corpus is None:
         return metadata.dataset_folder
     check_corpus_name(metadata, corpus)

@@ -12,7 +12,7 @@ from packtok.catalog.entries import Broken, entries_of
 from packtok.catalog.garden import dataset_name, described_at, described_below
 from packtok.catalog.index import INDEX_NAME, Index
 from packtok.catalog.schema import DatasetMetadata, load_metadata
-from packtok.errors import ConfigError, PacktokError
+from packtok.errors import ConfigError, PacktokError, UnknownNameError
 
 # Receives a remark for the user.
 Remark = Callable[[str], None]
@@ -24,14 +24,15 @@ def find_dataset(text: str, remark: Remark = lambda _: None) -> DatasetMetadata:
     A text that starts with ``/`` or ``.``, or is an existing path, is a path.
 
     Raises:
-        ConfigError: If there is no such dataset, or there are several with the name.
+        ConfigError: If there are several datasets with the name.
         FileNotFoundError: If it is a path without metadata.
+        UnknownNameError: If there is no such dataset.
     """
     if text.startswith(("/", ".")) or os.path.exists(text):
         return load_metadata(text)
     base = find_base()
     if base is None:
-        raise ConfigError(
+        raise UnknownNameError(
             f"{text!r} is not a path, and no base directory is set to look it up as a name; set "
             f"{BASE_VARIABLES[0]}"
         )
@@ -43,7 +44,8 @@ def path_of_name(base: Base, name: str, remark: Remark = lambda _: None) -> Path
     """Returns the metadata file of the dataset with a name.
 
     Raises:
-        ConfigError: If there is none, or there are several.
+        ConfigError: If there are several.
+        UnknownNameError: If there is none.
     """
     paths, names = _paths_and_names(base, name, remark)
     found = [base.folder / path for path in paths]
@@ -55,7 +57,7 @@ def path_of_name(base: Base, name: str, remark: Remark = lambda _: None) -> Path
     if not found:
         near = difflib.get_close_matches(name, names, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ConfigError(
+        raise UnknownNameError(
             f"no dataset is named {name!r} in {base.folder}{hint}; packtok data list shows all, and packtok "
             "data index adds new ones"
         )

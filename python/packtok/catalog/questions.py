@@ -2,17 +2,39 @@
 
 import datetime
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from packtok.catalog.candidates import corpora_in
+from packtok.catalog.places import written_path
 from packtok.catalog.schema import DatasetMetadata, TokenizedInfo
-from packtok.errors import ConfigError
+from packtok.errors import ConfigError, PacktokError
 
 Answers = dict[str, Any]
-# Asks one question and returns the answer; an empty one means the default.
-Ask = Callable[["Question", str], str]
+# Asks one question, given the default and the answers to offer; an empty answer means the default.
+Ask = Callable[["Question", str, Sequence[str]], str]
+# Checks an answer (for a list, one of its items), given the earlier ones; any `PacktokError`, `OSError` or
+# `ValueError` refuses it. May add what the data tells to the earlier answers.
+Check = Callable[["Question", str, Answers], None]
+
+
+class AnswerError(ConfigError):
+    """An answer is refused.
+
+    Args:
+        message: Why.
+        again: The earlier question to answer again too, because its answer may be the wrong one.
+    """
+
+    def __init__(self, message: str, again: str | None = None) -> None:
+        super().__init__(message)
+        self.again = again
+
+
+class NoAnswerError(ConfigError):
+    """The answers ended before the questions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +57,10 @@ class Question:
     """Whether it is asked until the answer is empty; the answer is a list."""
     applies: Callable[[Answers], bool] = lambda _: True
     """Whether it is asked, given the earlier answers."""
+    offered: Callable[[Answers], Sequence[str]] | None = None
+    """Answers to offer as completions, given the earlier answers. Default: ``choices``."""
+    is_of_tatm: bool = True
+    """Whether tatm asks it too; the others have their defaults if the answers end before them."""
 
     @property
     def flag(self) -> str:
@@ -103,12 +129,14 @@ QUESTIONS = (
         help="The column or field that contains the texts.",
         # Replaced by a guess from the data, if there is one.
         default=lambda answers: answers.get("guessed_field", "text"),
+        offered=lambda answers: answers.get("fields", ()),
     ),
     Question(
         name="corpus",
         text="Add a corpus (leave blank to finish)",
         help="A part of the dataset with a name of its own; repeatable.",
         is_list=True,
+        offered=lambda answers: corpora_in(answers["dataset_path"]),
     ),
     Question(
         name="corpus_separation_strategy",
@@ -160,80 +188,160 @@ QUESTIONS = (
         name="token_dtype",
         text="Token data type",
         help="Type of the tokens in the files.",
-        default=_fixed("uint16"),
+        # Replaced by the one that the files have, if another is impossible.
+        default=lambda answers: answers.get("guessed_dtype", "uint16"),
         choices=("uint8", "uint16", "uint32"),
         applies=_is_tokenized,
     ),
-    Question(name="language", text="Language", help="Language of the texts, such as en or multilingual."),
-    Question(name="license", text="License", help="Licence of the data, such as ODC-By-1.0."),
+    Question(
+        name="language",
+        text="Language",
+        help="Language of the texts, such as en or multilingual.",
+        is_of_tatm=False,
+    ),
+    Question(
+        name="license", text="License", help="Licence of the data, such as ODC-By-1.0.", is_of_tatm=False
+    ),
 )
 
 
-def answer_all(given: Mapping[str, Any], ask: Ask | None, guess: Callable[[Answers], None]) -> Answers:
+_PLACES = {question.name: i for i, question in enumerate(QUESTIONS)}
+
+
+def answer_all(
+    given: Mapping[str, Any],
+    ask: Ask | None,
+    check: Check,
+    complain: Callable[[Exception], None] = lambda _: None,
+) -> Answers:
     """Returns an answer to every question.
+
+    With ``ask``, an answer that is refused is asked for again, and all others are kept.
 
     Args:
         given: Answers that are known already, by name of the question; ``None`` counts as not given.
         ask: Asks the other questions; ``None`` takes their defaults.
-        guess: Called with the answers once the dataset path is known, to add ``guessed_field``.
+        check: Checks each answer.
+        complain: Receives the reason why an answer is refused, before it is asked for again.
 
     Raises:
-        ConfigError: If a given answer is not allowed, or answers a question that does not apply.
+        ConfigError: If a given answer is not one of the choices; without ``ask``, if any answer is refused
+            or does not apply.
     """
-    answers: Answers = {}
+    known = {name: answer for name, answer in given.items() if answer is not None and answer != []}
     for question in QUESTIONS:
-        known = given.get(question.name)
-        known = None if known is None or known == [] else known
-        if not question.applies(answers):
-            if known is not None:
+        # Said before anything is asked.
+        if question.name in known:
+            _check_choice(question, known[question.name])
+    return _Session(known, ask, check, complain).run()
+
+
+@dataclass
+class _Session:
+    """The questions while they are answered."""
+
+    known: dict[str, Any]
+    """Answers that need not be asked for."""
+    ask: Ask | None
+    check: Check
+    complain: Callable[[Exception], None]
+    answers: Answers = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    """The last answer to questions that are asked again, as their default."""
+
+    def run(self) -> Answers:
+        """Answers all questions in order."""
+        place = 0
+        while place < len(QUESTIONS):
+            question = QUESTIONS[place]
+            try:
+                self._answer(question)
+                place += 1
+            except NoAnswerError:
+                raise
+            except (PacktokError, OSError, ValueError) as error:
+                if self.ask is None:
+                    raise
+                self.complain(error)
+                place = self._back(question, getattr(error, "again", None))
+        return self.answers
+
+    def _answer(self, question: Question) -> None:
+        known = self.known.get(question.name)
+        if not question.applies(self.answers):
+            if self.known.pop(question.name, None) is not None:
                 raise ConfigError(f"{question.flag} does not apply to the other answers")
-            continue
-        if question.is_list:
-            answers[question.name] = list(known) if known is not None else _listed(question, ask)
-        elif known is not None:
-            answers[question.name] = _allowed(question, str(known))
+        elif question.is_list:
+            items = self._listed(question) if known is None else self._checked(question, known)
+            self.answers[question.name] = items
         else:
-            answers[question.name] = _asked(question, ask, answers)
-        if question.name == "data_content":
-            guess(answers)
-    return answers
+            answer = self._asked(question) if known is None else str(known)
+            self._check(question, answer)
+            self.answers[question.name] = answer
+
+    def _back(self, question: Question, again: str | None) -> int:
+        """Forgets the answer to a question, and to an earlier one; returns the place of the first of them."""
+        self.known.pop(question.name, None)
+        if again is None:
+            return _PLACES[question.name]
+        self.refused[again] = self.answers[again]
+        self.known |= {name: answer for name, answer in self.answers.items() if name in _PLACES}
+        self.known.pop(again, None)
+        self.answers = {
+            name: answer for name, answer in self.answers.items() if _PLACES.get(name, 0) < _PLACES[again]
+        }
+        return _PLACES[again]
+
+    def _asked(self, question: Question) -> str:
+        default = self.refused.get(question.name) or question.default(self.answers)
+        if self.ask is None:
+            return default
+        return self.ask(question, default, self._offered(question)).strip() or default
+
+    def _offered(self, question: Question) -> Sequence[str]:
+        return question.choices if question.offered is None else question.offered(self.answers)
+
+    def _checked(self, question: Question, items: Sequence[str]) -> list[str]:
+        for item in items:
+            self._check(question, item)
+        return list(items)
+
+    def _listed(self, question: Question) -> list[str]:
+        items: list[str] = []
+        while self.ask is not None:
+            answer = self.ask(question, ", ".join(items), self._offered(question)).strip()
+            if not answer:
+                break
+            try:
+                if answer in items:
+                    raise AnswerError(f"{answer!r} is listed already")
+                self._check(question, answer)
+            except (PacktokError, OSError, ValueError) as error:
+                self.complain(error)
+            else:
+                items.append(answer)
+        return items
+
+    def _check(self, question: Question, answer: str) -> None:
+        _check_choice(question, answer)
+        self.check(question, answer, self.answers)
 
 
-def _asked(question: Question, ask: Ask | None, answers: Answers) -> str:
-    default = question.default(answers)
-    if ask is None:
-        return default
-    while True:
-        answer = ask(question, default).strip() or default
-        if not question.choices or answer in question.choices:
-            return answer
-
-
-def _listed(question: Question, ask: Ask | None) -> list[str]:
-    found: list[str] = []
-    while ask is not None and (answer := ask(question, ", ".join(found)).strip()):
-        found.append(answer)
-    return found
-
-
-def _allowed(question: Question, answer: str) -> str:
+def _check_choice(question: Question, answer: object) -> None:
     if question.choices and answer not in question.choices:
-        raise ConfigError(f"{question.flag} is {answer!r}, expected one of {', '.join(question.choices)}")
-    return answer
+        raise AnswerError(f"{question.flag} is {answer!r}, expected one of {', '.join(question.choices)}")
 
 
 def metadata_of(answers: Answers) -> DatasetMetadata:
     """Returns the metadata for the answers to all questions."""
-    output, dataset_path = Path(answers["output"]), Path(answers["dataset_path"])
-    # Without the key, the dataset is in the folder of its metadata, wherever both are moved.
-    is_same_folder = dataset_path.absolute().resolve() == output.absolute().parent.resolve()
+    output = Path(answers["output"])
     return DatasetMetadata(
         name=answers["name"],
         description=answers["description"],
         date_downloaded=answers["date_downloaded"],
         download_source=answers["download_source"],
         data_content=answers["data_content"],
-        dataset_path=None if is_same_folder else str(dataset_path.absolute()),
+        dataset_path=written_path(Path(answers["dataset_path"]), output),
         content_field=answers["content_field"],
         corpuses=answers["corpus"],
         corpus_separation_strategy=answers.get("corpus_separation_strategy"),
@@ -244,9 +352,12 @@ def metadata_of(answers: Answers) -> DatasetMetadata:
 
 
 def _tokenized_info(answers: Answers) -> TokenizedInfo:
+    facts = answers.get("tokenizer_facts")
     return TokenizedInfo(
-        tokenizer=answers["tokenizer"],
+        # A path of this machine would mean nothing elsewhere.
+        tokenizer=answers["tokenizer"] if facts is None else facts.name,
         file_prefix=answers["token_file_prefix"],
         dtype=answers["token_dtype"],
         file_extension=answers["token_file_extension"],
+        vocab_size=None if facts is None else facts.vocab_size,
     )

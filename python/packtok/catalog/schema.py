@@ -88,8 +88,14 @@ class DatasetMetadata:
 
     @property
     def dataset_folder(self) -> Path:
-        """The folder of the data."""
-        return self.folder if self.dataset_path is None else self.folder / self.dataset_path
+        """The folder or file of the data.
+
+        A relative path starts at the metadata file or, if only that exists, at the current folder.
+        """
+        if self.dataset_path is None:
+            return self.folder
+        beside = self.folder / self.dataset_path
+        return Path(self.dataset_path) if not beside.exists() and Path(self.dataset_path).exists() else beside
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the keys of the file, without those that are not set."""
@@ -326,6 +332,11 @@ def _check_yaml(value: Any, path: Path) -> None:
 def _text(values: dict[str, Any], path: Path) -> str:
     if path.suffix not in (".yaml", ".yml"):
         return json.dumps(values, indent=2, ensure_ascii=False) + "\n"
+    return yaml_text(values)
+
+
+def yaml_text(values: dict[str, Any]) -> str:
+    """Returns keys and values as YAML."""
     import yaml
 
     text: str = yaml.safe_dump(values, sort_keys=False, allow_unicode=True)

@@ -4,8 +4,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from packtok.catalog.corpora import check_corpus_name, corpus_input, is_config, plugin_input
+from packtok.catalog.corpora import check_corpus_name, corpus_input, is_config, plugin_input, shown
 from packtok.catalog.names import Remark, find_dataset
+from packtok.catalog.places import remarks_on_paths
 from packtok.catalog.schema import DatasetMetadata
 from packtok.errors import ConfigError
 
@@ -53,11 +54,26 @@ def select(text: str, remark: Remark = lambda _: None) -> Selected:
         FileNotFoundError: If there is no metadata file.
     """
     name, corpus = _split(text)
-    metadata = find_dataset(name, remark)
+    return select_corpus(find_dataset(name, remark), corpus, remark)
+
+
+def select_corpus(metadata: DatasetMetadata, corpus: str | None, remark: Remark = lambda _: None) -> Selected:
+    """Returns a dataset, or a corpus of it.
+
+    Args:
+        metadata: The description of the dataset.
+        corpus: The name of the corpus; ``None`` for all.
+        remark: Receives a remark if a relative path starts at the current folder.
+
+    Raises:
+        ConfigError: If the dataset does not consist of texts.
+    """
     if metadata.tokenized_info is not None:
-        raise ConfigError(f"{metadata.path}: the dataset is tokenized already; give one of texts")
+        raise ConfigError(f"{shown(metadata)}: the dataset is tokenized already; give one of texts")
     if metadata.data_content != "text":
-        raise ConfigError(f"{metadata.path}: the data is {metadata.data_content}, not text")
+        raise ConfigError(f"{shown(metadata)}: the data is {metadata.data_content}, not text")
+    for text in remarks_on_paths(metadata):
+        remark(text)
     return Selected(metadata, corpus)
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from packtok import _packtok
 from packtok.catalog.corpora import corpus_input, separate_corpora
-from packtok.catalog.questions import Answers
 from packtok.catalog.schema import DatasetMetadata
 from packtok.progress import Progress
 
@@ -40,27 +39,18 @@ class Estimate:
     is_exact: bool
 
 
-def guess(answers: Answers) -> Guesses | None:
-    """Adds the content field that the data suggests to the answers, and returns all that it tells.
-
-    Returns ``None`` if the data is not there or is not of texts.
+def guess(path: str) -> Guesses:
+    """Returns what the texts in a folder or file tell before they are read.
 
     Raises:
         PacktokError: If packtok cannot read the data.
         OSError: If the system cannot.
     """
-    path = answers["dataset_path"]
-    if answers["data_content"] != "text" or not Path(path).exists():
-        return None
-    found = _packtok.describe_corpus([str(path)])
+    found = _packtok.describe_corpus([path])
     fields = tuple(found["columns"])
     usual = (name for name in ("text", "content", "raw_content") if name in fields)
     content_field = next(usual, fields[0] if fields else None)
-    if content_field is not None:
-        answers["guessed_field"] = content_field
-    return Guesses(
-        str(path), found["format"], found["num_sources"], found["source_bytes"], fields, content_field
-    )
+    return Guesses(path, found["format"], found["num_sources"], found["source_bytes"], fields, content_field)
 
 
 def estimated(

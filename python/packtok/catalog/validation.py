@@ -1,13 +1,17 @@
 """Compares the metadata of a dataset with its data."""
 
+import glob
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from packtok import _packtok
 from packtok.catalog.corpora import corpus_input, separate_corpora
-from packtok.catalog.schema import DatasetMetadata
+from packtok.catalog.places import missing_data, token_file_pattern, token_prefix
+from packtok.catalog.schema import DatasetMetadata, TokenizedInfo
 from packtok.catalog.survey import Count, surveyed
+from packtok.catalog.token_ids import checked_dtype, known_vocab_size
+from packtok.progress import Progress
 
 
 def differences(
@@ -16,17 +20,22 @@ def differences(
     file: Path,
     *,
     count: Count | None,
+    on_progress: Progress | None = None,
 ) -> list[str]:
     """Returns how the data differs from ``metadata``, which was read from ``file``, and its ``details``.
 
-    Without ``count``, only the names and sizes of the files are compared.
+    Without ``count``, only the names and sizes of the files are compared. ``on_progress`` receives the
+    progress of reading the ids of token files without a header.
     """
-    folder = metadata.dataset_folder
-    if not folder.exists():
-        return [f"{file}: dataset_path: {folder} does not exist"]
+    if (missing := missing_data(metadata)) is not None:
+        return [f"{file}: {missing}"]
     problems = _corpus_problems(metadata, file)
     if metadata.tokenized_info is not None:
-        return problems + _token_file_problems(metadata, details, file)
+        problems += _token_file_problems(details, file)
+        # A file that is missing or damaged would be reported twice.
+        if not problems:
+            problems += _id_problems(metadata, metadata.tokenized_info, file, count is None, on_progress)
+        return problems
     if metadata.data_content != "text" or problems:
         return problems
     try:
@@ -47,13 +56,7 @@ def _corpus_problems(metadata: DatasetMetadata, file: Path) -> list[str]:
     ]
 
 
-def _token_file_problems(metadata: DatasetMetadata, details: Mapping[str, Any], file: Path) -> list[str]:
-    info = metadata.tokenized_info
-    if info is None:
-        return []
-    prefix = file.parent / info.file_prefix
-    if not any(prefix.parent.glob(f"{prefix.name}*.{info.file_extension}")):
-        return [f"{file}: tokenized_info: no file {prefix}*.{info.file_extension}"]
+def _token_file_problems(details: Mapping[str, Any], file: Path) -> list[str]:
     problems = []
     for one in details.get("files", []):
         path = file.parent / one["path"]
@@ -74,6 +77,22 @@ def _token_file_problems(metadata: DatasetMetadata, details: Mapping[str, Any], 
             if value != one.get(key)
         ]
     return problems
+
+
+def _id_problems(
+    metadata: DatasetMetadata, info: TokenizedInfo, file: Path, is_quick: bool, on_progress: Progress | None
+) -> list[str]:
+    """Returns how the type of the tokens differs from that in the token files."""
+    prefix, _ = token_prefix(metadata, info)
+    paths = _packtok.natural_sorted(glob.glob(token_file_pattern(prefix, info)))
+    if not paths:
+        return [f"{file}: tokenized_info: no file {prefix}*.{info.file_extension}"]
+    try:
+        vocab_size = known_vocab_size(info, Path(paths[0]).parent)
+        fault = checked_dtype(paths, info.dtype, vocab_size, whole=not is_quick, on_progress=on_progress)
+    except (_packtok.PacktokError, OSError) as error:
+        return [f"{file}: {error}"]
+    return [] if fault is None else [f"{file}: tokenized_info.dtype is {info.dtype}, but {fault}"]
 
 
 def _field_problems(metadata: DatasetMetadata, details: Mapping[str, Any], file: Path) -> list[str]:

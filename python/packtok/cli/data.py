@@ -2,21 +2,20 @@
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from packtok.catalog.questions import QUESTIONS, Question
+from packtok.catalog.questions import QUESTIONS, NoAnswerError, Question
 from packtok.cli import console
 from packtok.cli.index import create_raw_index
 from packtok.cli.merge import merge_packed_data
 from packtok.cli.options import JsonOption, QuietOption, with_parameters
 from packtok.cli.pack import pack_encoded_data
 from packtok.cli.progress import progress
-from packtok.errors import ConfigError
 
 if TYPE_CHECKING:
     from packtok.catalog.survey import Estimate, Guesses
@@ -82,7 +81,13 @@ def create_metadata(
     with _completion():
         shows = not yes and sys.stdin.isatty()
         answered = command.answer_questions(
-            answers, None if yes else ask, _show_guesses if shows else None, card
+            answers,
+            None if yes else ask,
+            _show_guesses if shows else None,
+            card,
+            existing=existing,
+            complain=lambda error: console.remark(console.message(error)),
+            remark=console.remark,
         )
     with progress(quiet=quiet) as on_progress:
         created = command.create_metadata(answered, existing=existing, count=count, on_progress=on_progress)
@@ -103,7 +108,9 @@ def validate(
     from packtok.commands import data as command
 
     with progress(quiet=quiet) as on_progress:
-        problems = command.validate_metadata(path, quick=quick, on_progress=on_progress)
+        problems = command.validate_metadata(
+            path, quick=quick, on_progress=on_progress, remark=console.remark_unless(quiet)
+        )
     if as_json:
         console.as_json({"path": path, "differences": problems})
     elif problems:
@@ -231,14 +238,13 @@ def _show_entries(entries: list[dict[str, Any]], *, as_json: bool) -> None:
         print(console.printable("  ".join([one["name"], *counts, one["path"]])))
 
 
-def _show_guesses(found: "Guesses | Exception", documents: "Estimate | None") -> None:
+def _show_guesses(found: "Guesses", documents: "Estimate | Exception | None") -> None:
     """Shows what the data tells, for the user to compare with what it should be."""
-    if isinstance(found, Exception):
-        print(console.printable(f"The data cannot be read as texts: {console.message(found)}"))
-        return
     files = f"{console.count(found.num_files)}, {console.size(found.source_bytes)}"
     rows = [("Found in", found.path), ("format", found.format), ("files", files)]
-    if documents is not None:
+    if isinstance(documents, Exception):
+        rows.append(("documents", f"cannot be read: {console.message(documents)}"))
+    elif documents is not None:
         about = "" if documents.is_exact else "about "
         rows.append(("documents", f"{about}{console.count(documents.documents)}"))
     rows.append(("fields", ", ".join(found.fields) or "none"))
@@ -246,17 +252,19 @@ def _show_guesses(found: "Guesses | Exception", documents: "Estimate | None") ->
     sys.stdout.flush()
 
 
-def ask(question: Question, default: str) -> str:
+def ask(question: Question, default: str, offered: Sequence[str] = ()) -> str:
     """Asks a question on the terminal, or reads the answer from the next line of standard input.
 
     Raises:
-        ConfigError: If there are no more lines.
+        NoAnswerError: If there are no more lines, and tatm asks the question too.
     """
-    _complete_with(question)
+    _complete_with(question, offered)
     try:
         return input(f"{_prompt(question, default)}: ")
     except EOFError:
-        raise ConfigError(
+        if not question.is_of_tatm and not sys.stdin.isatty():
+            return ""
+        raise NoAnswerError(
             f"no answer to {question.text!r}; give {question.flag}, or --yes for the defaults"
         ) from None
 
@@ -296,7 +304,7 @@ def _completion() -> Iterator[None]:
         readline.set_completer_delims(delimiters)
 
 
-def _complete_with(question: Question) -> None:
+def _complete_with(question: Question, offered: Sequence[str]) -> None:
     readline = _readline()
     if readline is None:
         return
@@ -308,7 +316,7 @@ def _complete_with(question: Question) -> None:
 
             found = [path + os.sep * os.path.isdir(path) for path in glob.glob(glob.escape(text) + "*")]
         else:
-            found = [choice for choice in question.choices if choice.startswith(text)]
+            found = [one for one in offered if one.startswith(text)]
         return sorted(found)[state] if state < len(found) else None
 
     readline.set_completer(completed)

@@ -6,17 +6,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from packtok import _packtok
+from packtok.catalog.checks import Checks
 from packtok.catalog.index import build_index
 from packtok.catalog.names import Remark, all_entries, find_dataset, required_base, search_entries
-from packtok.catalog.questions import Answers, Ask, answer_all, metadata_of
-from packtok.catalog.schema import check_output, find_metadata, load_details, load_metadata, save_details
+from packtok.catalog.places import remarks_on_paths
+from packtok.catalog.questions import Ask, answer_all, metadata_of
+from packtok.catalog.schema import find_metadata, load_details, load_metadata, save_details
 from packtok.catalog.survey import (
     Count,
     Estimate,
     Guesses,
     described,
     estimated,
-    guess,
     pattern_of,
     surveyed,
 )
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 
 # Time for which documents are counted while a user waits for the next question.
 COUNT_SECONDS = 2.0
-# Receives what the data tells and its documents, or the error if it cannot be read.
-ShowGuesses = Callable[[Guesses | Exception, Estimate | None], None]
+# Receives what the data tells and its documents, or the error that counting them ended with.
+ShowGuesses = Callable[[Guesses, Estimate | Exception | None], None]
 
 
 def answer_questions(
@@ -41,6 +42,10 @@ def answer_questions(
     ask: Ask | None = None,
     show_guesses: ShowGuesses | None = None,
     card: StrPath | None = None,
+    *,
+    existing: str = "error",
+    complain: Callable[[Exception], None] = lambda _: None,
+    remark: Remark = lambda _: None,
 ) -> dict[str, Any]:
     """Returns an answer to each question of ``packtok data create-metadata``.
 
@@ -50,31 +55,34 @@ def answer_questions(
         show_guesses: Called before the question for the content field with what the data tells. Documents
             are counted for `COUNT_SECONDS` only.
         card: A Croissant or Hub card, whose answers count where ``answers`` has none.
+        existing: As in `create_metadata`.
+        complain: With ``ask``, receives the reason why an answer is refused, before it is asked for again.
+        remark: Receives a remark if the vocabulary of a tokenizer is not known.
 
     Raises:
         ConfigError: If an answer is not allowed, or the card is broken.
+        FileExistsError: As in `create_metadata`.
+        FileNotFoundError: As in `create_metadata`.
     """
+    _check_existing(existing)
 
-    def guess_and_show(known: Answers) -> None:
-        try:
-            found = guess(known)
-            documents = None
-            if found is not None and show_guesses is not None:
-                documents = estimated(
-                    found, lambda path, field, show: _counter(show)(path, field), COUNT_SECONDS
-                )
-        except (PacktokError, OSError, ValueError) as error:
-            # The error is reported again when the texts are read.
-            if show_guesses is not None:
-                show_guesses(error, None)
-            return
-        if found is not None and show_guesses is not None:
-            show_guesses(found, documents)
+    def show(found: Guesses) -> None:
+        if show_guesses is not None:
+            show_guesses(found, _documents(found))
 
     given = {name: answer for name, answer in (answers or {}).items() if answer is not None and answer != []}
     if card is not None:
         given = _answers_of_card(Path(card), given)
-    return answer_all(given, ask, guess_and_show)
+    replaces = existing == "replace"
+    checks = Checks(given, replaces=replaces, asks=ask is not None, on_guesses=show, remark=remark)
+    return answer_all(given, ask, checks, complain)
+
+
+def _documents(found: Guesses) -> Estimate | Exception | None:
+    try:
+        return estimated(found, lambda path, field, show: _counter(show)(path, field), COUNT_SECONDS)
+    except (PacktokError, OSError, ValueError) as error:
+        return error
 
 
 def _answers_of_card(card: Path, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -94,6 +102,7 @@ def create_metadata(
     count: bool = True,
     card: StrPath | None = None,
     on_progress: Progress | None = None,
+    remark: Remark = lambda _: None,
 ) -> dict[str, Any]:
     """Describes a dataset in a metadata file, and what was counted in a file next to it.
 
@@ -106,6 +115,7 @@ def create_metadata(
         count: Whether to read the texts, to count documents and compute checksums.
         card: A Croissant or Hub card, whose answers count where ``answers`` has none.
         on_progress: As in `packtok.pack`.
+        remark: Receives a remark if the vocabulary of a tokenizer is not known.
 
     Returns:
         A dict with ``path``, ``metadata`` (the content of the file) and ``details`` (that of the other one).
@@ -115,15 +125,13 @@ def create_metadata(
         FileExistsError: If the metadata file exists, or one that differs in the ending of its name only.
         FileNotFoundError: If the dataset does not exist.
     """
-    if existing not in ("error", "replace"):
-        raise ConfigError(f"--existing is {existing!r}, expected error or replace")
-    found = answer_questions(answers, card=card)
+    found = answer_questions(answers, card=card, existing=existing, remark=remark)
     metadata = metadata_of(found)
     path = Path(found["output"])
-    check_output(path, replace=existing == "replace")
-    if not metadata.dataset_folder.exists():
-        raise FileNotFoundError(2, "the dataset does not exist", str(metadata.dataset_folder))
     details: dict[str, Any] = {key: found[key] for key in ("language", "license") if found[key]}
+    facts = found.get("tokenizer_facts")
+    if metadata.tokenized_info is not None and facts is not None and facts.eos_id is not None:
+        details["eos_token_id"] = facts.eos_id
     if metadata.data_content == "text" and metadata.tokenized_info is None:
         details |= surveyed(metadata, _counter(on_progress)) if count else described(metadata)
     # The details first: a metadata file says that the dataset is described.
@@ -132,8 +140,17 @@ def create_metadata(
     return {"path": str(path), "metadata": metadata.to_dict(), "details": details}
 
 
+def _check_existing(existing: str) -> None:
+    if existing not in ("error", "replace"):
+        raise ConfigError(f"--existing is {existing!r}, expected error or replace")
+
+
 def validate_metadata(
-    path: StrPath, *, quick: bool = False, on_progress: Progress | None = None
+    path: StrPath,
+    *,
+    quick: bool = False,
+    on_progress: Progress | None = None,
+    remark: Remark = lambda _: None,
 ) -> list[str]:
     """Compares a metadata file with the data that it describes, and returns the differences.
 
@@ -141,6 +158,7 @@ def validate_metadata(
         path: The metadata file, or a folder with one.
         quick: Whether to compare only names and sizes of files, without reading them.
         on_progress: As in `packtok.pack`.
+        remark: Receives a remark if a relative path starts at the current folder.
 
     Raises:
         FileNotFoundError: If there is no metadata file.
@@ -150,7 +168,10 @@ def validate_metadata(
         metadata, details = load_metadata(file), load_details(file)
     except ConfigError as error:
         return [str(error)]
-    return differences(metadata, details, file, count=None if quick else _counter(on_progress))
+    for text in remarks_on_paths(metadata):
+        remark(text)
+    count = None if quick else _counter(on_progress)
+    return differences(metadata, details, file, count=count, on_progress=on_progress)
 
 
 def write_card(
@@ -190,6 +211,7 @@ def write_card(
 
     if format not in ("croissant", "markdown"):
         raise ConfigError(f"--format is {format!r}, expected croissant or markdown")
+    _check_existing(existing)
     if output is not None and existing != "replace" and Path(output).exists():
         raise FileExistsError(17, "the card already exists; give another, or --existing replace", str(output))
     facts = facts_of(dataset, remark)

@@ -461,7 +461,8 @@ def _metadata(selected: Sequence[Selected], packing: Packing, tokenizer: str, pr
         data_content="text",
         content_field="NA",
         tokenized_info=TokenizedInfo(
-            tokenizer=tokenizer,
+            # A path of this machine would mean nothing elsewhere, and tokenizer.json is in the folder.
+            tokenizer=found.name if os.path.exists(tokenizer) else tokenizer,
             file_prefix=prefix,
             dtype=f"uint{8 * found.token_bytes}",
             file_extension="pbin",

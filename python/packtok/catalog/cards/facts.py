@@ -1,5 +1,6 @@
 """What a card says: facts from metadata, details, trailers and files, without paths of this machine."""
 
+import glob
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -9,6 +10,7 @@ from typing import Any
 from packtok import _packtok
 from packtok.catalog.corpora import separate_corpora
 from packtok.catalog.names import Remark, find_dataset
+from packtok.catalog.places import remarks_on_paths, token_file_pattern, token_prefix
 from packtok.catalog.schema import DatasetMetadata, TokenizedInfo, is_description, load_details
 from packtok.config.redact import Redactor
 from packtok.errors import ConfigError
@@ -103,6 +105,8 @@ def facts_of(text: str, remark: Remark = lambda _: None) -> Facts:
     if given.is_file() and given.suffix not in _METADATA_SUFFIXES:
         return _of_pbin(given)
     metadata = find_dataset(text, remark)
+    for one in remarks_on_paths(metadata):
+        remark(one)
     details = {} if metadata.path is None else load_details(metadata.path)
     if metadata.tokenized_info is None:
         return _raw(metadata, details)
@@ -214,8 +218,7 @@ def _tokenized(metadata: DatasetMetadata, info: TokenizedInfo, details: Mapping[
     folder = metadata.folder
     known = {one["path"]: one for one in _known_files(details)}
     if not known:
-        prefix = folder / info.file_prefix
-        found = [str(one) for one in prefix.parent.glob(f"{prefix.name}*.{info.file_extension}")]
+        found = glob.glob(token_file_pattern(token_prefix(metadata, info)[0], info))
         known = {os.path.relpath(one, folder): {} for one in _packtok.natural_sorted(found)}
     tokens = Tokens(tokenizer=public(info.tokenizer), vocabulary=info.vocab_size, dtype=info.dtype)
     files, number = [], 0
