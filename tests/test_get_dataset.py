@@ -20,6 +20,7 @@ import reference
 torch = pytest.importorskip("torch", reason="needs torch, which is not installed")
 
 import worker_memory  # noqa: E402
+from conftest import PacktokCli  # noqa: E402
 
 import packtok  # noqa: E402
 from packtok.catalog.schema import load_metadata  # noqa: E402
@@ -338,8 +339,16 @@ def test_a_dataset_is_found_by_every_kind_of_name(tmp_path: Path, monkeypatch: p
     assert one[0].token_ids.tolist() == expected[0].token_ids.tolist()
     with pytest.raises(ConfigError, match="the dataset is not tokenized; run packtok tokenize"):
         packtok.get_dataset("Pile", 16)
-    with pytest.raises(ConfigError, match="did you mean 'Pile-tokenized_gpt2_all'"):
-        packtok.get_dataset("Pile-tokenised_gpt2_all", 16)
+    for kind in (ConfigError, FileNotFoundError):
+        with pytest.raises(kind, match="did you mean 'Pile-tokenized_gpt2_all'"):
+            packtok.get_dataset("Pile-tokenised_gpt2_all", 16)
+    by_name = packtok.TokenDataset("Pile-tokenized_gpt2_all", 16)
+    assert torch.equal(by_name[0]["input_ids"], packtok.TokenDataset(folder, 16)[0]["input_ids"])
+    with pytest.raises(FileNotFoundError, match="no dataset is named 'Pyle'"):
+        packtok.TokenDataset("Pyle", 16)
+    monkeypatch.delenv("PACKTOK_BASE_DIR")
+    with pytest.raises(FileNotFoundError, match="'Pile' is not a path, and no base directory is set"):
+        packtok.get_dataset("Pile", 16)
     with pytest.raises(FileNotFoundError):
         packtok.get_dataset(tmp_path / "none", 16)
 
@@ -396,6 +405,102 @@ def test_a_damaged_tokenizer_is_named(tmp_path: Path) -> None:
             continue
         with pytest.raises(ConfigError, match=r"tokenizer.json: is not a tokenizer.json"):
             packtok.get_dataset(tmp_path, LENGTH)
+
+
+@pytest.mark.filterwarnings("ignore:cut")
+@pytest.mark.parametrize("by_file", [True, False])
+@pytest.mark.parametrize("separator", [EOS, 0])
+def test_rows_of_token_dataset_from_a_folder_of_tatm_equal_those_of_pbins(
+    tmp_path: Path, by_file: bool, separator: int
+) -> None:
+    files = [[[*document[:-1], separator] for document in file] for file in FILES]
+    folder = write_tatm(tmp_path / "tatm", files, separator=None)
+    write_pbins(tmp_path / "pbins", files)
+    fields: Any = {"position_ids": True, "document_ids": True, "cu_seqlens": True, "by_file": by_file}
+    expected = packtok.TokenDataset(tmp_path / "pbins", LENGTH, **fields)
+    for source in (folder, folder / "metadata.yaml", str(folder)):
+        dataset = packtok.TokenDataset(source, LENGTH, eos_token=separator, **fields)
+        assert dataset.num_tokens == expected.num_tokens
+        assert len(dataset) == len(expected)
+        found, wanted = dataset[0 : len(dataset)], expected[0 : len(expected)]
+        for one, other in zip(found, wanted, strict=True):
+            assert one.keys() == other.keys()
+            for name, field in other.items():
+                assert torch.equal(torch.as_tensor(one[name]), torch.as_tensor(field)), name
+    copy = pickle.loads(pickle.dumps(dataset))
+    assert copy.fingerprint == dataset.fingerprint
+    assert torch.equal(copy[1]["document_ids"], dataset[1]["document_ids"])
+
+
+@pytest.mark.filterwarnings("ignore:cut")
+def test_a_mixture_opens_folders_of_tatm(tmp_path: Path) -> None:
+    folders = [write_tatm(tmp_path / str(i), FILES[i : i + 1]) for i in range(2)]
+    mixture = packtok.Mixture(dict.fromkeys(folders, 1), context_length=4, seed=1)
+    alone = [packtok.TokenDataset(folder, 4) for folder in folders]
+    for k in range(len(mixture)):
+        source, position = mixture.source_of(k)
+        assert torch.equal(mixture[k]["input_ids"], alone[source][position]["input_ids"])
+
+
+def test_what_files_of_tatm_do_not_record_is_an_error(tmp_path: Path) -> None:
+    folder = write_tatm(tmp_path, FILES, padding=0)
+    for options, named in (
+        ({"packing": "document"}, "packing is 'document'"),
+        ({"packing": "best_fit"}, "packing is 'best_fit'"),
+        ({"split": "train", "validation_fraction": 0.1}, "split is 'train'"),
+    ):
+        with pytest.raises(ValueError, match="files without a header") as raised:
+            packtok.TokenDataset(folder, 4, **options)  # type: ignore[arg-type]
+        assert str(raised.value) == (
+            f"{folder}/tokenized_0.bin: {named}, but files without a header do not record where documents "
+            "start; use packing='concat' without a split, or tokenize the data with packtok"
+        )
+
+
+def test_padding_cut_by_token_dataset_is_reported_where_it_is_called(tatm: Path) -> None:
+    with pytest.warns(UserWarning, match=r"cut 200 tokens of zero padding") as caught:
+        packtok.TokenDataset(tatm, LENGTH)
+    assert caught[0].filename == __file__
+
+
+def test_inspect_shows_a_tokenized_dataset(tatm: Path, packtok_cli: PacktokCli) -> None:
+    for source in (tatm, tatm / "metadata.yaml"):
+        facts = json.loads(packtok_cli("inspect", source, "--json").stdout)
+        num_tokens = [sum(map(len, file)) for file in FILES]
+        assert facts == {
+            "path": f"{tatm}/metadata.yaml",
+            "name": "tokenized",
+            "tokenizer": "t5-base",
+            "vocab_size": 32100,
+            "token_bytes": 2,
+            "documents": None,
+            "tokens": sum(num_tokens),
+            "padding_tokens": 200,
+            "files": [
+                {
+                    "path": f"{tatm}/tokenized_{i}.bin",
+                    "file_bytes": 2 * (num + 100),
+                    "token_bytes": 2,
+                    "documents": None,
+                    "tokens": num,
+                    "padding_tokens": 100,
+                }
+                for i, num in enumerate(num_tokens)
+            ],
+        }
+    shown = packtok_cli("inspect", tatm).stdout
+    assert "tokenizer    t5-base, 32,100 ids\n" in shown
+    assert "documents    unknown\n" in shown
+    assert "padding      200 zeros at the ends of files\n" in shown
+
+
+def test_the_end_of_documents_is_that_of_the_description(tmp_path: Path) -> None:
+    """The files of other programs may end documents with a token that no post-processor appends."""
+    files = [[[5, 6, 7], [8, 7], [9, 9, 9, 7]]]
+    write_tatm(tmp_path, files, separator=None, padding=0)
+    details = {"packtok_metadata": 1, "eos_token_id": 7}
+    (tmp_path / "metadata.packtok.json").write_text(json.dumps(details))
+    assert_items(packtok.get_dataset(tmp_path, LENGTH), expected_items(files, LENGTH))
 
 
 # Items.
@@ -505,6 +610,46 @@ def test_a_split_that_is_not_possible_is_an_error(tmp_path: Path) -> None:
     dataset.create_split()
     dataset.set_split("val")
     assert len(dataset) == 2
+
+
+def test_errors_of_arguments_name_the_public_function_and_what_is_accepted(tmp_path: Path) -> None:
+    write_pbins(tmp_path, FILES)
+    known = (
+        "chunked, eos_token, token_output_format, vocab_size, create_doc_ids, create_doc_mask, position_ids, "
+        "cu_seqlens, doc_lens, by_file, split, val_split_size"
+    )
+    create: Any = packtok.get_dataset
+    with pytest.raises(TypeError) as raised:
+        create(tmp_path, 8, foo=3)
+    assert str(raised.value) == f"get_dataset() has no option 'foo', expected one of {known}"
+    with pytest.raises(TypeError) as raised:
+        create(tmp_path, 8, chunk=True)
+    assert str(raised.value).endswith("; did you mean 'chunked'?")
+    with pytest.raises(
+        TypeError, match=r"^TatmMemmapDataset\(\) has no option 'foo', expected one of chunked"
+    ):
+        TatmMemmapDataset(str(tmp_path / "0"), 8, file_suffix="pbin", foo=3)  # type: ignore[call-arg]
+    dataset = create(tmp_path, 8)
+    for i in (slice(1, 3), "0", 1.0, None):
+        with pytest.raises(TypeError) as raised:
+            dataset[i]
+        assert str(raised.value) == (
+            f"an item of get_dataset is selected by an integer, found {i!r}; for several, call "
+            "dataset.__getitems__([0, 1]), or use torch.utils.data.Subset"
+        )
+    assert dataset[np.int64(1)].token_ids.tolist() == dataset[1].token_ids.tolist()
+    for size in ("0.1", [1], True, float("nan"), float("inf")):
+        with pytest.raises(ConfigError) as raised_by_size:
+            create(tmp_path, 8, val_split_size=size)
+        assert str(raised_by_size.value) == (
+            f"val_split_size is {size!r}, expected a number of items up to {len(dataset)}, or a fraction "
+            "from 0 to 1"
+        )
+    for name in ("chunked", "by_file", "create_doc_ids", "doc_lens"):
+        with pytest.raises(ConfigError, match=f"^{name} is 'no', expected True or False$"):
+            create(tmp_path, 8, **{name: "no"})
+    with pytest.raises(ValueError, match="vocab_size"):
+        create(tmp_path, 8, vocab_size="many")
 
 
 def test_options_without_a_meaning_are_errors(tmp_path: Path) -> None:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         PackedMemMapDatasetMegatron,
     )
     from packtok.data.sampler import ResumableBatchSampler, ResumableDistributedSampler
+    from packtok.data.text_data import get_data
     from packtok.data.token_dataset import TokenDataset
     from packtok.packing import PackReport
     from packtok.plugins.declare import source
@@ -76,6 +77,7 @@ __all__ = [
     "collate",
     "count",
     "document_mask",
+    "get_data",
     "get_dataset",
     "index",
     "join",
@@ -107,6 +109,7 @@ _HOME = {
     "ResumableDistributedSampler": "packtok.data.sampler",
     "TokenDataset": "packtok.data.token_dataset",
     "document_mask": "packtok.data.fields",
+    "get_data": "packtok.data.text_data",
     "get_dataset": "packtok.data.described",
     "check_source": "packtok.commands.source",
     "count": "packtok.commands.count",

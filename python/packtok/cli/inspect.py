@@ -1,5 +1,7 @@
-"""`packtok inspect`: shows the contents of a pbin from its header and trailer, without reading its tokens."""
+"""`packtok inspect`: shows what headers, trailers and descriptions of token files tell; reads no tokens."""
 
+import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,19 +11,27 @@ from packtok.cli.options import JsonOption, check_inputs
 
 if TYPE_CHECKING:
     from packtok import PbinReader
+    from packtok.data.token_sources import TokenFiles
 
 BAR_CHARS = 40
 SOURCES_SHOWN = 10
 
 
 def inspect(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The pbin.")],
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE", help="A pbin; or a tokenized dataset: folder, metadata file or name."),
+    ],
     as_json: JsonOption = False,
 ) -> None:
-    """Show what a pbin contains: tokens, documents, tokenizer, sources, lengths."""
+    """Show what a pbin or a tokenized dataset contains: tokens, documents, tokenizer, sources, lengths."""
     from packtok import PbinReader
+    from packtok.data.token_sources import files_of_dataset, is_described
 
     check_inputs("FILE", [file])
+    if os.path.isdir(file) or is_described(file):
+        _show_dataset(describe_dataset(file, files_of_dataset(file, console.remark)), as_json=as_json)
+        return
     facts = describe(PbinReader(file))
     if as_json:
         console.as_json(facts)
@@ -29,6 +39,83 @@ def inspect(
     console.table(_rows(facts))
     for line in histogram(facts["document_tokens"]):
         print(line)
+
+
+def _show_dataset(facts: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        console.as_json(facts)
+        return
+    rows = [
+        ("dataset", ", ".join(filter(None, (facts["name"], facts["path"])))),
+        ("tokenizer", f"{facts['tokenizer'] or 'unknown'}, {_or_unknown(facts['vocab_size'])} ids"),
+        ("token width", f"{facts['token_bytes']} bytes"),
+        ("documents", _or_unknown(facts["documents"])),
+        ("tokens", console.count(facts["tokens"])),
+    ]
+    if facts["padding_tokens"]:
+        rows.append(("padding", f"{console.count(facts['padding_tokens'])} zeros at the ends of files"))
+    files = facts["files"]
+    rows.append(("files", console.count(len(files))))
+    rows += [
+        ("", f"{one['path']}, {console.size(one['file_bytes'])}, {one['tokens']:,} tokens")
+        for one in files[:SOURCES_SHOWN]
+    ]
+    if len(files) > SOURCES_SHOWN:
+        rows.append(("", f"and {len(files) - SOURCES_SHOWN:,} more; --json lists all"))
+    console.table(rows)
+
+
+def _or_unknown(number: int | None) -> str:
+    return "unknown" if number is None else console.count(number)
+
+
+def describe_dataset(path: str, found: "TokenFiles") -> dict[str, Any]:
+    """Returns everything `packtok inspect` shows of a dataset, as JSON-serializable values.
+
+    Files without a header record no documents, so their number is ``None``.
+    """
+    metadata = found.metadata
+    info = None if metadata is None else metadata.tokenized_info
+    files = [_pbin(one) for one in found.files.get("paths", ())]
+    files += [_raw_file(one) for one in found.files.get("entries", ())]
+    documents = [one["documents"] for one in files]
+    return {
+        "path": path if metadata is None else str(metadata.path),
+        "name": None if metadata is None else metadata.name,
+        "tokenizer": None if info is None else info.tokenizer,
+        "vocab_size": found.vocab_size,
+        "token_bytes": files[0]["token_bytes"],
+        "documents": None if None in documents else sum(documents),
+        "tokens": sum(one["tokens"] for one in files),
+        "padding_tokens": sum(one["padding_tokens"] for one in files),
+        "files": files,
+    }
+
+
+def _pbin(path: str) -> dict[str, Any]:
+    from packtok import PbinReader
+
+    reader = PbinReader(path)
+    return {
+        "path": path,
+        "file_bytes": reader.file_bytes,
+        "token_bytes": reader.dtype.itemsize,
+        "documents": len(reader),
+        "tokens": reader.num_tokens,
+        "padding_tokens": 0,
+    }
+
+
+def _raw_file(entry: Sequence[Any]) -> dict[str, Any]:
+    path, file_bytes, token_bytes, _, tokens, *_ = entry
+    return {
+        "path": os.fspath(path),
+        "file_bytes": file_bytes,
+        "token_bytes": token_bytes,
+        "documents": None,
+        "tokens": tokens,
+        "padding_tokens": file_bytes // token_bytes - tokens,
+    }
 
 
 def describe(reader: "PbinReader") -> dict[str, Any]:

@@ -10,11 +10,36 @@ if TYPE_CHECKING:
     from packtok.data.described import get_dataset
     from packtok.data.tatm import TatmMemmapDataset
     from packtok.data.tatm_items import torch_collate_fn
+    from packtok.data.tatm_metadata import (
+        CorpusSeparationStrategy,
+        DataContentType,
+        TatmDataMetadata,
+        TokenizedMetadataComponenet,
+    )
+    from packtok.data.text_data import TatmData, TatmTextData, get_data
 
-__all__ = ["TatmMemmapDataset", "get_dataset", "torch_collate_fn"]
+__all__ = [
+    "CorpusSeparationStrategy",
+    "DataContentType",
+    "TatmData",
+    "TatmDataMetadata",
+    "TatmMemmapDataset",
+    "TatmTextData",
+    "TokenizedMetadataComponenet",
+    "get_data",
+    "get_dataset",
+    "torch_collate_fn",
+]
 
 _HOME = {
+    "CorpusSeparationStrategy": "packtok.data.tatm_metadata",
+    "DataContentType": "packtok.data.tatm_metadata",
+    "TatmData": "packtok.data.text_data",
+    "TatmDataMetadata": "packtok.data.tatm_metadata",
     "TatmMemmapDataset": "packtok.data.tatm",
+    "TatmTextData": "packtok.data.text_data",
+    "TokenizedMetadataComponenet": "packtok.data.tatm_metadata",
+    "get_data": "packtok.data.text_data",
     "get_dataset": "packtok.data.described",
     "torch_collate_fn": "packtok.data.tatm_items",
 }

@@ -17,8 +17,11 @@ __all__ = ["files_with_prefix", "report_padding", "separator_id", "with_last_sep
 _STACK_LEVEL = 5
 
 
-def report_padding(files: dict[str, Any]) -> int:
-    """Returns the number of tokens of zero padding in files without a header; warns if there are any."""
+def report_padding(files: dict[str, Any], stack_level: int = _STACK_LEVEL) -> int:
+    """Returns the number of tokens of zero padding in files without a header; warns if there are any.
+
+    ``stack_level`` is that of the user's code, seen from here.
+    """
     cut = {
         os.fspath(path): file_bytes // token_bytes - tokens
         for path, file_bytes, token_bytes, _, tokens, *_ in files.get("entries", ())
@@ -29,7 +32,7 @@ def report_padding(files: dict[str, Any]) -> int:
         warnings.warn(
             f"cut {num_cut:,} tokens of zero padding at the end of {len(padded):,} of {len(cut):,} files, "
             f"most of them in {path}",
-            stacklevel=_STACK_LEVEL,
+            stacklevel=stack_level,
         )
     return sum(cut.values())
 
@@ -43,7 +46,7 @@ def with_last_separator(files: dict[str, Any]) -> dict[str, Any]:
     return {**files, "entries": entries}
 
 
-def separator_id(files: dict[str, Any], eos_token: int | None) -> int | None:
+def separator_id(files: dict[str, Any], eos_token: int | None, stack_level: int = _STACK_LEVEL) -> int | None:
     """Returns the id that ends every document in files without a header.
 
     Raises:
@@ -65,7 +68,7 @@ def separator_id(files: dict[str, Any], eos_token: int | None) -> int | None:
         warnings.warn(
             f"{tokenizer}: the tokenizer appends no token to a document, so documents cannot be told apart; "
             "give eos_token if they end with one",
-            stacklevel=_STACK_LEVEL,
+            stacklevel=stack_level,
         )
     return separator
 

@@ -3,10 +3,13 @@
 The compiled module determines the tokens and documents of an item and writes them.
 """
 
+import difflib
 import math
+import operator
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -50,6 +53,43 @@ class ItemOptions(TypedDict, total=False):
     by_file: bool
     split: Split | None
     val_split_size: int | float | None
+
+
+_FLAGS = (
+    *("chunked", "create_doc_ids", "create_doc_mask", "position_ids", "cu_seqlens", "doc_lens", "by_file"),
+)
+
+
+def check_options(function: str, options: Mapping[str, Any]) -> None:
+    """Checks the names of the options of a function, and those that are true or false.
+
+    Raises:
+        TypeError: If there is no such option; names the function and all options.
+        ConfigError: If an option that is true or false is something else.
+    """
+    known = list(ItemOptions.__annotations__)
+    for name, value in options.items():
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise TypeError(f"{function}() has no option {name!r}, expected one of {', '.join(known)}{hint}")
+        if name in _FLAGS and not isinstance(value, bool | np.bool_):
+            raise ConfigError(f"{name} is {value!r}, expected True or False")
+
+
+def _integer(i: object) -> int:
+    """Returns the number of an item.
+
+    Raises:
+        TypeError: If it is no integer.
+    """
+    try:
+        return operator.index(i)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(
+            f"an item of get_dataset is selected by an integer, found {i!r}; for several, call "
+            "dataset.__getitems__([0, 1]), or use torch.utils.data.Subset"
+        ) from None
 
 
 class TatmMemmapDataset(Dataset[TatmItem]):
@@ -106,6 +146,7 @@ class TatmMemmapDataset(Dataset[TatmItem]):
         file_suffix: str = "bin",
         **options: Unpack[ItemOptions],
     ) -> None:
+        check_options(type(self).__name__, options)
         self._open(files_with_prefix(os.fspath(file_prefix), dtype, file_suffix), context_length, **options)
 
     @classmethod
@@ -143,6 +184,8 @@ class TatmMemmapDataset(Dataset[TatmItem]):
     ) -> None:
         # Document boundaries are int32.
         context_length = checked_integer("context_length", context_length, least=1, below=1 << 31)
+        if vocab_size is not None:
+            vocab_size = checked_integer("vocab_size", vocab_size)
         if token_output_format not in ("numpy", "torch"):
             raise ConfigError(f"token_output_format is {token_output_format!r}, expected 'numpy' or 'torch'")
         if create_doc_mask and not create_doc_ids:
@@ -194,7 +237,12 @@ class TatmMemmapDataset(Dataset[TatmItem]):
         return len(self._range())
 
     def __getitem__(self, i: int) -> TatmItem:
-        """Returns item ``i`` of the split; negative indices count from the end."""
+        """Returns item ``i`` of the split; negative indices count from the end.
+
+        Raises:
+            IndexError: If the split has no such item.
+            TypeError: If ``i`` is no integer, such as a slice.
+        """
         ordinals = self._ordinals((i,))
         arrays: dict[str, Any] = {
             name: np.empty((1, self.context_length), dtype) for name, dtype in self._arrays.items()
@@ -266,8 +314,11 @@ class TatmMemmapDataset(Dataset[TatmItem]):
             ConfigError: If it is negative, or exceeds the number of items.
         """
         num_items = len(self._blocks)
-        size = math.ceil(num_items * split_size) if split_size < 1 else int(split_size)
-        if split_size < 0 or size > num_items or (split_size >= 1 and size != split_size):
+        is_number = isinstance(split_size, Real) and not isinstance(split_size, bool)
+        size = -1
+        if is_number and math.isfinite(split_size):
+            size = math.ceil(num_items * split_size) if split_size < 1 else int(split_size)
+        if not 0 <= size <= num_items or split_size < 0 or (split_size >= 1 and size != split_size):
             raise ConfigError(
                 f"val_split_size is {split_size!r}, expected a number of items up to {num_items:,}, or a "
                 "fraction from 0 to 1"
@@ -328,7 +379,7 @@ class TatmMemmapDataset(Dataset[TatmItem]):
         ordinals = []
         for i in items:
             try:
-                ordinals.append(of_split[i])
+                ordinals.append(of_split[_integer(i)])
             except IndexError:
                 raise IndexError(f"item {i} is out of range, there are {len(of_split):,} items") from None
         return ordinals

@@ -3,6 +3,7 @@
 The compiled module determines the tokens of an item and writes them. `packtok.data.fields` allocates batches.
 """
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,13 +16,17 @@ from torch.utils.data import Dataset
 from packtok._packtok import Blocks, fill_from, find_or_plan
 from packtok.collate import Item, ItemList
 from packtok.data.fields import Fields
+from packtok.data.raw_files import report_padding, separator_id, with_last_separator
 from packtok.data.split import Split, held_out, side_of
+from packtok.data.token_sources import TokenFiles, files_of_source
 from packtok.fingerprint import digest
 from packtok.integers import checked_integer
-from packtok.sources import Source, StrPath, find_files, plan_folders
+from packtok.sources import Source, StrPath, plan_folders
 
 __all__ = ["TokenDataset"]
 
+# The caller of `TokenDataset`, seen from where warnings about files without a header are made.
+_STACK_LEVEL = 4
 Packing = Literal["concat", "document", "best_fit"]
 Labels = Literal["shifted", "aligned"]
 
@@ -35,6 +40,8 @@ class TokenDataset(Dataset[Item]):
 
     Args:
         paths: One pbin, or several whose documents are concatenated: a list, a folder, a glob or a manifest.
+            Also the folder, metadata file or name of a described dataset. The files of tatm have no header,
+            and can be packed by ``"concat"`` only.
         context_length: Number of inputs per item.
         packing: ``"concat"`` cuts the stream of all tokens every ``context_length`` tokens. ``"document"``
             makes one item of each document, cut or padded. ``"best_fit"`` combines documents so that every
@@ -65,6 +72,8 @@ class TokenDataset(Dataset[Item]):
             is not writable, in the user's cache.
         verify: Whether to verify the files' checksums when data is first read.
         pin_memory: Whether to pin batches created in the main process. The DataLoader pins those of workers.
+        eos_token: Id that ends every document in files without a header, such as tatm's. Default: the one
+            that ``tokenizer.json`` next to them appends.
 
     Raises:
         ValueError: If an option is invalid, or there is no complete item.
@@ -101,6 +110,7 @@ class TokenDataset(Dataset[Item]):
         cache_dir: StrPath | None = None,
         verify: bool = False,
         pin_memory: bool = False,
+        eos_token: int | None = None,
     ) -> None:
         _check_choice("packing", packing, ("concat", "document", "best_fit"))
         _check_choice("labels", labels, ("shifted", "aligned"))
@@ -118,15 +128,20 @@ class TokenDataset(Dataset[Item]):
             validation_from=validation_from,
             split_seed=split_seed,
         )
-        self._told = [packing, context_length, by_file, split, rule]
+        self._told: list[Any] = [packing, context_length, by_file, split, rule]
         self.packing = packing
-        files = find_files(paths)
-        folders = plan_folders(files, cache_dir)
-        documents: dict[str, Any] = {
-            **files,
-            "verify": verify,
-            **side_of(files, split, rule, folders),
-        }
+        found = files_of_source(paths, lambda remark: warnings.warn(remark, stacklevel=5))
+        folders: list[str] = []
+        documents: dict[str, Any] = {**found.files, "verify": verify}
+        if found.is_raw:
+            _check_raw(found, packing, split)
+            separates = position_ids or document_ids or cu_seqlens or document_mask is not None
+            documents = _raw_documents(found, documents, eos_token, separates=separates)
+            self._told.append(documents["separator"])
+        else:
+            files: Any = found.files
+            folders = plan_folders(files, cache_dir)
+            documents |= side_of(files, split, rule, folders)
         self._blocks = _packed(documents, packing, context_length, by_file, folders)
         if not len(self._blocks):
             raise ValueError(f"{self._blocks.paths[0]}: no documents to make items of; pack some first")
@@ -248,6 +263,28 @@ class RowsOfMany:
     def __call__(self, sources: np.ndarray[Any, Any], items: np.ndarray[Any, Any]) -> ItemList:
         """Returns a batch whose row ``i`` is item ``items[i]`` of dataset ``sources[i]``."""
         return self._fields.filled(len(items), partial(fill_from, self._blocks, sources, items))
+
+
+def _check_raw(found: TokenFiles, packing: Packing, split: Split | None) -> None:
+    """Raises a `ValueError` if an option needs to know where documents start."""
+    option = f"packing is {packing!r}" if packing != "concat" else f"split is {split!r}"
+    if packing != "concat" or split is not None:
+        raise ValueError(
+            f"{found.files['entries'][0][0]}: {option}, but files without a header do not record where "
+            "documents start; use packing='concat' without a split, or tokenize the data with packtok"
+        )
+
+
+def _raw_documents(
+    found: TokenFiles, documents: dict[str, Any], eos_token: int | None, *, separates: bool
+) -> dict[str, Any]:
+    """Returns the arguments of `Blocks` for files without a header, whose padding is not read."""
+    given = found.eos_token if eos_token is None else eos_token
+    separator = separator_id(found.files, given, _STACK_LEVEL) if separates else given
+    if separator == 0:
+        documents = {**documents, **with_last_separator(found.files)}
+    report_padding(documents, _STACK_LEVEL)
+    return {**documents, "separator": separator}
 
 
 def _packed(

@@ -1,0 +1,158 @@
+"""Finds the token files of a dataset, from its name, its path or its metadata; imports no torch."""
+
+import glob
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from packtok import _packtok
+from packtok._packtok import is_url
+from packtok.catalog.base import find_base
+from packtok.catalog.names import find_dataset
+from packtok.catalog.places import remarks_on_paths, token_prefix
+from packtok.catalog.schema import (
+    METADATA_NAMES,
+    METADATA_SUFFIXES,
+    DatasetMetadata,
+    load_details,
+    load_metadata,
+)
+from packtok.data.raw_files import files_with_prefix
+from packtok.errors import ConfigError
+from packtok.shard_folder import ShardFolder
+from packtok.sources import Source, StrPath, find_files, is_manifest
+
+__all__ = ["TokenFiles", "files_of_dataset", "files_of_source", "is_described"]
+
+_PBIN_SUFFIX = ".pbin"
+# The first line of a manifest has a path and six numbers.
+_MOST_LINE_BYTES = 1 << 16
+Remark = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class TokenFiles:
+    """The token files of a dataset."""
+
+    files: dict[str, Any]
+    """The arguments ``paths``, ``manifest`` or ``entries`` of `packtok._packtok.Blocks`."""
+    metadata: DatasetMetadata | None = None
+    """The description by which they were found, if they were."""
+    eos_token: int | None = None
+    """The id that ends every document in files without a header, if it is recorded."""
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether the files have no header."""
+        return "entries" in self.files
+
+    @property
+    def vocab_size(self) -> int | None:
+        """The size of the vocabulary in the metadata."""
+        info = None if self.metadata is None else self.metadata.tokenized_info
+        return None if info is None else info.vocab_size
+
+
+def files_of_dataset(source: StrPath | DatasetMetadata, remark: Remark) -> TokenFiles:
+    """Returns the files of a described dataset, or those at a path, as `packtok.get_dataset` takes them.
+
+    Raises:
+        ConfigError: If there is no dataset with the name, it is not tokenized, or files are missing.
+        FileNotFoundError: If there is no such path.
+    """
+    if isinstance(source, DatasetMetadata):
+        return _described(source, remark)
+    text = os.fspath(source)
+    if _is_of_token_files(text):
+        return TokenFiles(dict(find_files(text)))
+    return _described(find_dataset(text, remark), remark)
+
+
+def files_of_source(source: Source, remark: Remark) -> TokenFiles:
+    """Returns the files of a source of `packtok.TokenDataset`: pbins or, as above, a described dataset.
+
+    Raises:
+        ConfigError: As `files_of_dataset`; or if a list is empty, or a glob matches nothing.
+        FileNotFoundError: If there is no such path.
+    """
+    if isinstance(source, str | os.PathLike) and is_described(os.fspath(source)):
+        return files_of_dataset(source, remark)
+    return TokenFiles(dict(find_files(source)))
+
+
+def is_described(text: str) -> bool:
+    """Returns whether a text is the path, or may be the name, of a dataset that its description is for."""
+    if is_url(text):
+        return False
+    if os.path.isdir(text):
+        names = set(os.listdir(text))
+        if any(name.endswith(_PBIN_SUFFIX) for name in names) or names.isdisjoint(METADATA_NAMES):
+            return False
+        # Pbins may be in folders below that of a dataset of texts.
+        return load_metadata(text).tokenized_info is not None
+    if os.path.isfile(text):
+        return text.endswith(METADATA_SUFFIXES) and not _is_manifest(text)
+    return not text.startswith(("/", ".")) and not glob.has_magic(text) and find_base() is not None
+
+
+def _is_of_token_files(path: str) -> bool:
+    """Returns whether the path or URL names pbins without a description."""
+    if is_url(path):
+        return True
+    if os.path.isdir(path):
+        names = set(os.listdir(path))
+        if any(name.startswith("metadata.") for name in names):
+            return False
+        if _packtok.PLAN_NAME in names:
+            _check_finished(Path(path))
+        return any(name.endswith(_PBIN_SUFFIX) for name in names)
+    return os.path.isfile(path) and (path.endswith(_PBIN_SUFFIX) or _is_manifest(path))
+
+
+def _check_finished(folder: Path) -> None:
+    """Raises a `ConfigError` unless all shards of a run are in the folder."""
+    shards = ShardFolder.open(folder)
+    num_finished, num_shards = len(shards.finished()), shards.plan.num_shards
+    if num_finished < num_shards:
+        raise ConfigError(
+            f"{folder}: {num_finished:,} of {num_shards:,} shards are finished; run the command that writes "
+            "them again, and give its output"
+        )
+
+
+def _is_manifest(path: str) -> bool:
+    """Returns whether a JSON file is a manifest and not the metadata of a dataset."""
+    if not is_manifest(path):
+        return False
+    with open(path, "rb") as file:
+        return b'"file_bytes"' in file.readline(_MOST_LINE_BYTES)
+
+
+def _described(metadata: DatasetMetadata, remark: Remark) -> TokenFiles:
+    info, where = metadata.tokenized_info, metadata.path or "the metadata"
+    if info is None:
+        raise ConfigError(
+            f"{where}: the dataset is not tokenized; run packtok tokenize, and give the folder that it writes"
+        )
+    suffix = info.file_extension.removeprefix(".")
+    details = {} if metadata.path is None else load_details(metadata.path)
+    listed = [str(metadata.folder / name) for name in _listed(details)]
+    if listed and all(path.endswith(_PBIN_SUFFIX) for path in listed):
+        return TokenFiles({"paths": listed}, metadata)
+    for text in remarks_on_paths(metadata):
+        remark(text)
+    files = files_with_prefix(str(token_prefix(metadata, info)[0]), info.dtype, suffix)
+    eos_token = details.get("eos_token_id")
+    return TokenFiles(files, metadata, eos_token if isinstance(eos_token, int) else None)
+
+
+def _listed(details: dict[str, Any]) -> list[str]:
+    """Returns the names of the token files that packtok wrote."""
+    match details:
+        case {"files": [*files]}:
+            return [
+                one["path"] for one in files if isinstance(one, dict) and isinstance(one.get("path"), str)
+            ]
+    return []
