@@ -395,6 +395,18 @@ def test_interrupt_at_any_moment_of_startup_prints_one_line(tmp_path: Path, prog
         assert lines in (["packtok: interrupted"], ["packtok: interrupted; the pbin was already complete"])
 
 
+def test_interrupt_while_modules_are_imported_ends_a_program_without_stderr(tmp_path: Path) -> None:
+    # The package answers an interrupt at once from its first line on; the signal comes at the next one.
+    code = (
+        "import os, signal, sys; sys.argv[0] = 'packtok'; os.close(2)\n"
+        "from packtok import interrupts\n"
+        "interrupts.answer_at_once()\n"
+        "os.kill(os.getpid(), signal.SIGINT)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False, timeout=60)
+    assert done.returncode == 130
+
+
 def test_interrupt_during_the_engine_check_prints_one_line(tmp_path: Path) -> None:
     write_corpus(tmp_path / "c.jsonl", 1000)
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}

@@ -5,6 +5,7 @@ is no progress to save, and an import could convert the exception into another o
 once.
 """
 
+import contextlib
 import os
 import signal
 import sys
@@ -47,5 +48,7 @@ def _replace(found: object, handler: object) -> None:
 
 
 def _quit(_number: int, _frame: FrameType | None) -> None:
-    os.write(2, LINE)
+    # Standard error may be closed.
+    with contextlib.suppress(OSError):
+        os.write(2, LINE)
     os._exit(INTERRUPTED)
