@@ -129,19 +129,22 @@ def test_reader_that_has_ended_is_no_traceback(folder: Path, arguments: tuple[st
     assert (done.returncode, done.stderr) == (1, "")
 
 
-def test_work_does_not_end_because_no_one_reads_its_remarks(folder: Path, tmp_path: Path) -> None:
-    bad = tmp_path / "bad.jsonl"
-    bad.write_text('{"text": "a"}\n{"text": 5}\n')
-    pack = ("pack", "-i", bad, "-t", TOKENIZER, "--on-bad-document", "skip", "--index-path", "none.idx")
+def test_work_does_not_end_because_no_one_reads_its_remarks(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with open("/dev/full", "wb") as full:
-        for number, stream in enumerate((writing, full.fileno())):
-            output = tmp_path / f"{number}.pbin"
-            done = started(*pack, "-o", output, cwd=folder, stdout=subprocess.PIPE, stderr=stream)
+        for name, stream in (("pipe", writing), ("full", full.fileno()), ("read", subprocess.PIPE)):
+            # Without a cache, the engine is checked, which is a remark.
+            monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / name))
+            output = tmp_path / f"{name}.pbin"
+            pack = ("pack", "-i", "c.jsonl", "-o", output, "-t", TOKENIZER)
+            done = started(*pack, cwd=folder, stdout=subprocess.PIPE, stderr=stream)
             assert done.returncode == 0, done.stdout
             assert output.exists()
     os.close(writing)
+    assert done.stderr == "packtok: checking the engine, once for this tokenizer\n"
 
 
 def use_library(folder: str) -> None:
