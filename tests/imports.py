@@ -41,7 +41,7 @@ CRATES: dict[str, tuple[str, ...]] = {
 ORDER: dict[str, tuple[str, ...]] = {
     "packtok-sampling": ("files", "plans", "items", "planning"),
     "packtok-core": (
-        *("suffix", "field", "corpus", "pipeline", "rejects", "journal", "pack", "scan"),
+        *("limits", "suffix", "field", "corpus", "pipeline", "rejects", "journal", "pack", "scan"),
         "texts",
         *("count", "batch", "merge", "raw_index", "shard", "verify", "stream"),
     ),
@@ -50,6 +50,7 @@ ORDER: dict[str, tuple[str, ...]] = {
             "errors",
             "extras",
             "interrupts",
+            "limits",
             "_packtok",
             "integers",
             "fingerprint",

@@ -22,12 +22,30 @@ _NUMBER_OFFSET, _ARCHITECTURE_OFFSET, _ARGUMENTS_OFFSET = 0, 4, 16
 _ARCHITECTURES = {
     "x86_64": (
         0xC000003E,
-        {"mmap": 9, "fcntl": 72, "flock": 73, "fsync": 74, "linkat": 265, "renameat2": 316}
+        {
+            "mmap": 9,
+            "clone": 56,
+            "clone3": 435,
+            "fcntl": 72,
+            "flock": 73,
+            "fsync": 74,
+            "linkat": 265,
+            "renameat2": 316,
+        }
         | {"copy_file_range": 326, "statx": 332},
     ),
     "aarch64": (
         0xC00000B7,
-        {"fcntl": 25, "flock": 32, "linkat": 37, "fsync": 82, "mmap": 222, "renameat2": 276}
+        {
+            "clone": 220,
+            "clone3": 435,
+            "fcntl": 25,
+            "flock": 32,
+            "linkat": 37,
+            "fsync": 82,
+            "mmap": 222,
+            "renameat2": 276,
+        }
         | {"copy_file_range": 285, "statx": 291},
     ),
 }
@@ -44,7 +62,10 @@ class _Argument:
 
 _F_OFD_LOCKS = (36, 37, 38)
 _MAP_SHARED, _MAP_ANONYMOUS, _RENAME_NOREPLACE = 1, 0x20, 1
+_CLONE_THREAD = 0x10000
 _ARGUMENTS = {
+    # Threads, and not processes.
+    "clone": _Argument(0, _CLONE_THREAD, (_CLONE_THREAD,)),
     "fcntl": _Argument(1, 0xFFFFFFFF, (fcntl.F_GETLK, fcntl.F_SETLK, fcntl.F_SETLKW, *_F_OFD_LOCKS)),
     # Shared memory of a file, and not of processes.
     "mmap": _Argument(3, _MAP_SHARED | _MAP_ANONYMOUS, (_MAP_SHARED,)),

@@ -214,6 +214,88 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+def precompiled(map_bytes: bytes) -> dict[str, Any]:
+    return {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(map_bytes).decode()}
+
+
+def template(num_pieces: int, num_ids: int) -> dict[str, Any]:
+    sequences = [{"Sequence": {"id": name, "type_id": 0}} for name in "AB"]
+    pieces = [{"SpecialToken": {"id": "x", "type_id": 0}}] * num_pieces
+    token = {"id": "x", "ids": [1] * num_ids, "tokens": ["a"] * num_ids}
+    return {
+        "type": "TemplateProcessing",
+        "single": [*pieces, sequences[0]],
+        "pair": sequences,
+        "special_tokens": {"x": token},
+    }
+
+
+TRUNCATED = "the tokenizer cannot be loaded: the precompiled_charsmap of its normalizer is truncated"
+CONTRADICTORY = (
+    "the tokenizer cannot be loaded: the precompiled_charsmap of its normalizer contradicts itself"
+)
+# Tries of 256 units: the first unit of one leads outside it, the value of the other is no position of a
+# character.
+OUTSIDE = precompiled((1024).to_bytes(4, "little") + (1 << 20 | 1 << 10).to_bytes(4, "little") + bytes(1020))
+NO_CHARACTER = precompiled(
+    (1024).to_bytes(4, "little")
+    + bytes(4 * ord("a"))
+    + (1 << 11 | 1 << 8 | ord("a")).to_bytes(4, "little")
+    + (1 << 31 | 77).to_bytes(4, "little") * (255 - ord("a"))
+    + b"z\0"
+)
+UNKNOWN = "which the tokenizers library does not know with these settings"
+REFUSED |= {
+    "a map that says it is long": (file_of(normalizer=precompiled(b"\xff" * 200)), TRUNCATED),
+    "a member with such a map": (
+        file_of(normalizer={"type": "Sequence", "normalizers": [precompiled(b"\xff" * 200)]}),
+        TRUNCATED,
+    ),
+    "a map that leads outside its trie": (file_of(normalizer=OUTSIDE), CONTRADICTORY),
+    "a map with a value outside its replacements": (file_of(normalizer=NO_CHARACTER), CONTRADICTORY),
+    "a template that repeats many ids": (
+        file_of(post_processor=template(20_000, 20_000)),
+        "its post_processor adds up to 400060003 ids to each document, expected at most 1048576",
+    ),
+    "a processor of many sequences": (
+        file_of(
+            post_processor={
+                "type": "Sequence",
+                "processors": [
+                    template(20_000, 1),
+                    *[{"type": "BertProcessing", "sep": ["a", 1], "cls": ["b", 2]}] * 2000,
+                ],
+            }
+        ),
+        "ids to each document, expected at most 1048576",
+    ),
+    "an unknown normalizer": (
+        file_of(normalizer={"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Foo", "x": 1}]}),
+        f'the tokenizer cannot be loaded: its normalizer has a component with the type "Foo", {UNKNOWN}',
+    ),
+    "an unknown pre-tokenizer": (
+        file_of(pre_tokenizer={"type": "Foo"}),
+        f'its pre_tokenizer has a component with the type "Foo", {UNKNOWN}',
+    ),
+    "an unknown post-processor": (
+        file_of(post_processor={"type": "Foo"}),
+        f'its post_processor has a component with the type "Foo", {UNKNOWN}',
+    ),
+    "an unknown decoder": (
+        file_of(decoder={"type": "Foo"}),
+        f'its decoder has a component with the type "Foo", {UNKNOWN}',
+    ),
+    "an unknown model": (
+        file_of({"type": "Foo", "vocab": {"a": 1}}),
+        f'its model has a component with the type "Foo", {UNKNOWN}',
+    ),
+    "a component without a type": (
+        file_of(normalizer={"x": 1}),
+        f"its normalizer has a component with no type, {UNKNOWN}",
+    ),
+}
+
+
 @pytest.mark.parametrize("what", REFUSED)
 def test_unloadable_file_is_a_one_line_error(what: str, capfd: pytest.CaptureFixture[str]) -> None:
     file, end = REFUSED[what]
@@ -226,6 +308,113 @@ def test_unloadable_file_is_a_one_line_error(what: str, capfd: pytest.CaptureFix
     assert "bug" not in message
     assert len(message) < 400
     assert capfd.readouterr().err == ""
+
+
+def replace(pattern: str, content: str) -> dict[str, Any]:
+    return {"type": "Replace", "pattern": {"String": pattern}, "content": content}
+
+
+def sequence(key: str, members: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"type": "Sequence", key: members}
+
+
+BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+# Files that make gigabytes of a few bytes, each with such a text, and the component that does.
+EXCESSIVE: dict[str, tuple[dict[str, Any], str, str]] = {
+    "a long replacement": (file_of(normalizer=replace("a", "x" * 1_000_000)), "a" * 320, "Replace"),
+    "a replacement of nothing": (
+        file_of(normalizer={"type": "Replace", "pattern": {"Regex": ""}, "content": "x" * 1_000_000}),
+        "a" * 320,
+        "Replace",
+    ),
+    "replacements one after the other": (
+        file_of(normalizer=sequence("normalizers", [replace("a", "aa")] * 40)),
+        "aaa",
+        "Replace",
+    ),
+    "beginnings one after the other": (
+        file_of(normalizer=sequence("normalizers", [{"type": "Prepend", "prepend": "x" * 1_000_000}] * 40)),
+        "a b",
+        "Prepend",
+    ),
+    "bytes as characters again and again": (
+        file_of(normalizer=sequence("normalizers", [{"type": "ByteLevel"}] * 40)),
+        "ééé",
+        "normalizer",
+    ),
+    "the same before tokenizing": (
+        file_of(pre_tokenizer=sequence("pretokenizers", [BYTE_LEVEL] * 40)),
+        "ééé",
+        "pre_tokenizer",
+    ),
+    "a long name of the unknown token": (
+        file_of({**WORDS, "unk_token": "?" * 1_000_000, "vocab": {"?" * 1_000_000: 0, "a": 1}}),
+        "b " * 3000,
+        "unk_token",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", EXCESSIVE)
+def test_file_that_makes_too_much_of_a_text_is_a_tokenizer_error(what: str, tmp_path: Path) -> None:
+    file, text, component = EXCESSIVE[what]
+    tokenizer = load(file)
+    num_bytes = len(text.encode())
+    message = (
+        f"t.json: the tokenizer is not usable: its {component} makes more than {(4 << 20) + 32 * num_bytes} "
+        f"bytes of {num_bytes} bytes of text"
+    )
+    for call, prefix in (
+        (lambda: tokenizer.encode(text), ""),
+        (lambda: tokenizer.encode_batch(["", text]), "texts[1]: "),
+    ):
+        with pytest.raises(TokenizerError) as caught:
+            call()
+        assert str(caught.value) == prefix + message
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps(file), encoding="utf-8")
+    corpus = oracle.write_lines(tmp_path / "c.jsonl", ["c", text])
+    # It is not the document's fault, so the document is not skipped.
+    with pytest.raises(TokenizerError, match=r"t\.json: the tokenizer is not usable: its "):
+        packtok.pack(
+            input=corpus, output=tmp_path / "o.pbin", tokenizer=path, eod="a", on_bad_document="skip"
+        )
+    assert not (tmp_path / "o.pbin").exists()
+
+
+@pytest.mark.parametrize(
+    ("decoder", "ids"),
+    [(sequence("decoders", [replace("a", "aa")] * 40), [1] * 3), (replace("a", "x" * 1_000_000), [1] * 3000)],
+)
+def test_decoder_that_makes_too_much_of_ids_is_a_tokenizer_error(
+    decoder: dict[str, Any], ids: list[int]
+) -> None:
+    tokenizer = load(file_of(decoder=decoder))
+    with pytest.raises(TokenizerError) as caught:
+        tokenizer.decode(ids)
+    limit = (4 << 20) + 32 * len(ids)
+    assert str(caught.value) == (
+        f"the tokenizer cannot decode these ids: its Replace makes more than {limit} bytes of {len(ids)} "
+        "bytes of text"
+    )
+
+
+@pytest.mark.parametrize(
+    "normalizer",
+    [
+        # Each may grow a text beyond the limit, but does not.
+        replace("Z", "x" * 100_000),
+        {"type": "Replace", "pattern": {"Regex": "Z+"}, "content": "x" * 100_000},
+        sequence(
+            "normalizers",
+            [replace("ab", "ba"), replace("a", "aa"), {"type": "NFKD"}, {"type": "Lowercase"}] * 2,
+        ),
+        sequence("normalizers", [{"type": "Prepend", "prepend": "▁"}, replace(" ", "▁")]),
+    ],
+)
+def test_text_that_does_not_grow_much_has_the_ids_of_the_wheel(normalizer: dict[str, Any]) -> None:
+    file = file_of(bpe({"a": 0, "b": 1, "▁": 2, "x": 3}, []), normalizer=normalizer)
+    assert_as_wheel(file, ["", "a b", "ab " * 40_000, "aZb" * 3])
 
 
 def test_binary_file_is_a_one_line_error(tmp_path: Path) -> None:

@@ -6,10 +6,11 @@ imported on first use, so that importing the package stays cheap.
 
 from typing import TYPE_CHECKING, Any
 
-from packtok import interrupts
+from packtok import interrupts, limits
 
-# Before all other imports, which take long enough for Ctrl-C to arrive during them.
+# Before all other imports, which take long enough for Ctrl-C to arrive during them, and need most memory.
 interrupts.answer_if_program()
+limits.report_if_program()
 
 from packtok._packtok import Origin, PbinReader, Permutation, Tokenizer, __version__  # noqa: E402
 from packtok.errors import (  # noqa: E402

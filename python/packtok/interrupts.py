@@ -16,11 +16,17 @@ LINE = b"packtok: interrupted\n"
 
 
 def answer_if_program() -> None:
-    """Calls `answer_at_once` if this process is the program: `packtok` or `python -m packtok`."""
-    name = os.path.basename(sys.argv[0]) if sys.argv else ""
-    is_module = name == "-m" and any(one in ("packtok", "-mpacktok") for one in sys.orig_argv)
-    if name == "packtok" or is_module:
+    """Calls `answer_at_once` if this process is the program."""
+    if is_program():
         answer_at_once()
+
+
+def is_program() -> bool:
+    """Returns whether this process is the program: `packtok` or `python -m packtok`."""
+    name = os.path.basename(sys.argv[0]) if sys.argv else ""
+    return name == "packtok" or (
+        name == "-m" and any(one in ("packtok", "-mpacktok") for one in sys.orig_argv)
+    )
 
 
 def answer_at_once() -> None:

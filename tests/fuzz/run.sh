@@ -54,4 +54,5 @@ plan_file *.plan
 raw_index *.pickle
 table_file *.parquet *.arrow
 tokenizer_file *.tokenizer_file
+tokenizer_json *.tokenizer_json
 TARGETS

@@ -14,6 +14,7 @@ mod error;
 pub mod field;
 mod inspect;
 pub mod journal;
+pub mod limits;
 pub mod merge;
 pub mod pack;
 pub mod pipeline;

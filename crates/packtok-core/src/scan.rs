@@ -197,7 +197,7 @@ struct Worker<E> {
 impl<E: Examine> Work for Worker<E> {
     type Out = LineBatch<E::Found>;
 
-    fn work(&mut self, chunk: &Chunk, out: &mut Self::Out) {
+    fn work(&mut self, chunk: &Chunk, out: &mut Self::Out) -> Result<()> {
         out.source = chunk.source();
         out.outcomes.clear();
         out.found.clear();
@@ -219,20 +219,23 @@ impl<E: Examine> Work for Worker<E> {
                     out.found.push(found);
                 }
                 Ok(None) => out.outcomes.push(Outcome::Empty),
-                Err(_) if self.on_bad_document == OnBadDocument::Skip => {
-                    out.outcomes.push(Outcome::Rejected);
-                }
                 Err(reason) => {
+                    let reason = reason.about_document()?;
+                    if self.on_bad_document == OnBadDocument::Skip {
+                        out.outcomes.push(Outcome::Rejected);
+                        continue;
+                    }
                     out.fatal = Some(Reject {
                         line: i,
                         offset: record.offset,
                         len_bytes: record.len_bytes,
                         reason,
                     });
-                    return;
+                    return Ok(());
                 }
             }
         }
+        Ok(())
     }
 
     fn place(&self) -> (usize, u64) {

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use packtok_core::batch::BatchError;
 use packtok_core::corpus::CorpusError;
+use packtok_core::limits::{MemoryLimit, ThreadLimits};
 use packtok_core::pack::PackError;
 use packtok_core::pipeline::PipelineError;
 use packtok_core::shard::ShardError;
@@ -25,7 +26,7 @@ use packtok_tokenizer::{EncodeError, LoadError};
 use pyo3::create_exception;
 use pyo3::exceptions::{
     PyException, PyFileExistsError, PyFileNotFoundError, PyIndexError, PyKeyboardInterrupt,
-    PyOSError, PyValueError,
+    PyMemoryError, PyOSError, PyValueError,
 };
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -175,7 +176,11 @@ pub(crate) fn tokenizer_error(error: packtok_tokenizer::Error) -> PyErr {
             | LoadError::SentencePiece { .. }
             | LoadError::Tekken { .. },
         )
+        | E::Encode(EncodeError::Excess { .. })
         | E::Decode { .. } => TokenizerError::new_err(chain(&error)),
+        E::Encode(EncodeError::OutOfMemory { .. }) => {
+            PyMemoryError::new_err(format!("{}; {MemoryLimit}", chain(&error)))
+        }
         E::Encode(EncodeError::SpecialTokenInText { .. } | EncodeError::Engine { .. }) => {
             DocumentError::new_err(chain(&error))
         }
@@ -330,8 +335,7 @@ fn pipeline_error(error: &PipelineError) -> PyErr {
     use PipelineError as E;
     match error {
         E::Cancelled => PyKeyboardInterrupt::new_err(()),
-        E::Threads { .. } => PyValueError::new_err(chain(error)),
-        E::Panicked { .. } | E::WorkerDied | E::EnginePanicked { .. } => {
+        E::Threads { .. } | E::Panicked { .. } | E::WorkerDied | E::EnginePanicked { .. } => {
             PacktokError::new_err(chain(error))
         }
     }
@@ -384,6 +388,7 @@ pub(crate) fn store_error(error: &StoreError) -> PyErr {
         )),
         E::NotAStore { .. } | E::HasCredentials { .. } => PyValueError::new_err(chain(error)),
         E::Changed { .. } => PacktokError::new_err(chain(error)),
+        E::NoThread { .. } => PacktokError::new_err(format!("{}; {ThreadLimits}", chain(error))),
         E::Refused { .. } => PyOSError::new_err(chain(error)),
     }
 }

@@ -1,5 +1,6 @@
 //! Python bindings: registers what the other modules define.
 
+mod allocator;
 mod arrays;
 mod block_options;
 mod blocks;

@@ -1,6 +1,8 @@
 //! Allocation of large buffers in huge pages, and release of unused memory.
 #![allow(unsafe_code)]
 
+use crate::allocator::fallible;
+
 /// Returns unused memory to the system after a tokenizer was loaded: parsing its file needs more
 /// memory than the result. The packing threads have their own arenas and would not reuse it.
 pub(crate) fn give_back() {
@@ -22,7 +24,7 @@ const HUGE_FROM_IDS: usize = 1 << 20;
 /// encoding megabytes of text. Memory that is not written to is never allocated.
 pub(crate) fn room_for_ids(num_ids: usize) -> Vec<u32> {
     let mut ids = Vec::new();
-    if ids.try_reserve_exact(num_ids).is_err() {
+    if fallible(|| ids.try_reserve_exact(num_ids)).is_err() {
         return Vec::new();
     }
     #[cfg(target_os = "linux")]

@@ -8,6 +8,8 @@ use packtok_sampling::order::permutation::Permutation;
 use pyo3::exceptions::{PyIndexError, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 
+use crate::allocator::fallible;
+
 /// The numbers `0..num_items` in an order defined by a seed and an epoch, without a list of them.
 ///
 /// `permutation[i]` is the number at position i. The order is specific to packtok and never
@@ -163,7 +165,7 @@ fn filled(
     let mut numbers: Vec<u64> = Vec::new();
     // A failed allocation of this size would otherwise abort the process instead of raising an
     // exception.
-    if numbers.try_reserve_exact(num).is_err() {
+    if fallible(|| numbers.try_reserve_exact(num)).is_err() {
         return Err(PyMemoryError::new_err(format!(
             "cannot allocate {num} items at once"
         )));

@@ -142,10 +142,10 @@ impl Plugin for PyPlugin {
             .spawn(move || producer.run());
         if let Err(source) = started {
             lock(&queue.state).is_producing = false;
-            return Err(Error::Io {
-                path: part.to_string().into(),
+            return Err(Error::Pipeline(PipelineError::Threads {
+                purpose: "the thread of a source plug-in",
                 source,
-            });
+            }));
         }
         Ok(Box::new(Consumer(queue)))
     }

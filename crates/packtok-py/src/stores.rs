@@ -5,10 +5,12 @@ use std::sync::Mutex;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
+use packtok_core::Error as CoreError;
+use packtok_core::pipeline::PipelineError;
 use packtok_store::{Error, IfExists, Location, RemoteFile, Result, is_store};
 use pyo3::prelude::*;
 
-use crate::error::store_error;
+use crate::error::{core_error, store_error};
 
 /// Maximum delay of Ctrl-C.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
@@ -89,7 +91,16 @@ fn wait<T: Send + 'static>(
 ) -> PyResult<T> {
     let (sender, receiver) = channel();
     let mut receiver = Mutex::new(receiver);
-    std::thread::spawn(move || sender.send(call()));
+    std::thread::Builder::new()
+        .name("packtok-store-call".to_owned())
+        .spawn(move || sender.send(call()))
+        .map_err(|source| {
+            let purpose = "the thread that talks to the store";
+            core_error(CoreError::Pipeline(PipelineError::Threads {
+                purpose,
+                source,
+            }))
+        })?;
     loop {
         let waited = py.detach(|| {
             let receiver = receiver.get_mut().expect("no other thread uses the lock");

@@ -52,8 +52,16 @@ pub enum Error {
         /// The store's message, in one line.
         reason: String,
     },
+    /// A thread for requests could not be started.
+    #[error("{url}: cannot start a thread for the network")]
+    NoThread {
+        /// The URL of the first request.
+        url: String,
+        /// The error of the system.
+        source: std::io::Error,
+    },
     /// A local file could not be read or written.
-    #[error("{path}: {source}", path = path.display())]
+    #[error("{}", path.display())]
     Local {
         /// The file.
         path: std::path::PathBuf,

@@ -64,6 +64,11 @@ impl Location {
         })
     }
 
+    /// Starts the thread that sends requests, unless it runs.
+    pub(crate) fn start_thread(&self) -> Result<()> {
+        start_thread(&self.url)
+    }
+
     /// Its URL.
     pub fn url(&self) -> &str {
         &self.url
@@ -74,6 +79,7 @@ impl Location {
     /// # Errors
     /// The object does not exist, or the store does not answer.
     pub fn object(&self) -> Result<Object> {
+        self.start_thread()?;
         let head = || self.store.objects.head(&self.path);
         let meta = runtime::wait(self.store.ask(head));
         Ok(self.described(&meta.map_err(|error| self.error(&error))?))
@@ -96,6 +102,7 @@ impl Location {
     /// # Errors
     /// The store does not answer or does not support listing.
     pub fn list(&self) -> Result<Vec<Object>> {
+        self.start_thread()?;
         let list = || {
             let found = self.store.objects.list(Some(&self.path));
             found.try_collect::<Vec<_>>()
@@ -144,6 +151,7 @@ impl Location {
     /// # Errors
     /// The store rejects the request.
     pub fn delete(&self) -> Result<()> {
+        self.start_thread()?;
         let delete = || self.store.objects.delete(&self.path);
         match runtime::wait(self.store.ask(delete)) {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
@@ -203,6 +211,15 @@ fn without_secrets(url: &str) -> String {
             rest.split(['?', '#']).next().unwrap_or_default()
         ),
     }
+}
+
+/// Starts the thread that sends requests, of which the first is for `url`.
+pub(crate) fn start_thread(url: &str) -> Result<()> {
+    let started = runtime::started().map_err(|source| Error::NoThread {
+        url: url.to_owned(),
+        source,
+    });
+    started.map(drop)
 }
 
 #[cfg(test)]

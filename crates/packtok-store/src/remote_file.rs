@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 use crate::error::{Error, Result};
 use crate::foreign::{ForeignFile, ForeignFiles};
-use crate::location::{Location, Object};
+use crate::location::{Location, Object, start_thread};
 use crate::runtime;
 
 /// Length of the first request: enough to search for the end of a line.
@@ -64,6 +64,7 @@ impl RemoteFile {
     /// # Errors
     /// Those of the caller.
     pub fn open_foreign(files: &dyn ForeignFiles, url: &str) -> Result<Self> {
+        start_thread(url)?;
         let (object, file) = files.open(url)?;
         Ok(Self::from(Origin::Foreign(file), object))
     }

@@ -1,6 +1,7 @@
 //! The runtime for network requests, one per process.
 
 use std::future::Future;
+use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -11,30 +12,37 @@ static RUNTIME: Mutex<Option<(u32, Handle)>> = Mutex::new(None);
 
 /// The runtime of this process. A forked process does not have the parent's threads, so it starts
 /// its own.
-pub(crate) fn handle() -> Handle {
+///
+/// # Errors
+/// Its thread cannot be started.
+pub(crate) fn started() -> io::Result<Handle> {
     let pid = std::process::id();
     let mut runtime = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
     match &*runtime {
-        Some((owner, handle)) if *owner == pid => handle.clone(),
+        Some((owner, handle)) if *owner == pid => Ok(handle.clone()),
         _ => {
-            let handle = start();
+            let handle = start()?;
             *runtime = Some((pid, handle.clone()));
-            handle
+            Ok(handle)
         }
     }
 }
 
+/// The runtime of this process, after [`started`] succeeded.
+pub(crate) fn handle() -> Handle {
+    started().expect("the first request to a store starts the runtime or returns the error")
+}
+
 /// Starts a runtime that lives as long as the process: a shutdown would wait for the network.
-fn start() -> Handle {
+fn start() -> io::Result<Handle> {
     let runtime: Runtime = Builder::new_multi_thread()
         .worker_threads(1)
         .thread_name("packtok-store")
         .enable_all()
-        .build()
-        .expect("a thread for the network can be started");
+        .build()?;
     let handle = runtime.handle().clone();
     std::mem::forget(runtime);
-    handle
+    Ok(handle)
 }
 
 /// How long a request to a store that answered before is retried, so that a server restart does not

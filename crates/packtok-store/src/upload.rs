@@ -68,6 +68,7 @@ impl Location {
             part_bytes,
         };
         let parts = std::iter::from_fn(move || parts.next());
+        self.start_thread()?;
         let sent = match &self.store.s3 {
             Some(s3) => runtime::wait(self.upload_to_s3(s3, parts, if_exists, tick)),
             None => runtime::wait(self.upload_and_copy(parts, if_exists, tick)),
@@ -79,6 +80,7 @@ impl Location {
     }
 
     fn put(&self, content: Vec<u8>, if_exists: IfExists) -> Result<()> {
+        self.start_thread()?;
         let options = PutOptions {
             mode: match if_exists {
                 IfExists::Refuse => PutMode::Create,

@@ -41,6 +41,20 @@ pub enum EncodeError {
         /// The token's text.
         token: String,
     },
+    /// A component of the tokenizer makes too much of a text.
+    #[error("{name}: the tokenizer is not usable")]
+    Excess {
+        /// The tokenizer's name.
+        name: String,
+        /// The component and the limit.
+        source: Cause,
+    },
+    /// A library of the engine has no memory.
+    #[error("{name}: the engine of the tokenizer has no memory")]
+    OutOfMemory {
+        /// The tokenizer's name.
+        name: String,
+    },
     /// The engine rejected a text.
     #[error("the tokenizer cannot encode this text")]
     Engine {

@@ -141,7 +141,7 @@ impl Encoder {
             true => Ok(()),
             false => by_fallback(text, ids),
         });
-        done.map_err(|source| Error::Encode(EncodeError::Engine { source }))?;
+        done.map_err(|cause| Error::of_engine(&tokenizer.name, cause))?;
         if refuses {
             self.refuse_special_tokens(&ids[start..])?;
         }

@@ -1,7 +1,8 @@
 //! The errors of this crate: unites those of its modules.
 
-use crate::cause::Cause;
+use crate::cause::{Cause, OutOfMemory};
 use crate::encode_error::EncodeError;
+use crate::engines::excess::Excess;
 use crate::load::LoadError;
 
 /// Why a tokenizer cannot be loaded, or a text or ids cannot be processed.
@@ -19,6 +20,38 @@ pub enum Error {
         /// The error of the engine.
         source: Cause,
     },
+}
+
+impl Error {
+    /// The error if an engine of the tokenizer called `name` returns this for a text.
+    pub(crate) fn of_engine(name: &str, cause: Cause) -> Self {
+        let cause = match cause.downcast::<Self>() {
+            // The engine could not be loaded.
+            Ok(error) => return *error,
+            Err(cause) => cause,
+        };
+        let name = name.to_owned();
+        Self::Encode(if cause.is::<Excess>() {
+            EncodeError::Excess {
+                name,
+                source: cause,
+            }
+        } else if cause.is::<OutOfMemory>() {
+            EncodeError::OutOfMemory { name }
+        } else {
+            EncodeError::Engine { source: cause }
+        })
+    }
+
+    /// Whether the error is about the text, so that other texts may be encoded. Others are about the tokenizer or the
+    /// machine, and the same text may be encoded elsewhere.
+    pub fn is_about_text(&self) -> bool {
+        use EncodeError as E;
+        matches!(
+            self,
+            Self::Encode(E::SpecialTokenInText { .. } | E::Engine { .. })
+        )
+    }
 }
 
 /// The result type of this crate.

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from packtok import __version__, interrupts
+from packtok import __version__, interrupts, limits
 from packtok.cli import console, data, source, standard_streams, stream, tokenizer
 from packtok.cli.cat import cat
 from packtok.cli.count import count
@@ -71,7 +71,7 @@ class ReportingGroup(TyperGroup):
             console.remark(console.message(error))
             raise typer.Exit(WRONG_USAGE) from None
         except (PacktokError, OSError, ValueError) as error:
-            console.remark(console.with_notes(console.message(error), error))
+            console.remark(console.with_notes(limits.with_limit(console.message(error), error), error))
             raise typer.Exit(FAILED) from None
         finally:
             interrupts.ignore()

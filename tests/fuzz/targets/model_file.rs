@@ -32,9 +32,17 @@ fuzz_target!(|bytes: &[u8]| {
             engine,
             ..EncodeOptions::default()
         };
-        tokenizer.encode(&text, &options).expect("any text has ids")
+        tokenizer.encode(&text, &options)
     };
-    let expected = ids(EngineChoice::Reference);
-    assert_eq!(ids(EngineChoice::Auto), expected, "{text:?}");
-    tokenizer.decode(&expected).expect("its own ids are known");
+    let Ok(expected) = ids(EngineChoice::Reference) else {
+        // Its map makes too much of the text.
+        assert!(ids(EngineChoice::Auto).is_err(), "{text:?}");
+        return;
+    };
+    let found = ids(EngineChoice::Auto).expect("a text that has ids has them with every engine");
+    assert_eq!(found, expected, "{text:?}");
+    if let Err(error) = tokenizer.decode(&expected) {
+        let reason = packtok_core::chain(&error);
+        assert!(reason.contains("makes more than"), "{reason}");
+    }
 });

@@ -25,6 +25,7 @@ use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::pipeline::PipelineError;
 
 /// Tests use shorter times.
 const SPEEDUP: u64 = if cfg!(test) { 50 } else { 1 };
@@ -147,7 +148,12 @@ impl Owner {
         let thread = std::thread::Builder::new()
             .name("packtok-owner".to_owned())
             .spawn(move || beating.beat_until_over())
-            .map_err(|error| Error::io(folder, error))?;
+            .map_err(|source| {
+                Error::Pipeline(PipelineError::Threads {
+                    purpose: "the thread that renews the claim of the output",
+                    source,
+                })
+            })?;
         Ok(Self {
             pulse,
             thread: Some(thread),

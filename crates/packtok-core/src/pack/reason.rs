@@ -20,6 +20,17 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// This reason, if it is about the document.
+    ///
+    /// # Errors
+    /// The error of the tokenizer, if it is about the tokenizer or the machine: no document may be skipped for it.
+    pub(crate) fn about_document(self) -> packtok_tokenizer::Result<Self> {
+        match self {
+            Self::Tokenizer(error) if !error.is_about_text() => Err(error),
+            reason => Ok(reason),
+        }
+    }
+
     /// What the user can do.
     pub fn remedy(&self) -> String {
         const SKIP: &str = "or set on_bad_document to skip";

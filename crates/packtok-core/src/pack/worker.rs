@@ -276,7 +276,7 @@ impl Worker {
 impl Work for Worker {
     type Out = DocBatch;
 
-    fn work(&mut self, chunk: &Chunk, out: &mut DocBatch) {
+    fn work(&mut self, chunk: &Chunk, out: &mut DocBatch) -> Result<()> {
         out.start(chunk);
         self.input = chunk.input();
         for (i, record) in chunk.records().enumerate() {
@@ -289,6 +289,7 @@ impl Work for Worker {
                     }
                 }
                 Err(reason) => {
+                    let reason = reason.about_document()?;
                     // Empty documents are forbidden by an option of their own.
                     out.is_fatal = self.on_bad_document == OnBadDocument::Fail
                         || matches!(reason, Reason::Empty);
@@ -300,11 +301,12 @@ impl Work for Worker {
                         reason,
                     });
                     if out.is_fatal {
-                        return;
+                        return Ok(());
                     }
                 }
             }
         }
+        Ok(())
     }
 
     fn place(&self) -> (usize, u64) {

@@ -25,7 +25,10 @@ pub(crate) trait Work: Send + 'static {
     type Out: Send + Default + 'static;
 
     /// Fills `out`, which may contain an earlier result to reuse, from the records of `chunk`.
-    fn work(&mut self, chunk: &Chunk, out: &mut Self::Out);
+    ///
+    /// # Errors
+    /// The run cannot continue, for a reason that is not about a record.
+    fn work(&mut self, chunk: &Chunk, out: &mut Self::Out) -> Result<()>;
 
     /// Position of the current document, for the error if the work panics.
     fn place(&self) -> (usize, u64);
@@ -75,7 +78,7 @@ pub(crate) fn run<W: Work>(
         // Without a handler, a panic outside a document would abort the caller's process.
         .panic_handler(|_| ())
         .build()
-        .map_err(|source| Error::Pipeline(PipelineError::Threads { source }))?;
+        .map_err(|error| Error::Pipeline(PipelineError::no_pool(&error)))?;
     for worker in workers {
         let shared = Arc::clone(&shared);
         pool.spawn(move || shared.work_until_over(worker));
@@ -107,7 +110,7 @@ impl<T: Send + Default + 'static> Shared<T> {
                 let outcome = catch_unwind(work);
                 buffer = chunk.into_buffer();
                 match outcome {
-                    Ok(()) => Ok(out),
+                    Ok(done) => done.map(|()| out),
                     Err(_) => {
                         let (source, offset) = worker.place();
                         Err(Error::Pipeline(PipelineError::Panicked {

@@ -49,7 +49,7 @@ pub(crate) fn run_tasks<W, R: Default + Send>(
         .num_threads(num_threads)
         .thread_name(|i| format!("packtok-{i}"))
         .build()
-        .map_err(|source| Error::Pipeline(PipelineError::Threads { source }))?;
+        .map_err(|error| Error::Pipeline(PipelineError::no_pool(&error)))?;
     pool.in_place_scope(|scope| {
         for _ in 0..num_threads {
             scope.spawn(|_| work_until_over());

@@ -98,7 +98,7 @@ impl Workers {
                 .thread_name(|i| format!("packtok-stream-{i}"))
                 .panic_handler(|_| ())
                 .build()
-                .map_err(|source| Error::Pipeline(PipelineError::Threads { source }))
+                .map_err(|error| Error::Pipeline(PipelineError::no_pool(&error)))
         };
         Ok(Self {
             operation,

@@ -124,6 +124,7 @@ impl TokenizeWorker {
                 Ok(Outcome::Keep(sample))
             }
             Err(reason) => {
+                let reason = reason.about_document()?;
                 self.report
                     .judge(sample.place.as_ref(), &reason, self.options.on_bad_document)
             }

@@ -46,10 +46,7 @@ impl Fallback {
     ) -> Result<(), Cause> {
         match self {
             Self::Reference(engine) => engine.encode_into(text, special_tokens_are_text, ids),
-            Self::SentencePiece(engine) => {
-                engine.encode_into(text, ids);
-                Ok(())
-            }
+            Self::SentencePiece(engine) => Ok(engine.encode_into(text, ids)?),
         }
     }
 }

@@ -16,8 +16,7 @@ pub(super) struct HugeTable<T> {
 
 impl<T: Pod> HugeTable<T> {
     pub(super) fn new(num_slots: usize) -> Self {
-        let map = MmapMut::map_anon(num_slots * size_of::<T>())
-            .expect("there is memory for a table of words");
+        let map = map(num_slots * size_of::<T>());
         // Without huge pages, lookups are slower and their results the same.
         #[cfg(target_os = "linux")]
         let _ = map.advise(memmap2::Advice::HugePage);
@@ -60,6 +59,18 @@ impl<T: Pod> HugeTable<T> {
     pub(super) fn all_mut(&mut self) -> &mut [T] {
         bytemuck::cast_slice_mut(&mut self.map)
     }
+}
+
+/// Maps memory. If the system refuses it, the allocator is asked for as much until it is refused too, so that this is
+/// reported like every other refusal. Memory that is not written to is never provided.
+fn map(num_bytes: usize) -> MmapMut {
+    let refused = |_| {
+        let mut allocated = Vec::new();
+        loop {
+            allocated.push(std::hint::black_box(vec![0_u8; num_bytes]));
+        }
+    };
+    MmapMut::map_anon(num_bytes).unwrap_or_else(refused)
 }
 
 /// The slots of a table whose size is a power of two. Only the low bits of an index are used.

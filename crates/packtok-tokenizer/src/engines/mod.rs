@@ -10,6 +10,7 @@ pub(crate) mod byte_bpe;
 mod byte_pairs;
 pub(crate) mod choose;
 mod double_array;
+pub(crate) mod excess;
 pub(crate) mod fallback;
 mod huge_table;
 pub(crate) mod kind;

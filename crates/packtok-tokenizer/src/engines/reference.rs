@@ -1,9 +1,13 @@
-//! The reference engine: the `tokenizers` crate 0.23. Only this file names the crate.
+//! The reference engine: the `tokenizers` crate 0.23. Only this file and its folder name the crate.
 //!
 //! The crate is the code base of the Python package that ids are compared with, including its Unicode tables. It
 //! serves the files that no fast engine covers, and fast engines are checked against it.
 //!
 //! The crate panics on some files and texts. No panic leaves this module: each becomes an error with one line of text.
+
+mod charsmap;
+mod limited;
+mod unknown;
 
 use std::any::Any;
 use std::cell::Cell;
@@ -13,11 +17,22 @@ use std::sync::{Arc, OnceLock};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokenizers::{
-    Encoding, NormalizedString, Normalizer as _, NormalizerWrapper, PostProcessor as _,
-    PostProcessorWrapper, Token, Tokenizer,
+    Encoding, ModelWrapper, NormalizedString, Normalizer as _, PostProcessor as _,
+    PostProcessorWrapper, Token, Tokenizer, TokenizerImpl,
 };
 
-use crate::cause::Cause;
+use self::limited::{LimitedDecoder, LimitedNormalizer, LimitedPostProcessor, LimitedPreTokenizer};
+use super::excess::{Excess, Room};
+use crate::cause::{Cause, OutOfMemory};
+
+/// A tokenizer of the crate whose steps are limited.
+type LimitedTokenizer = TokenizerImpl<
+    ModelWrapper,
+    LimitedNormalizer,
+    LimitedPreTokenizer,
+    PostProcessorWrapper,
+    LimitedDecoder,
+>;
 
 /// A loaded tokenizer; clones share it.
 #[derive(Clone)]
@@ -26,8 +41,10 @@ pub(crate) struct Reference(Arc<Modes>);
 /// In this crate, whether special tokens are text is a property of the whole tokenizer. So each mode has its own; the
 /// second is made at its first use.
 struct Modes {
-    parsing: Tokenizer,
-    as_text: OnceLock<Tokenizer>,
+    parsing: LimitedTokenizer,
+    as_text: OnceLock<LimitedTokenizer>,
+    /// Of the name of the unknown token, of which a model makes a copy for every unknown character.
+    unk_bytes: usize,
 }
 
 impl Reference {
@@ -37,18 +54,29 @@ impl Reference {
     /// The crate refuses the file, or panics.
     pub(crate) fn load(json: &str) -> Result<Self, Cause> {
         let parsing = contained("fails on this file", || {
-            let mut tokenizer = Tokenizer::from_bytes(json)?;
+            let mut tokenizer = LimitedTokenizer::from_bytes(json)?;
             tokenizer.with_truncation(None)?;
             tokenizer.with_padding(None);
             Ok(tokenizer)
+        });
+        let parsing = parsing.map_err(|cause| match serde_json::from_str(json) {
+            Ok(file) => explained(&file, cause),
+            Err(_) => cause,
         })?;
+        let unk_token = match parsing.get_model() {
+            ModelWrapper::BPE(model) => model.get_unk_token().as_deref().unwrap_or_default(),
+            ModelWrapper::WordPiece(model) => &model.unk_token,
+            ModelWrapper::WordLevel(model) => &model.unk_token,
+            ModelWrapper::Unigram(_) => "",
+        };
         Ok(Self(Arc::new(Modes {
+            unk_bytes: unk_token.len(),
             parsing,
             as_text: OnceLock::new(),
         })))
     }
 
-    fn mode(&self, special_tokens_are_text: bool) -> &Tokenizer {
+    fn mode(&self, special_tokens_are_text: bool) -> &LimitedTokenizer {
         if !special_tokens_are_text {
             return &self.0.parsing;
         }
@@ -70,6 +98,11 @@ impl Reference {
         ids: &mut Vec<u32>,
     ) -> Result<(), Cause> {
         let tokenizer = self.mode(special_tokens_are_text);
+        let room = Room::of(text.len());
+        if !room.has((text.len() as u64).saturating_mul(self.0.unk_bytes as u64)) {
+            return Err(Box::new(room.excess("unk_token")));
+        }
+        limited::begin(text.len());
         let encoding = contained("fails on this text", || tokenizer.encode_fast(text, false))?;
         ids.extend_from_slice(encoding.get_ids());
         Ok(())
@@ -95,6 +128,9 @@ impl Reference {
 /// way to report that a pattern has tried ten million ways to match at one position.
 const GAVE_UP: &str = "Onig: Regex search error: ";
 
+/// The reason if it has no memory.
+const ONIG_OUT_OF_MEMORY: &str = "fail to memory allocation";
+
 /// Maximum length of a panic's message in an error; some messages quote a whole file.
 const SHOWN_CHARS: usize = 160;
 
@@ -118,8 +154,15 @@ fn contained<T>(fails: &str, call: impl FnOnce() -> Result<T, Cause>) -> Result<
     let outcome = panic::catch_unwind(AssertUnwindSafe(call));
     IS_CONTAINED.set(was_contained);
     outcome.unwrap_or_else(|panicked| {
+        let panicked = match panicked.downcast::<Excess>() {
+            Ok(excess) => return Err(excess),
+            Err(panicked) => panicked,
+        };
         let message = message_of(&*panicked);
         if let Some(reason) = message.strip_prefix(GAVE_UP) {
+            if reason.contains(ONIG_OUT_OF_MEMORY) {
+                return Err(OutOfMemory.into());
+            }
             return Err(
                 format!("a pattern of the tokenizer stopped without a result ({reason})").into(),
             );
@@ -135,6 +178,18 @@ fn message_of(panicked: &(dyn Any + Send)) -> &str {
     message
         .or_else(|| panicked.downcast_ref::<&str>().copied())
         .unwrap_or("no reason given")
+}
+
+/// How the crate says that a component is not of any type; it does not name the component.
+const TRIED_ALL: &str = "did not match any variant of untagged enum";
+
+/// `cause`, or a better one if it does not name the component of `file`.
+fn explained(file: &Value, cause: Cause) -> Cause {
+    if !cause.to_string().contains(TRIED_ALL) {
+        return cause;
+    }
+    let named = contained("fails on this file", || Ok(unknown::error_of(file)));
+    named.ok().flatten().unwrap_or(cause)
 }
 
 /// Components of a tokenizer.json as the crate writes them back. Unknown types, and keys of the wrong type, have
@@ -155,6 +210,7 @@ pub(crate) struct Understood {
 /// # Errors
 /// The crate refuses the file.
 pub(crate) fn understood(file: &Value, model_type: &str) -> Result<Understood, Cause> {
+    charsmap::check_maps(&file["normalizer"])?;
     let without = |value: &Value, left_out: &[&str]| -> Map<String, Value> {
         let entries = value.as_object().into_iter().flatten();
         let kept = entries.filter(|(key, _)| !left_out.contains(&key.as_str()));
@@ -165,8 +221,10 @@ pub(crate) fn understood(file: &Value, model_type: &str) -> Result<Understood, C
     let load = |model: Value| {
         let mut shell = of_components.clone();
         shell.insert("model".to_owned(), model);
-        let shell = Value::from(shell).to_string();
-        contained("fails on this file", || Tokenizer::from_bytes(&shell))
+        let shell = Value::from(shell);
+        let text = shell.to_string();
+        contained("fails on this file", || Tokenizer::from_bytes(&text))
+            .map_err(|cause| explained(&shell, cause))
     };
     let any_model = || json!({"type": "WordLevel", "vocab": {}, "unk_token": ""});
     let has_type = file["model"]["type"].is_string();
@@ -192,7 +250,7 @@ pub(crate) fn understood(file: &Value, model_type: &str) -> Result<Understood, C
 }
 
 /// The normalizer of a file.
-pub(crate) struct Normalizer(Option<NormalizerWrapper>);
+pub(crate) struct Normalizer(Option<LimitedNormalizer>);
 
 impl Normalizer {
     /// Reads the normalizer of a tokenizer.json; `None` if the crate does not know it.
@@ -207,6 +265,7 @@ impl Normalizer {
             return Some(text.to_owned());
         };
         let mut normalized = NormalizedString::from(text);
+        limited::begin(text.len());
         contained("fails on this text", || {
             normalizer.normalize(&mut normalized)
         })
@@ -216,7 +275,7 @@ impl Normalizer {
 }
 
 /// The post-processor of a file.
-pub(crate) struct PostProcessor(PostProcessorWrapper);
+pub(crate) struct PostProcessor(LimitedPostProcessor);
 
 impl PostProcessor {
     /// Reads the post-processor of a tokenizer.json.
@@ -224,7 +283,7 @@ impl PostProcessor {
     /// # Errors
     /// The crate refuses it.
     pub(crate) fn read(json: &Value) -> Result<Self, Cause> {
-        let read = || Ok(PostProcessorWrapper::deserialize(json)?);
+        let read = || Ok(LimitedPostProcessor::deserialize(json)?);
         contained("fails on this post-processor", read).map(Self)
     }
 

@@ -79,7 +79,7 @@ impl FastPath {
     /// Appends the ids of a text; `false`, with nothing appended, if a part of it is longer than 4 GiB.
     ///
     /// # Errors
-    /// None; the type is that of all engines.
+    /// The normalizer makes too much of the text.
     pub(crate) fn encode_into(
         &self,
         text: &str,
@@ -92,6 +92,7 @@ impl FastPath {
             bpe,
             encoder,
         } = scratch;
+        self.model.rules.check_growth(text)?;
         self.normalizer
             .run(&self.model.rules, text.as_bytes(), normalized);
         let done = match &self.segmenter {

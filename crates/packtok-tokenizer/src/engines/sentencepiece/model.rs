@@ -139,7 +139,11 @@ impl Model {
         }
         push_bytes(&mut bytes, &mut text);
         Ok(match &self.denormalizer {
-            Some(rules) => String::from_utf8_lossy(&rules.normalized(text.as_bytes())).into_owned(),
+            Some(rules) => {
+                let growth = rules.check_growth(&text);
+                growth.map_err(|excess| excess.to_string())?;
+                String::from_utf8_lossy(&rules.normalized(text.as_bytes())).into_owned()
+            }
             None => text,
         })
     }

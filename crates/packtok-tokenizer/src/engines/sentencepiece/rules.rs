@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::piece::{Piece, SPACE_MARK, num_bytes_of_char};
 use crate::engines::double_array::DoubleArray;
+use crate::engines::excess::{Excess, Room};
 use crate::load::Kind;
 
 /// How texts are normalized before they are segmented.
@@ -28,6 +29,8 @@ const MAX_USER_DEFINED_KEYS: usize = 64;
 struct Charsmap {
     trie: DoubleArray,
     replacements: Vec<u8>,
+    /// Bytes of the longest replacement.
+    longest: usize,
 }
 
 impl Charsmap {
@@ -43,9 +46,11 @@ impl Charsmap {
         }
         let trie = DoubleArray::from_bytes(trie)
             .map_err(|reason| format!("its precompiled_charsmap is invalid: {reason}"))?;
+        let lens = replacements.split(|&byte| byte == 0).map(<[u8]>::len);
         Ok(Self {
             trie,
             replacements: replacements.to_owned(),
+            longest: lens.max().unwrap_or(0),
         })
     }
 
@@ -72,6 +77,33 @@ impl Rules {
             let len = num_bytes_of_char(text);
             (&text[..len], len)
         })
+    }
+
+    /// Checks that normalizing a text does not make too much of it.
+    ///
+    /// # Errors
+    /// It would.
+    pub(super) fn check_growth(&self, text: &str) -> Result<(), Excess> {
+        let Some(charsmap) = &self.charsmap else {
+            return Ok(());
+        };
+        // Each space of a replacement is written as three bytes.
+        let longest = SPACE_MARK.len() * charsmap.longest.max(1);
+        let room = Room::of(text.len());
+        if room.has((text.len() as u64).saturating_mul(longest as u64)) {
+            return Ok(());
+        }
+        let (mut rest, mut num_bytes) = (text.as_bytes(), 0);
+        while !rest.is_empty() {
+            let (first, len) = self.first_of(rest);
+            let num_spaces = first.iter().filter(|&&byte| byte == b' ').count();
+            num_bytes += (first.len() + (SPACE_MARK.len() - 1) * num_spaces) as u64;
+            rest = &rest[len..];
+        }
+        match room.has(num_bytes) {
+            true => Ok(()),
+            false => Err(room.excess("precompiled_charsmap")),
+        }
     }
 
     /// The normalized form of a text, step by step as in the library.

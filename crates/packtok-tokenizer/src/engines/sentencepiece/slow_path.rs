@@ -6,6 +6,7 @@ use std::collections::{BinaryHeap, HashMap};
 
 use super::model::{MAX_SUM, Model};
 use super::piece::{SPACE_MARK, num_bytes_of_char};
+use crate::engines::excess::Excess;
 use crate::load::{Kind, ModelType};
 
 /// A loaded model. Covers every file.
@@ -44,7 +45,11 @@ impl SlowPath {
     }
 
     /// Appends the ids of a text.
-    pub(crate) fn encode_into(&self, text: &str, ids: &mut Vec<u32>) {
+    ///
+    /// # Errors
+    /// The normalizer makes too much of the text.
+    pub(crate) fn encode_into(&self, text: &str, ids: &mut Vec<u32>) -> Result<(), Excess> {
+        self.model.rules.check_growth(text)?;
         let normalized = self.model.rules.normalized(text.as_bytes());
         let pieces = match self.model.model_type {
             ModelType::Unigram => self.unigram(&normalized),
@@ -59,6 +64,7 @@ impl SlowPath {
         for (piece, id) in pieces {
             self.model.push_id(id, piece, &mut after_unknown, ids);
         }
+        Ok(())
     }
 
     /// The id of a piece, unless it is marked unused.

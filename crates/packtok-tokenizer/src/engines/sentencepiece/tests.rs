@@ -86,7 +86,7 @@ fn ids_of(fast_path: &FastPath, scratch: &mut Scratch, text: &str) -> Vec<u32> {
 
 fn slow_ids_of(slow_path: &SlowPath, text: &str) -> Vec<u32> {
     let mut ids = Vec::new();
-    slow_path.encode_into(text, &mut ids);
+    slow_path.encode_into(text, &mut ids).unwrap();
     ids
 }
 
