@@ -7,6 +7,7 @@ import csv
 import gzip
 import json
 import random
+import re
 import signal
 import subprocess
 import time
@@ -114,6 +115,17 @@ def options(name: str) -> dict[str, str]:
 
 def flags(name: str) -> tuple[str, ...]:
     return ("--text-separator", SEPARATOR) if ".txt" in name else ()
+
+
+def write_feather(table: pa.Table, path: Path) -> None:
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+
+
+def texts_of(path: Path) -> list[str]:
+    """Returns the texts of a packed file."""
+    tokenizer = packtok.Tokenizer.from_file(TOKENIZER)
+    return [tokenizer.decode(document[:-1]) for document in documents_of(path)]
 
 
 def documents_of(path: Path) -> list[list[int]]:
@@ -350,6 +362,131 @@ def test_field_of_a_structure_is_a_path(tmp_path: Path) -> None:
         on_bad_document="skip",
     )
     assert (report.documents, report.rejected) == (2, 1)
+
+
+@pytest.mark.parametrize("write", [pq.write_table, write_feather])
+def test_column_with_a_quote_in_its_name_is_read(write: Callable[..., None], tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    write(pa.table({"text": ["no"], 'q"uote': ["yes"]}), path)
+    for field in (r'.["q\"uote"]', r'."q\"uote"', r'."q\u0022uote"'):
+        packtok.pack(
+            input=path, output=tmp_path / "o.pbin", tokenizer=TOKENIZER, field=field, existing="replace"
+        )
+        assert texts_of(tmp_path / "o.pbin") == ["yes"]
+
+
+@pytest.mark.parametrize("write", [pq.write_table, write_feather])
+def test_bytes_of_fixed_length_are_texts(write: Callable[..., None], tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    values = [b"abcd", None, "éß".encode(), b"wxyz", b"abcd"]
+    write(pa.table({"key": [b"12", b"34"] * 2 + [b"56"], "text": pa.array(values, pa.binary(4))}), path)
+    report = packtok.pack(input=path, output=tmp_path / "o.pbin", tokenizer=TOKENIZER, on_bad_document="skip")
+    assert (report.packed, report.rejected) == (4, 1)
+    assert texts_of(tmp_path / "o.pbin") == ["abcd", "éß", "wxyz", "abcd"]
+
+
+def test_bytes_of_fixed_length_in_large_pages_and_too_long_ones(tmp_path: Path) -> None:
+    values = [f"{i:06}".encode() * 1000 for i in range(1000)]
+    path = tmp_path / "t.parquet"
+    table = pa.table({"text": pa.array(values, pa.binary(6000))})
+    pq.write_table(table, path, use_dictionary=False, data_page_size=1 << 30)
+    packtok.pack(input=path, output=tmp_path / "o.pbin", tokenizer=TOKENIZER)
+    assert texts_of(tmp_path / "o.pbin") == [value.decode() for value in values]
+    with pytest.raises(DocumentError, match="6000 bytes"):
+        packtok.pack(input=path, output=tmp_path / "p.pbin", tokenizer=TOKENIZER, max_document_bytes=5999)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [(pa.decimal128(5, 2), "a decimal"), (pa.uuid(), "a UUID"), (pa.float16(), "a floating-point number")],
+)
+def test_other_values_of_fixed_length_are_no_texts(tmp_path: Path, kind: pa.DataType, name: str) -> None:
+    values = (
+        pa.array([None], pa.binary(16)).cast(pa.binary(16)) if kind == pa.uuid() else pa.array([None], kind)
+    )
+    column = pa.ExtensionArray.from_storage(kind, values) if kind == pa.uuid() else values
+    pq.write_table(pa.table({"text": column}), tmp_path / "t.parquet")
+    with pytest.raises(DocumentError, match=f"the column is {name}, not a text"):
+        packtok.pack(input=tmp_path / "t.parquet", output=tmp_path / "o.pbin", tokenizer=TOKENIZER)
+
+
+def write_csv_table(table: pa.Table, path: Path) -> None:
+    rows = [table.column_names, *zip(*(column.to_pylist() for column in table.columns), strict=True)]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(rows)
+
+
+@pytest.mark.parametrize("write", [pq.write_table, write_feather, write_csv_table])
+def test_two_columns_of_one_name_are_an_error(write: Callable[..., None], tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    arrays = [pa.array([text]) for text in ("a", "b", "c", "d")]
+    write(pa.Table.from_arrays(arrays, names=["id", "text", "more", "text"]), path)
+    options = {"format": "csv"} if write is write_csv_table else {}
+    if write is not write_csv_table:
+        path = path.rename(tmp_path / "t")
+    with pytest.raises(ValueError, match="the columns 2 and 4") as caught:
+        packtok.pack(input=path, output=tmp_path / "o.pbin", tokenizer=TOKENIZER, **options)
+    assert str(caught.value) == (
+        f'{path}: the columns 2 and 4 are both named "text"; expected one, so rename or remove the other'
+    )
+    # A name that is not asked for may be there twice.
+    packtok.pack(input=path, output=tmp_path / "o.pbin", tokenizer=TOKENIZER, field=".more", **options)
+    assert texts_of(tmp_path / "o.pbin") == ["c"]
+
+
+def test_zstd_frame_with_a_dictionary_says_that_it_needs_one(tmp_path: Path) -> None:
+    samples = [json.dumps({"text": f"sample {i} of many"}).encode() for i in range(2000)]
+    dictionary = zstandard.train_dictionary(4096, samples)
+    lines = b"\n".join(samples)
+    path = tmp_path / "c.jsonl.zst"
+    first = zstandard.compress(lines + b"\n")
+    path.write_bytes(first + zstandard.ZstdCompressor(dict_data=dictionary).compress(lines))
+    with pytest.raises(PacktokError) as caught:
+        packtok.pack(input=path, output=tmp_path / "o.pbin", tokenizer=TOKENIZER)
+    assert re.fullmatch(
+        re.escape(f"{path}: a zstd frame near byte ")
+        + r"\d+"
+        + re.escape(
+            " of the file was compressed with a dictionary, which packtok cannot read; decompress the "
+            "file with zstd -d -D DICTIONARY"
+        ),
+        str(caught.value),
+    )
+
+
+def test_byte_order_mark_between_lines_is_named(tmp_path: Path) -> None:
+    part = b'\xef\xbb\xbf{"text": "a"}\n'
+    path = tmp_path / "c.jsonl"
+    path.write_bytes(part * 2)
+    with pytest.raises(DocumentError) as caught:
+        packtok.pack(input=path, output=tmp_path / "o.pbin", tokenizer=TOKENIZER)
+    assert str(caught.value) == (
+        f"{path}:2: byte 17: byte order mark (U+FEFF) at byte 1 of the line, expected only at the start of a "
+        "file; remove it (files that were joined have one where each of them starts), or skip such lines "
+        "with --on-bad-document skip (on_bad_document: skip)"
+    )
+
+
+def test_folder_for_temporary_files_that_does_not_exist_is_named(
+    tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
+    text = "".join(chr(0x4E00 + i % 20000) for i in range(6 << 20))
+    pq.write_table(
+        pa.table({"text": [text, text]}), tmp_path / "t.parquet", dictionary_pagesize_limit=1 << 30
+    )
+    done = packtok_cli(
+        *("pack", "-i", "t.parquet", "-o", "o.pbin", "-t", TOKENIZER, "--quiet"),
+        cwd=tmp_path,
+        code=1,
+        env={"TMPDIR": "/absent/folder"},
+    )
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(
+        "packtok: t.parquet: a large dictionary of this table must be written to a temporary file, which is "
+        "not possible in /absent/folder; set TMPDIR to a folder with space: No such file or directory (os "
+        "error 2)"
+    )
+    assert line.count("os error") == 1
 
 
 def test_folder_of_several_formats_needs_the_format(tmp_path: Path, packtok_cli: PacktokCli) -> None:

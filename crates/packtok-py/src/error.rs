@@ -316,13 +316,16 @@ fn corpus_error(error: &CorpusError) -> PyErr {
         | E::MixedFolder { .. }
         | E::NoColumn { .. }
         | E::ColumnMissing { .. }
+        | E::ColumnTwice { .. }
         | E::NoTables { .. } => PyValueError::new_err(chain(error)),
+        E::Temporary { .. } => PyOSError::new_err(chain(error)),
         E::OtherFormat { .. } | E::NotThisFormat { .. } => DocumentError::new_err(chain(error)),
         E::SourceChanged { .. }
         | E::OtherContent { .. }
         | E::DamagedCbor { .. }
         | E::DamagedCompression { .. }
         | E::ZstdWindow { .. }
+        | E::ZstdDictionary { .. }
         | E::DamagedTable { .. }
         | E::UnsupportedTable { .. }
         | E::Plugin { .. }

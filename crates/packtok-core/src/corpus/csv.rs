@@ -42,12 +42,19 @@ impl Header {
         let columns = columns(source)?;
         let names = options.columns.names(source)?;
         let is_text = |column: &String| matches!(names, [name] if name == column);
-        match columns.iter().position(is_text) {
-            Some(text) => Ok(Self {
+        let mut texts = (0..columns.len()).filter(|&i| is_text(&columns[i]));
+        match (texts.next(), texts.next()) {
+            (Some(first), Some(second)) => Err(Error::Corpus(CorpusError::ColumnTwice {
+                path: source.path.clone(),
+                column: names.join("."),
+                first: first + 1,
+                second: second + 1,
+            })),
+            (Some(text), None) => Ok(Self {
                 num_fields: columns.len(),
                 text,
             }),
-            None => Err(Error::Corpus(CorpusError::ColumnMissing {
+            (None, _) => Err(Error::Corpus(CorpusError::ColumnMissing {
                 path: source.path.clone(),
                 column: names.join("."),
                 columns,

@@ -118,6 +118,31 @@ pub enum CorpusError {
         /// The current limit.
         window_log_max: u32,
     },
+    /// A temporary file, which reading a table needs, cannot be written.
+    #[error(
+        "{}: a large dictionary of this table must be written to a temporary file, which is not possible in {}; set TMPDIR to a folder with space",
+        path.display(),
+        folder.display()
+    )]
+    Temporary {
+        /// The source.
+        path: PathBuf,
+        /// The folder for temporary files.
+        folder: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// A zstd frame was compressed with a dictionary.
+    #[error(
+        "{}: a zstd frame near byte {position_bytes} of the file was compressed with a dictionary, which packtok cannot read; decompress the file with zstd -d -D DICTIONARY",
+        path.display()
+    )]
+    ZstdDictionary {
+        /// The source.
+        path: PathBuf,
+        /// Number of bytes that the decompressor had consumed.
+        position_bytes: u64,
+    },
     /// A raw index was given or requested for a compressed file.
     #[error(
         "{}: file is compressed, but a raw index needs an uncompressed file; decompress it, or pack it without an index",
@@ -200,6 +225,21 @@ pub enum CorpusError {
         column: String,
         /// The existing columns.
         columns: Vec<String>,
+    },
+    /// The column with the texts exists twice.
+    #[error(
+        "{}: the columns {first} and {second} are both named {column:?}; expected one, so rename or remove the other",
+        path.display()
+    )]
+    ColumnTwice {
+        /// The source.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// The number of the first, from 1.
+        first: usize,
+        /// The number of the second.
+        second: usize,
     },
     /// A file is not of the format that the user chose, or that its name says.
     #[error(

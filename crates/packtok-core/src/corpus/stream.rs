@@ -236,8 +236,19 @@ impl Stream {
             }
             Decoder::Frames(frames) => frames.input().buffer().len(),
         };
+        let position_bytes = self.raw_bytes() - buffered as u64;
         // The library returns its error code only as text.
-        if cause.to_string().contains("too much memory") {
+        let reason = cause.to_string();
+        if reason.contains("Allocation error") {
+            return Error::io(&path, io::ErrorKind::OutOfMemory.into());
+        }
+        if reason.contains("Dictionary mismatch") {
+            return Error::Corpus(CorpusError::ZstdDictionary {
+                path,
+                position_bytes,
+            });
+        }
+        if reason.contains("too much memory") {
             return Error::Corpus(CorpusError::ZstdWindow {
                 path,
                 window_log_max: self.zstd_window_log_max,
@@ -245,7 +256,7 @@ impl Stream {
         }
         Error::Corpus(CorpusError::DamagedCompression {
             path,
-            position_bytes: self.raw_bytes() - buffered as u64,
+            position_bytes,
             source: cause,
         })
     }

@@ -80,7 +80,10 @@ fn format_of_head(
     }
     let (first, rest) = lines.split_first()?;
     let first = first.trim_ascii();
-    let is_malformed = matches!(bad, BadDocument::MalformedJson { .. });
+    let is_malformed = matches!(
+        bad,
+        BadDocument::MalformedJson { .. } | BadDocument::ByteOrderMark { .. }
+    );
     let is_json = |line: &&[u8]| check_json(line).is_ok();
     match first.first()? {
         b'[' => {

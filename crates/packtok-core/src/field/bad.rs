@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::limits::ThreadLimits;
+
 /// Maximum nesting of arrays and objects.
 ///
 /// Parsing JSON recurses, and no line may exhaust the stack.
@@ -57,6 +59,14 @@ pub enum BadDocument {
     #[error("lone surrogate escape at byte {at_byte} of the line: not a valid character")]
     LoneSurrogate {
         /// 1-based position of its backslash.
+        at_byte: usize,
+    },
+    /// A byte order mark is not at the start of the file.
+    #[error(
+        "byte order mark (U+FEFF) at byte {at_byte} of the line, expected only at the start of a file"
+    )]
+    ByteOrderMark {
+        /// 1-based position of its first byte.
         at_byte: usize,
     },
     /// An integer has too many digits.
@@ -201,6 +211,9 @@ impl BadDocument {
             Self::NotUtf8 { .. } => {
                 "convert the file to UTF-8, or skip such lines with --on-bad-document skip (on_bad_document: skip)"
             }
+            Self::ByteOrderMark { .. } => {
+                "remove it (files that were joined have one where each of them starts), or skip such lines with --on-bad-document skip (on_bad_document: skip)"
+            }
             Self::MalformedJson { .. }
             | Self::NotObject { .. }
             | Self::TooDeep { .. }
@@ -288,7 +301,7 @@ pub enum PatternError {
     },
     /// No thread could be started to compile it.
     #[error(
-        "cannot start a thread with a {stack_bytes}-byte stack to compile it: {reason}; raise the memory limit (ulimit -v)"
+        "cannot start a thread with a {stack_bytes}-byte stack to compile it: {reason}; {ThreadLimits}"
     )]
     NoThread {
         /// Size of its stack.

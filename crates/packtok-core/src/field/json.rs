@@ -17,6 +17,9 @@ pub(crate) fn check(line: &[u8]) -> Result<&str, BadDocument> {
     Ok(line)
 }
 
+/// Some tools write it at the start of every file, so files that were joined have it between lines.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 fn utf8(line: &[u8]) -> Result<&str, BadDocument> {
     simdutf8::basic::from_utf8(line).or_else(|_| {
         // Only this slower function returns the position.
@@ -34,10 +37,15 @@ fn malformed(line: &str, cause: &serde_json::Error) -> BadDocument {
         .line()
         .checked_sub(2)
         .and_then(|n| breaks.map(|at| at + 1).nth(n));
+    let at_byte = line_start.unwrap_or(0) + cause.column();
+    let has_mark = line.get(at_byte.saturating_sub(1)..);
+    if has_mark.is_some_and(|rest| rest.starts_with(BYTE_ORDER_MARK)) {
+        return BadDocument::ByteOrderMark { at_byte };
+    }
     let text = cause.to_string();
     let reason = text.split(" at line ").next().unwrap_or(&text);
     BadDocument::MalformedJson {
-        at_byte: line_start.unwrap_or(0) + cause.column(),
+        at_byte,
         reason: reason.to_owned(),
     }
 }

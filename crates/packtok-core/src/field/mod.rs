@@ -131,7 +131,7 @@ impl Extractors {
 
 /// The names in `pattern` if it is a plain path of names, such as `a` and `b` in `.a.b`.
 pub fn names_of_path(pattern: &str) -> Option<Vec<String>> {
-    PlainPath::parse(pattern)?.names()
+    PlainPath::parse_with_escapes(pattern)?.names()
 }
 
 /// Checks that `line` is a JSON object that any field could be taken from.

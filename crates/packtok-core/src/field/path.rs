@@ -22,8 +22,16 @@ pub(super) enum Step {
 const MAX_FROM_END: usize = 64;
 
 impl PlainPath {
-    /// Parses `pattern` as a plain path; `None` if it is anything else.
+    /// Parses `pattern` as a plain path; `None` if it is anything else. Keys with escapes use jq.
     pub(super) fn parse(pattern: &str) -> Option<Self> {
+        match pattern.contains('\\') {
+            true => None,
+            false => Self::parse_with_escapes(pattern),
+        }
+    }
+
+    /// Parses `pattern` as a path whose quoted keys may have escapes.
+    pub(super) fn parse_with_escapes(pattern: &str) -> Option<Self> {
         let mut rest = pattern.trim_matches([' ', '\t']);
         let mut steps = Vec::new();
         if rest == "." {
@@ -93,10 +101,22 @@ fn name(text: &str) -> (Step, &str) {
     (Step::Key(text[..end].to_owned()), &text[end..])
 }
 
-/// A quoted key without escapes and the rest of the text.
+/// A quoted key and the rest of the text.
 fn quoted(text: &str) -> Option<(Step, &str)> {
-    let (key, rest) = text.strip_prefix('"')?.split_once('"')?;
-    (!key.contains('\\')).then(|| (Step::Key(key.to_owned()), rest))
+    let inner = text.strip_prefix('"')?;
+    let mut is_escaped = false;
+    let len = inner.find(|c| {
+        let is_end = c == '"' && !is_escaped;
+        is_escaped = c == '\\' && !is_escaped;
+        is_end
+    })?;
+    let (quoted, rest) = text.split_at(1 + len + 1);
+    if !quoted.contains('\\') {
+        return Some((Step::Key(inner[..len].to_owned()), rest));
+    }
+    // The escapes of jq are those of JSON, apart from interpolation, which is no constant key.
+    let key = serde_json::from_str(quoted).ok()?;
+    Some((Step::Key(key), rest))
 }
 
 /// A key or number in brackets and the rest of the text.
@@ -144,6 +164,21 @@ mod tests {
                 Some(PlainPath(steps)),
                 "{pattern}"
             );
+        }
+    }
+
+    #[test]
+    fn names_may_have_escapes() {
+        let names = |pattern| PlainPath::parse_with_escapes(pattern)?.names();
+        for (pattern, expected) in [
+            (r#".["q\"uote"]"#, Some(vec!["q\"uote"])),
+            (r#"."a\\".b"#, Some(vec!["a\\", "b"])),
+            (r#"."\u0061\n""#, Some(vec!["a\n"])),
+            (r#"."\(1)""#, None),
+            (r#"."a\""#, None),
+        ] {
+            let expected = expected.map(|names| names.into_iter().map(str::to_owned).collect());
+            assert_eq!(names(pattern), expected, "{pattern}");
         }
     }
 

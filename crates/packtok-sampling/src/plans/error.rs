@@ -55,7 +55,7 @@ pub enum PlansError {
     },
     /// A plan file cannot be written to any folder.
     #[error(
-        "cannot write {name} to any folder; give a writable folder{}",
+        "cannot write {name} to any folder; set cache_dir to a writable folder{}",
         reasons(refusals)
     )]
     NoWritableFolder {

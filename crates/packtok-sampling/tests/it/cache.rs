@@ -180,7 +180,7 @@ fn the_error_names_all_read_only_folders() {
     assert_eq!(
         packtok_pbin::chain(&error),
         format!(
-            "cannot write {} to any folder; give a writable folder: {}: Not a directory (os error 20); \
+            "cannot write {} to any folder; set cache_dir to a writable folder: {}: Not a directory (os error 20); \
              {}: Not a directory (os error 20)",
             file_name(&KEY),
             folders[0].display(),
@@ -189,7 +189,7 @@ fn the_error_names_all_read_only_folders() {
     );
     let error = find(&[], refuse).expect_err("there is no folder");
     let text = format!(
-        "cannot write {} to any folder; give a writable folder",
+        "cannot write {} to any folder; set cache_dir to a writable folder",
         file_name(&KEY)
     );
     assert_eq!(packtok_pbin::chain(&error), text);

@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 
 use crate::corpus::{CorpusError, Source};
 use crate::error::Error;
@@ -12,10 +11,7 @@ pub(super) enum Fault {
     /// The system cannot read the file.
     Io(std::io::Error),
     /// The system cannot write a temporary file.
-    Temporary {
-        folder: PathBuf,
-        cause: std::io::Error,
-    },
+    Temporary(std::io::Error),
     /// The file has another format.
     OtherFormat,
     /// The file is damaged.
@@ -24,6 +20,8 @@ pub(super) enum Fault {
     Unsupported(String),
     /// The text column does not exist; with those that do.
     ColumnMissing(Vec<String>),
+    /// The text column exists twice; with their numbers, from 1.
+    ColumnTwice(usize, usize),
 }
 
 impl Fault {
@@ -32,7 +30,11 @@ impl Fault {
         let (path, format) = (source.path.clone(), source.format);
         Error::Corpus(match self {
             Self::Io(cause) => return Error::io(&path, cause),
-            Self::Temporary { folder, cause } => return Error::io(&folder, cause),
+            Self::Temporary(source) => CorpusError::Temporary {
+                path,
+                folder: std::env::temp_dir(),
+                source,
+            },
             Self::OtherFormat => CorpusError::NotThisFormat { path, format },
             Self::Damaged(reason) => CorpusError::DamagedTable {
                 path,
@@ -48,6 +50,12 @@ impl Fault {
                 path,
                 column: column.to_owned(),
                 columns,
+            },
+            Self::ColumnTwice(first, second) => CorpusError::ColumnTwice {
+                path,
+                column: column.to_owned(),
+                first,
+                second,
             },
         })
     }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parquet::basic::{ConvertedType, LogicalType, Type as PhysicalType};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
-use parquet::data_type::{ByteArray, ByteArrayType};
+use parquet::data_type::{AsBytes, DataType};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
 use parquet::file::reader::{ChunkReader, Length};
@@ -109,11 +109,11 @@ fn find_column(
 ) -> Result<Result<usize, &'static str>, Fault> {
     let schema = metadata.file_metadata().schema_descr();
     let columns = schema.columns();
-    if let Some(leaf) = columns
-        .iter()
-        .position(|column| column.path().parts() == names)
-    {
-        return Ok(not_text(&columns[leaf]).map_or(Ok(leaf), Err));
+    let mut leaves = (0..columns.len()).filter(|&i| columns[i].path().parts() == names);
+    match (leaves.next(), leaves.next()) {
+        (Some(first), Some(second)) => return Err(Fault::ColumnTwice(first + 1, second + 1)),
+        (Some(leaf), None) => return Ok(not_text(&columns[leaf]).map_or(Ok(leaf), Err)),
+        (None, _) => {}
     }
     match columns
         .iter()
@@ -145,7 +145,18 @@ fn not_text(column: &ColumnDescriptor) -> Option<&'static str> {
         PhysicalType::BOOLEAN => Some("a boolean"),
         PhysicalType::INT32 | PhysicalType::INT64 | PhysicalType::INT96 => Some("an integer"),
         PhysicalType::FLOAT | PhysicalType::DOUBLE => Some("a floating-point number"),
-        PhysicalType::FIXED_LEN_BYTE_ARRAY => Some("bytes of fixed length"),
+        PhysicalType::FIXED_LEN_BYTE_ARRAY => fixed_not_text(column),
+    }
+}
+
+/// The name of the type of a column with values of equal length, unless they may be texts.
+fn fixed_not_text(column: &ColumnDescriptor) -> Option<&'static str> {
+    match (column.logical_type_ref(), column.converted_type()) {
+        (Some(LogicalType::Decimal { .. }), _) | (_, ConvertedType::DECIMAL) => Some("a decimal"),
+        (Some(LogicalType::Uuid), _) => Some("a UUID"),
+        (Some(LogicalType::Float16), _) => Some("a floating-point number"),
+        (_, ConvertedType::INTERVAL) => Some("a time"),
+        _ => None,
     }
 }
 
@@ -183,16 +194,14 @@ impl Layout {
             return Ok(Box::new(texts));
         }
         let pages = SerializedPageReader::new(Arc::new(window.clone()), chunk, num_rows, None)?;
+        let max_def_level = chunk.column_descr().max_def_level();
         match get_column_reader(chunk.column_descr_ptr(), Box::new(pages)) {
-            ColumnReader::ByteArrayColumnReader(reader) => Ok(Box::new(RowGroupTexts {
-                reader,
-                max_def_level: chunk.column_descr().max_def_level(),
-                values: Vec::with_capacity(BATCH_ROWS),
-                def_levels: Vec::with_capacity(BATCH_ROWS),
-                rows: 0,
-                next_row: 0,
-                next_value: 0,
-            })),
+            ColumnReader::ByteArrayColumnReader(reader) => {
+                Ok(Box::new(RowGroupTexts::new(reader, max_def_level)))
+            }
+            ColumnReader::FixedLenByteArrayColumnReader(reader) => {
+                Ok(Box::new(RowGroupTexts::new(reader, max_def_level)))
+            }
             _ => Err(Fault::Damaged(
                 "a column has another type in a row group than in the schema".to_owned(),
             )),
@@ -201,19 +210,33 @@ impl Layout {
 }
 
 /// The texts of one row group.
-struct RowGroupTexts {
-    reader: ColumnReaderImpl<ByteArrayType>,
+struct RowGroupTexts<T: DataType> {
+    reader: ColumnReaderImpl<T>,
     /// The level of a row whose value is not null.
     max_def_level: i16,
     /// The decoded rows: `rows` of them, of which those that are not null have a value.
-    values: Vec<ByteArray>,
+    values: Vec<T::T>,
     def_levels: Vec<i16>,
     rows: usize,
     next_row: usize,
     next_value: usize,
 }
 
-impl Texts for RowGroupTexts {
+impl<T: DataType> RowGroupTexts<T> {
+    fn new(reader: ColumnReaderImpl<T>, max_def_level: i16) -> Self {
+        Self {
+            reader,
+            max_def_level,
+            values: Vec::with_capacity(BATCH_ROWS),
+            def_levels: Vec::with_capacity(BATCH_ROWS),
+            rows: 0,
+            next_row: 0,
+            next_value: 0,
+        }
+    }
+}
+
+impl<T: DataType> Texts for RowGroupTexts<T> {
     fn next_text(&mut self, max_bytes: u64) -> Result<Option<Text<'_>>, Fault> {
         if self.next_row == self.rows {
             self.values.clear();
@@ -240,9 +263,10 @@ impl Texts for RowGroupTexts {
         let value = self.values.get(self.next_value - 1);
         let value =
             value.ok_or_else(|| Fault::Damaged("a page has fewer values than rows".to_owned()))?;
-        Ok(Some(match value.len() as u64 {
+        let text = value.as_bytes();
+        Ok(Some(match text.len() as u64 {
             len if len > max_bytes => Text::Oversize(len),
-            _ => Text::Bytes(value.data()),
+            _ => Text::Bytes(text),
         }))
     }
 }

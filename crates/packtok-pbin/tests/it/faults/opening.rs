@@ -259,3 +259,18 @@ fn paths_that_are_not_regular_files_are_rejected_without_blocking() {
         matches!(error, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound)
     );
 }
+
+#[test]
+fn a_cause_that_a_message_repeats_is_shown_once() {
+    /// As errors of some libraries, which print their cause and also return it.
+    #[derive(Debug, thiserror::Error)]
+    #[error("cannot start: {source}")]
+    struct Repeating {
+        source: std::io::Error,
+    }
+    let source = std::io::Error::from_raw_os_error(2);
+    assert_eq!(
+        packtok_pbin::chain(&Repeating { source }),
+        "cannot start: No such file or directory (os error 2)"
+    );
+}

@@ -13,6 +13,8 @@ pub(super) enum Storage {
     Offsets64,
     /// In any number of buffers, with a view of 16 bytes for each.
     Views,
+    /// One after the other, all of this many bytes.
+    Fixed(u64),
 }
 
 /// The text column of a file.
@@ -49,9 +51,13 @@ pub(super) fn find_column(
     let mut path = Vec::new();
     let mut siblings = fields.clone();
     for (depth, name) in names.iter().enumerate() {
-        let Some(found) = siblings.iter().position(|field| field.name() == Some(name)) else {
+        let mut same = (0..siblings.len()).filter(|&i| siblings[i].name() == Some(name));
+        let Some(found) = same.next() else {
             return Err(Fault::ColumnMissing(column_names(&fields)));
         };
+        if let Some(second) = same.next() {
+            return Err(Fault::ColumnTwice(found + 1, second + 1));
+        }
         for field in &siblings[..found] {
             skip(field, &mut position)?;
         }
@@ -78,7 +84,9 @@ pub(super) fn text_columns(schema: &Schema<'_>) -> Vec<String> {
     let mut names = column_names(&fields);
     names.retain(|name| {
         let path: Vec<String> = name.split('.').map(str::to_owned).collect();
-        matches!(find_column(schema, &path), Ok(Ok(_)))
+        // Most bytes of fixed length are hashes and other keys.
+        let is_fixed = |column: &Column| matches!(column.storage, Storage::Fixed(_));
+        matches!(find_column(schema, &path), Ok(Ok(column)) if !is_fixed(&column))
     });
     names
 }
@@ -129,7 +137,14 @@ fn storage_of(field: &Field<'_>) -> Result<Result<Storage, &'static str>, Fault>
         | Type::ListView
         | Type::LargeListView => Err("a list"),
         Type::Map => Err("a map"),
-        Type::FixedSizeBinary => Err("bytes of fixed length"),
+        Type::FixedSizeBinary => {
+            let width = field
+                .type_as_fixed_size_binary()
+                .map(|kind| kind.byteWidth());
+            let width = width.and_then(|width| u64::try_from(width).ok());
+            let width = width.ok_or_else(|| Fault::Damaged("a column has no width".to_owned()))?;
+            Ok(Storage::Fixed(width))
+        }
         Type::Date | Type::Time | Type::Timestamp | Type::Duration | Type::Interval => {
             Err("a time")
         }

@@ -64,6 +64,12 @@ pub(super) fn open(
                 text: Vec::new(),
             })
         }
+        Storage::Fixed(width) => Box::new(FixedTexts {
+            rows,
+            width,
+            data: buffers.reader(first + 1)?,
+            text: Vec::new(),
+        }),
         Storage::Views => Box::new(ViewTexts {
             rows,
             views: buffers.reader(first + 1)?,
@@ -278,6 +284,31 @@ impl Texts for ContiguousTexts {
         self.move_to(start)?;
         read_text(&mut self.data, end - start, &mut self.text)?;
         self.position = end;
+        Ok(Some(Text::Bytes(&self.text)))
+    }
+}
+
+/// Texts of equal length, one after the other.
+struct FixedTexts {
+    rows: Rows,
+    width: u64,
+    data: BufferReader,
+    text: Vec<u8>,
+}
+
+impl Texts for FixedTexts {
+    fn next_text(&mut self, max_bytes: u64) -> Result<Option<Text<'_>>, Fault> {
+        let Some(is_valid) = self.rows.next()? else {
+            return Ok(None);
+        };
+        if !is_valid || self.width > max_bytes {
+            self.data.skip(self.width)?;
+            return Ok(Some(match is_valid {
+                true => Text::Oversize(self.width),
+                false => Text::NoText(NoText::Null),
+            }));
+        }
+        read_text(&mut self.data, self.width, &mut self.text)?;
         Ok(Some(Text::Bytes(&self.text)))
     }
 }

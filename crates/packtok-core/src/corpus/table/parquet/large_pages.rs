@@ -9,7 +9,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use parquet::basic::Compression;
+use parquet::basic::{Compression, Type as PhysicalType};
 use parquet::file::metadata::ColumnChunkMetaData;
 
 use super::hybrid::Hybrid;
@@ -80,7 +80,9 @@ impl LargePages {
         chunk: &ColumnChunkMetaData,
         large_bytes: u64,
     ) -> Result<Option<Self>, Fault> {
-        if u64::try_from(chunk.uncompressed_size()).is_ok_and(|bytes| bytes <= large_bytes) {
+        if chunk.column_type() != PhysicalType::BYTE_ARRAY
+            || u64::try_from(chunk.uncompressed_size()).is_ok_and(|bytes| bytes <= large_bytes)
+        {
             return Ok(None);
         }
         let (start, len) = chunk.byte_range();
@@ -442,10 +444,7 @@ fn hybrid(bytes: Vec<u8>, bit_width: u32) -> Result<Hybrid, Fault> {
 }
 
 fn in_temporary_folder(cause: io::Error) -> Fault {
-    Fault::Temporary {
-        folder: std::env::temp_dir(),
-        cause,
-    }
+    Fault::Temporary(cause)
 }
 
 fn damaged(reason: &str) -> Fault {
