@@ -86,9 +86,11 @@ def get_data(identifier: StrPath | DatasetMetadata) -> TatmTextData:
         FileNotFoundError: If there is no such path or name.
 
     Example:
-        >>> data = packtok.get_data("stories")
-        >>> next(iter(data))["text"][:15]
-        'Anna has a cat.'
+        >>> from packtok.data import TatmDataMetadata
+        >>> keys = dict.fromkeys(["name", "description", "date_downloaded", "download_source"], "")
+        >>> stories = TatmDataMetadata(**keys, data_content="text", dataset_path="corpus.jsonl")
+        >>> next(packtok.get_data(stories))["text"][:20]
+        'The lighthouse at th'
     """
     if isinstance(identifier, DatasetMetadata):
         return TatmTextData(identifier)
