@@ -32,8 +32,8 @@ impl LargestIds {
         // The largest of four bytes is that of their maximum by pairs, and so on: no branches, so that
         // the loop is vectorized.
         let of_2_bytes = (word >> 16).max(word & 0xffff);
-        let high = (word >> 24).max(word >> 8 & 0xff);
-        let low = (word >> 16 & 0xff).max(word & 0xff);
+        let high = (word >> 24).max((word >> 8) & 0xff);
+        let low = ((word >> 16) & 0xff).max(word & 0xff);
         self.of_1_byte = self.of_1_byte.max(high.max(low));
         self.of_2_bytes = self.of_2_bytes.max(of_2_bytes);
         self.of_4_bytes = self.of_4_bytes.max(word);
