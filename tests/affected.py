@@ -26,7 +26,7 @@ _AFFECTED = {
     ),
     "crates/packtok-store/": "stores",
     "crates/packtok-core/": "count format merge pack reader",
-    "crates/packtok-core/src/corpus/": "corpus_formats count formats pack sources",
+    "crates/packtok-core/src/corpus/": "corpus_formats count formats hf_datasets pack sources tokenize",
     "crates/packtok-core/src/field/": "corpus_formats pack",
     "crates/packtok-core/src/journal/": "faults file_systems interrupt shards",
     "crates/packtok-core/src/pack/": "faults interrupt max_rejects memory pack",

@@ -102,6 +102,8 @@ def test_defaults_match_the_documentation() -> None:
         "index_path": None,
         "jq_pattern": ".text",
         "format": None,
+        "ignore": (),
+        "split": None,
         "text_separator": None,
         "eod_token": None,
         "bos_token": None,

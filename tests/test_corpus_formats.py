@@ -192,3 +192,99 @@ def test_forgotten_dot_is_suggested(tmp_path: Path, packtok_cli: PacktokCli, fie
         packtok.pack(
             input=path, output=tmp_path / "x.pbin", tokenizer=TOKENIZER, field=field, eod="<|endoftext|>"
         )
+
+
+@pytest.fixture
+def mixed(tmp_path: Path) -> Path:
+    """Returns a folder with data that is read, data that is not, and files that are no data."""
+    folder = tmp_path / "mixed"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "a.jsonl").write_bytes(GOOD)
+    (folder / "b.json.gz").write_bytes(gzip.compress(GOOD))
+    (folder / "c.NDJSON").write_bytes(GOOD)
+    (folder / "d.jsonl.xz").write_bytes(lzma.compress(GOOD))
+    (folder / "sub" / "e.jsonl.part").write_bytes(GOOD[:20])
+    (folder / "notes.txt").write_text("about this corpus")
+    (folder / "README.md").write_text("# About this corpus\n")
+    (folder / "dataset_info.json").write_text("{}")
+    return folder
+
+
+UNREAD = (
+    "mixed: files look like data but cannot be read: d.jsonl.xz (unsupported compression), "
+    "sub/e.jsonl.part (unfinished); finish, convert or extract them, or leave them out with --ignore "
+    '(ignore), such as --ignore "*.xz"'
+)
+LEAVING_OUT = ("--ignore", "*.xz", "--ignore", "sub")
+IGNORED = [
+    ("d.jsonl.xz", "ignore"),
+    ("dataset_info.json", "metadata"),
+    ("sub", "ignore"),
+    ("notes.txt", "note"),
+]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("pack", "-i", "mixed", "-t", TOKENIZER, "-o", "o.pbin"),
+        ("plan", "-i", "mixed", "-t", TOKENIZER, "-o", "shards", "--shards", "2"),
+        ("count", "mixed", "-t", TOKENIZER),
+        ("run", "--no-submit", "tokenize", "mixed", "-t", TOKENIZER, "-o", "out"),
+        ("data", "create-metadata", "--yes", "--dataset-path", "mixed", "--output", "mixed/metadata.json"),
+    ],
+    ids=lambda command: " ".join(command[:2]),
+)
+def test_folder_with_data_that_cannot_be_read_is_an_error_until_it_is_left_out(
+    mixed: Path, packtok_cli: PacktokCli, command: tuple[str, ...]
+) -> None:
+    done = packtok_cli(*command, cwd=mixed.parent, code=1)
+    assert done.stderr.splitlines()[-1] == f"packtok: {UNREAD}"
+    assert sorted(path.name for path in mixed.parent.iterdir() if path.name != "shards") == ["mixed"]
+    packtok_cli(*command, *LEAVING_OUT, cwd=mixed.parent)
+
+
+def test_files_that_are_read_and_ignored_are_reported(mixed: Path, packtok_cli: PacktokCli) -> None:
+    folder = mixed.parent
+    pack = ("pack", "-i", "mixed", "-t", TOKENIZER, "-o", "o.pbin", *LEAVING_OUT)
+    report = json.loads(packtok_cli(*pack, "--json", cwd=folder).stdout)
+    assert report["sources"] == ["mixed/a.jsonl", "mixed/b.json.gz", "mixed/c.NDJSON"]
+    assert (report["num_sources"], report["documents"]) == (3, 6)
+    ignored = [{"path": f"mixed/{name}", "reason": reason} for name, reason in IGNORED]
+    assert report["ignored"] == ignored
+    table = packtok_cli(*pack, "--existing", "replace", cwd=folder).stdout
+    assert (
+        "ignored        4: mixed/d.jsonl.xz (ignore), mixed/dataset_info.json (metadata), mixed/sub "
+        "(ignore), mixed/notes.txt (note)\n"
+    ) in table
+    counted = packtok_cli("count", "mixed", "-t", TOKENIZER, *LEAVING_OUT, "--json", cwd=folder)
+    assert json.loads(counted.stdout)["ignored"] == ignored
+    plan = ("plan", "-i", "mixed", "-t", TOKENIZER, "-o", "shards", "-n", "2", *LEAVING_OUT)
+    assert json.loads(packtok_cli(*plan, "--json", cwd=folder).stdout)["ignored"] == ignored
+    assert "mixed/notes.txt (note)" in packtok_cli(*plan, cwd=folder).stdout
+    # The chosen format leaves out files without an error.
+    (mixed / "f.csv").write_text("text\nx\n")
+    chosen = packtok_cli(
+        *pack[:-4], "--format", "csv", "--ignore", "sub", "--json", "-o", "c.pbin", cwd=folder
+    )
+    assert {one["reason"] for one in json.loads(chosen.stdout)["ignored"]} == {"format", "metadata", "ignore"}
+
+
+def test_description_leaves_out_the_same_files_when_it_is_validated(
+    mixed: Path, packtok_cli: PacktokCli
+) -> None:
+    create = ("data", "create-metadata", "--yes", "--dataset-path", mixed, "--output", mixed / "m.json")
+    created = packtok_cli(*create, *LEAVING_OUT, "--json")
+    assert json.loads(created.stdout)["details"]["ignore"] == ["*.xz", "sub"]
+    packtok_cli("data", "validate", mixed / "m.json")
+    wrong = packtok_cli("data", "validate", mixed / "m.json", "--ignore", "nothing", code=1)
+    assert "files look like data but cannot be read: d.jsonl.xz" in wrong.stdout
+
+
+def test_stream_of_a_folder_with_data_that_cannot_be_read_is_an_error(mixed: Path) -> None:
+    from packtok.stream import CheckpointableDataset
+
+    with pytest.raises(ValueError, match=r"files look like data but cannot be read: d\.jsonl\.xz"):
+        CheckpointableDataset.from_files(mixed)
+    dataset = CheckpointableDataset.from_files(mixed, ignore=["*.xz", "sub"], n_active_shards=1)
+    assert [sample["text"] for sample in dataset] == ["hello one", "hello two"] * 3

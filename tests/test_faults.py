@@ -474,8 +474,8 @@ def special_files(tmp_path: Path) -> Path:
         ("dangling.jsonl", "No such file or directory"),
         (
             "folder.jsonl",
-            "the folder contains no *.jsonl, *.parquet, *.arrow, *.feather, *.csv, *.tsv, *.txt or *.cbor "
-            "file; give the files or a glob",
+            "the folder contains no *.jsonl, *.json, *.ndjson, *.jsonlines, *.parquet, *.arrow, *.feather, "
+            "*.csv, *.tsv, *.txt or *.cbor file; give the files or a glob",
         ),
     ],
 )

@@ -498,7 +498,7 @@ def test_folder_of_several_formats_needs_the_format(tmp_path: Path, packtok_cli:
     done = packtok_cli("count", folder, "-t", TOKENIZER, code=1)
     assert done.stderr.strip() == (
         f"packtok: {folder}: the folder contains files of several formats: 2 Parquet, 1 CSV; "
-        "set --format (format) to the one to read"
+        "set --format (format) to the one to read, or leave the others out with --ignore (ignore)"
     )
     for chosen, documents in (("parquet", 4), ("csv", 2), ("text", 1)):
         assert packtok.count(folder, TOKENIZER, format=chosen)["total"]["documents"] == documents

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,6 +19,7 @@ from stories import TOKENIZER
 
 import packtok
 from packtok import ConfigError, DocumentError
+from packtok._packtok import corpus_files
 
 OFFLINE = {"HF_HUB_OFFLINE": "1"}
 CONFIGS = """---
@@ -231,3 +233,87 @@ def test_missing_package_names_the_extra(folder: Path, packtok_cli: PacktokCli, 
 def test_field_within_a_column_must_exist(tmp_path: Path, field: str, found: str) -> None:
     with pytest.raises(packtok.PacktokError, match=found):
         pack(str(tmp_path / "o.pbin"), "tables", field=field)
+
+
+LAYOUTS = [
+    ("train.jsonl", "test.jsonl", "validation.jsonl"),
+    (
+        "data/train-00000-of-00002.jsonl",
+        "data/train-00001-of-00002-a1b2.jsonl",
+        "data/en.x-00000-of-00001.jsonl",
+    ),
+    ("data/train-00000-of-00001.jsonl", "data/sub/test-00000-of-00001.jsonl"),
+    ("data/train-0000-of-00001.jsonl", "data/test-1-of-2.jsonl"),
+    ("train/a.jsonl", "x/my-test 2/b/c.jsonl", "dev/train.jsonl"),
+    ("en/train_0.jsonl", "en/dev2.jsonl", "de/testing.jsonl", "de/a eval.jsonl"),
+    ("a.jsonl", "b/c.jsonl"),
+    ("trainer.jsonl", "contest.jsonl", "Train.jsonl", "mytest.jsonl"),
+    ("train_test.jsonl", "valid-1.jsonl"),
+    ("train.jsonl", "extra.jsonl"),
+    ("c4-train.00000-of-00002.json.gz", "c4-validation.00000-of-00001.json.gz"),
+    ("only-eval.jsonl",),
+]
+WORDS = (
+    "train",
+    "training",
+    "validation",
+    "valid",
+    "dev",
+    "val",
+    "test",
+    "testing",
+    "eval",
+    "evaluation",
+    "a",
+)
+
+
+def layouts() -> list[tuple[str, ...]]:
+    random = Random(7)
+
+    def name() -> str:
+        parts = [random.choice(WORDS) for _ in range(random.randint(1, 2))]
+        return random.choice(("", "x", "1-")) + random.choice(("-", "_", ".", " ", "", "0")).join(parts)
+
+    def path() -> str:
+        folders = [name() for _ in range(random.choice((0, 0, 1, 2)))]
+        return "/".join([*folders, f"{name()}.jsonl"])
+
+    return [*LAYOUTS, *(tuple({path() for _ in range(random.randint(1, 3))}) for _ in range(25))]
+
+
+def test_splits_are_those_of_datasets(tmp_path: Path) -> None:
+    from datasets.data_files import DataFilesDict, get_data_patterns
+
+    for number, names in enumerate(layouts()):
+        folder = tmp_path / str(number)
+        for name in names:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).touch()
+        found = DataFilesDict.from_patterns(get_data_patterns(str(folder)), base_path=str(folder))
+        expected = {
+            str(split): {os.path.relpath(file, folder) for file in files} for split, files in found.items()
+        }
+        if set().union(*expected.values()) != set(names):
+            with pytest.raises(ValueError, match="of no split, beside the splits"):
+                corpus_files([str(folder)], split="train")
+            continue
+        for split, files in expected.items():
+            taken = {os.path.relpath(path, folder) for path, _ in corpus_files([str(folder)], split=split)}
+            assert taken == files, names
+        if "train" not in expected:
+            with pytest.raises(ValueError, match=f'no split "train"; the folder has {", ".join(expected)};'):
+                corpus_files([str(folder)], split="train")
+
+
+def test_all_splits_are_read_at_once(folder: Path) -> None:
+    pack("all.pbin", "several:de@all", "several:en")
+    assert texts(folder / "all.pbin") == ["text of de/a", "text of de/b", "text of en/a"]
+    pack("split.pbin", "several:de", "several:en@train", split="all")
+    assert texts(folder / "split.pbin") == ["text of de/a", "text of de/b", "text of en/a"]
+    pack("dev.pbin", "several:de", split="dev")
+    assert texts(folder / "dev.pbin") == ["text of de/b"]
+    for shard in range(2):
+        pack("all_shards", "several:de", split="all", shard=f"{shard}/2")
+    packtok.join("all_shards", "all_joined.pbin")
+    assert texts(folder / "all_joined.pbin") == ["text of de/a", "text of de/b"]

@@ -83,7 +83,10 @@ def test_inputs_without_metadata_are_packed(tmp_path: Path) -> None:
     inputs = [str(tmp_path / "d1"), str(tmp_path / "d2"), "s3://bucket/x", str(tmp_path / "*.jsonl")]
     command = ["tokenize", *inputs, "--tokenizer", "gpt2", "--output-dir", "/o/", "--file-prefix", "p"]
     found = wrapped([*command, "--num-workers", "3", "--token-dtype", "uint16", "-v", "--field", ".x"])
-    assert found.arguments == (*(f"--input={one}" for one in inputs), "--tokenizer=gpt2", "--field=.x")
+    assert found.arguments == (
+        *(f"--input={one}" for one in inputs),
+        *("--tokenizer=gpt2", "--field=.x", "--split=train"),
+    )
     assert found.overrides is not None
     assert found.overrides["settings.dst_path"] == "/o/p.pbin"
     assert found.num_workers == 3

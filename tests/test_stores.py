@@ -132,6 +132,34 @@ def test_corpus_in_a_store_is_counted(site: Site) -> None:
     assert counted[1]["sources"][0]["path"] == f"{site.url}/in/c.jsonl"
 
 
+def test_folder_of_a_store_has_the_rules_of_local_folders(site: Site) -> None:
+    here = write_corpus(site.folder / "c.jsonl", 2_000)
+    names = ("test.jsonl", "train.JSONL", "metadata.json", "old/b.jsonl.xz", ".x/c.jsonl.xz", "notes.txt")
+    for name in names:
+        site.put(here, f"{site.url}/in/{name}")
+    count = ("count", f"{site.url}/in", "-t", TOKENIZER, "--json")
+    assert site.packtok(*count, code=1).stderr == (
+        f"packtok: {site.url}/in: a file looks like data but cannot be read: old/b.jsonl.xz (unsupported "
+        "compression); finish, convert or extract it, or leave it out with --ignore (ignore), such as "
+        '--ignore "*.xz"\n'
+    )
+    found = json.loads(site.packtok(*count, "--ignore", "old").stdout)
+    assert [one["path"] for one in found["sources"]] == [
+        f"{site.url}/in/{name}" for name in ("test.jsonl", "train.JSONL")
+    ]
+    assert found["ignored"] == [
+        {"path": f"{site.url}/in/{name}", "reason": reason}
+        for name, reason in (
+            ("metadata.json", "metadata"),
+            ("old/b.jsonl.xz", "ignore"),
+            ("notes.txt", "note"),
+        )
+    ]
+    pack = ("pack", "-i", f"{site.url}/in", "-o", "o.pbin", "-t", TOKENIZER, "--ignore", "*.xz", "--json")
+    report = json.loads(site.packtok(*pack, "--split", "train").stdout)
+    assert report["sources"] == [f"{site.url}/in/train.JSONL"]
+
+
 def test_documents_are_compared_with_their_records_in_a_store(site: Site) -> None:
     for i in (1, 2):
         site.put(write_corpus(site.folder / f"{i}.jsonl", 30_000, seed=i), f"{site.url}/in/{i}.jsonl")

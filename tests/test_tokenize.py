@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -380,6 +381,90 @@ def test_corpora_may_be_configs_of_datasets(tmp_path: Path, configs: Path, parqu
     ):
         with pytest.raises(ConfigError, match=re.escape(message)):
             packtok.tokenize(datasets, "gpt2", tmp_path / "none")
+
+
+def test_dataset_of_several_configs_needs_one(tmp_path: Path, configs: Path) -> None:
+    card = tmp_path / "card"
+    shutil.copytree(configs, card)
+    metadata = json.loads((card / "metadata.json").read_text())
+    for key in ("corpuses", "corpus_separation_strategy"):
+        metadata.pop(key)
+    (card / "metadata.json").write_text(json.dumps(metadata | {"dataset_path": str(card)}))
+    for folder, known in ((configs, "arxiv, book, lost"), (card, "arxiv, book")):
+        with pytest.raises(ConfigError) as raised:
+            packtok.tokenize(str(folder), "gpt2", tmp_path / "none")
+        assert str(raised.value) == (
+            f"{folder}/metadata.json: the dataset has several configs: {known}; give one, such as "
+            f"{folder}:arxiv"
+        )
+    packtok.tokenize(f"{card}:book", "gpt2", tmp_path / "out")
+    assert len(documents_of(tmp_path / "out" / "tokenized.pbin")) == 1
+
+
+@pytest.fixture
+def splits(tmp_path: Path) -> Path:
+    """Returns a described dataset with three splits of 5, 2 and 1 documents."""
+    folder = tmp_path / "splits"
+    folder.mkdir()
+    for name, number in (("train", 5), ("test", 2), ("validation", 1)):
+        lines = [json.dumps({"text": f"{name} {i}"}) + "\n" for i in range(number)]
+        (folder / f"{name}.jsonl").write_text("".join(lines))
+    return describe(folder, name="Splits")
+
+
+def test_split_train_is_taken_unless_another_is_chosen(
+    tmp_path: Path, splits: Path, packtok_cli: PacktokCli
+) -> None:
+    tokenize = ("tokenize", splits, "-t", TOKENIZER, "-o")
+    done = packtok_cli(*tokenize, "out", cwd=tmp_path)
+    assert done.stderr == (
+        f"packtok: read of the split train: {splits}/train.jsonl; not read: {splits}/test.jsonl (split "
+        f"test), {splits}/validation.jsonl (split validation)\n"
+    )
+    assert len(documents_of(tmp_path / "out" / "tokenized.pbin")) == 5
+    for split, number in (("test", 2), ("validation", 1), ("all", 8)):
+        packtok_cli(*tokenize, split, "--split", split, cwd=tmp_path)
+        assert len(documents_of(tmp_path / split / "tokenized.pbin")) == number
+    # In shards, by hand and in a run, too.
+    for shard in range(2):
+        packtok_cli(*tokenize, "shards", "--shard", f"{shard}/2", cwd=tmp_path)
+    packtok_cli(*tokenize, "shards", "--join", cwd=tmp_path)
+    assert len(documents_of(tmp_path / "shards" / "tokenized.pbin")) == 5
+    run = packtok_cli("run", "--no-submit", *tokenize, "run", "--split", "test", cwd=tmp_path)
+    assert f"packtok: read of the split test: {splits}/test.jsonl; not read: " in run.stderr
+    assert "--split=test" in (tmp_path / "packtok_tokenize.submit").read_text()
+    # Other commands read all files.
+    assert packtok.count(splits, TOKENIZER)["total"]["documents"] == 8
+
+
+def test_files_of_no_split_and_missing_splits_are_errors(
+    tmp_path: Path, splits: Path, packtok_cli: PacktokCli
+) -> None:
+    tokenize = ("tokenize", splits, "-t", TOKENIZER, "-o", "out")
+    (splits / "extra.jsonl").write_text('{"text": "x"}\n')
+    assert packtok_cli(*tokenize, cwd=tmp_path, code=1).stderr == (
+        f"packtok: {splits}: a file is of no split, beside the splits train, validation, test: extra.jsonl; "
+        "read all files with --split all (split), or leave it out with --ignore (ignore)\n"
+    )
+    (splits / "train.jsonl").unlink()
+    assert packtok_cli(*tokenize, "--ignore", "extra.*", cwd=tmp_path, code=1).stderr == (
+        f'packtok: {splits}: no split "train"; the folder has validation, test; set --split (split) to '
+        "one of them, or to all\n"
+    )
+    # A corpus without metadata in a run, too.
+    (splits / "metadata.json").unlink()
+    run = ("run", "--no-submit", *tokenize, "--ignore", "extra.*")
+    assert 'no split "train"' in packtok_cli(*run, cwd=tmp_path, code=1).stderr
+    packtok_cli(*run, "--split", "test", cwd=tmp_path)
+    plugin = tmp_path / "plugin.py"
+    plugin.write_text("def documents(corpus):\n    return [corpus]\n")
+    describe(splits)
+    refused = packtok_cli(
+        *tokenize, "--source", f"{plugin}:documents", "--split", "test", cwd=tmp_path, code=2
+    )
+    assert refused.stderr.endswith(
+        "--split: it describes files, but --source reads the inputs; give only one\n"
+    )
 
 
 def test_source_plugin_reads_described_datasets(tmp_path: Path, configs: Path) -> None:

@@ -63,6 +63,8 @@ pub fn pack_options(
         plugin: None,
         input: vec![input.display().to_string()],
         output,
+        ignore: Vec::new(),
+        split: None,
         index_path: None,
         eod: Some(EOD.to_owned()),
         bos: None,

@@ -36,6 +36,7 @@ __all__ = [
     "checked_reject_limit",
     "column_names",
     "compare_engines",
+    "corpus_files",
     "count_tokens",
     "delete_object",
     "describe_corpus",
@@ -65,7 +66,6 @@ __all__ = [
     "read_plan",
     "report_of_marker",
     "shard_name",
-    "stream_files",
     "upload",
     "user_cache",
     "verify",
@@ -357,8 +357,12 @@ class Stream:
     def close(self) -> None: ...
 
 def wait_for_stream_calls() -> None: ...
-def stream_files(
-    inputs: Sequence[str], format: str | None = None, foreign: Any = None
+def corpus_files(
+    inputs: Sequence[str],
+    format: str | None = None,
+    foreign: Any = None,
+    ignore: Sequence[str] | None = None,
+    split: str | None = None,
 ) -> list[tuple[str, int]]: ...
 def available_cpus() -> int: ...
 def on_engine_check(callback: _Progress | None) -> None: ...
@@ -380,7 +384,9 @@ def count_tokens(
     plugin: Plugin | None = None,
 ) -> dict[str, Any]: ...
 def column_names(pattern: str) -> list[str] | None: ...
-def describe_corpus(inputs: Sequence[str], format: str | None = None) -> dict[str, Any]: ...
+def describe_corpus(
+    inputs: Sequence[str], format: str | None = None, ignore: Sequence[str] | None = None
+) -> dict[str, Any]: ...
 def compare_engines(spec: str, tokenizer: Tokenizer, on_progress: _Progress | None) -> dict[str, Any]: ...
 def pack(
     spec: str, tokenizer: Tokenizer, on_progress: _Progress | None, plugin: Plugin | None = None

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from packtok import _packtok
 from packtok.config import ConfigSource, PackConfig, load_config
 from packtok.config.load import missing_index
+from packtok.config.options import DATASETS
 from packtok.config.redact import Redactor
 from packtok.distributed import ShardChoice
 from packtok.errors import ConfigError
@@ -50,6 +51,10 @@ class PackReport:
     token_bytes: int
     source_bytes: int
     num_sources: int
+    sources: tuple[str, ...] = dataclasses.field(repr=False)
+    """The first 1,000 files that were read, or parts of a plug-in's corpora."""
+    ignored: tuple[Mapping[str, str], ...] = dataclasses.field(repr=False)
+    """Files that the inputs stand for and that were not read, each with ``path`` and ``reason``."""
     source: str | None
     stopped_early: bool
     skipped_existing: bool
@@ -166,7 +171,7 @@ def prepare(
         ConfigError: If a key or a value is invalid.
         TokenizerError: If the tokenizer cannot be loaded.
     """
-    checked = load_config(config, overrides)
+    checked = _with_splits(load_config(config, overrides))
     with checked.redactor.guard():
         found = find_tokenizer(checked.tokenizer.config.pretrained_model_name_or_path)
         _check_index(checked)
@@ -200,9 +205,22 @@ def plugin_of(config: PackConfig, input_fields: tuple[str, ...] = ()) -> "Plugin
     return find_plugin(settings.source, dict(zip(settings.src_path, fields, strict=True)))
 
 
+def _with_splits(config: PackConfig) -> PackConfig:
+    """Returns the config with the split in the name of each corpus, where the plug-in `datasets` finds it."""
+    settings = config.settings
+    if settings.source != DATASETS or settings.split is None:
+        return config
+    from packtok.plugins.hf_datasets import with_split
+
+    corpora = tuple(with_split(corpus, settings.split) for corpus in settings.src_path)
+    return dataclasses.replace(config, settings=dataclasses.replace(settings, src_path=corpora, split=None))
+
+
 def _report(counts: Mapping[str, Any], notes: tuple[str, ...], redactor: Redactor) -> PackReport:
     values = dict(counts)
     values["warnings"] = notes + tuple(redactor(text) for text in counts["warnings"])
+    values["sources"] = tuple(counts["sources"])
+    values["ignored"] = tuple(counts["ignored"])
     values["removed_temporary"] = tuple(redactor(text) for text in counts["removed_temporary"])
     return PackReport(**values, redactor=redactor)
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 use packtok_tokenizer::{EncodeOptions, Encoder, Result as BpeResult, Tokenizer};
 use serde::Serialize;
 
-use crate::corpus::Format;
+use crate::corpus::{Expansion, Format, Ignored};
 use crate::error::Result;
 use crate::pack::KEPT_IDS;
 use crate::pipeline::Monitor;
@@ -45,6 +45,8 @@ pub struct SourceCount {
 pub struct CountReport {
     /// In corpus order.
     pub sources: Vec<SourceCount>,
+    /// Files that were not read.
+    pub ignored: Vec<Ignored>,
     /// The sum over all sources.
     pub total: Counted,
     /// Whether `max_documents` ended the run; the counts of sources after that are zero.
@@ -66,7 +68,7 @@ pub fn count(
     monitor: &mut Monitor<'_>,
 ) -> Result<CountReport> {
     let started = Instant::now();
-    let sources = options.sources()?;
+    let Expansion { sources, ignored } = options.expand()?;
     let examiners = (0..options.num_threads.max(1))
         .map(|_| Counter::new(tokenizers, encode))
         .collect::<Result<_>>()?;
@@ -95,6 +97,7 @@ pub fn count(
                 counted,
             })
             .collect(),
+        ignored,
         total,
         stopped_early: scanned.stopped_early,
         seconds: started.elapsed().as_secs_f64(),

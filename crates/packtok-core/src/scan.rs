@@ -7,7 +7,7 @@ use crate::pack::PackError;
 use packtok_tokenizer::Result as BpeResult;
 use serde::Serialize;
 
-use crate::corpus::{Chunk, Format, Location, ReadOptions, Reader, Source};
+use crate::corpus::{Chunk, Expansion, Location, ReadOptions, Reader, Selection, Source};
 use crate::error::{Error, Result};
 use crate::field::{Extractors, Fields};
 use crate::pack::{OnBadDocument, Outcome, PackSpec, Reason, Reject, explain, text_of};
@@ -18,8 +18,8 @@ use crate::pipeline::{Consume, Flow, Monitor, Progress, Work, name_panic, report
 pub struct ScanOptions {
     /// Files, globs and folders, in order.
     pub inputs: Vec<String>,
-    /// The format of all inputs; `None` to determine that of each.
-    pub format: Option<Format>,
+    /// Which of their files are read.
+    pub selection: Selection,
     /// The filters that extract the texts.
     pub fields: Fields,
     /// What to do with a line that is not a document.
@@ -36,11 +36,11 @@ impl ScanOptions {
     /// The options of a run that determine how a corpus is read.
     ///
     /// # Errors
-    /// The filter is not valid jq.
+    /// The filter is not valid jq, or a glob of the files to ignore is not valid.
     pub fn of(spec: &PackSpec) -> Result<Self> {
         Ok(Self {
             inputs: spec.input.clone(),
-            format: spec.recorded.format,
+            selection: spec.selection()?,
             fields: spec.fields()?,
             on_bad_document: spec.on_bad_document,
             max_documents: spec.recorded.max_documents,
@@ -49,9 +49,9 @@ impl ScanOptions {
         })
     }
 
-    /// The sources that the inputs stand for.
-    pub(crate) fn sources(&self) -> Result<Vec<Source>> {
-        self.read.sources(&self.inputs, self.format)
+    /// The files that the inputs stand for.
+    pub(crate) fn expand(&self) -> Result<Expansion> {
+        self.read.expand(&self.inputs, &self.selection)
     }
 }
 

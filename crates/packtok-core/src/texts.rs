@@ -26,7 +26,7 @@ impl Texts {
     /// # Errors
     /// As [`crate::corpus::expand`].
     pub fn open(options: &ScanOptions) -> Result<Self> {
-        let sources = options.sources()?;
+        let sources = options.expand()?.sources;
         Ok(Self {
             reader: Reader::new(sources.clone(), options.read.clone()),
             sources,

@@ -65,9 +65,11 @@ impl DocumentError {
                 ("__module__", "packtok"),
                 ("__doc__", "A line of the corpus that cannot be packed."),
             ];
-            let class = py
-                .get_type::<PyType>()
-                .call1(("DocumentError", bases, content.into_py_dict(py)?))?;
+            let class = py.get_type::<PyType>().call1((
+                "DocumentError",
+                bases,
+                content.into_py_dict(py)?,
+            ))?;
             Ok::<_, PyErr>(class.cast_into::<PyType>()?.unbind())
         })?;
         Ok(class.bind(py))
@@ -307,6 +309,11 @@ fn corpus_error(error: &CorpusError) -> PyErr {
         E::NoInput
         | E::NotAFile { .. }
         | E::EmptyFolder { .. }
+        | E::FolderOfTokens { .. }
+        | E::UnreadData { .. }
+        | E::AllIgnored
+        | E::FilesOfNoSplit { .. }
+        | E::NoSplit { .. }
         | E::NothingMatches { .. }
         | E::BadGlob { .. }
         | E::NoStores

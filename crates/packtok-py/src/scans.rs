@@ -1,6 +1,6 @@
 //! Functions that scan the texts of a corpus and write nothing.
 
-use packtok_core::corpus::describe;
+use packtok_core::corpus::{Selection, describe};
 use packtok_core::count::count;
 use packtok_core::scan::ScanOptions;
 use packtok_core::verify::verify_engines;
@@ -48,16 +48,27 @@ fn count_tokens<'py>(
 }
 
 /// Describes a corpus without reading its documents: format, columns that contain texts, number of
-/// sources and their bytes.
+/// sources and their bytes, and the files that are not read.
 #[pyfunction]
-#[pyo3(signature = (inputs, format = None))]
+#[pyo3(signature = (inputs, format = None, ignore = None))]
 fn describe_corpus<'py>(
     py: Python<'py>,
     inputs: Vec<String>,
     format: Option<&str>,
+    ignore: Option<Vec<String>>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let selection = selection(format, &ignore.unwrap_or_default(), None)?;
+    run(py, None, |_| describe(&inputs, &selection))
+}
+
+/// Which files of inputs are read, from the arguments of Python.
+pub(crate) fn selection(
+    format: Option<&str>,
+    ignore: &[String],
+    split: Option<&str>,
+) -> PyResult<Selection> {
     let format = format.map(|format| choice("format", format)).transpose()?;
-    run(py, None, |_| describe(&inputs, format))
+    Selection::new(format, ignore, split).map_err(core_error)
 }
 
 /// Compares the engine of a tokenizer with the reference engine.

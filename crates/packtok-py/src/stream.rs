@@ -19,11 +19,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
 use crate::calls::{Calling, Raised, attached, keep};
-use crate::choice::choice;
 use crate::error::core_error;
 use crate::foreign;
 use crate::json;
 use crate::plugin::lock;
+use crate::scans::selection;
 use crate::stream_samples::{Dict, sample_of, stack, to_python};
 use crate::tokenizer::PyTokenizer;
 
@@ -389,28 +389,31 @@ impl Samples for PyCallable {
     }
 }
 
-/// The paths and lengths in bytes of the files of a stream. A missing or unreadable file is an error.
+/// The paths and lengths in bytes of the files that inputs stand for. A missing or unreadable file is
+/// an error.
 ///
-/// `foreign` reads the URLs that packtok does not know.
+/// `foreign` reads the URLs that packtok does not know. What matches a glob of `ignore` is left out. A
+/// folder stands for the files of `split`, or for all of its files.
 #[pyfunction]
-#[pyo3(signature = (inputs, format=None, foreign=None))]
-fn stream_files(
+#[pyo3(signature = (inputs, format=None, foreign=None, ignore=None, split=None))]
+fn corpus_files(
     py: Python<'_>,
     inputs: Vec<String>,
-    format: Option<String>,
+    format: Option<&str>,
     foreign: Option<Py<PyAny>>,
+    ignore: Option<Vec<String>>,
+    split: Option<&str>,
 ) -> PyResult<Vec<(String, u64)>> {
-    let format = format.map(|name| choice("format", &name)).transpose()?;
+    let selection = selection(format, &ignore.unwrap_or_default(), split)?;
     let raised = Raised::default();
     let foreign = foreign.map(|object| foreign::files(object, &raised));
-    let sources = py.detach(|| expand_with(&inputs, format, foreign.as_ref()));
-    let sources =
-        sources.map_err(|error| lock(&raised).take().unwrap_or_else(|| core_error(error)))?;
+    let found = py.detach(|| expand_with(&inputs, &selection, foreign.as_ref()));
+    let found = found.map_err(|error| lock(&raised).take().unwrap_or_else(|| core_error(error)))?;
     let file = |source: Source| (source.path.to_string_lossy().into_owned(), source.bytes);
-    Ok(sources.into_iter().map(file).collect())
+    Ok(found.sources.into_iter().map(file).collect())
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyStream>()?;
-    module.add_function(wrap_pyfunction!(stream_files, module)?)
+    module.add_function(wrap_pyfunction!(corpus_files, module)?)
 }

@@ -24,6 +24,7 @@ class Checks:
         given: Answers that are known before the first question.
         replaces: Whether an existing metadata file is replaced.
         asks: Whether somebody can answer again.
+        ignore: Globs of files that are no data.
         on_guesses: Called with what the data tells, before the question for the content field.
         remark: Receives a remark that does not refuse an answer.
     """
@@ -34,12 +35,14 @@ class Checks:
         *,
         replaces: bool,
         asks: bool,
+        ignore: Sequence[str] = (),
         on_guesses: Callable[[Guesses], None],
         remark: Callable[[str], None],
     ) -> None:
         self._given = given
         self._replaces = replaces
         self._asks = asks
+        self._ignore = ignore
         self._on_guesses = on_guesses
         self._remark = remark
         self._guesses: Guesses | None = None
@@ -96,7 +99,7 @@ class Checks:
             return
         path = answers["dataset_path"]
         try:
-            self._guesses = guess(path)
+            self._guesses = guess(path, self._ignore)
         except (PacktokError, OSError, ValueError) as error:
             # Without somebody to ask, the error is reported when the texts are read.
             if self._asks and not _has_token_files(Path(path)):
@@ -150,7 +153,7 @@ class Checks:
     def _tokenized(self, answer: str, answers: Answers) -> None:
         if answer == "n" and answers["data_content"] == "text" and self._asks and self._guesses is None:
             try:
-                guess(answers["dataset_path"])
+                guess(answers["dataset_path"], self._ignore)
             except (PacktokError, OSError, ValueError) as error:
                 raise AnswerError(
                     f"the data cannot be read as texts: {_told(error)}; answer y if it is tokenized, or give "

@@ -1,14 +1,19 @@
 """Datasets as they are named on the command line: ``DATASET`` or ``DATASET:corpus``."""
 
+import dataclasses
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from packtok.catalog.candidates import configs_in
 from packtok.catalog.corpora import check_corpus_name, corpus_input, is_config, plugin_input, shown
 from packtok.catalog.names import Remark, find_dataset
 from packtok.catalog.places import remarks_on_paths
 from packtok.catalog.schema import DatasetMetadata
 from packtok.errors import ConfigError
+
+# The split that is read of a dataset that has several.
+DEFAULT_SPLIT = "train"
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,18 @@ class Selected:
     def plugin_input(self) -> str:
         """The corpus as a source plug-in receives it."""
         return plugin_input(self.metadata, self.corpus)
+
+
+def refuse_several_configs(selected: Selected) -> None:
+    """Raises a `ConfigError` that lists the configs of a dataset if it has several and none is selected."""
+    metadata = selected.metadata
+    known = metadata.corpuses if metadata.corpus_separation_strategy == "configs" else []
+    if selected.corpus is None and len(known) > 1:
+        path = metadata.folder if metadata.path is not None else metadata.name
+        raise ConfigError(
+            f"{shown(metadata)}: the dataset has several configs: {', '.join(known)}; give one, such as "
+            f"{path}:{known[0]}"
+        )
 
 
 def select(text: str, remark: Remark = lambda _: None) -> Selected:
@@ -74,7 +91,15 @@ def select_corpus(metadata: DatasetMetadata, corpus: str | None, remark: Remark 
         raise ConfigError(f"{shown(metadata)}: the data is {metadata.data_content}, not text")
     for text in remarks_on_paths(metadata):
         remark(text)
-    return Selected(metadata, corpus)
+    return Selected(_with_configs(metadata), corpus)
+
+
+def _with_configs(metadata: DatasetMetadata) -> DatasetMetadata:
+    """Returns the metadata with the configs that ``README.md`` lists as corpora, if it has no corpora."""
+    configs = [] if metadata.corpuses else configs_in(str(metadata.dataset_folder))
+    if not configs:
+        return metadata
+    return dataclasses.replace(metadata, corpuses=configs, corpus_separation_strategy="configs")
 
 
 def _split(text: str) -> tuple[str, str | None]:

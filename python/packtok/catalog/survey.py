@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,8 @@ class Guesses:
     """Columns or fields that contain texts in the first file."""
     content_field: str | None
     """The one that probably contains the documents' texts; ``None`` if there are no fields."""
+    ignored: tuple[Mapping[str, str], ...] = ()
+    """Files that are not read, each with ``path`` and ``reason``."""
 
 
 @dataclass(frozen=True)
@@ -39,18 +41,28 @@ class Estimate:
     is_exact: bool
 
 
-def guess(path: str) -> Guesses:
+def guess(path: str, ignore: Sequence[str] = ()) -> Guesses:
     """Returns what the texts in a folder or file tell before they are read.
+
+    ``ignore`` are globs of files that are no data.
 
     Raises:
         PacktokError: If packtok cannot read the data.
         OSError: If the system cannot.
     """
-    found = _packtok.describe_corpus([path])
+    found = _packtok.describe_corpus([path], None, ignore)
     fields = tuple(found["columns"])
     usual = (name for name in ("text", "content", "raw_content") if name in fields)
     content_field = next(usual, fields[0] if fields else None)
-    return Guesses(path, found["format"], found["num_sources"], found["source_bytes"], fields, content_field)
+    return Guesses(
+        path,
+        found["format"],
+        found["num_sources"],
+        found["source_bytes"],
+        fields,
+        content_field,
+        tuple(found["ignored"]),
+    )
 
 
 def estimated(
@@ -89,13 +101,13 @@ class _OutOfTimeError(Exception):
     """Stops a count."""
 
 
-def described(metadata: DatasetMetadata) -> dict[str, Any]:
+def described(metadata: DatasetMetadata, ignore: Sequence[str] = ()) -> dict[str, Any]:
     """Returns format, bytes and fields of a dataset, without reading its documents."""
-    found = _packtok.describe_corpus([str(metadata.dataset_folder)])
+    found = _packtok.describe_corpus([str(metadata.dataset_folder)], None, ignore)
     return {"format": found["format"], "source_bytes": found["source_bytes"], "fields": found["columns"]}
 
 
-def surveyed(metadata: DatasetMetadata, count: Count) -> dict[str, Any]:
+def surveyed(metadata: DatasetMetadata, count: Count, ignore: Sequence[str] = ()) -> dict[str, Any]:
     """Reads all texts of a dataset, and returns its files with their checksums and documents."""
     found: dict[str, Any] = {"documents": 0, "text_bytes": 0, "source_bytes": 0, "fields": [], "files": []}
     per_corpus = {}
@@ -103,7 +115,7 @@ def surveyed(metadata: DatasetMetadata, count: Count) -> dict[str, Any]:
     for corpus in separate_corpora(metadata) or whole:
         folder = corpus_input(metadata, corpus)
         counted = count(folder, metadata.content_field)
-        columns = _packtok.describe_corpus([str(folder)])["columns"]
+        columns = _packtok.describe_corpus([str(folder)], None, ignore)["columns"]
         found["fields"] += [name for name in columns if name not in found["fields"]]
         files = [_file(one, metadata.dataset_folder) for one in counted["sources"]]
         sums = {

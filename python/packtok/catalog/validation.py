@@ -1,7 +1,7 @@
 """Compares the metadata of a dataset with its data."""
 
 import glob
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,13 @@ def differences(
     file: Path,
     *,
     count: Count | None,
+    ignore: Sequence[str] = (),
     on_progress: Progress | None = None,
 ) -> list[str]:
     """Returns how the data differs from ``metadata``, which was read from ``file``, and its ``details``.
 
-    Without ``count``, only the names and sizes of the files are compared. ``on_progress`` receives the
-    progress of reading the ids of token files without a header.
+    Without ``count``, only the names and sizes of the files are compared. ``ignore`` are globs of files that
+    are no data. ``on_progress`` receives the progress of reading the ids of token files without a header.
     """
     if (missing := missing_data(metadata)) is not None:
         return [f"{file}: {missing}"]
@@ -39,9 +40,9 @@ def differences(
     if metadata.data_content != "text" or problems:
         return problems
     try:
-        problems += _field_problems(metadata, details, file)
+        problems += _field_problems(metadata, details, file, ignore)
         if not problems:
-            problems += _file_problems(metadata, details, file, count)
+            problems += _file_problems(metadata, details, file, count, ignore)
     except (_packtok.PacktokError, OSError, ValueError) as error:
         problems.append(f"{file}: {error}")
     return problems
@@ -95,11 +96,13 @@ def _id_problems(
     return [] if fault is None else [f"{file}: tokenized_info.dtype is {info.dtype}, but {fault}"]
 
 
-def _field_problems(metadata: DatasetMetadata, details: Mapping[str, Any], file: Path) -> list[str]:
+def _field_problems(
+    metadata: DatasetMetadata, details: Mapping[str, Any], file: Path, ignore: Sequence[str]
+) -> list[str]:
     problems = []
     whole: list[str | None] = [None]
     for corpus in separate_corpora(metadata) or whole:
-        described = _packtok.describe_corpus([str(corpus_input(metadata, corpus))])
+        described = _packtok.describe_corpus([str(corpus_input(metadata, corpus))], None, ignore)
         columns = described["columns"]
         if described["format"] != "text" and metadata.content_field not in columns:
             found = ", ".join(map(repr, columns)) or "no text"
@@ -117,6 +120,7 @@ def _file_problems(
     details: Mapping[str, Any],
     file: Path,
     count: Count | None,
+    ignore: Sequence[str],
 ) -> list[str]:
     if "files" not in details:
         return []
@@ -129,7 +133,7 @@ def _file_problems(
             if (base / name).is_file()
         }
     else:
-        found = {one["path"]: one for one in surveyed(metadata, count)["files"]}
+        found = {one["path"]: one for one in surveyed(metadata, count, ignore)["files"]}
     problems = [f"{base / name}: the file is missing" for name in expected if name not in found]
     problems += [f"{base / name}: the file is not in {file}" for name in found if name not in expected]
     for name in expected:

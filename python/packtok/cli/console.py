@@ -3,7 +3,7 @@
 import json
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from packtok.cli import standard_streams
@@ -11,6 +11,9 @@ from packtok.config.redact import Redactor
 
 # Controls, formatting characters (which can reorder or hide text), line separators, surrogates, private use.
 _ESCAPED_CATEGORIES = {"Cc", "Cf", "Zl", "Zp", "Cs", "Co", "Cn"}
+
+# The most files that are listed in a line.
+_FILES_SHOWN = 5
 
 _UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
@@ -63,6 +66,18 @@ def as_json(result: Any) -> None:
 def count(number: int) -> str:
     """Returns ``number`` with thousands separators."""
     return f"{number:,}"
+
+
+def ignored(files: Sequence[Mapping[str, str]]) -> str:
+    """Returns the number of files that were not read, and the first ones with the reasons."""
+    shown = [f"{one['path']} ({one['reason']})" for one in files]
+    return f"{len(files):,}: {listed(shown, len(files))}"
+
+
+def listed(names: Sequence[str], number: int) -> str:
+    """Returns the first of ``number`` names, and how many more there are."""
+    more = f" and {number - _FILES_SHOWN:,} more" if number > _FILES_SHOWN else ""
+    return f"{', '.join(names[:_FILES_SHOWN])}{more}"
 
 
 def size(num_bytes: int) -> str:

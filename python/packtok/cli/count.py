@@ -61,6 +61,8 @@ def _show(report: dict[str, Any]) -> None:
     else:
         for line in aligned([header, *rows]):
             print(line)
+    if report["ignored"]:
+        print(console.printable(f"ignored  {console.ignored(report['ignored'])}"))
     if report["stopped_early"]:
         print("stopped at --max-documents; the corpus has more")
     print()

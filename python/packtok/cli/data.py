@@ -13,7 +13,7 @@ from packtok.catalog.questions import QUESTIONS, NoAnswerError, Question
 from packtok.cli import console
 from packtok.cli.index import create_raw_index
 from packtok.cli.merge import merge_packed_data
-from packtok.cli.options import JsonOption, QuietOption, with_parameters
+from packtok.cli.options import IgnoreOption, JsonOption, QuietOption, with_parameters
 from packtok.cli.pack import pack_encoded_data
 from packtok.cli.progress import progress
 
@@ -70,6 +70,7 @@ def create_metadata(
     count: Annotated[
         bool, typer.Option("--count/--no-count", help="Read the texts, to count and checksum them.")
     ] = True,
+    ignore: IgnoreOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     **answers: Any,
@@ -85,12 +86,15 @@ def create_metadata(
             None if yes else ask,
             _show_guesses if shows else None,
             card,
+            ignore=ignore or (),
             existing=existing,
             complain=lambda error: console.remark(console.message(error)),
             remark=console.remark,
         )
     with progress(quiet=quiet) as on_progress:
-        created = command.create_metadata(answered, existing=existing, count=count, on_progress=on_progress)
+        created = command.create_metadata(
+            answered, existing=existing, count=count, ignore=ignore or (), on_progress=on_progress
+        )
     if as_json:
         console.as_json(created)
     else:
@@ -101,6 +105,7 @@ def create_metadata(
 def validate(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A metadata file, or a folder with one.")],
     quick: Annotated[bool, typer.Option("--quick", help="Compare names and sizes only.")] = False,
+    ignore: IgnoreOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -109,7 +114,11 @@ def validate(
 
     with progress(quiet=quiet) as on_progress:
         problems = command.validate_metadata(
-            path, quick=quick, on_progress=on_progress, remark=console.remark_unless(quiet)
+            path,
+            quick=quick,
+            ignore=ignore or (),
+            on_progress=on_progress,
+            remark=console.remark_unless(quiet),
         )
     if as_json:
         console.as_json({"path": path, "differences": problems})
@@ -247,6 +256,8 @@ def _show_guesses(found: "Guesses", documents: "Estimate | Exception | None") ->
     elif documents is not None:
         about = "" if documents.is_exact else "about "
         rows.append(("documents", f"{about}{console.count(documents.documents)}"))
+    if found.ignored:
+        rows.append(("ignored", console.ignored(found.ignored)))
     rows.append(("fields", ", ".join(found.fields) or "none"))
     console.table(rows)
     sys.stdout.flush()

@@ -66,6 +66,7 @@ def _parameter(option: Option) -> inspect.Parameter:
 PACK_FLAGS = tuple(one.keyword for one in OPTIONS.values() if one.flags)
 
 ExistingOption = Annotated[Existing | None, flag("existing")]
+IgnoreOption = Annotated[list[str] | None, flag("ignore")]
 SourceOption = Annotated[str | None, flag("source")]
 TokenizerOption = Annotated[str | None, flag("tokenizer")]
 OnBadOption = Annotated[Literal["fail", "skip"] | None, flag("on_bad_document")]

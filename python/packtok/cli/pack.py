@@ -223,6 +223,9 @@ def _rows(report: "PackReport") -> list[tuple[str, str]]:
     ]
     if report.rejected and public["rejects_path"]:
         rows.append(("rejects", str(public["rejects_path"])))
+    if report.ignored:
+        rows.append(("files", console.listed(public["sources"], report.num_sources)))
+        rows.append(("ignored", console.ignored(public["ignored"])))
     if report.resumed_bytes:
         rows.append(("resumed", f"{console.size(report.resumed_bytes)} packed by an earlier run were kept"))
     if report.stopped_early:

@@ -55,4 +55,8 @@ def plan(
     with engine_checks(quiet=quiet):
         packing = prepare(checked)
     console.remarks(packing.notes)
-    show_counts(plan_packing(packing, shards), as_json=as_json, quiet=quiet)
+    counts = plan_packing(packing, shards)
+    if not as_json:
+        ignored = counts["ignored"]
+        counts = {**counts, "sources": None, "ignored": console.ignored(ignored) if ignored else None}
+    show_counts(counts, as_json=as_json, quiet=quiet)

@@ -16,7 +16,17 @@ from packtok.distributed import MAX_SHARDS
 
 # Options of `pack` that `tokenize` has too.
 OPTIONS_OF_PACK = (
-    *("source", "format", "text_separator", "eod", "bos", "add_special_tokens", "special_tokens_in_text"),
+    *(
+        "source",
+        "format",
+        "ignore",
+        "split",
+        "text_separator",
+        "eod",
+        "bos",
+        "add_special_tokens",
+        "special_tokens_in_text",
+    ),
     *("empty_document", "on_bad_document", "max_rejects", "max_document_bytes", "max_documents", "origins"),
     "restart",
 )
@@ -102,6 +112,7 @@ def tokenize(
         check_undescribed(datasets, parts)
         console.remarks(undescribed_remarks(token_dtype))
         given |= {"tokenizer": tokenizer, "field": field, "num_cpus": num_workers, "existing": existing}
+        given["split"] = command.split_of(given, given.get("source"))
         pbin = pbin_in(output_dir, file_prefix)
         _tokenize_undescribed(datasets, given, pbin, shard, outdir, join=join, as_json=as_json, quiet=quiet)
         return

@@ -116,12 +116,14 @@ def _tokenize(arguments: list[str]) -> Wrapped:
 def _pack_undescribed(datasets: list[str], params: dict[str, Any]) -> Wrapped:
     """Returns the command that packs inputs without metadata into ``<output_dir>/<file_prefix>.pbin``."""
     from packtok.commands.run_command import pack_arguments
+    from packtok.commands.tokenize import split_of
 
     check_undescribed(datasets, params["parts"])
     options = {name: params[name] for name in (*OPTIONS_OF_PACK, "tokenizer", "field")}
     whole = [f"--output={pbin_in(params['output_dir'], params['file_prefix'])}"]
     if params["existing"] is not None:
         whole.append(f"--existing={params['existing']}")
+    options["split"] = split_of(options, options["source"])
     passed = pack_arguments(None, {**options, "input": datasets})
     return _pack([*passed, *whole], params["num_workers"], undescribed_remarks(params["token_dtype"]))
 

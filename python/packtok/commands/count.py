@@ -41,9 +41,10 @@ def count(
         **options: The flags of ``packtok count``, under the same names.
 
     Returns:
-        A dict with ``tokenizers``, ``sources``, ``total``, ``stopped_early``, ``notes``, ``seconds`` and
-        ``num_cpus``. Each source and the total have ``lines = documents + empty + blank + rejected``,
-        ``text_bytes``, and lists with one number per tokenizer, ``tokens`` and ``bytes_per_token``.
+        A dict with ``tokenizers``, ``sources``, ``ignored`` (the files that were not read, with the reasons),
+        ``total``, ``stopped_early``, ``notes``, ``seconds`` and ``num_cpus``. Each source and the total
+        have ``lines = documents + empty + blank + rejected``, ``text_bytes``, and lists with one number
+        per tokenizer, ``tokens`` and ``bytes_per_token``.
 
     Raises:
         ConfigError: If an option is invalid.

@@ -1,7 +1,7 @@
 """Implements ``packtok data``: describes datasets, and checks the descriptions against the data."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +43,7 @@ def answer_questions(
     show_guesses: ShowGuesses | None = None,
     card: StrPath | None = None,
     *,
+    ignore: Sequence[str] = (),
     existing: str = "error",
     complain: Callable[[Exception], None] = lambda _: None,
     remark: Remark = lambda _: None,
@@ -55,6 +56,7 @@ def answer_questions(
         show_guesses: Called before the question for the content field with what the data tells. Documents
             are counted for `COUNT_SECONDS` only.
         card: A Croissant or Hub card, whose answers count where ``answers`` has none.
+        ignore: Globs of files that are no data.
         existing: As in `create_metadata`.
         complain: With ``ask``, receives the reason why an answer is refused, before it is asked for again.
         remark: Receives a remark if the vocabulary of a tokenizer is not known.
@@ -68,19 +70,21 @@ def answer_questions(
 
     def show(found: Guesses) -> None:
         if show_guesses is not None:
-            show_guesses(found, _documents(found))
+            show_guesses(found, _documents(found, ignore))
 
     given = {name: answer for name, answer in (answers or {}).items() if answer is not None and answer != []}
     if card is not None:
         given = _answers_of_card(Path(card), given)
     replaces = existing == "replace"
-    checks = Checks(given, replaces=replaces, asks=ask is not None, on_guesses=show, remark=remark)
+    checks = Checks(
+        given, replaces=replaces, asks=ask is not None, ignore=ignore, on_guesses=show, remark=remark
+    )
     return answer_all(given, ask, checks, complain)
 
 
-def _documents(found: Guesses) -> Estimate | Exception | None:
+def _documents(found: Guesses, ignore: Sequence[str]) -> Estimate | Exception | None:
     try:
-        return estimated(found, lambda path, field, show: _counter(show)(path, field), COUNT_SECONDS)
+        return estimated(found, lambda path, field, show: _counter(show, ignore)(path, field), COUNT_SECONDS)
     except (PacktokError, OSError, ValueError) as error:
         return error
 
@@ -101,6 +105,7 @@ def create_metadata(
     existing: str = "error",
     count: bool = True,
     card: StrPath | None = None,
+    ignore: Sequence[str] = (),
     on_progress: Progress | None = None,
     remark: Remark = lambda _: None,
 ) -> dict[str, Any]:
@@ -114,6 +119,7 @@ def create_metadata(
         existing: ``"error"``, or ``"replace"`` to replace an existing metadata file.
         count: Whether to read the texts, to count documents and compute checksums.
         card: A Croissant or Hub card, whose answers count where ``answers`` has none.
+        ignore: Globs of files that are no data. They are recorded, for `validate_metadata`.
         on_progress: As in `packtok.pack`.
         remark: Receives a remark if the vocabulary of a tokenizer is not known.
 
@@ -125,7 +131,7 @@ def create_metadata(
         FileExistsError: If the metadata file exists, or one that differs in the ending of its name only.
         FileNotFoundError: If the dataset does not exist.
     """
-    found = answer_questions(answers, card=card, existing=existing, remark=remark)
+    found = answer_questions(answers, card=card, existing=existing, ignore=ignore, remark=remark)
     metadata = metadata_of(found)
     path = Path(found["output"])
     details: dict[str, Any] = {key: found[key] for key in ("language", "license") if found[key]}
@@ -133,7 +139,10 @@ def create_metadata(
     if metadata.tokenized_info is not None and facts is not None and facts.eos_id is not None:
         details["eos_token_id"] = facts.eos_id
     if metadata.data_content == "text" and metadata.tokenized_info is None:
-        details |= surveyed(metadata, _counter(on_progress)) if count else described(metadata)
+        counter = _counter(on_progress, ignore)
+        details |= surveyed(metadata, counter, ignore) if count else described(metadata, ignore)
+        if ignore:
+            details["ignore"] = list(ignore)
     # The details first: a metadata file says that the dataset is described.
     save_details(path, details)
     metadata.save(path)
@@ -149,6 +158,7 @@ def validate_metadata(
     path: StrPath,
     *,
     quick: bool = False,
+    ignore: Sequence[str] = (),
     on_progress: Progress | None = None,
     remark: Remark = lambda _: None,
 ) -> list[str]:
@@ -157,6 +167,7 @@ def validate_metadata(
     Args:
         path: The metadata file, or a folder with one.
         quick: Whether to compare only names and sizes of files, without reading them.
+        ignore: Globs of files that are no data. Default: those that were given when it was described.
         on_progress: As in `packtok.pack`.
         remark: Receives a remark if a relative path starts at the current folder.
 
@@ -170,8 +181,11 @@ def validate_metadata(
         return [str(error)]
     for text in remarks_on_paths(metadata):
         remark(text)
-    count = None if quick else _counter(on_progress)
-    return differences(metadata, details, file, count=count, on_progress=on_progress)
+    recorded = details.get("ignore")
+    if not ignore and isinstance(recorded, list):
+        ignore = [str(glob) for glob in recorded if glob]
+    count = None if quick else _counter(on_progress, ignore)
+    return differences(metadata, details, file, count=count, ignore=ignore, on_progress=on_progress)
 
 
 def write_card(
@@ -233,12 +247,16 @@ def _card(facts: "Facts", format: str) -> str:
     return croissant(facts) if format == "croissant" else markdown(facts)
 
 
-def _counter(on_progress: Progress | None) -> Count:
+def _counter(on_progress: Progress | None, ignore: Sequence[str] = ()) -> Count:
     """Returns a function that counts documents without tokens."""
 
     def count(folder: Path, content_field: str) -> dict[str, Any]:
         # A row without text is for those to judge who pack the dataset.
-        options: ScanOptions = {"field": pattern_of(content_field), "on_bad_document": "skip"}
+        options: ScanOptions = {
+            "field": pattern_of(content_field),
+            "on_bad_document": "skip",
+            "ignore": ignore,
+        }
         spec = corpus_config(folder, "gpt2", options).spec()
         counted: dict[str, Any] = _packtok.count_tokens(spec, [], on_progress)
         return counted

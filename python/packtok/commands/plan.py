@@ -23,8 +23,9 @@ def plan(
         **options: As in `packtok.pack`. The tasks that pack the shards need the same options.
 
     Returns:
-        A dict with ``plan`` (its path), ``fingerprint``, ``num_shards``, ``num_sources``, ``source_bytes``
-        and ``skipped_existing`` (whether the same plan existed already).
+        A dict with ``plan`` (its path), ``fingerprint``, ``num_shards``, ``num_sources``, ``sources`` (the
+        first 1,000), ``source_bytes``, ``skipped_existing`` (whether the same plan existed already) and
+        ``ignored`` (the files that are not read, with the reasons).
 
     Raises:
         PacktokError: If the folder contains a different plan.

@@ -96,7 +96,7 @@ def tokenize_command(
 
     def plan(shards: int) -> tuple[str, ...]:
         folder.mkdir(parents=True, exist_ok=True)
-        tokenization.shards.plan_here(shards)
+        tokenization.plan(shards)
         return tokenization.packing.notes
 
     output = os.path.abspath(tokenization.metadata_path)

@@ -20,7 +20,7 @@ from packtok.catalog.schema import (
     load_metadata,
     save_details,
 )
-from packtok.catalog.selection import Selected, select
+from packtok.catalog.selection import DEFAULT_SPLIT, Selected, refuse_several_configs, select
 from packtok.catalog.survey import pattern_of
 from packtok.commands.join import join
 from packtok.commands.manifest import write_manifest
@@ -38,6 +38,8 @@ Existing = Literal["error", "skip", "replace"]
 
 # Datasets that the name of a mixture lists.
 _MAX_NAMED = 3
+# The most files that a remark lists.
+FILES_SHOWN = 10
 
 
 def tokenize(
@@ -70,8 +72,9 @@ def tokenize(
         existing: If the folder is complete: ``"error"``; ``"skip"`` keeps it after checking that this call
             would write the same; ``"replace"``, which keeps it until the new token files are complete.
         on_progress: As in `packtok.pack`.
-        remark: Receives a remark if names are looked up without an index.
+        remark: Receives a remark if names are looked up without an index, and which files are not read.
         **options: Options of `packtok.pack`; input, output, field and tokenizer are given by the arguments.
+            ``split`` is ``"train"`` by default.
 
     Returns:
         The content of ``metadata.json``, and of ``metadata.packtok.json`` under ``details``.
@@ -111,6 +114,8 @@ class Tokenization:
     outdir: Path
     """The folder of the shards; with ``parts``, the output folder."""
     existing: Existing = "error"
+    remark: Remark = lambda _: None
+    """Receives which files are read and which are not."""
 
     @property
     def metadata_path(self) -> Path:
@@ -133,12 +138,29 @@ class Tokenization:
         self._check_existing()
         self.folder.mkdir(parents=True, exist_ok=True)
         if self.parts is None:
-            counts = _counts([self.packing.into(self._new_pbin, self._policy).run_here(on_progress, None)])
-            return self._describe(counts, [self._pbin])
-        self.shards.plan_here(self.parts)
+            report = self.packing.into(self._new_pbin, self._policy).run_here(on_progress, None)
+            self._remark_files(report.to_dict())
+            return self._describe(_counts([report]), [self._pbin])
+        self.plan(self.parts)
         for shard in range(self.parts):
             self._pack_shard(ShardChoice(shard, self.parts), on_progress)
         return self._join(on_progress)
+
+    def plan(self, num_shards: int) -> None:
+        """Writes the plan of the shards."""
+        self._remark_files(self.shards.plan_here(num_shards))
+
+    def _remark_files(self, report: Mapping[str, Any]) -> None:
+        """Reports the files that were read, if others are not."""
+        # Every described dataset has files that describe it.
+        others = [one for one in report["ignored"] if one["reason"] != "metadata"]
+        if not others:
+            return
+        split = self.packing.config.settings.split
+        read = _listed(report["sources"], report["num_sources"])
+        ignored = [f"{one['path']} ({one['reason']})" for one in others]
+        whole = "" if split in (None, "all") else f" of the split {split}"
+        self.remark(f"read{whole}: {read}; not read: {_listed(ignored, len(ignored))}")
 
     def pack_shard(self, chosen: ShardChoice, on_progress: Progress | None) -> PackReport:
         """Packs one shard into the folder of the shards.
@@ -335,6 +357,9 @@ def prepare_tokenization(
     selected = [select(one, remark) for one in ([datasets] if isinstance(datasets, str) else datasets)]
     if not selected:
         raise ConfigError("no dataset given; give at least one metadata file or folder")
+    if options.get("source") is None:
+        for one in selected:
+            refuse_several_configs(one)
     output = folder / f"{file_prefix}.pbin"
     shards = folder if parts is not None else Path(f"{output}.shards")
     if outdir is not None:
@@ -346,7 +371,9 @@ def prepare_tokenization(
         shards = Path(outdir)
     packing = _packing(selected, tokenizer, output, {**options, "existing": existing})
     _check_width(packing, token_dtype)
-    return Tokenization(tuple(selected), packing, tokenizer, folder, file_prefix, parts, shards, existing)
+    return Tokenization(
+        tuple(selected), packing, tokenizer, folder, file_prefix, parts, shards, existing, remark
+    )
 
 
 def refuse_complete(output_dir: StrPath) -> None:
@@ -394,6 +421,7 @@ def _packing(
         {
             **options,
             "source": source,
+            "split": split_of(options, source),
             "input": [str(one.input) if source is None else one.plugin_input for one in selected],
             "output": output,
             "tokenizer": tokenizer,
@@ -401,6 +429,12 @@ def _packing(
         }
     )
     return prepare(None, overrides, tuple(fields) if len(set(fields)) > 1 else ())
+
+
+def split_of(options: Mapping[str, Any], source: str | None) -> str | None:
+    """Returns the split of folders to read: `DEFAULT_SPLIT`, unless one is given or a plug-in reads."""
+    chosen: str | None = options.get("split")
+    return chosen or (DEFAULT_SPLIT if source is None else None)
 
 
 def _source_of(selected: Sequence[Selected]) -> str | None:
@@ -426,6 +460,12 @@ def _check_width(packing: Packing, token_dtype: str | None) -> None:
             f"--token-dtype is {token_dtype}, too narrow for the {tokenizer.vocab_size:,} ids of "
             f"{tokenizer.name}; give a wider one, or leave it out"
         )
+
+
+def _listed(names: Sequence[str], number: int) -> str:
+    """Returns the first names, and how many there are if there are more."""
+    more = f" and {number - FILES_SHOWN:,} more" if number > FILES_SHOWN else ""
+    return f"{', '.join(names[:FILES_SHOWN])}{more}"
 
 
 def _report_of_shard(shards: Packing, path: Path) -> PackReport:

@@ -25,6 +25,10 @@ class PackOptions(TypedDict, total=False):
     """jq filter that returns a document's text. Default: .text."""
     format: str | None
     """Format of inputs. 'jsonl', 'parquet', 'arrow', 'csv', 'tsv', 'text', 'cbor'. Default: by file name."""
+    ignore: StrPath | Sequence[StrPath] | None
+    """Glob of files and folders to leave out; repeatable. Default: none."""
+    split: str | None
+    """Split of folders to read, such as train or test; or all. Default: all; for tokenize, train."""
     text_separator: str | None
     """Text between two documents of a plain text. Default: each file is one document."""
     eod: str | None
@@ -80,6 +84,8 @@ class ScanOptions(TypedDict, total=False):
     """jq filter that returns a document's text. Default: .text."""
     format: str | None
     """Format of inputs. 'jsonl', 'parquet', 'arrow', 'csv', 'tsv', 'text', 'cbor'. Default: by file name."""
+    ignore: StrPath | Sequence[StrPath] | None
+    """Glob of files and folders to leave out; repeatable. Default: none."""
     text_separator: str | None
     """Text between two documents of a plain text. Default: each file is one document."""
     num_cpus: int | None

@@ -341,8 +341,11 @@ def _with_tuples(tokenizer: Mapping[str, Any]) -> dict[str, Any]:
 def _check_source(settings: Settings) -> None:
     if settings.source is None:
         return
-    for name in ("format", "text_separator", "index_path"):
-        if getattr(settings, name) is not None:
+    of_files = ["format", "ignore", "text_separator", "index_path"]
+    if settings.source != DATASETS:
+        of_files.append("split")
+    for name in of_files:
+        if getattr(settings, name) not in (None, ()):
             flag = FLAGS[f"settings.{name}"]
             raise ConfigError(f"{flag}: it describes files, but --source reads the inputs; give only one")
 

@@ -55,6 +55,8 @@ def _checked_type(hint: Any, limits: Limits) -> Any:
         return Annotated[int | str, BeforeValidator(_reject_limit)] | None
     if limits.kind == "paths":
         return Annotated[tuple[_Text, ...], BeforeValidator(_as_paths), Field(min_length=1)]
+    if limits.kind == "globs":
+        return Annotated[tuple[_Text, ...], BeforeValidator(_as_paths)]
     if isinstance(hint, types.UnionType):
         members = [_checked_type(one, limits) for one in typing.get_args(hint)]
         return typing.Union[tuple(members)]  # noqa: UP007 - of as many members as there are

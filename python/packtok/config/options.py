@@ -87,6 +87,29 @@ class Settings:
         default=None,
         default_text="by file name",
     )
+    ignore: tuple[str, ...] = option(
+        "Glob of files and folders to leave out; repeatable.",
+        meaning=(
+            "globs of files and folders that are not read, such as `*.xz` or `old/*.jsonl`: each is compared "
+            "with the end of a path ([corpus_rules.md](corpus_rules.md#which-files-of-a-folder))"
+        ),
+        changes_bytes=True,
+        default=(),
+        default_text="none",
+        metavar="GLOB",
+        limits=Limits(kind="globs"),
+        accepts="StrPath | Sequence[StrPath]",
+    )
+    split: str | None = option(
+        "Split of folders to read, such as train or test; or all.",
+        meaning=(
+            "which files of a folder are read: those of the split `train`, `validation`, `test` or another, "
+            "or `all` ([corpus_rules.md](corpus_rules.md#splits))"
+        ),
+        changes_bytes=True,
+        default=None,
+        default_text="all; for tokenize, train",
+    )
     text_separator: str | None = option(
         "Text between two documents of a plain text.",
         meaning=(
@@ -365,6 +388,7 @@ SCAN_OPTIONS = (
     "source",
     "field",
     "format",
+    "ignore",
     "text_separator",
     "num_cpus",
     "on_bad_document",

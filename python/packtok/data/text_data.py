@@ -2,12 +2,18 @@
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from packtok._packtok import Texts
 from packtok.catalog.schema import DatasetMetadata
-from packtok.catalog.selection import Selected, select, select_corpus
+from packtok.catalog.selection import (
+    DEFAULT_SPLIT,
+    Selected,
+    refuse_several_configs,
+    select,
+    select_corpus,
+)
 from packtok.catalog.survey import pattern_of
 from packtok.config import load_config
 from packtok.config.options import OPTIONS
@@ -42,10 +48,19 @@ class TatmTextData(TatmData):
         FileNotFoundError: If the data does not exist.
     """
 
-    def __init__(self, metadata: DatasetMetadata, corpus: str | None = None) -> None:
+    def __init__(
+        self,
+        metadata: DatasetMetadata,
+        corpus: str | None = None,
+        *,
+        split: str | None = None,
+        ignore: Sequence[str] = (),
+    ) -> None:
         super().__init__(metadata)
         self.corpus = corpus
         self._selected = select_corpus(metadata, corpus, _warn)
+        refuse_several_configs(self._selected)
+        self._split, self._ignore = split, ignore
         self._next: Iterator[Any] | None = None
 
     @classmethod
@@ -59,10 +74,13 @@ class TatmTextData(TatmData):
 
     def texts(self) -> Iterator[str]:
         """Returns the texts as they are."""
-        return _texts_of(self._selected, None)
+        return self._texts(None)
 
     def __iter__(self) -> Iterator[dict[str, str]]:
-        return _texts_of(self._selected, self.metadata.content_field)
+        return self._texts(self.metadata.content_field)
+
+    def _texts(self, key: str | None) -> Iterator[Any]:
+        return _texts_of(self._selected, key, self._split, self._ignore)
 
     def __next__(self) -> dict[str, str]:
         if self._next is None:
@@ -74,12 +92,16 @@ class TatmTextData(TatmData):
         return f"TatmTextData({self.get_source()!r})"
 
 
-def get_data(identifier: StrPath | DatasetMetadata) -> TatmTextData:
+def get_data(
+    identifier: StrPath | DatasetMetadata, *, split: str | None = None, ignore: Sequence[str] = ()
+) -> TatmTextData:
     """Returns the texts of a described dataset, to be iterated over.
 
     Args:
         identifier: A name, a metadata file, a folder with one, or the metadata itself; ``name:corpus`` and
             ``path:corpus`` select a corpus.
+        split: The split to read of a dataset that has several, or ``"all"``. Default: ``"train"``.
+        ignore: Globs of files to leave out, as for `packtok.pack`.
 
     Raises:
         ConfigError: If the dataset does not consist of texts, or there is no such corpus.
@@ -93,22 +115,29 @@ def get_data(identifier: StrPath | DatasetMetadata) -> TatmTextData:
         'The lighthouse at th'
     """
     if isinstance(identifier, DatasetMetadata):
-        return TatmTextData(identifier)
+        return TatmTextData(identifier, split=split, ignore=ignore)
     selected = select(os.fspath(identifier), _warn)
-    return TatmTextData(selected.metadata, selected.corpus)
+    return TatmTextData(selected.metadata, selected.corpus, split=split, ignore=ignore)
 
 
 def _warn(remark: str) -> None:
     warnings.warn(remark, stacklevel=5)
 
 
-def _texts_of(selected: Selected, key: str | None) -> Iterator[Any]:
+def _texts_of(selected: Selected, key: str | None, split: str | None, ignore: Sequence[str]) -> Iterator[Any]:
     """Returns the texts of a corpus; with a key, as dicts that have the text under it."""
     pattern = pattern_of(selected.metadata.content_field)
     if selected.is_config:
-        texts = _of_config(selected.plugin_input, pattern)
+        corpus = selected.plugin_input
+        texts = _of_config(corpus if split is None else f"{corpus}@{split}", pattern)
         return texts if key is None else ({key: text} for text in texts)
-    options = {"input": str(selected.input), "output": "-", "field": pattern}
+    options = {
+        "input": str(selected.input),
+        "output": "-",
+        "field": pattern,
+        "split": split or DEFAULT_SPLIT,
+        "ignore": ignore,
+    }
     overrides = {OPTIONS[name].key: value for name, value in options.items()}
     # Nothing is written, and no tokenizer is loaded.
     return Texts(load_config(None, {**overrides, "tokenizer": "gpt2"}).spec(), key)

@@ -1,7 +1,8 @@
 """The source plug-in ``datasets``: reads what Hugging Face `datasets` loads, streamed.
 
-A corpus is ``PATH_OR_NAME[:CONFIG][@SPLIT]``, with the names that `datasets` has for configs and splits. Its
-parts are the shards of the dataset. No code of a dataset runs: `datasets` has none since version 4.
+A corpus is ``PATH_OR_NAME[:CONFIG][@SPLIT]``, with the names that `datasets` has for configs and splits;
+``all`` stands for all splits. Its parts are the shards of the dataset. No code of a dataset runs: `datasets`
+has none since version 4.
 """
 
 import functools
@@ -17,6 +18,7 @@ from packtok.errors import ConfigError, PacktokError
 from packtok.plugins.plugin import Plugin
 
 DEFAULT_SPLIT = "train"
+ALL_SPLITS = "all"
 # Few, because texts can be long.
 ROWS_AT_ONCE = 100
 LEAST_MAJOR_VERSION = 4
@@ -40,16 +42,19 @@ def datasets_plugin(fields: Mapping[str, str]) -> Plugin:
     load = functools.cache(_load)
     for corpus, names in columns.items():
         # Errors of the user's names are found here, before anything is read.
-        loaded = load(corpus)
-        with _errors_of_library(corpus):
-            known = loaded.column_names or names[:1]
-        _check_column(names[0], known)
+        for split in load(corpus).values():
+            with _errors_of_library(corpus):
+                known = split.column_names or names[:1]
+            _check_column(names[0], known)
 
     def parts(corpus: str) -> Sequence[str]:
-        return [str(shard) for shard in range(load(corpus).num_shards)]
+        return [
+            f"{prefix}{shard}" for prefix, split in load(corpus).items() for shard in range(split.num_shards)
+        ]
 
     def documents(corpus: str, part: str, start: int = 0) -> Iterator[Any]:
-        return _texts(load(corpus), columns[corpus], int(part), start)
+        split, slash, shard = part.rpartition("/")
+        return _texts(load(corpus)[split + slash], columns[corpus], int(shard), start)
 
     return Plugin(DATASETS, documents, parts, is_resumable=True)
 
@@ -62,6 +67,11 @@ def split_name(corpus: str) -> tuple[str, str | None, str]:
         return name, None, split
     name, _, config = name.rpartition(":")
     return name, config, split
+
+
+def with_split(corpus: str, split: str) -> str:
+    """Returns the corpus with a split, unless it has one."""
+    return corpus if "@" in corpus and not os.path.exists(corpus) else f"{corpus}@{split}"
 
 
 def _import() -> Any:
@@ -91,8 +101,11 @@ def _names(pattern: str) -> list[str]:
     return names
 
 
-def _load(corpus: str) -> Any:
-    """Returns the streamed dataset of a corpus; errors list the known configs and splits."""
+def _load(corpus: str) -> dict[str, Any]:
+    """Returns the streamed splits of a corpus, by the start of the names of their parts.
+
+    Errors list the known configs and splits.
+    """
     datasets = _import()
     name, config, split = split_name(corpus)
     if name.startswith(("/", ".")) and not os.path.exists(name):
@@ -106,11 +119,13 @@ def _load(corpus: str) -> Any:
         raise ConfigError(f"--input: {name} has no config {config!r}; it has {', '.join(known) or 'none'}")
     with _errors_of_library(name):
         loaded = datasets.load_dataset(path, config, streaming=True, **more)
+    if split == ALL_SPLITS:
+        return {f"{name}/": one for name, one in loaded.items()}
     if split not in loaded:
         raise ConfigError(
             f"--input: {name} has no split {split!r}; it has {', '.join(loaded)}; give {name}@SPLIT"
         )
-    return loaded[split]
+    return {"": loaded[split]}
 
 
 @contextmanager

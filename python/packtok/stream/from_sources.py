@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from packtok._packtok import Blocks, stream_files
+from packtok._packtok import Blocks, corpus_files
 from packtok.config.options import OPTIONS
 from packtok.integers import checked_integer
 from packtok.sources import find_files
@@ -45,6 +45,7 @@ class FromSources(Base):
         text_column: str = "text",
         on_bad_document: OnBadDocument = "fail",
         shuffle: Literal["documents"] | None = None,
+        ignore: StrPath | Sequence[StrPath] = (),
     ) -> Self:
         """Reads files in turns: one sample of each of ``n_active_shards``, and again.
 
@@ -62,10 +63,12 @@ class FromSources(Base):
             on_bad_document: Whether a malformed document is an error, or is counted and left out.
             shuffle: With ``"documents"``, every epoch has a permutation of all documents, by ``seed``. For
                 local, uncompressed files of JSON lines with an index that ``packtok index`` wrote.
+            ignore: Globs of files and folders to leave out, as for ``packtok pack``.
 
         Raises:
             OSError: If a file is missing or unreadable.
-            ValueError: If an argument is not valid, or nothing would be repeated.
+            ValueError: If an argument is not valid, a folder has files that look like data and cannot be
+                read, or nothing would be repeated.
         """
         del n_standby_shards, n_prefetch_samples
         given = [urls] if isinstance(urls, str | os.PathLike) else list(urls)
@@ -76,7 +79,8 @@ class FromSources(Base):
             return cls.from_sequence([])
         chosen = None if format == "auto" else format
         inputs, remote_files = without_credentials(inputs, timeout)
-        files = stream_files(inputs, chosen, remote_files)
+        globs = [ignore] if isinstance(ignore, str | os.PathLike) else ignore
+        files = corpus_files(inputs, chosen, remote_files, [os.fspath(glob) for glob in globs])
         if repeat and not any(num_bytes for _, num_bytes in files):
             raise ValueError(
                 "all files are empty, so repeating them would never end; give files with samples"

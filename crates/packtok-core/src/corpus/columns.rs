@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::text_format::read_head;
-use super::{BOM, Format, Source, expand};
+use super::{BOM, Expansion, Format, Ignored, Selection, Source, expand};
 use crate::error::Result;
 
 /// A description of a corpus.
@@ -17,19 +17,22 @@ pub struct Description {
     pub num_sources: usize,
     /// Their bytes on disk.
     pub source_bytes: u64,
+    /// Files that are not read.
+    pub ignored: Vec<Ignored>,
 }
 
 /// Describes the corpus of `inputs`, as [`expand`] takes them.
 ///
 /// # Errors
 /// As [`expand`]; the first source cannot be read.
-pub fn describe(inputs: &[String], format: Option<Format>) -> Result<Description> {
-    let sources = expand(inputs, format)?;
+pub fn describe(inputs: &[String], selection: &Selection) -> Result<Description> {
+    let Expansion { sources, ignored } = expand(inputs, selection)?;
     Ok(Description {
         format: sources[0].format,
         columns: text_columns(&sources[0])?,
         num_sources: sources.len(),
         source_bytes: sources.iter().map(|source| source.bytes).sum(),
+        ignored,
     })
 }
 

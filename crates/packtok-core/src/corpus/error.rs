@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::format::FORMATS;
+use super::ignored::{IgnoredReason, Unread};
 
 /// Why a corpus cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -21,15 +22,80 @@ pub enum CorpusError {
     },
     /// A folder contains no corpus file.
     #[error(
-        "{}: the folder contains no {} file; give the files or a glob",
+        "{}: the folder contains no {} file{}; give the files or a glob",
         path.display(),
-        extensions(*format)
+        extensions(*format),
+        besides(ignored)
     )]
     EmptyFolder {
         /// The folder.
         path: PathBuf,
         /// The format of the files, if the user chose one.
         format: Option<super::Format>,
+        /// The files that are not read, below the folder, and why.
+        ignored: Vec<(PathBuf, IgnoredReason)>,
+    },
+    /// A folder contains token files and no corpus.
+    #[error(
+        "{}: the folder contains token files such as {}, not a corpus; give the texts that they were made from",
+        path.display(),
+        file.display()
+    )]
+    FolderOfTokens {
+        /// The folder.
+        path: PathBuf,
+        /// One of the files, below the folder.
+        file: PathBuf,
+    },
+    /// A folder contains files that look like data and cannot be read.
+    #[error(
+        "{}: {} data but cannot be read: {}; finish, convert or extract {}, or leave {} out with --ignore (ignore), such as --ignore {:?}",
+        path.display(),
+        match files.len() { 1 => "a file looks like", _ => "files look like" },
+        with_reasons(files),
+        them(files.len()),
+        them(files.len()),
+        pattern_of(files)
+    )]
+    UnreadData {
+        /// The folder.
+        path: PathBuf,
+        /// The files, below the folder, and why they cannot be read.
+        files: Vec<(PathBuf, Unread)>,
+    },
+    /// The user leaves out all inputs.
+    #[error("--ignore (ignore) leaves out all inputs; give files that it does not match")]
+    AllIgnored,
+    /// Some files of a folder are of splits, and others are not.
+    #[error(
+        "{}: {} of no split, beside the splits {}: {}; read all files with --split all (split), or leave {} out with --ignore (ignore)",
+        path.display(),
+        match files.len() { 1 => "a file is".to_owned(), number => format!("{number} files are") },
+        known.join(", "),
+        list(files.iter().map(|file| file.display().to_string())),
+        them(files.len())
+    )]
+    FilesOfNoSplit {
+        /// The folder.
+        path: PathBuf,
+        /// Its files without a split, below the folder.
+        files: Vec<PathBuf>,
+        /// The splits of the other files.
+        known: Vec<String>,
+    },
+    /// A folder has no file of the split to read.
+    #[error(
+        "{}: no split {split:?}; the folder has {}; set --split (split) to one of them, or to all",
+        path.display(),
+        known.join(", ")
+    )]
+    NoSplit {
+        /// The folder.
+        path: PathBuf,
+        /// The split to read.
+        split: String,
+        /// Its splits.
+        known: Vec<String>,
     },
     /// A glob matches no file.
     #[error("{pattern:?}: no file matches; globs skip hidden files, give those by name")]
@@ -192,7 +258,7 @@ pub enum CorpusError {
         named: super::Format,
     },
     /// A folder contains files of several formats.
-    #[error("{}: the folder contains files of several formats: {}; set --format (format) to the one to read", path.display(), listed(counts))]
+    #[error("{}: the folder contains files of several formats: {}; set --format (format) to the one to read, or leave the others out with --ignore (ignore)", path.display(), listed(counts))]
     MixedFolder {
         /// The folder.
         path: PathBuf,
@@ -301,6 +367,47 @@ pub enum CorpusError {
         /// Its format.
         format: super::Format,
     },
+}
+
+/// The most files that a message lists.
+const LISTED_FILES: usize = 10;
+
+/// Some names, for the end of a message; the first ones, if there are many.
+fn list(names: impl ExactSizeIterator<Item = String>) -> String {
+    let more = names.len().saturating_sub(LISTED_FILES);
+    let mut text = names.take(LISTED_FILES).collect::<Vec<_>>().join(", ");
+    if more > 0 {
+        text.push_str(&format!(" and {more} more"));
+    }
+    text
+}
+
+/// Files with reasons, as in `a.tar (archive), b.jsonl.xz (unsupported compression)`.
+fn with_reasons(files: &[(PathBuf, impl std::fmt::Display)]) -> String {
+    let shown = files.iter();
+    list(shown.map(|(file, reason)| format!("{} ({reason})", file.display())))
+}
+
+/// The files that are not read, for a message that there are no others.
+fn besides(ignored: &[(PathBuf, IgnoredReason)]) -> String {
+    match ignored.is_empty() {
+        true => String::new(),
+        false => format!(", and these are not read: {}", with_reasons(ignored)),
+    }
+}
+
+fn them(number: usize) -> &'static str {
+    match number {
+        1 => "it",
+        _ => "them",
+    }
+}
+
+/// A glob for the extension of the first file.
+fn pattern_of(files: &[(PathBuf, Unread)]) -> String {
+    let extension = files.first().and_then(|(file, _)| file.extension());
+    let extension = extension.map(|extension| extension.to_string_lossy().into_owned());
+    format!("*.{}", extension.unwrap_or_default())
 }
 
 /// The numbers of files of several formats, as in "3 Parquet, 1 CSV".

@@ -36,7 +36,7 @@ pub use reason::Reason;
 pub(crate) use recorded::{metadata, redacted};
 pub use reject_limit::{NotALimit, RejectFault, RejectLimit};
 pub use report::PackReport;
-pub(crate) use report::report;
+pub(crate) use report::{listed, report};
 pub use run::pack;
 pub(crate) use run::{Written, write};
 pub(crate) use sink::LineNumbers;

@@ -14,7 +14,9 @@ use serde::Deserialize;
 use super::companions::tokenizer_path_of;
 use super::error::SpecError;
 use super::reject_limit::RejectLimit;
-use crate::corpus::{CHUNK_BYTES, Columns, Plugin, PluginCorpora, ReadOptions, Source, unescaped};
+use crate::corpus::{
+    CHUNK_BYTES, Columns, Expansion, Plugin, PluginCorpora, ReadOptions, Selection, unescaped,
+};
 use crate::error::Result;
 use crate::field::Fields;
 use crate::rejects::failed_rejects_path;
@@ -53,6 +55,10 @@ pub struct PackSpec {
     pub input: Vec<String>,
     /// The pbin to write.
     pub output: PathBuf,
+    /// Globs of files and folders to leave out.
+    pub ignore: Vec<String>,
+    /// The split of folders to read; `None` for all files.
+    pub split: Option<String>,
     /// A raw index; only its entries are packed.
     pub index_path: Option<PathBuf>,
     /// The token after every document; required for packing.
@@ -150,12 +156,20 @@ impl PackSpec {
         }
     }
 
-    /// The sources that the inputs stand for.
+    /// Which files of the inputs are read.
+    ///
+    /// # Errors
+    /// A glob is not valid.
+    pub(crate) fn selection(&self) -> Result<Selection> {
+        Selection::new(self.recorded.format, &self.ignore, self.split.as_deref())
+    }
+
+    /// The files that the inputs stand for.
     ///
     /// # Errors
     /// As [`crate::corpus::expand`]; or the plug-in failed.
-    pub(crate) fn sources(&self) -> Result<Vec<Source>> {
-        self.read().sources(&self.input, self.recorded.format)
+    pub(crate) fn expand(&self) -> Result<Expansion> {
+        self.read().expand(&self.input, &self.selection()?)
     }
 
     /// Resolves the options for `tokenizer`.
@@ -238,7 +252,7 @@ mod tests {
 
     fn spec() -> serde_json::Value {
         serde_json::json!({
-            "input": ["a.jsonl"], "output": "a.pbin", "index_path": null, "eod": "<eod>", "bos": null,
+            "input": ["a.jsonl"], "ignore": [], "split": null, "output": "a.pbin", "index_path": null, "eod": "<eod>", "bos": null,
             "field": ".text", "add_special_tokens": true, "special_tokens_in_text": "text",
             "empty_document": "keep", "truncate_to": 5, "max_document_bytes": 100,
             "max_documents": null, "max_tokens": 7, "engine": "reference", "cache_bytes": null,

@@ -7,7 +7,10 @@ use packtok_tokenizer::Tokenizer;
 use serde::Serialize;
 
 use super::PackOptions;
-use crate::corpus::Source;
+use crate::corpus::{Ignored, Source};
+
+/// The most sources that a report lists; the file itself lists all of them.
+const LISTED_SOURCES: usize = 1000;
 
 /// The result of a run.
 #[derive(Debug, Serialize)]
@@ -44,6 +47,10 @@ pub struct PackReport {
     pub source_bytes: u64,
     /// Number of sources.
     pub num_sources: usize,
+    /// The first [`LISTED_SOURCES`] of them.
+    pub sources: Vec<PathBuf>,
+    /// Files that the inputs stand for and that were not read.
+    pub ignored: Vec<Ignored>,
     /// Name of the source plug-in; `None` if the sources are files.
     pub source: Option<String>,
     /// Whether a limit ended the run before the end of the corpus.
@@ -97,6 +104,8 @@ pub(crate) fn report(
         token_bytes,
         source_bytes: sources.iter().map(Source::span_bytes).sum(),
         num_sources: sources.len(),
+        sources: listed(sources),
+        ignored: Vec::new(),
         source: metadata.options.source.clone(),
         stopped_early: metadata.stopped_early,
         skipped_existing: false,
@@ -109,6 +118,12 @@ pub(crate) fn report(
         num_cpus: options.spec.num_cpus,
         engine: tokenizer.engine_chosen(options.spec.engine).name(),
     }
+}
+
+/// The first sources, for a report, which is to stay small.
+pub(crate) fn listed(sources: &[Source]) -> Vec<PathBuf> {
+    let first = sources.iter().take(LISTED_SOURCES);
+    first.map(|source| source.path.clone()).collect()
 }
 
 fn warnings(options: &PackOptions, counts: &Counts) -> Vec<String> {

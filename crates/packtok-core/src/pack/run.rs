@@ -19,7 +19,7 @@ use super::report::{PackReport, report};
 use super::resume::begin;
 use super::sink::Sink;
 use super::worker::Sample;
-use crate::corpus::{self, Source};
+use crate::corpus::{self, Expansion, Source};
 use crate::error::{Error, Result};
 use crate::journal::remove_private_journals;
 use crate::pipeline::{Consume, Monitor, Progress};
@@ -46,7 +46,7 @@ pub fn pack(
     monitor: &mut Monitor<'_>,
 ) -> Result<PackReport> {
     let started = Instant::now();
-    let sources = options.spec.sources()?;
+    let Expansion { sources, ignored } = options.spec.expand()?;
     reject_output_among_sources(&sources, options)?;
     let removed_temporary = remove_temporary(options)?;
     let mut report = match existing::check(options, tokenizer, &sources, monitor)? {
@@ -57,6 +57,7 @@ pub fn pack(
         None => write(options, tokenizer, &Job::whole(&sources), monitor)?.report,
     };
     report.removed_temporary = removed_temporary;
+    report.ignored = ignored;
     report.seconds = started.elapsed().as_secs_f64();
     Ok(report)
 }

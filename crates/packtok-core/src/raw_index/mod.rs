@@ -17,8 +17,8 @@ use serde::Serialize;
 
 use crate::corpus::OtherFormat;
 use crate::corpus::{
-    self, Body, Compression, Format, Location, ReadOptions, Reader, Record, RecordNumber, Source,
-    compression,
+    self, Body, Compression, Format, Location, ReadOptions, Reader, Record, RecordNumber,
+    Selection, Source, compression,
 };
 use crate::error::{Error, Result};
 use crate::field::{BadDocument, check_json};
@@ -116,7 +116,9 @@ fn source(path: &Path) -> Result<Source> {
             found: "folder",
         }));
     }
-    let source = corpus::expand(&[path.display().to_string()], Some(Format::Jsonl))?.remove(0);
+    let selection = Selection::of_format(Some(Format::Jsonl));
+    let mut found = corpus::expand(&[path.display().to_string()], &selection)?;
+    let source = found.sources.remove(0);
     check_plain(&source)?;
     Ok(source)
 }

@@ -101,7 +101,7 @@ mod tests {
 
     use super::super::Shard;
     use super::*;
-    use crate::corpus::{Columns, ReadOptions, Reader, expand};
+    use crate::corpus::{Columns, ReadOptions, Reader, Selection, expand};
 
     fn options() -> ReadOptions {
         ReadOptions {
@@ -137,7 +137,7 @@ mod tests {
             path.to_str().unwrap().to_owned()
         };
         let paths: Vec<String> = files.iter().enumerate().map(path).collect();
-        expand(&paths, None).unwrap()
+        expand(&paths, &Selection::default()).unwrap().sources
     }
 
     /// The ranges that each shard reads of each source.

@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use super::Shard;
+use crate::corpus::{PLAN_OF_SHARDS, TOKENIZER_OF_SHARDS};
 use crate::suffix::with_suffix;
 
 /// The plan.
-pub const PLAN: &str = "plan.jsonl";
+pub const PLAN: &str = PLAN_OF_SHARDS;
 /// The tokenizer of all shards.
-pub const TOKENIZER: &str = "tokenizer.json";
+pub const TOKENIZER: &str = TOKENIZER_OF_SHARDS;
 /// Prefix of the names of all other files.
 pub const SHARD_PREFIX: &str = "shard-";
 /// Suffix of the rejects, after the name of a shard's pbin.

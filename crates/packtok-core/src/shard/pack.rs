@@ -91,7 +91,7 @@ fn find_or_make(
         path: options.spec.output.clone(),
     })?;
     Shard::new(choice.index, count)?;
-    Ok(Plan::make(options, tokenizer, count, monitor)?.0)
+    Ok(Plan::make(options, tokenizer, count, monitor)?.plan)
 }
 
 /// Writes the tokenizer of all shards into the folder, if it is missing.

@@ -16,9 +16,9 @@ use super::cut::cut;
 use super::folder::plan_path;
 use super::plan_file::{self, Header, SourceLine, VERSION};
 use super::{Shard, ShardError};
-use crate::corpus::{self, CurrentFolder, Source};
+use crate::corpus::{self, CurrentFolder, Expansion, Ignored, Source};
 use crate::error::{Error, Result};
-use crate::pack::{PackOptions, metadata, redacted};
+use crate::pack::{PackOptions, listed, metadata, redacted};
 use crate::pipeline::{Monitor, Progress, report_progress};
 
 /// Fields that are only known after the inputs were listed, and fields derived from them.
@@ -42,10 +42,14 @@ pub struct PlanReport {
     pub num_shards: u64,
     /// Number of sources.
     pub num_sources: u64,
+    /// The first ones.
+    pub sources: Vec<PathBuf>,
     /// Length of all sources on disk, in bytes.
     pub source_bytes: u64,
     /// Whether the plan already existed.
     pub skipped_existing: bool,
+    /// Files that are not read.
+    pub ignored: Vec<Ignored>,
 }
 
 /// Lists the inputs and writes the plan for `num_shards` shards into the folder
@@ -61,15 +65,33 @@ pub fn plan(
     monitor: &mut Monitor<'_>,
 ) -> Result<PlanReport> {
     Shard::new(0, num_shards)?;
-    let (plan, is_new) = Plan::make(options, tokenizer, num_shards, monitor)?;
+    let Made {
+        plan,
+        is_new,
+        sources,
+        ignored,
+    } = Plan::make(options, tokenizer, num_shards, monitor)?;
     Ok(PlanReport {
         plan: plan.path,
         fingerprint: plan.header.fingerprint,
         num_shards,
         num_sources: plan.header.num_sources,
+        sources,
         source_bytes: plan.header.total_bytes,
         skipped_existing: !is_new,
+        ignored,
     })
+}
+
+/// A plan that was written or found.
+pub(super) struct Made {
+    pub(super) plan: Plan,
+    /// Whether it is new.
+    is_new: bool,
+    /// The first of its sources.
+    sources: Vec<PathBuf>,
+    /// Files that it leaves out.
+    ignored: Vec<Ignored>,
 }
 
 impl Plan {
@@ -90,16 +112,16 @@ impl Plan {
     }
 
     /// Lists the inputs and writes the plan. If a plan exists, or another process writes one first,
-    /// it must be equal. Also returns whether the plan is new.
+    /// it must be equal.
     pub(super) fn make(
         options: &PackOptions,
         tokenizer: &Tokenizer,
         num_shards: u64,
         monitor: &mut Monitor<'_>,
-    ) -> Result<(Self, bool)> {
+    ) -> Result<Made> {
         reject_unsupported_options(options)?;
         let path = plan_path(&options.spec.output);
-        let sources = options.spec.sources()?;
+        let Expansion { sources, ignored } = options.spec.expand()?;
         // Report an unsupported format or a missing column before any task starts. Only the first file is checked:
         // opening a million files would take longer than the plan.
         if let Some(first) = sources.first() {
@@ -110,6 +132,7 @@ impl Plan {
             Some(_) => String::new(),
             None => root_of(&sources, &options.spec.output)?,
         };
+        let first_sources = listed(&sources);
         let mut header = Header {
             root: redacted(&root, &options.spec.redactions),
             num_sources: sources.len() as u64,
@@ -121,16 +144,31 @@ impl Plan {
         let made = Self { path, header };
         if let Some(found) = Self::find(&options.spec.output)? {
             found.compare(&made, lines())?;
-            return Ok((found, false));
+            return Ok(Made {
+                plan: found,
+                is_new: false,
+                sources: first_sources,
+                ignored,
+            });
         }
         match plan_file::publish(&made.path, &made.header, lines()) {
-            Ok(()) => Ok((made, true)),
+            Ok(()) => Ok(Made {
+                plan: made,
+                is_new: true,
+                sources: first_sources,
+                ignored,
+            }),
             Err(Error::Pbin(packtok_pbin::Error::Exists { .. })) => {
                 let header = plan_file::read_header(&made.path)?;
                 let path = made.path.clone();
                 let winner = Self { path, header };
                 winner.compare(&made, lines())?;
-                Ok((winner, false))
+                Ok(Made {
+                    plan: winner,
+                    is_new: false,
+                    sources: first_sources,
+                    ignored,
+                })
             }
             Err(error) => Err(error),
         }

@@ -22,7 +22,7 @@ use super::ring::RingOptions;
 use super::rows::{RowOptions, RowsOf};
 use super::sample::{IDS_COLUMN, Name, RowFields};
 use super::tokenize::TokenizeOptions;
-use crate::corpus::{Columns, ForeignFiles, Format, ReadOptions, Source, expand_with};
+use crate::corpus::{Columns, ForeignFiles, Format, ReadOptions, Selection, Source, expand_with};
 use crate::error::{Error, Result};
 use crate::field::pattern_of_key;
 use crate::pack::OnBadDocument;
@@ -424,7 +424,8 @@ impl PbinSpec {
 impl FilesSpec {
     /// The files, which are as they were when they were found.
     fn sources(&self, foreign: Option<&ForeignFiles>) -> Result<Vec<Source>> {
-        let sources = expand_with(&self.inputs, self.format, foreign)?;
+        let selection = Selection::of_format(self.format);
+        let sources = expand_with(&self.inputs, &selection, foreign)?.sources;
         for (source, &expected_bytes) in sources.iter().zip(&self.bytes) {
             if source.bytes != expected_bytes {
                 return Err(Error::Stream(StreamError::OtherFile {

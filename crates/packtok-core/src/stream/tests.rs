@@ -7,7 +7,7 @@ use packtok_tokenizer::{EncodeOptions, Tokenizer};
 use proptest::prelude::*;
 
 use super::*;
-use crate::corpus::{ReadOptions, expand};
+use crate::corpus::{ReadOptions, Selection, expand};
 use crate::pack::OnBadDocument;
 
 const TOKENIZER: &str = concat!(
@@ -33,7 +33,7 @@ fn start(recipe: Recipe, num_threads: usize, state: Option<&StreamState>) -> Res
 
 fn files(paths: &[String], ring: RingOptions) -> Recipe {
     Recipe::Files {
-        sources: expand(paths, None).unwrap().into(),
+        sources: expand(paths, &Selection::default()).unwrap().sources.into(),
         read: ReadOptions::for_json_lines(1 << 30),
         ring,
     }

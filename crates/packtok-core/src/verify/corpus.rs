@@ -39,7 +39,7 @@ pub fn verify_corpus(
     let options = &options;
     let file = Reader::open(&options.spec.output)?;
     check_width(&file, tokenizer)?;
-    let sources = options.spec.sources()?;
+    let sources = options.spec.expand()?.sources;
     let sample = sample(options, fraction);
     let mut comparison = Comparison {
         options,

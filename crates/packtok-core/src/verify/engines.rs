@@ -61,7 +61,7 @@ pub fn verify_engines(
     let Some(options) = corpus else {
         return Ok(report);
     };
-    let sources = options.sources()?;
+    let sources = options.expand()?.sources;
     let examiners = (0..options.num_threads.max(1))
         .map(|_| EncoderPair::new(tokenizer, &oracle, SpecialTokensInText::Parse))
         .collect::<Result<_>>()?;

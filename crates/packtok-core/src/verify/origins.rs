@@ -214,6 +214,8 @@ fn pack_options(
         spec: PackSpec {
             input: sources.iter().map(|source| source.label.clone()).collect(),
             output: options.path.clone(),
+            ignore: Vec::new(),
+            split: None,
             index_path: None,
             eod: Some(eod.token.clone()),
             bos: metadata.bos.as_ref().map(|bos| bos.token.clone()),

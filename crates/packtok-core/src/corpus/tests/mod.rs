@@ -13,8 +13,9 @@ use super::*;
 use crate::error::{Error, Result};
 
 fn source(path: &Path) -> Source {
-    expand(&[path.to_str().unwrap().to_owned()], None)
+    expand(&[path.to_str().unwrap().to_owned()], &Selection::default())
         .unwrap()
+        .sources
         .remove(0)
 }
 
