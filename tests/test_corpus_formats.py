@@ -288,3 +288,25 @@ def test_stream_of_a_folder_with_data_that_cannot_be_read_is_an_error(mixed: Pat
         CheckpointableDataset.from_files(mixed)
     dataset = CheckpointableDataset.from_files(mixed, ignore=["*.xz", "sub"], n_active_shards=1)
     assert [sample["text"] for sample in dataset] == ["hello one", "hello two"] * 3
+
+
+def test_token_file_as_input_is_named(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    (tmp_path / "c.jsonl").write_bytes(GOOD)
+    packtok_cli("pack", "-i", "c.jsonl", "-t", TOKENIZER, "-o", "o.pbin", cwd=tmp_path)
+    (tmp_path / "raw.bin").write_bytes(bytes(range(0, 200, 2)) * 20 + bytes(64))
+    (tmp_path / "m.idx").write_bytes(b"MMIDIDX\0\0" + bytes(99))
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "o.pbin").write_bytes((tmp_path / "o.pbin").read_bytes())
+    of_tokens = "give the texts that the tokens were made from; packtok.TokenDataset reads token files"
+    for name, message in (
+        ("o.pbin", f"is a pbin, a file of packed tokens, not JSON lines; {of_tokens}"),
+        ("raw.bin", f"is a file of tokens, not JSON lines; {of_tokens}"),
+        ("m.idx", f"is an index of token files, not JSON lines; {of_tokens}"),
+        (
+            "folder",
+            "the folder contains token files such as o.pbin, not a corpus; give the texts that they were "
+            "made from",
+        ),
+    ):
+        command = ("pack", "-i", name, "-t", TOKENIZER, "-o", "x.pbin", "--on-bad-document", "skip")
+        assert packtok_cli(*command, cwd=tmp_path, code=1).stderr == f"packtok: {name}: {message}\n"

@@ -20,6 +20,12 @@ pub enum OtherFormat {
     Sqlite,
     #[error("a PDF file")]
     Pdf,
+    #[error("a pbin, a file of packed tokens")]
+    Pbin,
+    #[error("a file of tokens")]
+    Tokens,
+    #[error("an index of token files")]
+    TokenIndex,
     #[error("a zip archive")]
     Zip,
     #[error("a 7z archive")]
@@ -68,6 +74,9 @@ impl OtherFormat {
             Self::Avro => "convert it: avro-tools tojson FILE > FILE.jsonl",
             Self::Numpy | Self::Hdf5 | Self::Sqlite | Self::Pdf => {
                 "write its texts to a .jsonl file, one JSON object per line, such as {\"text\": \"...\"}"
+            }
+            Self::Pbin | Self::Tokens | Self::TokenIndex => {
+                "give the texts that the tokens were made from; packtok.TokenDataset reads token files"
             }
             Self::Zip => {
                 "unpack it: unzip -p FILE | zstd > FILE.jsonl.zst, or unzip it and give the extracted files"

@@ -7,6 +7,7 @@ use std::io;
 
 use super::Source;
 use super::error::CorpusError;
+use super::file_name::TOKENS;
 use super::other_format::OtherFormat;
 use crate::error::{Error, Result};
 
@@ -64,6 +65,8 @@ pub(super) fn binary(head: &[u8], is_within: bool) -> Option<OtherFormat> {
         _ if head.starts_with(b"\xff\x06\x00\x00sNaPpY") => OtherFormat::Snappy,
         [0x1f, 0x8b, 8, ..] if is_within => OtherFormat::TwiceGzip,
         [0x28, 0xb5, 0x2f, 0xfd, ..] if is_within => OtherFormat::TwiceZstd,
+        _ if head.starts_with(b"MMIDIDX\0") => OtherFormat::TokenIndex,
+        _ if is_pbin(head) => OtherFormat::Pbin,
         [0xff, 0xfe, 0, 0, ..] | [0, 0, 0xfe, 0xff, ..] => OtherFormat::Utf32,
         [0xff, 0xfe, ..] => OtherFormat::Utf16Le,
         [0xfe, 0xff, ..] => OtherFormat::Utf16Be,
@@ -71,6 +74,19 @@ pub(super) fn binary(head: &[u8], is_within: bool) -> Option<OtherFormat> {
         [0, a, 0, b, ..] if is_text(*a) && is_text(*b) => OtherFormat::Utf16Be,
         _ => return None,
     })
+}
+
+/// Whether a file starts with the header of a pbin: the length of the tokens, below 2^56 bytes, and the
+/// bytes of one token. Its zeros cannot be in a text, whatever its encoding.
+fn is_pbin(head: &[u8]) -> bool {
+    matches!(head, [_, _, _, _, _, _, _, 0, 1 | 2 | 4, 0, 0, 0, ..])
+}
+
+/// Whether a file is named like token files and contains zeros, which no text does.
+fn is_of_tokens(source: &Source, head: &[u8]) -> bool {
+    let extension = source.path.extension().unwrap_or_default();
+    let is_named = |one: &&str| extension.eq_ignore_ascii_case(&one[1..]);
+    TOKENS.iter().any(is_named) && head.contains(&0)
 }
 
 /// Whether a byte is an ASCII character of text.
@@ -88,7 +104,8 @@ pub(super) fn first_bytes(file: &mut impl io::Read) -> io::Result<Vec<u8>> {
 
 /// Checks that the start of a file can be that of the format it is read as.
 pub(super) fn check(source: &Source, head: &[u8], is_within: bool) -> Result<()> {
-    match binary(head, is_within) {
+    let of_tokens = || (is_of_tokens(source, head)).then_some(OtherFormat::Tokens);
+    match binary(head, is_within).or_else(of_tokens) {
         None => Ok(()),
         Some(format) => Err(Error::Corpus(CorpusError::OtherFormat {
             path: source.path.clone(),
