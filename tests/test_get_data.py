@@ -104,6 +104,19 @@ def test_data_is_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
         list(packtok.get_data("Web:x"))
 
 
+def test_the_split_train_is_read_unless_another_is_chosen(tmp_path: Path) -> None:
+    folder = described(tmp_path / "splits")
+    for name in ("train", "test"):
+        (folder / f"{name}.jsonl").write_text(f'{{"text": "of {name}"}}\n')
+    assert list(packtok.get_data(folder).texts()) == ["of train"]
+    assert list(packtok.get_data(folder, split="test").texts()) == ["of test"]
+    assert list(packtok.get_data(folder, split="all").texts()) == ["of test", "of train"]
+    (folder / "other.jsonl.xz").touch()
+    with pytest.raises(ValueError, match="a file looks like data but cannot be read: other"):
+        list(packtok.get_data(folder))
+    assert list(packtok.get_data(folder, ignore=["*.xz"]).texts()) == ["of train"]
+
+
 def test_a_config_is_read_with_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("datasets")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
