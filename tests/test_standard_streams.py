@@ -78,7 +78,7 @@ def test_pack_with_closed_streams_writes_its_files(folder: Path, tmp_path: Path)
 
 
 def test_remarks_and_errors_do_not_go_to_stdout_if_stderr_is_closed(folder: Path) -> None:
-    done = closed(folder, (2,), ("inspect", "none.pbin", "--json"))
+    done = closed(folder, (2,), ("inspect", "./none.pbin", "--json"))
     assert (done.returncode, done.stdout) == (1, "")
     done = closed(folder, (2,), ("inspect", "--nope"))
     assert (done.returncode, done.stdout) == (2, "")
@@ -88,8 +88,8 @@ def test_remarks_and_errors_do_not_go_to_stdout_if_stderr_is_closed(folder: Path
 
 
 def test_errors_are_printed_if_the_other_streams_are_closed(folder: Path) -> None:
-    done = closed(folder, (0, 1), ("inspect", "none.pbin"))
-    assert (done.returncode, done.stderr) == (1, "packtok: none.pbin: No such file or directory\n")
+    done = closed(folder, (0, 1), ("inspect", "./none.pbin"))
+    assert (done.returncode, done.stderr) == (1, "packtok: ./none.pbin: No such file or directory\n")
 
 
 def test_questions_to_a_closed_input_have_no_answers(folder: Path) -> None:
