@@ -12,10 +12,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import ranks
 import torch
@@ -257,10 +259,74 @@ def test_tokenize_keeps_the_columns_and_adds_a_mask(tmp_path: Path, tokenizer: p
     first = next(CheckpointableDataset.from_files(path).tokenize(tokenizer).iter())
     ids = tokenizer.encode("a b")
     assert (first["text"], first["n"], first["m"]) == ("a b", 3, {"k": [1]})
-    assert first["input_ids"].tolist() == list(ids)
-    assert first["attention_mask"].tolist() == [1] * len(ids)
+    assert first["input_ids"] == list(ids)
+    assert first["attention_mask"] == [1] * len(ids)
     with pytest.raises(packtok.DocumentError, match=r"a.jsonl:2: byte 41: field \.\"?text"):
         list(CheckpointableDataset.from_files(path).tokenize(tokenizer))
+
+
+def test_tokens_are_lists_in_the_order_of_epochraft_until_a_step_makes_tensors(
+    tmp_path: Path, tokenizer: packtok.Tokenizer
+) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "a b", "n": 3}\n')
+    ids = tokenizer.encode("a b").tolist()
+    mask = [1] * len(ids)
+    for source in (
+        CheckpointableDataset.from_files(path),
+        CheckpointableDataset.from_files(path).map(dict),
+        CheckpointableDataset.from_sequence([{"text": "a b", "n": 3}]),
+    ):
+        tokenized = source.tokenize(tokenizer)
+        expected = {"text": "a b", "n": 3, "input_ids": ids, "attention_mask": mask}
+        for dataset in (tokenized, tokenized.shuffle(2), tokenized.map(lambda one: {**one})):
+            (found,) = dataset
+            assert json.dumps(found) == json.dumps(expected)
+        (longer,) = tokenized.map(lambda one: {**one, "input_ids": one["input_ids"] + [EOS]})
+        assert longer["input_ids"] == [*ids, EOS]
+        (batch,) = tokenized.batch(1, collate_fn=list)
+        assert batch == [expected]
+        (batch,) = tokenized.batch(1)
+        assert (batch["input_ids"].tolist(), batch["n"].tolist()) == ([ids], [3])
+        (ended,) = tokenized.add_bos_eos(bos_token_id=1, eos_token_id=2)
+        assert list(ended) == list(expected)
+        assert isinstance(ended["input_ids"], torch.Tensor)
+        assert ended["input_ids"].tolist() == [1, *ids, 2]
+        (padded,) = tokenized.pad({"input_ids": 0}, 9)
+        assert padded["input_ids"].tolist() == [*ids, *[0] * (9 - len(ids))]
+
+
+def test_arguments_of_hugging_face_tokenizers_are_accepted_or_named(tokenizer: packtok.Tokenizer) -> None:
+    source = CheckpointableDataset.from_sequence([{"text": "a b"}])
+    ids = tokenizer.encode("a b").tolist()
+    without_effect = {"padding": False, "verbose": False, "return_token_type_ids": False, "truncation": False}
+    (found,) = source.tokenize(tokenizer, without_effect)
+    assert found == {"text": "a b", "input_ids": ids, "attention_mask": [1] * len(ids)}
+    for name, kind in {"pt": torch.Tensor, "np": np.ndarray}.items():
+        tokenized = source.tokenize(tokenizer, {"return_tensors": name})
+        (found,) = tokenized
+        assert [type(found[column]) for column in ("input_ids", "attention_mask")] == [kind, kind]
+        assert (found["input_ids"].tolist(), found["attention_mask"].tolist()) == ([ids], [[1] * len(ids)])
+        (row,) = tokenized.map(dict).concat_chunk(len(ids))
+        assert row["input_ids"].tolist() == ids
+    (found,) = source.tokenize(tokenizer, {"return_attention_mask": False})
+    assert list(found) == ["text", "input_ids"]
+    with pytest.raises(ValueError, match=r"^return_tensors is 'tf', expected 'pt', 'np' or None$"):
+        source.tokenize(tokenizer, {"return_tensors": "tf"})
+    with pytest.raises(
+        ValueError,
+        match=r"^tokenizer_kwargs has padding='max_length', which packtok's engine does not support; leave "
+        "it "
+        "out, or give a callable$",
+    ):
+        source.tokenize(tokenizer, {"padding": "max_length", "verbose": True})
+
+
+def test_samples_of_the_caller_stay_as_they_are() -> None:
+    given = {"array": np.arange(3), "list": [1, 2]}
+    (found,) = CheckpointableDataset.from_sequence([given]).enumerate()
+    assert type(found["array"]) is np.ndarray
+    assert list(given) == ["array", "list"]
 
 
 def test_missing_bos_and_eos_are_added_to_each_document(tokenizer: packtok.Tokenizer) -> None:
@@ -644,6 +710,111 @@ def test_counts_after_distribute_are_those_of_all_ranks() -> None:
     ]
 
 
+def gz_files(folder: Path, sizes: Sequence[int]) -> list[Path]:
+    """Returns files with this many documents, which do not compress."""
+    rng = random.Random(7)
+    paths = [folder / f"{i:03}.jsonl.gz" for i in range(len(sizes))]
+    for i, (path, size) in enumerate(zip(paths, sizes, strict=True)):
+        lines = [json.dumps({"text": f"{i}.{n} {rng.randbytes(200).hex()}"}) for n in range(size)]
+        path.write_bytes(gzip.compress("\n".join(lines).encode()))
+    return paths
+
+
+@pytest.mark.parametrize("count", [4, 8, 16, 64])
+def test_as_many_lanes_as_compressed_files_each_read_one(tmp_path: Path, count: int) -> None:
+    paths = gz_files(tmp_path, [3] * count)
+    with CheckpointableDataset.from_files(paths, repeat=True).distribute(count, 0, 1).iter() as samples:
+        texts = [sample["text"].split(".")[0] for sample in itertools.islice(samples, count)]
+        assert sorted(texts, key=int) == [str(i) for i in range(count)]
+        (share,) = samples.report()["lane_shares"]
+    assert sorted(share["bytes"]) == sorted(path.stat().st_size for path in paths)
+    assert share["source"] == f"{paths[0]} and {count - 1} more files"
+
+
+def test_compressed_files_are_shared_out_by_size_and_plain_ones_fill_the_rest(tmp_path: Path) -> None:
+    packed = gz_files(tmp_path, [40, 10, 10, 10])
+    plain = tmp_path / "plain.jsonl"
+    plain.write_text("".join(json.dumps({"text": f"p.{n} {'x' * 380}"}) + "\n" for n in range(50)))
+    dataset = CheckpointableDataset.from_files([*packed, plain], n_active_shards=1)
+    with dataset.distribute(3, 0, 1).iter() as samples:
+        found = sorted(sample["text"].split()[0] for sample in samples)
+        (share,) = samples.report()["lane_shares"]
+    names = [f"{i}.{n}" for i, size in enumerate([40, 10, 10, 10]) for n in range(size)]
+    assert found == sorted([*names, *(f"p.{n}" for n in range(50))])
+    assert max(share["bytes"]) - min(share["bytes"]) <= 1
+
+
+def test_unequal_lanes_are_reported_and_too_many_are_an_error(tmp_path: Path) -> None:
+    paths = gz_files(tmp_path, [6, 3, 3])
+    dataset = CheckpointableDataset.from_files(paths, repeat=True)
+    dataset.distribute(2, 0, 1).iter().close()
+    with pytest.warns(
+        UserWarning,
+        match=rf"^{paths[0]} and 2 more files: lanes have from \d+ to \d+ bytes, because compressed files, "
+        "and "
+        "those of other formats than JSON lines, Parquet and Arrow, are not cut; some documents are "
+        "repeated up "
+        "to (1.9|2.0|2.1) times as often as others; give files of about equal sizes whose number is a "
+        "multiple "
+        "of the lanes$",
+    ):
+        dataset.distribute(3, 0, 1).iter().close()
+    with pytest.raises(
+        ValueError,
+        match=rf"^{paths[0]} and 2 more files: lane \d of 4 has no document: the data allow at most 3 lanes, "
+        "because compressed files, and those of other formats than JSON lines, Parquet and Arrow, are not "
+        "cut; "
+        "lower lanes, or give more or larger files$",
+    ):
+        dataset.distribute(4, 0, 1).iter()
+
+
+def test_states_of_earlier_versions_keep_their_division(tmp_path: Path) -> None:
+    paths = gz_files(tmp_path, [10, 2, 2, 10])
+    dataset = CheckpointableDataset.from_files(paths, repeat=True, n_active_shards=1).distribute(2, 0, 1)
+
+    def started(iterator: Any, count: int) -> list[str]:
+        return [sample["text"] for sample in itertools.islice(iterator, count)]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with dataset.iter() as samples:
+            state = samples.state_dict()
+        (step,) = [one for one in state["recipe"] if one["op"] == "distribute"]
+        # What an earlier version recorded, and read: each file in the lane of its first byte.
+        del step["division"]
+        state["skip"] = 0
+        with dataset.iter(state) as samples:
+            expected = started(samples, 60)
+            saved = samples.state_dict()
+            rest = started(samples, 20)
+        assert "division" not in next(one for one in saved["recipe"] if one["op"] == "distribute")
+        with dataset.iter(saved) as samples:
+            assert started(samples, 20) == rest
+    # The files 0 to 2 are in lane 0, and 3 in lane 1.
+    files = [[text.split(".")[0] for text in expected[lane::2]] for lane in range(2)]
+    assert files[1] == ["3"] * 30
+    assert files[0] == (["0"] * 10 + ["1"] * 2 + ["2"] * 2) * 2 + ["0", "0"]
+
+
+def test_lanes_of_packed_files_have_documents_where_there_are_enough(
+    tmp_path: Path, tokenizer: packtok.Tokenizer
+) -> None:
+    path = tmp_path / "a.jsonl"
+    words = [30, 1, 1, 1]
+    path.write_text("".join(json.dumps({"text": "a " * count}) + "\n" for count in words))
+    packtok.pack(input=path, output=tmp_path / "a.pbin", tokenizer=TOKENIZER, eod="<|endoftext|>")
+    dataset = CheckpointableDataset.from_pbin(tmp_path / "a.pbin")
+    assert len(list(dataset.distribute(4, 0, 1).iter())) == len(words)
+    with pytest.raises(
+        ValueError,
+        match=rf"^{tmp_path}/a\.pbin: lane 0 of 5 has no document: the data allow at most 4 lanes; lower "
+        "lanes, "
+        "or give more or larger files$",
+    ):
+        dataset.distribute(5, 0, 1).iter()
+
+
 def test_wrong_lanes_and_states_of_ranks_are_errors(stories: list[str], tokenizer: packtok.Tokenizer) -> None:
     numbers = CheckpointableDataset.from_sequence([{"n": i} for i in range(4)], repeat=True)
     with pytest.raises(ValueError, match="too few for 5 lanes"):
@@ -652,7 +823,8 @@ def test_wrong_lanes_and_states_of_ranks_are_errors(stories: list[str], tokenize
         CheckpointableDataset.from_iterable([1]).distribute(2).iter()
     files = CheckpointableDataset.from_files(stories[1])
     with pytest.raises(
-        ValueError, match=r"lane \d+ of 50 has no document: the data allow at most [1-7] lanes"
+        ValueError,
+        match=r"1\.jsonl: lane \d+ of 50 has no document: the data allow at most [1-7] lanes; lower",
     ):
         files.distribute(50).iter()
     with pytest.raises(ValueError, match="expected a multiple of the 2 ranks"):
@@ -852,7 +1024,7 @@ def test_unsupported_arguments_of_the_tokenizer_are_named(
     shards: list[str], tokenizer: packtok.Tokenizer
 ) -> None:
     files = CheckpointableDataset.from_files(shards)
-    with pytest.raises(ValueError, match="tokenizer_kwargs has padding, which"):
+    with pytest.raises(ValueError, match="tokenizer_kwargs has padding=True, which"):
         files.tokenize(tokenizer, {"padding": True})
     with pytest.raises(ValueError, match="truncation and max_length in tokenizer_kwargs need each other"):
         files.tokenize(tokenizer, {"truncation": True})

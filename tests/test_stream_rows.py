@@ -294,6 +294,19 @@ def test_fields_that_cannot_be_derived_are_errors(tokens: CheckpointableDataset)
             next(iter(dataset))
 
 
+def test_ragged_rows_ask_for_padding(tokens: CheckpointableDataset) -> None:
+    ragged = tokens.pack_chunk(100, cu_seqlens=True)
+    for dataset in (ragged, ragged.map(dict), tokens.pack_chunk(100)):
+        with pytest.raises(
+            ValueError,
+            match=r"^samples of a batch have \d+ and \d+ elements in column 'input_ids'; pad them first, "
+            "with pad, "
+            "or give a collate_fn$",
+        ):
+            list(dataset.batch(8))
+        assert len(next(iter(dataset.pad({"input_ids": 0}, 100).batch(8)))["input_ids"]) == 8
+
+
 def test_masks_are_extended_with_their_ids() -> None:
     sample = {"input_ids": [5, 6], "attention_mask": [0, 1]}
     (found,) = CheckpointableDataset.from_sequence([sample]).add_bos_eos(1, 2)

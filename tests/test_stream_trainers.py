@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import bisect
+import importlib
 import itertools
 import json
+import os
 import random
+import shutil
+import subprocess
+import sys
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -180,17 +185,31 @@ def test_lightning_resumes_a_stream(
 STATE_FILE = "stream.json"
 
 
-def hugging_face_run(corpus: Corpus, folder: Path, checkpoint: Path | None = None) -> tuple[Any, list[float]]:
-    """Trains with the Trainer, with checkpoints after each step; returns the batches and losses."""
+def hugging_face_run(
+    corpus: Corpus, folder: Path, checkpoint: Path | bool | None = None
+) -> tuple[Any, list[float]]:
+    """Trains with the Trainer, with checkpoints after each step; returns the batches and losses.
+
+    With ``True``, resumes from the checkpoint that the Trainer chooses.
+    """
     transformers = pytest.importorskip("transformers", reason="needs transformers")
     seen: list[list[list[int]]] = []
 
     class StreamTrainer(transformers.Trainer):  # type: ignore[misc, name-defined]
         """Trains on the batches of a stream, from the checkpoint's position."""
 
+        def train(self, resume_from_checkpoint: str | bool | None = None, **arguments: Any) -> Any:
+            if resume_from_checkpoint is True:
+                utilities = importlib.import_module("transformers.trainer_utils")
+                resume_from_checkpoint = utilities.get_last_checkpoint(self.args.output_dir) or True
+            self.checkpoint = resume_from_checkpoint
+            return super().train(resume_from_checkpoint, **arguments)
+
         def get_train_dataloader(self) -> CheckpointableIterator:
-            resumed = self.args.resume_from_checkpoint
-            state = json.loads((Path(resumed) / STATE_FILE).read_text()) if resumed else None
+            if not self.args.ignore_data_skip:
+                raise ValueError("set ignore_data_skip=True: the stream resumes by itself")
+            path = Path(self.checkpoint) / STATE_FILE if self.checkpoint else None
+            state = None if path is None else json.loads(path.read_text())
             # Not a DataLoader, of which accelerate would fetch one batch ahead.
             self.batches: CheckpointableIterator = self.train_dataset.iter(state)
             return self.batches
@@ -233,7 +252,6 @@ def hugging_face_run(corpus: Corpus, folder: Path, checkpoint: Path | None = Non
         disable_tqdm=True,
         # Without it, the Trainer fetches and discards the batches before the checkpoint.
         ignore_data_skip=True,
-        resume_from_checkpoint=None if checkpoint is None else str(checkpoint),
     )
     trainer = StreamTrainer(
         model_init=lambda: transformers.LlamaForCausalLM(config),
@@ -241,7 +259,7 @@ def hugging_face_run(corpus: Corpus, folder: Path, checkpoint: Path | None = Non
         train_dataset=corpus.dataset(),
     )
     trainer.add_callback(StreamState(trainer))
-    trainer.train(resume_from_checkpoint=arguments.resume_from_checkpoint)
+    trainer.train(resume_from_checkpoint=str(checkpoint) if isinstance(checkpoint, Path) else checkpoint)
     return seen, [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
 
 
@@ -257,3 +275,40 @@ def test_hugging_face_trainer_resumes_a_stream(corpus: Corpus, expected: Any, tm
         # The log of a resumed run starts with that of the checkpoint.
         assert found == losses
         assert 0 <= corpus.num_repeated(2 * step) <= MAX_REPEATED
+    # The Trainer chooses the last checkpoint; that of step 5 is made the last one.
+    for folder in (tmp_path / "whole").glob("checkpoint-[678]"):
+        shutil.rmtree(folder)
+    resumed, found = hugging_face_run(corpus, tmp_path / "whole", checkpoint=True)
+    assert (resumed, found) == (expected[2 * 5 :], losses)
+    (tmp_path / "whole/checkpoint-8" / STATE_FILE).unlink()
+    with pytest.raises(FileNotFoundError, match=rf"checkpoint-8/{STATE_FILE}"):
+        hugging_face_run(corpus, tmp_path / "whole", checkpoint=True)
+
+
+RANKS_CHANGE = """
+import sys, torch.distributed as dist
+from packtok.stream import CheckpointableDataset
+numbers = CheckpointableDataset.from_sequence([{"n": i} for i in range(8)], repeat=True)
+before = numbers.distribute(2)
+dist.init_process_group("gloo", init_method="file://" + sys.argv[1], rank=int(sys.argv[2]), world_size=2)
+print(next(numbers.distribute(2).iter())["n"])
+try:
+    before.iter()
+except ValueError as error:
+    print(error)
+"""
+
+
+def test_a_stream_that_was_divided_before_the_process_group_started_is_an_error(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", RANKS_CHANGE, str(tmp_path / "store")]
+    environment = {name: text for name, text in os.environ.items() if name not in ("RANK", "WORLD_SIZE")}
+    ranks = [
+        subprocess.Popen([*command, str(rank)], stdout=subprocess.PIPE, text=True, env=environment)
+        for rank in range(2)
+    ]
+    for rank, process in enumerate(ranks):
+        assert process.communicate(timeout=300)[0] == (
+            f"{4 * rank}\ndistribute found rank 0 of 1, but this process is rank {rank} of 2 now; call it "
+            "after "
+            "the process group has started: with Lightning, build the dataset in train_dataloader\n"
+        )

@@ -307,7 +307,7 @@ impl Function for PyCallable {
                     self.object.call1(py, (samples, keys))?.extract(py)?;
                 let results = results
                     .into_iter()
-                    .map(|one| one.map(|dict| sample_of(dict, &self.raised)));
+                    .map(|one| one.map(|dict| sample_of(py, dict, &self.raised)));
                 let ended = match error {
                     None => Ok(()),
                     Some(error) => Err(PyErr::from_value(error.into_bound(py))),
@@ -354,7 +354,7 @@ impl Function for PyCallable {
             let unpacked = unpacked.map_err(|error| keep(py, &self.raised, error))?;
             Ok(unpacked
                 .into_iter()
-                .map(|dict| sample_of(dict, &self.raised))
+                .map(|dict| sample_of(py, dict, &self.raised))
                 .collect())
         })
     }
@@ -367,7 +367,9 @@ impl Samples for PyCallable {
             let samples = samples.and_then(|samples| samples.extract::<Vec<Py<PyAny>>>(py));
             let samples = samples.map_err(|error| keep(py, &self.raised, error))?;
             let samples = samples.into_iter();
-            Ok(samples.map(|dict| sample_of(dict, &self.raised)).collect())
+            Ok(samples
+                .map(|dict| sample_of(py, dict, &self.raised))
+                .collect())
         })
     }
 

@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use packtok_core::Result;
-use packtok_core::stream::{ForeignSample, LabelKind, RowFields, Sample, SourceRecord, Value};
+use packtok_core::stream::{
+    ForeignSample, LabelKind, RowFields, Sample, SourceRecord, TokenForm, Value,
+};
 use packtok_sampling::items::batch::Filling;
 use packtok_sampling::items::token_rows::{TokenRow, fill_token_rows};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyFloat, PyInt, PyList, PyString};
 
 use crate::arrays::Shape;
 use crate::calls::{Raised, attached, keep};
@@ -18,21 +21,59 @@ use crate::rows::fill_arrays;
 /// The label of a token without one, which torch's losses ignore.
 const IGNORE_INDEX: i32 = -100;
 
+/// Memory of a number, and what is assumed of an object whose size is not known, such as a row of 512 ids.
+const ITEM_BYTES: usize = 32;
+const OTHER_BYTES: usize = 4096;
+
 /// A dict of Python.
 pub(crate) struct Dict {
     pub(crate) dict: Py<PyAny>,
+    len_bytes: usize,
     raised: Raised,
 }
 
-pub(crate) fn sample_of(dict: Py<PyAny>, raised: &Raised) -> Sample {
-    let raised = Arc::clone(raised);
+pub(crate) fn sample_of(py: Python<'_>, dict: Py<PyAny>, raised: &Raised) -> Sample {
+    let dict = Dict {
+        len_bytes: len_bytes(dict.bind(py)),
+        raised: Arc::clone(raised),
+        dict,
+    };
     Sample {
-        foreign: Some(Box::new(Dict { dict, raised })),
+        foreign: Some(Box::new(dict)),
         ..Sample::default()
     }
 }
 
+/// About how much memory a sample needs. Calls no Python code, which could raise an exception.
+fn len_bytes(sample: &Bound<'_, PyAny>) -> usize {
+    let len_of = |value: Bound<'_, PyAny>| {
+        if let Ok(text) = value.cast_exact::<PyString>() {
+            text.len().unwrap_or(0)
+        } else if let Ok(bytes) = value.cast::<PyBytes>() {
+            bytes.as_bytes().len()
+        } else if let Ok(list) = value.cast::<PyList>() {
+            list.len().saturating_mul(ITEM_BYTES)
+        } else if value.is_none()
+            || value.is_instance_of::<PyInt>()
+            || value.is_instance_of::<PyFloat>()
+        {
+            ITEM_BYTES
+        } else {
+            OTHER_BYTES
+        }
+    };
+    let Ok(dict) = sample.cast::<PyDict>() else {
+        return OTHER_BYTES;
+    };
+    let lens = dict.iter().map(|(_, value)| len_of(value));
+    lens.fold(OTHER_BYTES / 16, usize::saturating_add)
+}
+
 impl ForeignSample for Dict {
+    fn len_bytes(&self) -> usize {
+        self.len_bytes
+    }
+
     fn text(&self, column: &str) -> Option<String> {
         let text = attached(|py| {
             let text = self.dict.bind(py).get_item(column);
@@ -54,19 +95,6 @@ impl ForeignSample for Dict {
         ids.ok().flatten()
     }
 
-    fn set(&mut self, column: &str, value: &Value) -> Result<()> {
-        attached(|py| {
-            // A copy: the caller may still use its sample.
-            let set = || -> PyResult<Py<PyAny>> {
-                let copied = self.dict.bind(py).call_method0("copy")?;
-                copied.set_item(column, to_value(py, value))?;
-                Ok(copied.unbind())
-            };
-            self.dict = set().map_err(|error| keep(py, &self.raised, error))?;
-            Ok(())
-        })
-    }
-
     fn pad(&mut self, column: &str, value: i64, len: usize) -> Result<()> {
         attached(|py| {
             let padded = py
@@ -80,12 +108,18 @@ impl ForeignSample for Dict {
 }
 
 /// The dict of a sample.
-pub(crate) fn to_python(py: Python<'_>, sample: Sample) -> PyResult<Bound<'_, PyAny>> {
-    if let Some(foreign) = sample.foreign {
+pub(crate) fn to_python(py: Python<'_>, mut sample: Sample) -> PyResult<Bound<'_, PyAny>> {
+    if let Some(foreign) = sample.foreign.take() {
         let foreign: Box<dyn std::any::Any> = foreign;
         let dict = foreign.downcast::<Dict>();
         let dict = dict.map_err(|_| PyRuntimeError::new_err("a sample is not one of Python"))?;
-        return Ok(dict.dict.into_bound(py));
+        let mut dict = dict.dict.into_bound(py);
+        if !sample.columns.is_empty() {
+            // A copy: the caller may still use its sample.
+            dict = dict.call_method0("copy")?;
+            add_columns(py, &dict, &sample)?;
+        }
+        return Ok(dict);
     }
     if let Some(rows) = sample.rows {
         // Without a row of this rank, another one shows which fields there are.
@@ -95,7 +129,7 @@ pub(crate) fn to_python(py: Python<'_>, sample: Sample) -> PyResult<Bound<'_, Py
         let rows = PyList::new(py, rows.collect::<PyResult<Vec<_>>>()?)?;
         let columns = PyDict::new(py);
         for (name, value) in &sample.columns {
-            columns.set_item(&**name, to_value(py, value))?;
+            columns.set_item(&**name, to_value(py, value, sample.form)?)?;
         }
         let batching = py.import("packtok.stream.batching")?;
         return batching.call_method1("Rows", (rows, is_empty, columns));
@@ -115,7 +149,7 @@ pub(crate) fn to_python(py: Python<'_>, sample: Sample) -> PyResult<Bound<'_, Py
             dict
         }
     };
-    add_columns(py, &dict, &sample)?;
+    add_columns(py, dict.as_any(), &sample)?;
     if let Some((row, fields)) = sample.token_row() {
         add_fields_of_row(py, &dict, row, fields)?;
     }
@@ -123,24 +157,39 @@ pub(crate) fn to_python(py: Python<'_>, sample: Sample) -> PyResult<Bound<'_, Py
 }
 
 /// Adds the columns of a sample to its dict.
-fn add_columns(py: Python<'_>, dict: &Bound<'_, PyDict>, sample: &Sample) -> PyResult<()> {
+fn add_columns(py: Python<'_>, dict: &Bound<'_, PyAny>, sample: &Sample) -> PyResult<()> {
     for (name, value) in &sample.columns {
-        dict.set_item(&**name, to_value(py, value))?;
+        dict.set_item(&**name, to_value(py, value, sample.form)?)?;
     }
     Ok(())
 }
 
 /// The value of a column.
-fn to_value<'py>(py: Python<'py>, value: &Value) -> Bound<'py, PyAny> {
-    let array = |ids: Vec<i64>| ids.into_pyarray(py).into_any();
-    match value {
-        Value::Ids(ids) => array(ids.iter().map(|&id| i64::from(id)).collect()),
-        Value::Ones(len) => array(vec![1; *len]),
-        Value::Signed(values) => array(values.clone()),
-        Value::Integer(number) => number
-            .into_pyobject(py)
-            .map_or_else(|never| match never {}, |number| number.into_any()),
-    }
+fn to_value<'py>(py: Python<'py>, value: &Value, form: TokenForm) -> PyResult<Bound<'py, PyAny>> {
+    let tokens: Vec<i64> = match value {
+        Value::Ids(ids) => ids.iter().map(|&id| i64::from(id)).collect(),
+        Value::Ones(len) => vec![1; *len],
+        Value::Signed(values) => values.clone(),
+        Value::Integer(number) => return Ok(number.into_pyobject(py)?.into_any()),
+    };
+    let row = |tokens: Vec<i64>| {
+        let len = tokens.len();
+        tokens.into_pyarray(py).reshape([1, len])
+    };
+    Ok(match form {
+        TokenForm::List => PyList::new(py, tokens)?.into_any(),
+        TokenForm::Tensor => tensor(py, tokens.into_pyarray(py).as_any())?,
+        TokenForm::TensorRow => tensor(py, row(tokens)?.as_any())?,
+        TokenForm::ArrayRow => row(tokens)?.into_any(),
+    })
+}
+
+/// A tensor with the memory of an array.
+fn tensor<'py>(py: Python<'py>, array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    static FROM_NUMPY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    FROM_NUMPY
+        .import(py, "torch", "from_numpy")?
+        .call1((array,))
 }
 
 /// The columns of rows as arrays of two dimensions, in memory that `allocate` returns; `None` if
@@ -196,7 +245,7 @@ pub(crate) fn stack<'py>(
         let arrays = &arrays[first.columns.len()..];
         add_fields(py, &dict, &token_rows, len, fields, input_ids, arrays)?;
     }
-    add_columns(py, &dict, batch)?;
+    add_columns(py, dict.as_any(), batch)?;
     Ok(Some(dict.into_any()))
 }
 
@@ -204,7 +253,10 @@ pub(crate) fn stack<'py>(
 fn are_alike(rows: &[Sample]) -> bool {
     let first = &rows[0];
     rows.iter().all(|row| {
-        let is_plain = row.foreign.is_none() && row.record.is_none() && row.rows.is_none();
+        let is_plain = row.foreign.is_none()
+            && row.record.is_none()
+            && row.rows.is_none()
+            && row.form == TokenForm::Tensor;
         let mut columns = row.columns.iter().zip(&first.columns);
         is_plain
             && row.columns.len() == first.columns.len()
@@ -291,7 +343,7 @@ fn add_fields<'py>(
         fill_token_rows(rows, context_length, filling, batch)
     })?;
     if let Some((cu_seqlens, max_seqlen)) = segments {
-        dict.set_item("cu_seqlens", cu_seqlens)?;
+        dict.set_item("cu_seqlens", tensor(py, cu_seqlens.as_any())?)?;
         dict.set_item("max_seqlen", max_seqlen)?;
     }
     Ok(())
@@ -318,7 +370,7 @@ fn add_fields_of_row(
     let given: Vec<_> = made.iter().map(|(name, array)| (*name, array)).collect();
     add_fields(py, dict, &[row], len, fields, &array("int64"), &given)?;
     for (name, array) in &made {
-        dict.set_item(name, array.get_item(0)?)?;
+        dict.set_item(name, tensor(py, &array.get_item(0)?)?)?;
     }
     Ok(())
 }

@@ -107,7 +107,7 @@ class CheckpointableDataset(FromSources, WithTokens):
             size //= num_ranks
         else:
             size = checked_integer("batch_size", batch_size, least=1)
-        arguments = {"batch_size": size, "drop_last": drop_last}
+        arguments = {"batch_size": size, "drop_last": drop_last, "stacks": collate_fn is None}
         # Batches of batches: the inner ones are complete samples, made as they ask.
         source = self.map(_same) if recipe.is_batched(self._node) else self
         node = recipe.Node("batch", arguments, (source._node,), identity=identity)
@@ -129,6 +129,10 @@ class CheckpointableDataset(FromSources, WithTokens):
         r. The stream of all ranks depends on ``lanes``, but not on the number of ranks. If that divides
         ``lanes`` and the data are repeated, a rank reads its own lanes only; otherwise every rank computes
         all lanes, because which row follows the end of a lane depends on all of them.
+
+        JSON lines, Parquet and Arrow are cut, so that lanes have equal parts. Of other and of compressed
+        files, each is read by one lane, so that lanes have about as many bytes; ``report`` has the bytes of
+        each.
 
         After it, ``batch``, ``pad``, ``take``, ``stride``, ``enumerate`` and functions can follow; ``take``
         and ``enumerate`` count the rows of all ranks.
@@ -155,8 +159,10 @@ class CheckpointableDataset(FromSources, WithTokens):
             "num_ranks": share.num_replicas,
             "is_endless": recipe.is_endless(self._node),
             "may_be_short": at_epoch_end == "short",
+            "division": "equal",
         }
-        return self._with(recipe.Node("distribute", arguments, (self._node,)))
+        is_found = rank is None and device_mesh is None
+        return self._with(recipe.Node("distribute", arguments, (self._node,), is_rank_found=is_found))
 
     def take(self, max_count: int) -> CheckpointableDataset:
         """Ends after ``max_count`` samples."""

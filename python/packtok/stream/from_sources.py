@@ -178,12 +178,12 @@ class FromSources(Base):
         return cls(recipe.Node("from_samples", object=source, identity=identity))
 
     @classmethod
-    def from_mosaicml(cls, dataset: Any, repeat: bool = False) -> Self:
+    def from_mosaicml(cls, mosaicml_dataset: Any, repeat: bool = False) -> Self:
         """Yields the samples of MosaicML's ``StreamingDataset``, which resumes by its own state.
 
         Only one iterator at a time may read it.
         """
-        source = mosaicml.StreamingDatasetSamples(dataset, repeat=repeat)
+        source = mosaicml.StreamingDatasetSamples(mosaicml_dataset, repeat=repeat)
         identity = {"source": "mosaicml", "repeat": repeat}
         return cls(recipe.Node("from_samples", object=source, identity=identity))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from time import perf_counter, thread_time
 from types import TracebackType
@@ -12,6 +13,7 @@ from typing import Any, Self
 from weakref import WeakSet
 
 import torch
+import torch.distributed as dist
 
 from packtok._packtok import Stream, wait_for_stream_calls
 from packtok.data.fields import allocated
@@ -22,7 +24,6 @@ from packtok.stream import recipe
 from packtok.stream.batching import Batching, Rows
 from packtok.stream.functions import Calls
 from packtok.stream.state import StateDict, position_of, state_of
-from packtok.stream.tokens import tensors
 
 __all__ = ["CheckpointableIterator"]
 
@@ -31,6 +32,8 @@ __all__ = ["CheckpointableIterator"]
 _SAVING_SHARE = 200
 # The same, in samples, for the rows of ranks: all ranks save at the same row.
 _SAVING_SAMPLES = 1024
+# Lanes whose bytes differ by more than this factor are reported.
+_UNEQUAL = 1.25
 
 
 # Iterators that may have threads in the user's functions when the program ends.
@@ -64,11 +67,10 @@ class CheckpointableIterator:
         allow: Sequence[str] = (),
     ) -> None:
         """Starts at the beginning, or at ``state_dict``."""
-        self._node = node
+        self._given = node
         self._batching = batching
-        self._description = recipe.described(node)
         # The position of ranks is the same only without counting, and counting computes outputs again.
-        self._is_distributed = "distribute" in {one["op"] for one in self._description}
+        self._is_distributed = recipe.distribution(node) is not None
         self._keeps_outputs = recipe.keeps_outputs(node)
         self._shapes: Sequence[tuple[str, int, int | None]] = ()
         self._wanted: list[tuple[torch.dtype, tuple[int, ...]]] = []
@@ -77,12 +79,16 @@ class CheckpointableIterator:
 
     def _start(self, state_dict: Mapping[str, Any] | None, allow: Sequence[str]) -> None:
         position, num_skipped = None, 0
+        self._node = recipe.divided_as(self._given, state_dict)
+        self._description = recipe.described(self._node)
+        _check_share(recipe.distribution(self._node))
         if state_dict is not None:
             position, num_skipped = position_of(state_dict, self._description, allow)
         nodes, objects = recipe.flattened(self._node)
         # Iterators of one dataset do not share processes or positions.
         self._objects = [one.new() if hasattr(one, "new") else one for one in objects]
         self._stream = Stream(nodes, self._objects, num_threads=cpus_of_process(), state=position)
+        self._warn_of_shares()
         self._has_failed = False
         # Why the samples of a batch could not be joined.
         self._not_collated: str | None = None
@@ -93,6 +99,22 @@ class CheckpointableIterator:
         if self._stream.skip(num_skipped) < num_skipped:
             raise ValueError("the data end before the state; load it with the data that it was saved with")
         self._num_since_saved = num_skipped
+
+    def _warn_of_shares(self) -> None:
+        """Warns of lanes that repeat their documents more often than others."""
+        node = recipe.distribution(self._node)
+        if node is None or not node.arguments["is_endless"]:
+            return
+        for share in self._stream.report()["lane_shares"]:
+            least, most = min(share["bytes"]), max(share["bytes"])
+            if most > _UNEQUAL * least:
+                warnings.warn(
+                    f"{share['source']}: lanes have from {least} to {most} bytes, because compressed files, "
+                    "and those of other formats than JSON lines, Parquet and Arrow, are not cut; some "
+                    f"documents are repeated up to {most / least:.1f} times as often as others; give files "
+                    "of about equal sizes whose number is a multiple of the lanes",
+                    stacklevel=4,
+                )
 
     def __iter__(self) -> Self:
         return self
@@ -125,7 +147,7 @@ class CheckpointableIterator:
 
     def _sample(self, found: Any) -> Any:
         if not isinstance(found, Rows):
-            return tensors(found) if isinstance(found, dict) else found
+            return found
         try:
             return self._batching.batch_of(found)
         except BaseException as error:
@@ -180,7 +202,7 @@ class CheckpointableIterator:
         Raises:
             ValueError: If the state is damaged or of another recipe.
         """
-        position_of(state_dict, self._description, ())
+        position_of(state_dict, recipe.described(recipe.divided_as(self._given, state_dict)), ())
         self.close()
         self._start(state_dict, ())
 
@@ -214,7 +236,8 @@ class CheckpointableIterator:
 
         ``num_bad`` counts bad documents that were skipped, and ``listed`` has the first of them.
         ``num_dropped_tokens`` counts the tokens of incomplete rows and of documents that are too long.
-        ``num_lanes_read`` is how many lanes this rank computes, 0 without ``distribute``.
+        ``num_lanes_read`` is how many lanes this rank computes, 0 without ``distribute``. ``lane_shares``
+        has the bytes of each lane, for each source of files.
         """
         return {**self._stream.report(), "num_lanes_read": self._num_lanes}
 
@@ -224,6 +247,7 @@ class CheckpointableIterator:
         for one in self._objects:
             if isinstance(one, Calls):
                 one.close()
+        _give_back_memory()
 
     def __enter__(self) -> Self:
         return self
@@ -235,6 +259,30 @@ class CheckpointableIterator:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _give_back_memory() -> None:
+    """Returns freed memory to the system: the C library keeps what threads of a closed stream used."""
+    import ctypes
+
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
+def _check_share(node: recipe.Node | None) -> None:
+    """Checks that a rank that ``distribute`` found is still that of this process."""
+    if node is None or not node.is_rank_found or not (dist.is_available() and dist.is_initialized()):
+        return
+    known = node.arguments["rank"], node.arguments["num_ranks"]
+    found = dist.get_rank(), dist.get_world_size()
+    if known != found:
+        raise ValueError(
+            f"distribute found rank {known[0]} of {known[1]}, but this process is rank {found[0]} of "
+            f"{found[1]} "
+            "now; call it after the process group has started: with Lightning, build the dataset in "
+            "train_dataloader"
+        )
 
 
 _DTYPES = {"int64": torch.int64, "int32": torch.int32, "bool": torch.bool}

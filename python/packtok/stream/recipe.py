@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 __all__ = [
@@ -13,6 +13,8 @@ __all__ = [
     "described",
     "difference",
     "digest",
+    "distribution",
+    "divided_as",
     "flattened",
     "is_batched",
     "is_endless",
@@ -36,6 +38,8 @@ class Node:
     """A tokenizer, function or source, which the core is given as it is."""
     identity: Mapping[str, Any] = field(default_factory=dict)
     """What a state records in addition to the arguments: what identifies the object or the files."""
+    is_rank_found: bool = False
+    """Whether rank and number of ranks are those that the process had when the recipe was made."""
 
 
 def flattened(node: Node) -> tuple[str, list[Any]]:
@@ -71,9 +75,12 @@ def _add(node: Node, nodes: list[dict[str, Any]], objects: list[Any]) -> int:
     return len(nodes) - 1
 
 
+# By the lane that owns the first byte of a file that cannot be cut.
+_OLD_DIVISION = "by_first_byte"
 # What decides how fast a stream is, but not what comes out.
 _NOT_IDENTITY = frozenset(
     {"window", "job_samples", "drops_record", "inputs", "bytes", "paths", "rank", "num_ranks", "is_endless"}
+    | {"form", "stacks"}
 )
 
 
@@ -81,6 +88,9 @@ def described(node: Node) -> list[dict[str, Any]]:
     """Returns what a state records of a recipe: operations and the arguments that change the output."""
     found = [one for before in node.upstream for one in described(before)]
     kept = {name: value for name, value in node.arguments.items() if name not in _NOT_IDENTITY}
+    if kept.get("division") == _OLD_DIVISION:
+        # States of earlier versions, which had no other one, do not name it.
+        del kept["division"]
     if "global_batch_size" in node.identity:
         # The size for one rank follows from it.
         del kept["batch_size"]
@@ -144,11 +154,32 @@ def keeps_outputs(node: Node) -> bool:
     return own or any(keeps_outputs(one) for one in node.upstream)
 
 
+def distribution(node: Node) -> Node | None:
+    """Returns the node that divides the samples of ``node`` among ranks, if one does."""
+    if node.op == "distribute":
+        return node
+    return next((found for one in node.upstream if (found := distribution(one))), None)
+
+
 def share_of(node: Node) -> tuple[int, int] | None:
     """Returns rank and number of ranks, if the samples of a node are divided among ranks."""
+    found = distribution(node)
+    return None if found is None else (found.arguments["rank"], found.arguments["num_ranks"])
+
+
+def divided_as(node: Node, state: Any) -> Node:
+    """Returns ``node`` with the division of files among lanes that ``state`` was saved with."""
+    steps = state.get("recipe") if isinstance(state, Mapping) else None
+    saved = [one for one in steps or () if isinstance(one, Mapping) and one.get("op") == "distribute"]
+    if not saved or saved[0].get("division"):
+        return node
+    return _replaced(node)
+
+
+def _replaced(node: Node) -> Node:
     if node.op == "distribute":
-        return node.arguments["rank"], node.arguments["num_ranks"]
-    return next((share for one in node.upstream if (share := share_of(one))), None)
+        return replace(node, arguments={**node.arguments, "division": _OLD_DIVISION})
+    return replace(node, upstream=[_replaced(one) for one in node.upstream])
 
 
 def digest(values: Sequence[Any]) -> str:

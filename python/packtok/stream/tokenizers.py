@@ -9,7 +9,24 @@ from typing import Any
 from packtok._packtok import Tokenizer
 from packtok.stream import functions
 
-__all__ = ["Tokenized", "special_ids", "tokenizer_of"]
+__all__ = ["Tokenized", "check_without_effect", "form_of", "special_ids", "tokenizer_of"]
+
+# The forms of tokens in the core, by return_tensors.
+_FORMS = {None: "list", "pt": "tensor_row", "np": "array_row"}
+# Values of arguments of Hugging Face's tokenizers that do not change what they return for one text.
+_WITHOUT_EFFECT: dict[str, tuple[Any, ...]] = {
+    "padding": (False, None, "do_not_pad"),
+    "stride": (0,),
+    "is_split_into_words": (False,),
+    "pad_to_multiple_of": (None,),
+    "padding_side": (None, "left", "right"),
+    "return_token_type_ids": (False, None),
+    "return_overflowing_tokens": (False,),
+    "return_special_tokens_mask": (False,),
+    "return_offsets_mapping": (False,),
+    "return_length": (False,),
+    "verbose": (False, True),
+}
 
 
 def tokenizer_of(tokenizer: Any) -> Tokenizer | None:
@@ -28,6 +45,31 @@ def tokenizer_of(tokenizer: Any) -> Tokenizer | None:
             f"tokenizer is of type {type(tokenizer).__name__}, expected a tokenizer or a callable"
         )
     return None
+
+
+def form_of(return_tensors: Any) -> str:
+    """Returns the form of the tokens for ``return_tensors`` of a tokenizer.
+
+    Raises:
+        ValueError: If it is not known.
+    """
+    if getattr(return_tensors, "value", return_tensors) not in _FORMS:
+        raise ValueError(f"return_tensors is {return_tensors!r}, expected 'pt', 'np' or None")
+    return _FORMS[getattr(return_tensors, "value", return_tensors)]
+
+
+def check_without_effect(arguments: Mapping[str, Any]) -> None:
+    """Checks that arguments of a tokenizer do not change what packtok's engine returns.
+
+    Raises:
+        ValueError: If one does, or is unknown; names it.
+    """
+    for name, value in sorted(arguments.items()):
+        if not any(value is known or value == known for known in _WITHOUT_EFFECT.get(name, ())):
+            raise ValueError(
+                f"tokenizer_kwargs has {name}={value!r}, which packtok's engine does not support; leave it "
+                "out, or give a callable"
+            )
 
 
 def special_ids(tokenizer: Any) -> tuple[int | None, int | None]:

@@ -1,11 +1,11 @@
-"""Converts columns of tokens between the core, torch and lists."""
+"""Converts columns of tokens that a function returned."""
 
 from typing import Any
 
 import numpy as np
 import torch
 
-__all__ = ["ids_of", "padded", "tensors"]
+__all__ = ["ids_of", "padded"]
 
 
 def ids_of(value: Any) -> np.ndarray[Any, np.dtype[np.uint32]]:
@@ -34,14 +34,6 @@ def ids_of(value: Any) -> np.ndarray[Any, np.dtype[np.uint32]]:
     if ids.size and (ids.min() < 0 or ids.max() >= 2**32):
         raise ValueError(f"ids are from {ids.min()} to {ids.max()}, expected 0 to 4294967295")
     return ids.astype(np.uint32)
-
-
-def tensors(sample: dict[str, Any]) -> dict[str, Any]:
-    """Returns the sample with its arrays as tensors that share their memory."""
-    for name, value in sample.items():
-        if isinstance(value, np.ndarray):
-            sample[name] = torch.from_numpy(value)
-    return sample
 
 
 def padded(sample: dict[str, Any], column: str, value: int, length: int) -> dict[str, Any]:

@@ -45,13 +45,14 @@ class WithTokens(WithFunctions):
         ordered: bool = True,
         executor_type: ParallelExecutorType = "thread",
     ) -> Self:
-        """Adds the columns ``input_ids`` and ``attention_mask`` for the text in ``target_column``.
+        """Adds the columns ``input_ids`` and ``attention_mask``, lists, for the text in ``target_column``.
 
         ``tokenizer`` is a ``packtok.Tokenizer``, a path or name, or a fast tokenizer of Hugging Face: all use
         packtok's engine on all CPUs. Any other callable is called as it is, and returns a dict of columns.
 
-        ``tokenizer_kwargs`` may contain ``add_special_tokens``, ``truncation`` with ``max_length``, and
-        ``return_attention_mask``.
+        ``tokenizer_kwargs`` may contain ``add_special_tokens``, ``truncation`` with ``max_length``,
+        ``return_attention_mask``, and ``return_tensors``, which makes columns of shape (1, n) as Hugging
+        Face does. Any other argument may have the value that changes nothing, such as ``padding=False``.
 
         Raises:
             ValueError: If an argument of the tokenizer is not supported.
@@ -71,12 +72,9 @@ class WithTokens(WithFunctions):
         options = dict(tokenizer_kwargs or {})
         add_special_tokens = options.pop("add_special_tokens", True)
         truncation, max_length = options.pop("truncation", False), options.pop("max_length", None)
-        has_mask = options.pop("return_attention_mask", True)
-        if options:
-            raise ValueError(
-                f"tokenizer_kwargs has {', '.join(sorted(options))}, which packtok's engine does not "
-                "support; leave it out, or give a callable"
-            )
+        has_mask = options.pop("return_attention_mask", None) is not False
+        form = tokenizers.form_of(options.pop("return_tensors", None))
+        tokenizers.check_without_effect(options)
         if truncation not in (True, False, "longest_first", "do_not_truncate"):
             raise ValueError(f"truncation is {truncation!r}, expected True, False or 'longest_first'")
         truncation = truncation in (True, "longest_first")
@@ -93,6 +91,7 @@ class WithTokens(WithFunctions):
             "on_bad_document": self._node.identity.get("on_bad_document", "fail"),
             "max_document_bytes": _MAX_DOCUMENT_BYTES,
             "drops_record": False,
+            "form": form,
         }
         identity = {"tokenizer": found.fingerprint}
         return self._with(recipe.Node("tokenize", arguments, (self._node,), object=found, identity=identity))
@@ -113,16 +112,19 @@ class WithTokens(WithFunctions):
         return self.parallel_map(call, max_workers, prefetch_factor, True, executor_type)
 
     def add_bos_eos(
-        self, bos_tokens: int | None, eos_tokens: int | None, target_column: str = "input_ids"
+        self, bos_token_id: int | None, eos_token_id: int | None, target_column: str = "input_ids"
     ) -> Self:
-        """Adds these ids at the start and at the end of every document, whether or not they are there."""
-        return self._ends(bos_tokens, eos_tokens, target_column, always=True)
+        """Adds these ids at the start and at the end of every document, whether or not they are there.
+
+        ``target_column`` becomes a tensor.
+        """
+        return self._ends(bos_token_id, eos_token_id, target_column, always=True)
 
     def ensure_bos_eos(self, tokenizer: Any, target_column: str = "input_ids") -> Self:
         """Adds the tokenizer's BOS and EOS to every document that lacks them.
 
         If both are the same token and the document has it at its start or end, nothing is added; if it has
-        neither, the token is added at the end.
+        neither, the token is added at the end. ``target_column`` becomes a tensor.
 
         Raises:
             ValueError: If the tokenizer has neither token.
@@ -131,7 +133,8 @@ class WithTokens(WithFunctions):
         node = self._node
         is_plain = node.op == "tokenize" and node.arguments["ensured"] == [None, None]
         if is_plain and target_column == "input_ids":
-            return self._with(replace(node, arguments={**node.arguments, "ensured": [bos_id, eos_id]}))
+            ensured = {"ensured": [bos_id, eos_id], "form": "tensor"}
+            return self._with(replace(node, arguments={**node.arguments, **ensured}))
         return self._ends(bos_id, eos_id, target_column, always=False)
 
     def _ends(self, bos_id: int | None, eos_id: int | None, column: str, *, always: bool) -> Self:

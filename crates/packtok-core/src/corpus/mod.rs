@@ -83,7 +83,7 @@ pub use reader::Reader;
 pub use record::{Body, Record};
 pub(crate) use record_reader::{RecordPosition, RecordReader};
 pub use selection::Selection;
-pub(crate) use stream::{Compression, compression};
+pub(crate) use stream::{Compression, compression, is_named_compressed};
 #[cfg(feature = "tables")]
 pub(crate) use table::group_starts;
 #[cfg(feature = "tables")]

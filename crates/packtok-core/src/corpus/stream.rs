@@ -89,7 +89,7 @@ pub(super) fn open(source: &Source) -> Result<(CorpusFile, Compression)> {
 
 /// Whether the name implies a compression header. An empty file of such a name is damaged, not
 /// empty.
-fn is_named_compressed(source: &Source) -> bool {
+pub(crate) fn is_named_compressed(source: &Source) -> bool {
     let extension = source.path.extension();
     extension.is_some_and(|extension| extension == "gz" || extension == "zst")
 }

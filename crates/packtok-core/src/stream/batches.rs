@@ -2,6 +2,7 @@
 
 use super::Sample;
 use super::node::{Node, Operator};
+use super::sample::TokenForm;
 use crate::error::Result;
 
 /// Makes batches: samples whose [`Sample::rows`] are those of the node before.
@@ -9,6 +10,8 @@ pub(super) struct Batches {
     /// The number of samples in a batch, at least 1.
     pub(super) size: usize,
     pub(super) drop_last: bool,
+    /// Whether columns of tokens are stacked: lists would become one tensor for each position.
+    pub(super) stacks: bool,
 }
 
 impl Operator for Batches {
@@ -16,7 +19,12 @@ impl Operator for Batches {
         let mut rows = Vec::with_capacity(self.size);
         while rows.len() < self.size {
             match upstream.next()? {
-                Some(row) => rows.push(row),
+                Some(mut row) => {
+                    if self.stacks && row.form == TokenForm::List {
+                        row.form = TokenForm::Tensor;
+                    }
+                    rows.push(row);
+                }
                 None if self.drop_last || rows.is_empty() => return Ok(None),
                 None => break,
             }

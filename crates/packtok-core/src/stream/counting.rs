@@ -68,7 +68,7 @@ impl Node for Counter {
                 Counting::Stride { interval, offset } if number % interval != *offset => {}
                 Counting::Stride { .. } => return Ok(Some(sample)),
                 Counting::Enumerate(column) => {
-                    sample.set(column, Value::Integer(number as i64))?;
+                    sample.set(column, Value::Integer(number as i64));
                     return Ok(Some(sample));
                 }
             }

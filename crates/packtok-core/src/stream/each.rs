@@ -1,7 +1,7 @@
 //! Changes each sample by itself, on the caller's thread: adds BOS and EOS, and pads.
 
 use super::node::{Node, Operator};
-use super::sample::{DocumentPart, IDS_COLUMN, Name, RowFields, RowLayout, Value};
+use super::sample::{DocumentPart, IDS_COLUMN, Name, RowFields, RowLayout, TokenForm, Value};
 use super::{Sample, StreamError};
 use crate::error::{Error, Result};
 
@@ -78,6 +78,7 @@ impl Change {
                 }
                 // Of a row that gets more tokens, the documents are no longer known.
                 sample.layout = None;
+                sample.form = TokenForm::Tensor;
                 let tokens = sample.take_tokens(column);
                 let Some(Value::Ids(mut ids)) = tokens else {
                     return Err(no_tokens(column));
@@ -96,9 +97,10 @@ impl Change {
                         }
                         _ => Value::Ones(ids.len()),
                     };
-                    sample.set(mask_column, mask)?;
+                    sample.set(mask_column, mask);
                 }
-                sample.set(column, Value::Ids(ids))
+                sample.set(column, Value::Ids(ids));
+                Ok(())
             }
             Self::Pad {
                 values,
@@ -139,8 +141,11 @@ fn pad(
     if let (Some(layout), Some(fields)) = (&mut sample.layout, fields) {
         layout.fields = fields;
     }
+    sample.form = TokenForm::Tensor;
     for (name, value) in values {
-        if let Some(foreign) = &mut sample.foreign {
+        if sample.column(name).is_none()
+            && let Some(foreign) = &mut sample.foreign
+        {
             foreign.pad(name, *value, length)?;
             continue;
         }
@@ -168,11 +173,11 @@ fn pad(
             }
             let mut signed: Vec<_> = ids.into_iter().map(i64::from).collect();
             signed.resize(length, *value);
-            sample.set(name, Value::Signed(signed))?;
+            sample.set(name, Value::Signed(signed));
             continue;
         };
         ids.resize(length, id);
-        sample.set(name, Value::Ids(ids))?;
+        sample.set(name, Value::Ids(ids));
     }
     Ok(())
 }

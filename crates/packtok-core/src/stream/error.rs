@@ -130,15 +130,20 @@ pub enum StreamError {
     },
     /// A lane has nothing to read.
     #[error(
-        "lane {lane} of {num_lanes} has no document: the data allow at most {possible} lanes; lower lanes, or give more or larger files"
+        "{data}: lane {lane} of {num_lanes} has no document: the data allow at most {possible} lanes{}; lower lanes, or give more or larger files",
+        if *has_whole { ", because compressed files, and those of other formats than JSON lines, Parquet and Arrow, are not cut" } else { "" }
     )]
     EmptyLane {
+        /// The files, in words.
+        data: String,
         /// The lane.
         lane: u64,
         /// Number of lanes.
         num_lanes: u64,
         /// The largest number of lanes that all have something to read.
         possible: u64,
+        /// Whether a file cannot be cut.
+        has_whole: bool,
     },
     /// A function of the caller failed.
     #[error("{0}")]

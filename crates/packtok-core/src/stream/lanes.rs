@@ -12,7 +12,6 @@ use super::position::{Numbers, Position, damaged, unpacked};
 use super::sample::StreamRow;
 use super::{Sample, StreamError};
 use crate::error::{Error, Result};
-use crate::shard::Shard;
 
 /// The ranks that share a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,19 +31,6 @@ impl Ranks {
         let is_read = |lane: &u64| !reads_own || lane % self.count == self.rank;
         (0..num_lanes).filter(is_read).collect()
     }
-}
-
-/// The error for a lane without a document. `has_document` says whether lane `index` of `count` has one;
-/// so the error says how many lanes are possible.
-pub(super) fn empty_lane(lane: Shard, has_document: impl Fn(u64, u64) -> Result<bool>) -> Error {
-    let is_possible =
-        |&count: &u64| (0..count).all(|index| has_document(index, count).unwrap_or(false));
-    let possible = (1..lane.count()).rev().find(is_possible);
-    Error::Stream(StreamError::EmptyLane {
-        lane: lane.index(),
-        num_lanes: lane.count(),
-        possible: possible.unwrap_or(0),
-    })
 }
 
 /// The node that joins lanes.

@@ -16,6 +16,7 @@ mod each;
 mod error;
 mod fit;
 mod function;
+mod lane_files;
 mod lanes;
 mod locate;
 mod node;
@@ -37,6 +38,7 @@ pub use counting::Counting;
 pub use each::Change;
 pub use error::StreamError;
 pub use function::{Function, SampleKey, Samples};
+pub use lane_files::LaneShares;
 pub use lanes::Ranks;
 pub use locate::{LocatedRow, take_located};
 use node::Node;
@@ -52,7 +54,7 @@ pub use ring::RingOptions;
 pub use rows::{RowOptions, RowsOf};
 pub use sample::{
     DocumentPart, ForeignSample, LabelKind, Name, PlaceFiles, RowFields, RowLayout, Sample,
-    SamplePlace, SourceRecord, Value,
+    SamplePlace, SourceRecord, TokenForm, Value,
 };
 pub use spec::{Objects, RecipeSpec};
 pub use tokenize::TokenizeOptions;
@@ -89,6 +91,7 @@ impl Stream {
         let context = Context {
             num_threads,
             lane: 0,
+            num_lanes: 1,
             report: Arc::default(),
             tick,
         };

@@ -12,7 +12,7 @@ use packtok_pbin::TokenWidth;
 use packtok_sampling::files::file_set::Files;
 use packtok_sampling::order::permutation::Permutation;
 
-use super::lanes::empty_lane;
+use super::lane_files::described;
 use super::node::Node;
 use super::position::{Numbers, Position};
 use super::sample::{Name, PlaceFiles, SamplePlace, SourceRecord, Value};
@@ -25,6 +25,9 @@ use crate::shard::Shard;
 pub trait Numbered: Send + Sync {
     /// The number of documents.
     fn num_documents(&self) -> u64;
+
+    /// The files, in words.
+    fn described(&self) -> String;
 
     /// Document `i`.
     ///
@@ -59,16 +62,26 @@ pub(super) fn documents_of_lane(
     let Some(lane) = lane else {
         return Ok(0..documents.num_documents());
     };
-    let part = |index, count| -> Result<_> {
-        Ok(documents.boundary(index, count)?..documents.boundary(index + 1, count)?)
-    };
-    let found = part(lane.index(), lane.count())?;
-    if !found.is_empty() {
-        return Ok(found);
+    let (index, count) = (lane.index() as usize, lane.count());
+    let boundaries = (0..=count).map(|index| documents.boundary(index, count));
+    let mut boundaries = boundaries.collect::<Result<Vec<_>>>()?;
+    if boundaries.windows(2).any(|pair| pair[0] == pair[1]) {
+        // A lane has no document, because those before it are long: lanes have as many documents each.
+        let num_documents = documents.num_documents();
+        if num_documents < count {
+            return Err(Error::Stream(StreamError::EmptyLane {
+                data: documents.described(),
+                lane: lane.index(),
+                num_lanes: count,
+                possible: num_documents,
+                has_whole: false,
+            }));
+        }
+        boundaries = (0..=count)
+            .map(|index| share_of(num_documents, index, count))
+            .collect();
     }
-    Err(empty_lane(lane, |index, count| {
-        Ok(!part(index, count)?.is_empty())
-    }))
+    Ok(boundaries[index]..boundaries[index + 1])
 }
 
 /// The node that reads documents by their numbers.
@@ -164,6 +177,10 @@ pub(super) struct TokenDocuments {
 impl Numbered for TokenDocuments {
     fn num_documents(&self) -> u64 {
         self.files.num_documents()
+    }
+
+    fn described(&self) -> String {
+        described((0..self.files.len()).map(|file| self.files.path(file)))
     }
 
     fn document(&self, i: u64) -> Result<Sample> {
@@ -341,6 +358,10 @@ fn check_index(source: &Source, file: Option<&File>, lines: &[(u64, u32)], end: 
 impl Numbered for IndexedLines {
     fn num_documents(&self) -> u64 {
         self.lines.len() as u64
+    }
+
+    fn described(&self) -> String {
+        described(self.sources.iter().map(|source| &*source.path))
     }
 
     fn document(&self, i: u64) -> Result<Sample> {

@@ -26,6 +26,9 @@ const JOB_SAMPLES: usize = 1 << 10;
 /// Samples of the first job, which grows with every job: the first results come at once.
 const FIRST_JOB_SAMPLES: usize = 4;
 
+/// Jobs that run ahead in a lane, at least: one is consumed while the other is worked on.
+const LANE_WINDOW: usize = 2;
+
 /// How often a waiting caller polls for an interruption.
 const TICK: Duration = Duration::from_millis(50);
 
@@ -186,10 +189,11 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// For work on `num_threads` threads that is not the caller's.
-    pub(super) fn of_threads(num_threads: usize) -> Self {
+    /// For work on `num_threads` threads that is not the caller's. The jobs that run ahead are divided among
+    /// lanes, so that memory does not grow with their number.
+    pub(super) fn of_threads(num_threads: usize, num_lanes: usize) -> Self {
         Self {
-            window: 2 * num_threads + 2,
+            window: (2 * num_threads + 2).div_ceil(num_lanes).max(LANE_WINDOW),
             num_threads,
             job_samples: JOB_SAMPLES,
         }

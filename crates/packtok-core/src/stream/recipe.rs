@@ -12,6 +12,7 @@ use super::counting::{Counter, Counting};
 use super::each::Change;
 use super::fit::Fit;
 use super::function::{Call, Function, Samples, SamplesNode};
+use super::lane_files::LaneShares;
 use super::lanes::{Lanes, Ranks};
 use super::node::{Node, Stateless};
 use super::numbered::{Numbered, NumberedNode, NumberedOptions};
@@ -65,6 +66,8 @@ pub enum Recipe {
         num_lanes: u64,
         /// The ranks.
         ranks: Ranks,
+        /// What lanes read of each source of files.
+        shares: Vec<LaneShares>,
     },
     /// Something is done to the samples of a stream.
     Step(Box<Recipe>, Step),
@@ -100,6 +103,8 @@ pub enum Step {
         size: usize,
         /// Whether an incomplete last batch is dropped.
         drop_last: bool,
+        /// Whether columns of tokens are stacked, and not a matter of the caller.
+        stacks: bool,
     },
 }
 
@@ -140,7 +145,7 @@ impl Work {
             return Ok(Arc::clone(workers));
         }
         let report = Arc::clone(&context.report);
-        let of_threads = Limits::of_threads(context.num_threads);
+        let of_threads = Limits::of_threads(context.num_threads, context.num_lanes);
         let (operation, limits): (Arc<dyn Operation>, _) = match &self.kind {
             WorkKind::Call { function, limits } => (Arc::new(Call(Arc::clone(function))), *limits),
             WorkKind::Check(policy) => (Arc::new(Check::new(*policy, report)), of_threads),
@@ -160,6 +165,8 @@ pub(super) struct Context {
     pub(super) num_threads: usize,
     /// The lane that is built; 0 without lanes.
     pub(super) lane: u64,
+    /// How many lanes are built; 1 without lanes.
+    pub(super) num_lanes: usize,
     pub(super) report: Arc<Report>,
     pub(super) tick: Arc<Tick>,
 }
@@ -193,10 +200,14 @@ impl Recipe {
                 lanes,
                 num_lanes,
                 ranks,
+                shares,
             } => {
+                context.report.set_lane_shares(shares);
+                let num_built = lanes.len();
                 let build = |(number, lane): (u64, Self)| {
                     let context = Context {
                         lane: number,
+                        num_lanes: num_built,
                         num_threads: context.num_threads,
                         report: Arc::clone(&context.report),
                         tick: Arc::clone(&context.tick),
@@ -226,8 +237,17 @@ impl Step {
             Self::Each(change) => Box::new(Stateless::new(upstream, change)),
             Self::Shuffle { size, seed } => Box::new(Shuffle::new(upstream, size, seed)),
             Self::Count(counting) => Box::new(Counter::new(upstream, counting)),
-            Self::Batch { size, drop_last } => {
-                Box::new(Stateless::new(upstream, Batches { size, drop_last }))
+            Self::Batch {
+                size,
+                drop_last,
+                stacks,
+            } => {
+                let batches = Batches {
+                    size,
+                    drop_last,
+                    stacks,
+                };
+                Box::new(Stateless::new(upstream, batches))
             }
         })
     }

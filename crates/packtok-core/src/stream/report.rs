@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use serde::Serialize;
 
 use super::StreamError;
+use super::lane_files::LaneShares;
 use super::parallel::Outcome;
 use super::sample::SamplePlace;
 use crate::error::{Error, Result};
@@ -51,6 +52,8 @@ pub struct Counts {
     pub listed: Vec<Bad>,
     /// Tokens that are in no row: of incomplete rows that were dropped, and of documents that are too long.
     pub num_dropped_tokens: u64,
+    /// What lanes read of each source of files.
+    pub lane_shares: Vec<LaneShares>,
 }
 
 impl Report {
@@ -60,6 +63,10 @@ impl Report {
         if counts.listed.len() < MAX_LISTED {
             counts.listed.push(bad);
         }
+    }
+
+    pub(super) fn set_lane_shares(&self, shares: Vec<LaneShares>) {
+        lock(&self.0).lane_shares = shares;
     }
 
     /// Counts tokens that are in no row.

@@ -21,17 +21,14 @@ pub type Name = Arc<str>;
 
 /// A sample in the caller's own form, such as a dict of Python.
 pub trait ForeignSample: Any + Send {
+    /// About how many bytes it has, which bounds how many samples are in memory.
+    fn len_bytes(&self) -> usize;
+
     /// The text in a column; `None` if there is none.
     fn text(&self, column: &str) -> Option<String>;
 
     /// The ids in a column; `None` if there are none.
     fn ids(&self, column: &str) -> Option<Vec<u32>>;
-
-    /// Adds or replaces a column. The samples of the caller's source stay as they are.
-    ///
-    /// # Errors
-    /// The sample cannot have columns.
-    fn set(&mut self, column: &str, value: &Value) -> Result<()>;
 
     /// Extends a column to `len` elements with `value`.
     ///
@@ -52,6 +49,8 @@ pub struct Sample {
     pub record: Option<SourceRecord>,
     /// Columns that were added or replaced, in order.
     pub columns: Vec<(Name, Value)>,
+    /// In which form the caller gets tokens of `columns`.
+    pub form: TokenForm,
     /// For a sample of joined lanes: its number.
     pub row: Option<StreamRow>,
     /// For a row of tokens: its documents, and the fields to derive from them.
@@ -60,7 +59,7 @@ pub struct Sample {
     pub is_absent: bool,
     /// For a batch: its samples.
     pub rows: Option<Vec<Sample>>,
-    /// The caller's own form of the whole sample, which replaces all others.
+    /// The caller's own form of a sample, in place of a record. `columns` come after its columns.
     pub foreign: Option<Box<dyn ForeignSample>>,
 }
 
@@ -240,6 +239,21 @@ pub enum Value {
     Signed(Vec<i64>),
 }
 
+/// The form in which a caller gets a column of tokens. The core works with ids in any case.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TokenForm {
+    /// A tensor of shape (n,).
+    #[default]
+    Tensor,
+    /// A list, as a tokenizer returns it.
+    List,
+    /// A tensor of shape (1, n).
+    TensorRow,
+    /// An array of shape (1, n).
+    ArrayRow,
+}
+
 impl Value {
     /// Whether rows can be made of it.
     pub(super) fn is_tokens(&self) -> bool {
@@ -273,7 +287,10 @@ impl Sample {
         match &self.record {
             Some(SourceRecord::JsonLine(line)) => line.len(),
             Some(SourceRecord::Text(_, text)) => text.len(),
-            _ => 64,
+            _ => self
+                .foreign
+                .as_ref()
+                .map_or(64, |foreign| foreign.len_bytes()),
         }
     }
 
@@ -285,9 +302,10 @@ impl Sample {
 
     /// Whether it has tokens in this column.
     pub(super) fn has(&self, name: &Name) -> bool {
-        match &self.foreign {
-            Some(foreign) => foreign.ids(name).is_some(),
-            None => self.column(name).is_some_and(Value::is_tokens),
+        match (self.column(name), &self.foreign) {
+            (Some(value), _) => value.is_tokens(),
+            (None, Some(foreign)) => foreign.ids(name).is_some(),
+            (None, None) => false,
         }
     }
 
@@ -311,26 +329,19 @@ impl Sample {
 
     /// Takes the tokens in a column; `None` if there are none.
     pub(super) fn take_tokens(&mut self, name: &Name) -> Option<Value> {
-        if let Some(foreign) = &self.foreign {
-            return foreign.ids(name).map(Value::Ids);
-        }
-        let (_, value) = self.columns.iter_mut().find(|(known, _)| known == name)?;
+        let column = self.columns.iter_mut().find(|(known, _)| known == name);
+        let Some((_, value)) = column else {
+            return self.foreign.as_ref()?.ids(name).map(Value::Ids);
+        };
         let is_tokens = value.is_tokens();
         is_tokens.then(|| std::mem::replace(value, Value::Integer(0)))
     }
 
-    /// Adds or replaces a column.
-    ///
-    /// # Errors
-    /// The sample is the caller's and cannot have columns.
-    pub fn set(&mut self, name: &Name, value: Value) -> Result<()> {
-        if let Some(foreign) = &mut self.foreign {
-            return foreign.set(name, &value);
-        }
+    /// Adds or replaces a column. The samples of the caller's source stay as they are.
+    pub fn set(&mut self, name: &Name, value: Value) {
         match self.columns.iter_mut().find(|(known, _)| known == name) {
             Some((_, old)) => *old = value,
             None => self.columns.push((name.clone(), value)),
         }
-        Ok(())
     }
 }

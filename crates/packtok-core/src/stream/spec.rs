@@ -14,19 +14,20 @@ use super::StreamError;
 use super::counting::Counting;
 use super::each::Change;
 use super::function::{Function, Samples};
-use super::lanes::{Ranks, empty_lane};
+use super::lane_files::{Division, LaneFiles};
+use super::lanes::Ranks;
 use super::numbered::{IndexedLines, Numbered, NumberedOptions, TokenDocuments, documents_of_lane};
 use super::parallel::Limits;
 use super::recipe::{Recipe, Step, Work, WorkKind};
 use super::ring::RingOptions;
 use super::rows::{RowOptions, RowsOf};
-use super::sample::{IDS_COLUMN, Name, RowFields};
+use super::sample::{IDS_COLUMN, Name, RowFields, TokenForm};
 use super::tokenize::TokenizeOptions;
 use crate::corpus::{Columns, ForeignFiles, Format, ReadOptions, Selection, Source, expand_with};
 use crate::error::{Error, Result};
 use crate::field::pattern_of_key;
 use crate::pack::OnBadDocument;
-use crate::shard::{Shard, cut};
+use crate::shard::Shard;
 
 /// The column of the attention mask, which follows that of the ids.
 const MASK_COLUMN: &str = "attention_mask";
@@ -87,6 +88,7 @@ struct DistributeSpec {
     num_ranks: u64,
     is_endless: bool,
     may_be_short: bool,
+    division: Division,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -163,6 +165,7 @@ enum StepSpec {
     Batch {
         batch_size: usize,
         drop_last: bool,
+        stacks: bool,
     },
 }
 
@@ -177,6 +180,7 @@ struct TokenizeSpec {
     on_bad_document: OnBadDocument,
     max_document_bytes: u64,
     drops_record: bool,
+    form: TokenForm,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -206,6 +210,11 @@ impl RecipeSpec {
             objects,
             works: RefCell::default(),
             sources: RefCell::default(),
+            lane_files: RefCell::default(),
+            division: self.0.iter().find_map(|node| match node {
+                NodeSpec::Distribute(spec) => Some(spec.division),
+                _ => None,
+            }),
             numbered: RefCell::default(),
         };
         conversion.node(self.0.len() - 1, None)
@@ -220,6 +229,10 @@ struct Conversion<'a> {
     works: RefCell<HashMap<usize, Arc<Work>>>,
     /// The files of a node, which all lanes share.
     sources: RefCell<HashMap<usize, Vec<Source>>>,
+    /// How files are divided among lanes, if they are.
+    division: Option<Division>,
+    /// The files of a node as lanes read them.
+    lane_files: RefCell<HashMap<usize, LaneFiles>>,
     /// The documents of a node, which all lanes share.
     numbered: RefCell<HashMap<usize, Arc<dyn Numbered>>>,
 }
@@ -240,7 +253,7 @@ impl Conversion<'_> {
                 };
                 self.numbered(number, order, lane, || files.lines())?
             }
-            NodeSpec::FromFiles(files) => files.recipe(self.sources(number, files)?, lane)?,
+            NodeSpec::FromFiles(files) => files.recipe(self.sources(number, files, lane)?, lane),
             NodeSpec::FromPbin(pbin) => {
                 let order = NumberedOptions {
                     repeat: pbin.repeat,
@@ -264,8 +277,27 @@ impl Conversion<'_> {
         })
     }
 
-    /// The files of node `number`.
-    fn sources(&self, number: usize, files: &FilesSpec) -> Result<Vec<Source>> {
+    /// The files of node `number`, or the parts of them that a lane reads.
+    fn sources(
+        &self,
+        number: usize,
+        files: &FilesSpec,
+        lane: Option<Shard>,
+    ) -> Result<Vec<Source>> {
+        let (Some(lane), Some(division)) = (lane, self.division) else {
+            return self.all_sources(number, files);
+        };
+        if let Some(divided) = self.lane_files.borrow().get(&number) {
+            return divided.of_lane(lane.index());
+        }
+        let sources = self.all_sources(number, files)?;
+        let divided = LaneFiles::new(sources, lane.count(), division)?;
+        let parts = divided.of_lane(lane.index());
+        self.lane_files.borrow_mut().insert(number, divided);
+        parts
+    }
+
+    fn all_sources(&self, number: usize, files: &FilesSpec) -> Result<Vec<Source>> {
         if let Some(sources) = self.sources.borrow().get(&number) {
             return Ok(sources.clone());
         }
@@ -308,10 +340,18 @@ impl Conversion<'_> {
             Ok((number, self.node(spec.from, Some(part))?))
         };
         let numbers = ranks.lanes(spec.num_lanes, spec.is_endless);
+        let lanes = numbers.into_iter().map(lane).collect::<Result<_>>()?;
+        let divided = self.lane_files.borrow();
+        let mut shares: Vec<_> = divided.iter().collect();
+        shares.sort_by_key(|(number, _)| **number);
         Ok(Recipe::Lanes {
-            lanes: numbers.into_iter().map(lane).collect::<Result<_>>()?,
+            lanes,
             num_lanes: spec.num_lanes,
             ranks,
+            shares: shares
+                .iter()
+                .filter_map(|(_, files)| files.shares())
+                .collect(),
         })
     }
 
@@ -367,9 +407,11 @@ impl Conversion<'_> {
             &StepSpec::Batch {
                 batch_size,
                 drop_last,
+                stacks,
             } => Step::Batch {
                 size: batch_size,
                 drop_last,
+                stacks,
             },
         })
     }
@@ -446,13 +488,9 @@ impl FilesSpec {
         )?))
     }
 
-    fn recipe(&self, sources: Vec<Source>, lane: Option<Shard>) -> Result<Recipe> {
+    fn recipe(&self, sources: Vec<Source>, lane: Option<Shard>) -> Recipe {
         let column: Name = self.text_column.as_str().into();
-        let sources = match lane {
-            Some(lane) => sources_of_lane(sources, lane)?,
-            None => sources,
-        };
-        Ok(Recipe::Files {
+        Recipe::Files {
             sources: sources.into(),
             read: ReadOptions {
                 columns: Columns::of_pattern(&pattern_of_key(&column)),
@@ -464,33 +502,8 @@ impl FilesSpec {
                 shuffle_seed: self.shuffle_seed.map(|seed| seed_of_lane(seed, lane)),
                 text_column: column,
             },
-        })
-    }
-}
-
-/// The parts of `sources` that a lane reads, divided as shards are.
-fn sources_of_lane(sources: Vec<Source>, lane: Shard) -> Result<Vec<Source>> {
-    let parts = parts_of_lane(&sources, lane)?;
-    if !parts.is_empty() {
-        return Ok(parts);
-    }
-    Err(empty_lane(lane, |index, count| {
-        let parts = parts_of_lane(&sources, Shard::new(index, count)?)?;
-        Ok(!parts.is_empty())
-    }))
-}
-
-fn parts_of_lane(sources: &[Source], lane: Shard) -> Result<Vec<Source>> {
-    let total_bytes = sources.iter().map(|source| source.bytes).sum();
-    let mut bytes_before = 0;
-    let mut parts = Vec::new();
-    for source in sources {
-        if let Some(share) = lane.share(total_bytes, bytes_before, source.bytes) {
-            parts.extend(cut(source.clone(), share, &mut || Ok(()))?);
         }
-        bytes_before += source.bytes;
     }
-    Ok(parts)
 }
 
 impl TokenizeSpec {
@@ -509,6 +522,7 @@ impl TokenizeSpec {
             on_bad_document: self.on_bad_document,
             max_document_bytes: self.max_document_bytes,
             drops_record: self.drops_record,
+            form: self.form,
         })
     }
 }

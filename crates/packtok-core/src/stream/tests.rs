@@ -59,6 +59,7 @@ fn tokenize(recipe: Recipe) -> Recipe {
         on_bad_document: OnBadDocument::Fail,
         max_document_bytes: 1 << 30,
         drops_record: true,
+        form: TokenForm::Tensor,
     };
     let work = Work::new(WorkKind::Tokenize(Arc::new(options)));
     Recipe::Step(Box::new(recipe), Step::Work(work))

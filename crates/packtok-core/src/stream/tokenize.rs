@@ -7,7 +7,7 @@ use packtok_tokenizer::{EncodeOptions, Encoder, Tokenizer};
 use super::each::ensure_ends;
 use super::parallel::{Given, Operation, Outcome, Worker};
 use super::report::Report;
-use super::sample::{Name, SourceRecord, Value};
+use super::sample::{Name, SourceRecord, TokenForm, Value};
 use super::{Sample, StreamError};
 use crate::error::{Error, Result};
 use crate::field::{Extractor, Field};
@@ -33,6 +33,8 @@ pub struct TokenizeOptions {
     pub max_document_bytes: u64,
     /// Whether only the ids are wanted: the record is dropped.
     pub drops_record: bool,
+    /// In which form the caller gets the tokens.
+    pub form: TokenForm,
 }
 
 /// The operation on all threads.
@@ -100,10 +102,10 @@ impl Worker for TokenizeWorker {
 impl TokenizeWorker {
     fn tokenize(&mut self, mut sample: Sample) -> Result<Outcome> {
         let column = &self.options.text_column;
-        let foreign = sample
-            .foreign
-            .as_ref()
-            .and_then(|foreign| foreign.text(column));
+        let foreign = sample.foreign.as_ref();
+        // A column that another step set replaces that of the caller, and is no text.
+        let foreign = foreign.filter(|_| sample.column(column).is_none());
+        let foreign = foreign.and_then(|foreign| foreign.text(column));
         let foreign = foreign.map(|text| SourceRecord::Text(column.clone(), text.into_bytes()));
         let is_foreign = foreign.is_some();
         let Some(record) = foreign.or_else(|| sample.record.take()) else {
@@ -117,10 +119,12 @@ impl TokenizeWorker {
                 if !options.drops_record && !is_foreign {
                     sample.record = Some(record);
                 }
+                let len = ids.len();
+                sample.form = options.form;
+                sample.set(&options.ids_column, Value::Ids(ids));
                 if let Some(column) = &options.mask_column {
-                    sample.set(column, Value::Ones(ids.len()))?;
+                    sample.set(column, Value::Ones(len));
                 }
-                sample.set(&options.ids_column, Value::Ids(ids))?;
                 Ok(Outcome::Keep(sample))
             }
             Err(reason) => {
