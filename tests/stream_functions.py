@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from typing import Any
 
@@ -24,3 +25,8 @@ def noisy(sample: dict[str, Any], rng: Any) -> dict[str, Any]:
 
 def random_number(sample: dict[str, Any]) -> dict[str, Any] | None:
     return None if sample["n"] % 7 == 0 else {**sample, "random": random.SystemRandom().random()}
+
+
+def ends_its_process(sample: Any) -> Any:
+    del sample
+    os._exit(3)

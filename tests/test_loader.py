@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import itertools
 import json
+import multiprocessing
 import pickle
 import re
+import signal
 import warnings
 from pathlib import Path
 from typing import Any
@@ -394,3 +396,33 @@ def test_read_ahead_needs_a_dataset_with_prefetch() -> None:
         text = f"read_ahead is {value!r}, expected an integer from 0 to 9223372036854775807"
         with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
             DataLoader(Announced(5), read_ahead=value)
+
+
+class Broken:
+    """What torch iterates over, if it finds a broken connection before the system has ended the worker."""
+
+    def __init__(self, workers: list[Any]) -> None:
+        self._workers = workers
+
+    def __iter__(self) -> Broken:
+        return self
+
+    def __next__(self) -> Any:
+        # Its death comes after the error, as in torch.
+        self._workers[0].kill()
+        raise ConnectionResetError(104, "Connection reset by peer")
+
+
+def test_a_killed_worker_is_named() -> None:
+    context = multiprocessing.get_context("fork")
+    workers = [context.Process(target=signal.pause, daemon=True) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    with pytest.raises(
+        RuntimeError,
+        match=rf"^DataLoader worker \(pid {workers[0].pid}\) was killed by SIGKILL; start again from the "
+        "last "
+        "state$",
+    ):
+        list(loader()._given(iter(Broken(workers)), 0, 0))
+    workers[1].kill()

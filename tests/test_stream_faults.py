@@ -13,6 +13,7 @@ import itertools
 import json
 import os
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -32,6 +33,7 @@ from extent import extent
 from processes import wait_for
 from s3_server import S3Server, program
 from stories import TOKENIZER
+from stream_functions import ends_its_process
 
 import packtok
 from packtok._packtok import delete_object, upload
@@ -346,13 +348,98 @@ def test_killed_worker_process_is_an_error_and_its_state_resumes(tmp_path: Path)
         state = samples.state_dict()
         os.kill(min(worker_processes() - before), signal.SIGKILL)
         # Samples that are ready are still returned.
-        with pytest.raises(BrokenProcessPool):
+        with pytest.raises(
+            BrokenProcessPool,
+            match=r"^a worker process was killed by SIGKILL, perhaps because memory ran out; start the "
+            "stream "
+            "again from its last state$",
+        ):
             read(samples)
         for _ in range(2):
             with pytest.raises((packtok.PacktokError, BrokenProcessPool)):
                 next(samples)
     with dataset.iter(state) as samples:
         assert first + read(samples, 280) == expected
+
+
+def test_worker_process_that_ends_by_itself_is_named() -> None:
+    dataset = CheckpointableDataset.from_sequence(list(range(9))).parallel_map(ends_its_process, 1)
+    with pytest.raises(
+        BrokenProcessPool,
+        match=r"^a worker process ended by itself, with exit code 3; start the stream again from its last "
+        "state$",
+    ):
+        list(dataset)
+
+
+PARENT = """
+import time
+from packtok.stream import CheckpointableDataset
+def slow(sample):
+    time.sleep(600 if sample else 0)
+    return sample
+if __name__ == "__main__":
+    iterator = CheckpointableDataset.from_sequence([0, 0, 1, 1]).parallel_map(slow, 2, 1).iter()
+    next(iterator)
+    print("started", flush=True)
+    next(iterator), next(iterator)
+"""
+
+
+def test_processes_of_functions_end_when_their_parent_is_killed(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PARENT)
+    with subprocess.Popen([sys.executable, program], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == "started\n"
+        workers = [worker for server in children(parent.pid) for worker in children(server)]
+        assert len(workers) == 2
+        parent.kill()
+    wait_for(lambda: not any(map(is_running, workers)), "the processes have ended", seconds=60)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+CALLER = """
+from packtok.stream import CheckpointableDataset
+def same(sample):
+    return sample
+print(list(CheckpointableDataset.from_sequence([1]).parallel_map(same, 1)))
+"""
+
+
+def test_function_of_a_notebook_and_a_program_without_a_guard_are_named(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(CALLER)
+    remedy = "define it in a module that other processes can import, or set executor_type='thread'"
+    for arguments, expected in (
+        (
+            # As in a notebook, no file has the function.
+            ["-c", CALLER],
+            r"ImportError: __main__\.same of __main__, as in a notebook or an interactive session, cannot be "
+            rf"loaded by other processes \(.*\); {re.escape(remedy)}",
+        ),
+        (
+            [str(program)],
+            r"concurrent\.futures\.process\.BrokenProcessPool: the worker processes ended while they "
+            "started, "
+            "with the error that is printed above; they import the program, so it must start streams only "
+            "after "
+            '`if __name__ == "__main__":`; start the stream again from its last state',
+        ),
+    ):
+        done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert re.fullmatch(expected, done.stderr.splitlines()[-1]), done.stderr
+    with pytest.raises(
+        TypeError, match=rf"^.*<lambda> cannot be sent to other processes \(.*\); {re.escape(remedy)}$"
+    ):
+        list(CheckpointableDataset.from_sequence([1]).parallel_map(lambda one: one, 1))
 
 
 class FailsOnce:

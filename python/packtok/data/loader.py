@@ -1,7 +1,10 @@
 """`DataLoader`: torch's loader in packtok's order, with a state that counts the batches returned so far."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
+from signal import Signals
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import torch
@@ -15,6 +18,10 @@ from packtok.integers import checked_integer
 
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
+
+
+# A worker that broke a connection has ended, or ends within this time.
+_ENDING_SECONDS = 10
 
 
 class TorchOptions(TypedDict, total=False):
@@ -129,7 +136,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
     def _given(self, batches: Iterator[Any], epoch: int, position: int) -> Iterator[Any]:
         """Yields batches and counts those that the caller received."""
         sampler = self._resumable
-        for batch in batches:
+        for batch in _named_deaths(batches):
             position += sampler.epochs.global_batch_size
             if sampler.epochs.num_steps(epoch, position):
                 sampler.place(epoch, position, is_under_way=True)
@@ -189,6 +196,26 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
             }
             for place, item in enumerate(items)
         ]
+
+
+def _named_deaths(batches: Iterator[Any]) -> Iterator[Any]:
+    """Yields ``batches``; an error that the death of a worker caused names the worker.
+
+    Torch does so too, unless it asks whether the worker is alive just before the system has ended it.
+    """
+    try:
+        yield from batches
+    except (EOFError, OSError) as error:
+        workers: Sequence[BaseProcess] = getattr(batches, "_workers", ())
+        wait([worker.sentinel for worker in workers], _ENDING_SECONDS)
+        for worker in workers:
+            if worker.exitcode:
+                code = worker.exitcode
+                how = f"was killed by {Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+                raise RuntimeError(
+                    f"DataLoader worker (pid {worker.pid}) {how}; start again from the last state"
+                ) from error
+        raise
 
 
 class ReadAhead:

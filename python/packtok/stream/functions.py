@@ -6,22 +6,30 @@ Each class has the function's results and, if it raised, the exception that foll
 from __future__ import annotations
 
 import io
+import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from typing import Any
 
 import torch
 
 from packtok.integers import checked_integer
+from packtok.stream import worker
 from packtok.stream.batching import Batching, Rows
 from packtok.stream.generators import Key, WithGenerator
-from packtok.stream.tokens import tensors
 
 __all__ = ["Calls", "check_options", "filtered", "mapped", "mapped_or_dropped", "name_of"]
 
 Results = tuple[list[Any], BaseException | None]
+# How long the other processes may take to end when one was killed.
+_ENDING_SECONDS = 60
+_UNGUARDED = (
+    "the worker processes ended while they started, with the error that is printed above; they import the "
+    'program, so it must start streams only after `if __name__ == "__main__":`'
+)
 _OPTIONS = ("rng", "seed", "version", "keep_outputs")
 
 
@@ -48,7 +56,7 @@ class Calls:
         self._seed = seed
         self.keeps_outputs = keeps_outputs
         self._batching = batching
-        self._executor: ProcessPoolExecutor | None = None
+        self._processes: Processes | None = None
         # Several threads call at once.
         self._starting = threading.Lock()
         self._is_closed = False
@@ -62,10 +70,8 @@ class Calls:
             for sample in given:
                 results.append(self._keep(sample, _next_of(values)))
         except BrokenExecutor as error:
-            return results, type(error)(
-                "a worker process was killed or ended by itself, perhaps because memory ran out; "
-                "start the stream again from its last state"
-            )
+            reason = str(error) if self._processes is None else self._processes.reason()
+            return results, type(error)(f"{reason}; start the stream again from its last state")
         except BaseException as error:
             return results, error
         return results, None
@@ -73,7 +79,7 @@ class Calls:
     def _sample(self, sample: Any) -> Any:
         if isinstance(sample, Rows):
             return self._batching.batch_of(sample)
-        return tensors(sample) if isinstance(sample, dict) else sample
+        return sample
 
     def _values(self, samples: Sequence[Any], keys: Sequence[Key]) -> Iterator[Any]:
         function, given = self._function, [samples]
@@ -84,10 +90,9 @@ class Calls:
         with self._starting:
             if self._is_closed:
                 raise RuntimeError("the stream is closed")
-            if self._executor is None:
-                context = get_context("forkserver")
-                self._executor = ProcessPoolExecutor(self._num_processes, mp_context=context)
-        return self._executor.map(function, *given)
+            if self._processes is None:
+                self._processes = Processes(self._num_processes, function, name_of(self._function))
+        return self._processes.map(*given)
 
     def new(self) -> Calls:
         """Returns one for another iterator, without processes of its own yet."""
@@ -109,12 +114,59 @@ class Calls:
         """Ends the processes."""
         with self._starting:
             self._is_closed = True
-        if self._executor is not None:
-            # The program must not wait for a function that is still running.
-            processes = list((self._executor._processes or {}).values())
-            self._executor.shutdown(wait=False, cancel_futures=True)
-            for process in processes:
-                process.terminate()
+        if self._processes is not None:
+            self._processes.close()
+
+
+class Processes:
+    """Processes that call a function. They end with this one, also if it is killed."""
+
+    def __init__(self, count: int, function: Callable[..., Any], name: str) -> None:
+        """Starts no process yet."""
+        context = get_context("forkserver")
+        self._started, started = context.Pipe(duplex=False)
+        given = (worker.packed(function, name), name, started)
+        self._executor = ProcessPoolExecutor(
+            count, mp_context=context, initializer=worker.start, initargs=given
+        )
+        # The executor forgets them when it breaks, and the reason is in their exit codes.
+        self._all = self._executor._processes or {}
+
+    def map(self, *given: Sequence[Any]) -> Iterator[Any]:
+        """Returns what the function returns for each sample, as an iterator.
+
+        Raises:
+            BrokenProcessPool: If processes cannot be started.
+        """
+        try:
+            return self._executor.map(worker.call, *given)
+        except (EOFError, ConnectionError) as error:
+            # The server that starts them has ended, because it imports the program, too.
+            raise BrokenProcessPool(_UNGUARDED) from error
+
+    def reason(self) -> str:
+        """Returns why the executor is broken."""
+        manager: Any = self._executor._executor_manager_thread
+        if manager is not None:
+            # It ends the other processes and then waits for all of them.
+            manager.join(_ENDING_SECONDS)
+        codes = {process.exitcode for process in list(self._all.values())}
+        if signals := sorted(-code for code in codes if code is not None and code < 0):
+            # The others were terminated.
+            killer = next((one for one in signals if one != signal.SIGTERM), signal.SIGTERM)
+            memory = ", perhaps because memory ran out" if killer == signal.SIGKILL else ""
+            return f"a worker process was killed by {signal.Signals(killer).name}{memory}"
+        if not self._started.poll():
+            return _UNGUARDED
+        shown = ", ".join(str(code) for code in sorted(code for code in codes if code))
+        return f"a worker process ended by itself, with exit code {shown or 0}"
+
+    def close(self) -> None:
+        """Ends them. The program must not wait for a function that is still running."""
+        processes = list(self._all.values())
+        self._executor.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.terminate()
 
 
 def _next_of(values: Iterator[Any]) -> Any:

@@ -1,0 +1,61 @@
+"""What runs in the processes of functions. Imports no torch, because these processes need none."""
+
+import os
+import pickle
+import signal
+import threading
+from collections.abc import Callable
+from multiprocessing import parent_process
+from multiprocessing.connection import Connection
+from typing import Any
+
+__all__ = ["call", "packed", "start"]
+
+_REMEDY = "define it in a module that other processes can import, or set executor_type='thread'"
+
+_function: Callable[..., Any] | None = None
+_why_not = ""
+
+
+def packed(function: Callable[..., Any], name: str) -> bytes:
+    """Returns a function as bytes.
+
+    Raises:
+        TypeError: If it cannot be pickled.
+    """
+    try:
+        return pickle.dumps(function)
+    except Exception as error:
+        raise TypeError(f"{name} cannot be sent to other processes ({error}); {_REMEDY}") from error
+
+
+def start(function: bytes, name: str, started: Connection) -> None:
+    """Begins a process that calls ``function``, and ends when its parent does, however that ends."""
+    global _function, _why_not
+    parent = parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_after, args=(parent.join,), daemon=True).start()
+    started.send_bytes(b"1")
+    started.close()
+    try:
+        _function = pickle.loads(function)
+    except Exception as error:
+        where = " of __main__, as in a notebook or an interactive session," if b"__main__" in function else ""
+        _why_not = f"{name}{where} cannot be loaded by other processes ({error}); {_REMEDY}"
+
+
+def _end_after(wait: Callable[[], None]) -> None:
+    # The operating system closes the parent's end of a pipe, even if the parent was killed.
+    wait()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def call(*given: Any) -> Any:
+    """Returns what the function returns.
+
+    Raises:
+        ImportError: If this process could not load the function.
+    """
+    if _function is None:
+        raise ImportError(_why_not)
+    return _function(*given)
