@@ -54,7 +54,7 @@ def answer(cli: PacktokCli, *rest: str, cwd: Path, code: int) -> str:
         (arguments(i="data/corpus.jsonl"), 1, ("data/corpus.jsonl", "No such file")),
         (arguments(i="*.json"), 1, ('"*.json"', "no file matches")),
         (arguments(i="http://127.0.0.1:9/c.jsonl"), 1, ("http://127.0.0.1:9/c.jsonl", "refused")),
-        (arguments(i="hf://datasets/some/corpus.jsonl"), 1, ("hf://", "not an object-store URL", "s3://")),
+        (arguments(i="hf://datasets/some/corpus.jsonl"), 1, ("hf://datasets/some/corpus.jsonl: ",)),
         (["none.yaml"], 1, ("none.yaml", "No such file")),
         # Missing arguments.
         ([], 2, ("tokenizer", "missing", "--tokenizer")),

@@ -402,11 +402,45 @@ def test_missing_object_is_reported(site: Site) -> None:
     for url, said in (
         (f"{site.url}/none.jsonl", "no such object"),
         (f"{site.url}/none*.jsonl", "no file matches"),
-        ("ftp://host/x.jsonl", "not an object-store URL"),
+        # Within seconds, as for an object; the body of the answer is not shown.
+        ("s3://none-of-ours/x.jsonl", "no such bucket; check its name and the endpoint"),
+        ("s3://none-of-ours/*.jsonl", "no such bucket; check its name and the endpoint"),
+        ("ftp://host.invalid/x.jsonl", "ftp://host.invalid/x.jsonl: "),
     ):
         failed = site.packtok("pack", "-i", url, "-o", "x.pbin", *FLAGS, code=1)
         assert said in failed.stderr, failed.stderr
         assert len(failed.stderr.splitlines()) == 1
+
+
+def test_credentials_of_a_profile_and_none_at_all(site: Site) -> None:
+    corpus = write_corpus(site.folder / "c.jsonl", 10_000)
+    site.put(corpus, f"{site.url}/c.jsonl")
+    arguments = ("pack", "-i", f"{site.url}/c.jsonl", *FLAGS)
+    bare = {name: value for name, value in site.env.items() if not name.startswith("AWS_")}
+    # Nothing answers there, as outside of AWS.
+    bare |= {"HOME": str(site.folder), "AWS_METADATA_ENDPOINT": "http://127.0.0.1:9"}
+    failed = site.cli(*arguments, "-o", "none.pbin", cwd=site.folder, env=bare, code=1)
+    assert failed.stderr == (
+        f"error: {site.url}/c.jsonl: no credentials found; they are looked for in the environment "
+        "(AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY), ~/.aws (AWS_PROFILE) and the metadata service of "
+        "AWS; set "
+        "them, or AWS_SKIP_SIGNATURE=true for a public bucket\n"
+    )
+    aws = site.folder / ".aws"
+    aws.mkdir()
+    (aws / "credentials").write_text(
+        f"[tests]\naws_access_key_id = {ACCESS_KEY}\naws_secret_access_key = {SECRET_KEY}\n"
+    )
+    (aws / "config").write_text(
+        f"[profile tests]\nregion = us-east-1\nendpoint_url = {site.env['AWS_ENDPOINT_URL']}\n"
+    )
+    site.cli(*arguments, "-o", "c.pbin", cwd=site.folder, env={**bare, "AWS_PROFILE": "tests"}, code=0)
+    failed = site.cli(*arguments, "-o", "x.pbin", cwd=site.folder, env={**bare, "AWS_PROFILE": "no"}, code=1)
+    assert failed.stderr == (
+        f"error: {site.url}/c.jsonl: AWS_PROFILE is no, which is neither in {aws}/credentials nor in "
+        f"{aws}/config; "
+        "correct it, or remove it from the environment\n"
+    )
 
 
 def test_file_over_http(site: Site) -> None:

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
+from conftest import PacktokCli
 from sftp_server import USER, SftpServer, sftp_server
 from stories import TOKENIZER, story
 from torch.utils.data import DataLoader
@@ -288,6 +289,51 @@ def test_an_unknown_scheme_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> 
     for scheme, extra in (("ftp", "fsspec"), ("sftp", "sftp")):
         with pytest.raises(ValueError, match=rf"{scheme}://: .*; run pip install 'packtok\[{extra}\]'"):
             CheckpointableDataset.from_files(f"{scheme}://host/a.jsonl")
+
+
+def test_everything_that_reads_a_corpus_reads_these_urls(memory: Any, tmp_path: Path) -> None:
+    (tmp_path / "corpus").mkdir()
+    for i in range(3):
+        memory.pipe(f"/corpus/{i}.jsonl", stories(30, i))
+        (tmp_path / f"corpus/{i}.jsonl").write_bytes(stories(30, i))
+    options: Any = {"tokenizer": TOKENIZER, "eod": "<|endoftext|>"}
+    found = []
+    for name, corpus in (("local", str(tmp_path / "corpus")), ("memory", "memory://corpus")):
+        output = tmp_path / f"{name}.pbin"
+        packtok.pack(input=f"{corpus}/*.jsonl", output=output, **options)
+        for shard in range(2):
+            packtok.pack(input=corpus, output=tmp_path / name, shard=f"{shard}/2", **options)
+        packtok.join(tmp_path / name, output=tmp_path / f"{name}-joined.pbin")
+        tokens = packtok.PbinReader(output)
+        joined = packtok.PbinReader(tmp_path / f"{name}-joined.pbin")
+        assert [list(tokens[i]) for i in range(len(tokens))] == [list(joined[i]) for i in range(len(joined))]
+        config = {"settings": {"src_path": f"{corpus}/*.jsonl"}}
+        checked = packtok.verify_corpus(str(output), config, tokenizer=TOKENIZER)
+        del checked["path"]
+        counted = packtok.count(f"{corpus}/*.jsonl", TOKENIZER)["total"]
+        found.append(([list(tokens[i]) for i in range(len(tokens))], checked, counted))
+    assert found[0] == found[1]
+
+
+def test_urls_with_credentials_and_unknown_schemes_are_one_line(
+    packtok_cli: PacktokCli, tmp_path: Path
+) -> None:
+    for url, expected in (
+        (
+            "sftp://me:SECRET@example.org/c.jsonl",
+            "sftp://…: the URL contains credentials or a query, which would be recorded with it; set "
+            "credentials "
+            "in the environment, such as AWS_ACCESS_KEY_ID, or for fsspec in its configuration",
+        ),
+        (
+            "none://host/c.jsonl",
+            "none://host/c.jsonl: packtok itself reads URLs of s3, gs, az, http and https only; fsspec, "
+            "which is "
+            "installed, does not know it either; check the spelling",
+        ),
+    ):
+        failed = packtok_cli("pack", "-i", url, "-t", TOKENIZER, "-o", "c.pbin", cwd=tmp_path, code=1)
+        assert failed.stderr == f"error: {expected}\n"
 
 
 def test_other_urls_import_no_library() -> None:

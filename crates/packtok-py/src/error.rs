@@ -396,7 +396,13 @@ pub(crate) fn store_error(error: &StoreError) -> PyErr {
             "no such object",
             Path::new(url).as_os_str().to_owned(),
         )),
+        E::NoBucket { url } => PyFileNotFoundError::new_err((
+            ENOENT,
+            "no such bucket; check its name and the endpoint",
+            Path::new(url).as_os_str().to_owned(),
+        )),
         E::NotAStore { .. } | E::HasCredentials { .. } => PyValueError::new_err(chain(error)),
+        E::NoCredentials { .. } => PyOSError::new_err(chain(error)),
         E::Changed { .. } => PacktokError::new_err(chain(error)),
         E::NoThread { .. } => PacktokError::new_err(format!("{}; {ThreadLimits}", chain(error))),
         E::Refused { .. } => PyOSError::new_err(chain(error)),

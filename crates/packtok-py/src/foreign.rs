@@ -14,14 +14,27 @@ use crate::plugin::lock;
 
 /// The files that an object of Python finds.
 pub(crate) fn files(object: Py<PyAny>, raised: &Raised) -> corpus::ForeignFiles {
-    let raised = Arc::clone(raised);
-    corpus::ForeignFiles::new(Arc::new(PyFiles(PyCaller { object, raised })))
+    corpus::ForeignFiles::new(Arc::new(PyFiles(PyCaller {
+        object: Some(object),
+        raised: Some(Arc::clone(raised)),
+    })))
+}
+
+/// Reads the URLs that packtok does not know in all corpora whose caller gives no files.
+pub(crate) fn register() {
+    let caller = PyCaller {
+        object: None,
+        raised: None,
+    };
+    corpus::ForeignFiles::new(Arc::new(PyFiles(caller))).use_for_all();
 }
 
 /// An object of Python whose methods are called for a URL.
 struct PyCaller {
-    object: Py<PyAny>,
-    raised: Raised,
+    /// `None` for the one that all corpora share, which is imported when it is needed.
+    object: Option<Py<PyAny>>,
+    /// Where an interruption is kept for the caller; `None` if it polls for signals.
+    raised: Option<Raised>,
 }
 
 impl PyCaller {
@@ -29,7 +42,15 @@ impl PyCaller {
     fn call<T>(&self, url: &str, call: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> Result<T> {
         let _calling = Calling::new();
         let called = Python::try_attach(|py| {
-            call(self.object.bind(py)).map_err(|error| self.error(py, url, error))
+            let object = match &self.object {
+                Some(object) => Ok(object.bind(py).clone()),
+                None => py
+                    .import("packtok.stream.remote")
+                    .and_then(|module| module.getattr("ALL_FILES")),
+            };
+            object
+                .and_then(|object| call(&object))
+                .map_err(|error| self.error(py, url, error))
         });
         called.unwrap_or_else(|| {
             Err(Error::Refused {
@@ -51,7 +72,14 @@ impl PyCaller {
         }
         let reason = error.value(py).to_string();
         if error.is_instance_of::<PyKeyboardInterrupt>(py) {
-            lock(&self.raised).get_or_insert(error);
+            match &self.raised {
+                Some(raised) => drop(lock(raised).get_or_insert(error)),
+                // The next poll finds it.
+                None => drop(
+                    py.import("_thread")
+                        .and_then(|thread| thread.call_method0("interrupt_main")),
+                ),
+            }
         }
         Error::Refused { url, reason }
     }
@@ -85,8 +113,8 @@ impl ForeignFiles for PyFiles {
         let file = PyFile {
             url: url.to_owned(),
             caller: PyCaller {
-                object: file,
-                raised: Arc::clone(&self.0.raised),
+                object: Some(file),
+                raised: self.0.raised.clone(),
             },
         };
         Ok((object(url.to_owned(), bytes, version), Arc::new(file)))

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::Duration;
@@ -14,13 +15,14 @@ use object_store::http::HttpBuilder;
 use object_store::{BackoffConfig, ClientOptions, ObjectStore, ObjectStoreScheme, RetryConfig};
 use url::{Position, Url};
 
-use crate::runtime;
+use crate::{profile, runtime};
 
-/// How long the library retries a request. Short, so that a name that does not exist fails soon.
-const RETRY: Duration = Duration::from_secs(10);
+/// How long the library retries a request. Short, so that a name that does not exist, and missing
+/// credentials, fail within ten seconds.
+const RETRY: Duration = Duration::from_secs(7);
 /// Timeout of one request; enough for a part of several megabytes on a slow connection.
 const REQUEST: Duration = Duration::from_secs(120);
-const MAX_BACKOFF: Duration = Duration::from_secs(5);
+const MAX_BACKOFF: Duration = Duration::from_secs(1);
 
 /// A client of one store.
 #[derive(Clone)]
@@ -44,7 +46,7 @@ impl Store {
             false => Duration::ZERO,
         };
         let answer = runtime::retried_for(patience, request).await;
-        if !matches!(answer, Err(object_store::Error::Generic { .. })) {
+        if !matches!(&answer, Err(error) if runtime::is_transient(error)) {
             self.answered.store(true, Ordering::Relaxed);
         }
         answer
@@ -125,9 +127,19 @@ fn connect(url: &Url, scheme: &ObjectStoreScheme) -> object_store::Result<Store>
 }
 
 fn s3(url: &Url, headers: HeaderMap) -> object_store::Result<AmazonS3> {
-    let variables = std::env::vars().filter(|(name, _)| name.starts_with("AWS_"));
+    let variables = std::env::vars_os().filter_map(|(name, value)| {
+        let (name, value) = (name.into_string().ok()?, value.into_string().ok()?);
+        name.starts_with("AWS_").then_some((name, value))
+    });
+    let mut variables: HashMap<_, _> = variables.collect();
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    profile::add_profile(&mut variables, home.as_deref()).map_err(|error| {
+        object_store::Error::Generic {
+            store: "S3",
+            source: Box::new(error),
+        }
+    })?;
     let endpoint = |name: &str| name.starts_with("AWS_ENDPOINT");
-    let variables: Vec<_> = variables.collect();
     let is_plain_http = variables
         .iter()
         .any(|(name, value)| endpoint(name) && value.starts_with("http://"));

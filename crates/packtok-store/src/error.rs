@@ -18,7 +18,7 @@ pub enum Error {
     },
     /// The URL contains a user, a password or a query.
     #[error(
-        "{url}: the URL contains credentials or a query, which would be recorded with it; set credentials in the environment, such as AWS_ACCESS_KEY_ID"
+        "{url}: the URL contains credentials or a query, which would be recorded with it; set credentials in the environment, such as AWS_ACCESS_KEY_ID, or for fsspec in its configuration"
     )]
     HasCredentials {
         /// The URL without them.
@@ -29,6 +29,20 @@ pub enum Error {
     Absent {
         /// Its URL.
         url: String,
+    },
+    /// There is no such bucket or container.
+    #[error("{url}: no such bucket; check its name and the endpoint")]
+    NoBucket {
+        /// The URL of an object in it.
+        url: String,
+    },
+    /// No credentials were found.
+    #[error("{url}: no credentials found; they are looked for in {places}")]
+    NoCredentials {
+        /// The URL that needs them.
+        url: String,
+        /// Where they are looked for, and the remedy.
+        places: &'static str,
     },
     /// The object already exists.
     #[error("{url}: the object already exists; choose another URL, or set existing to replace")]
@@ -74,6 +88,17 @@ impl Error {
     /// Maps an error of the store to an error for `url`.
     pub(crate) fn of(url: &str, error: &object_store::Error) -> Self {
         let url = url.to_owned();
+        let chain: Vec<String> = chain(error).map(ToString::to_string).collect();
+        let is_about = |texts: &[&str]| {
+            let mut texts = texts.iter();
+            texts.any(|text| chain.iter().any(|error| error.contains(text)))
+        };
+        if let Some((_, places)) = METADATA_SERVICES.iter().find(|(paths, _)| is_about(paths)) {
+            return Self::NoCredentials { url, places };
+        }
+        if is_about(&NO_BUCKET) {
+            return Self::NoBucket { url };
+        }
         match error {
             object_store::Error::NotFound { .. } => Self::Absent { url },
             object_store::Error::AlreadyExists { .. } => Self::Exists { url },
@@ -89,13 +114,53 @@ impl Error {
 /// Maximum length of a store's message.
 const MAX_CHARS: usize = 300;
 
-/// The innermost cause of an error. The outer ones repeat URLs, which may be signed.
-fn in_one_line(error: &dyn std::error::Error) -> String {
-    let mut bottom = error;
-    while let Some(source) = bottom.source() {
-        bottom = source;
-    }
-    let text = bottom.to_string();
+/// What stores answer if there is no such bucket.
+const NO_BUCKET: [&str; 3] = [
+    "<Code>NoSuchBucket<",
+    "The specified bucket does not exist",
+    "<Code>ContainerNotFound<",
+];
+
+/// Requests that are sent only if no other place has credentials, and where these are looked for.
+const METADATA_SERVICES: [(&[&str], &str); 3] = [
+    (
+        &["/latest/api/token", "/latest/meta-data/"],
+        "the environment (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY), ~/.aws (AWS_PROFILE) and the metadata service of AWS; set them, or AWS_SKIP_SIGNATURE=true for a public bucket",
+    ),
+    (
+        &["/computeMetadata/"],
+        "the environment (GOOGLE_SERVICE_ACCOUNT), the file of gcloud auth application-default login (GOOGLE_APPLICATION_CREDENTIALS) and the metadata service of Google; set one of them, or GOOGLE_SKIP_SIGNATURE=true for a public bucket",
+    ),
+    (
+        &["/metadata/identity/"],
+        "the environment (AZURE_STORAGE_ACCOUNT_KEY and related variables) and the metadata service of Azure; set them, or AZURE_SKIP_SIGNATURE=true for a public container",
+    ),
+];
+
+/// The error and its causes.
+fn chain(error: &object_store::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+    let first: &(dyn std::error::Error + 'static) = error;
+    std::iter::successors(Some(first), |error| error.source())
+}
+
+/// The innermost cause of an error.
+pub(crate) fn innermost(error: &object_store::Error) -> &(dyn std::error::Error + 'static) {
+    chain(error).last().unwrap_or(error)
+}
+
+/// The innermost cause of an error, or the code and message of an answer in XML. The outer causes repeat URLs,
+/// which may be signed.
+fn in_one_line(error: &object_store::Error) -> String {
+    let text = innermost(error).to_string();
+    let tag = |name: &str| {
+        let (_, rest) = text.split_once(&format!("<{name}>"))?;
+        Some(rest.split_once(&format!("</{name}>"))?.0)
+    };
+    let answer = tag("Code").map(|code| match tag("Message") {
+        Some(message) => format!("{code}: {message}"),
+        None => code.to_owned(),
+    });
+    let text = answer.unwrap_or(text);
     let text: Vec<&str> = text.split_whitespace().collect();
     text.join(" ").chars().take(MAX_CHARS).collect()
 }

@@ -2,8 +2,8 @@
 //! writes.
 //!
 //! All functions block. Network requests run on a runtime of this crate (`runtime`), which starts
-//! lazily and again in a forked process. Credentials come only from the environment variables that
-//! the stores' own tools read. A URL that contains credentials is rejected, so that none can get
+//! lazily and again in a forked process. Credentials come only from where the stores' own tools read
+//! them: environment variables, and `~/.aws`. A URL that contains credentials is rejected, so that none can get
 //! into a trailer, a plan, a script or a log. Files of other URLs can be read through the caller (`foreign`).
 #![forbid(unsafe_code)]
 
@@ -11,6 +11,7 @@ mod connect;
 mod error;
 mod foreign;
 mod location;
+mod profile;
 mod remote_file;
 mod runtime;
 mod upload;
@@ -18,6 +19,6 @@ mod upload;
 pub use bytes::Bytes;
 pub use error::{Error, Result};
 pub use foreign::{ForeignFile, ForeignFiles};
-pub use location::{Location, Object, is_store};
+pub use location::{Location, Object, check_foreign, is_store};
 pub use remote_file::RemoteFile;
 pub use upload::IfExists;

@@ -182,6 +182,28 @@ pub fn is_store(url: &str) -> bool {
     Url::parse(&format!("{scheme}://host/")).is_ok_and(|url| store_scheme(&url).is_some())
 }
 
+/// Checks that a URL that the caller reads contains no credentials.
+///
+/// # Errors
+/// It contains a user, a password or a query.
+pub fn check_foreign(url: &str) -> Result<()> {
+    let (_, rest) = url.split_once("://").unwrap_or_default();
+    let host = rest.split('/').next().unwrap_or_default();
+    // After a `:`, a password may contain any character.
+    let has_user = host.contains('@') || (host.contains(':') && rest.contains('@'));
+    if has_user {
+        let (scheme, _) = url.split_once("://").unwrap_or_default();
+        let url = format!("{scheme}://…");
+        return Err(Error::HasCredentials { url });
+    }
+    match url.split_once(['?', '#']) {
+        Some((url, _)) => Err(Error::HasCredentials {
+            url: url.to_owned(),
+        }),
+        None => Ok(()),
+    }
+}
+
 /// The kind of store of a URL.
 fn store_scheme(url: &Url) -> Option<ObjectStoreScheme> {
     let (scheme, _) = ObjectStoreScheme::parse(url).ok()?;
@@ -240,6 +262,25 @@ mod tests {
             assert!(matches!(error, Error::HasCredentials { .. }), "{error}");
             assert!(error.to_string().starts_with(&format!("{shown}: ")));
             assert!(!error.to_string().contains("secret"));
+        }
+    }
+
+    #[test]
+    fn credentials_in_urls_of_other_schemes_are_rejected_and_revisions_are_not() {
+        for (url, shown) in [
+            ("sftp://me@host/x", "sftp://…"),
+            ("sftp://me:se/cret@host/x", "sftp://…"),
+            ("hf://datasets/a/b?token=secret", "hf://datasets/a/b"),
+        ] {
+            let error = check_foreign(url).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("{shown}: ")), "{error}");
+        }
+        for url in [
+            "sftp://host:22/x",
+            "hf://datasets/a/b@main/x",
+            "sftp://h/a@b",
+        ] {
+            check_foreign(url).unwrap();
         }
     }
 

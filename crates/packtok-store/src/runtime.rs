@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
+use crate::error::innermost;
+
 /// The runtime, never shut down, and the id of the process that started it.
 static RUNTIME: Mutex<Option<(u32, Handle)>> = Mutex::new(None);
 
@@ -68,13 +70,29 @@ pub(crate) async fn retried_for<T, F: Future<Output = object_store::Result<T>>>(
     let mut pause = FIRST_PAUSE;
     loop {
         match request().await {
-            Err(object_store::Error::Generic { .. }) if started.elapsed() < patience => {
+            Err(error) if is_transient(&error) && started.elapsed() < patience => {
                 tokio::time::sleep(pause).await;
                 pause = (2 * pause).min(LONGEST_PAUSE);
             }
             answer => return answer,
         }
     }
+}
+
+/// Whether a request may succeed later: the store cannot be reached, or is overloaded. A refusal is final.
+pub(crate) fn is_transient(error: &object_store::Error) -> bool {
+    if !matches!(error, object_store::Error::Generic { .. }) {
+        return false;
+    }
+    // Too many requests, and a timeout.
+    status(error).is_none_or(|status| status >= 500 || status == 429 || status == 408)
+}
+
+/// The status of an answer that refuses a request; the library has it in the text of an error only.
+fn status(error: &object_store::Error) -> Option<u16> {
+    const START: &str = "Server returned non-2xx status code: ";
+    let text = innermost(error).to_string();
+    text.strip_prefix(START)?.get(..3)?.parse().ok()
 }
 
 /// Blocks until `future` completes.

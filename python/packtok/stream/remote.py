@@ -22,7 +22,7 @@ from urllib.parse import unquote
 
 from packtok._packtok import is_store_url, is_url
 
-__all__ = ["ChangedError", "RemoteFile", "RemoteFiles", "without_credentials"]
+__all__ = ["ALL_FILES", "ChangedError", "RemoteFile", "RemoteFiles", "without_credentials"]
 
 T = TypeVar("T")
 
@@ -32,6 +32,7 @@ _PARTS = re.compile(r"(?P<scheme>[^:/]+)://(?:(?P<user>[^/]*)@)?(?P<host>[^/]*)(
 _VERSIONS = ("ETag", "etag", "mtime", "LastModified", "last_modified", "modified", "created")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 _MAX_CHARS = 300
+_PATIENCE_SECONDS = 60.0
 # What smart_open reads through a pipe, which has no positions.
 _PIPES = frozenset(("hdfs", "viewfs"))
 _FINAL = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)
@@ -217,6 +218,20 @@ class RemoteFiles:
         return [(host.shown + one.removeprefix(host.real), size) for one, size in found]
 
 
+class _AllFiles(RemoteFiles):
+    """The files of all URLs that other corpora than streams name, which contain no credentials."""
+
+    def _host(self, url: str) -> _Host:
+        shown = _Host.shown_of(url)
+        if shown not in self._hosts:
+            try:
+                self.add(url)
+            except ValueError as error:
+                # The URL is shown before it.
+                raise RemoteError(str(error).removeprefix(f"{url.partition('://')[0]}://: ")) from None
+        return self._hosts[shown]
+
+
 class RemoteFile:
     """An open file. It is opened again if the connection breaks, and is then the same or an error."""
 
@@ -336,6 +351,9 @@ def _refuse(url: str, reason: str) -> NoReturn:
     scheme, _, rest = url.partition("://")
     shown = f"{scheme}://{_HIDDEN}" if "@" in rest else url.partition("?")[0].partition("#")[0]
     raise ValueError(f"{shown}: {reason}")
+
+
+ALL_FILES = _AllFiles(_PATIENCE_SECONDS)
 
 
 class _Connection(Protocol):

@@ -6,10 +6,14 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 #[cfg(feature = "remote")]
-use packtok_store::{Location, RemoteFile};
+use packtok_store::{Location, RemoteFile, check_foreign, is_store};
 
 pub use packtok_sampling::files::is_url;
 
+#[cfg(feature = "remote")]
+use super::ForeignFiles;
+#[cfg(feature = "remote")]
+use super::in_store::Place;
 use super::{Source, kind};
 use crate::error::{Error, Result};
 
@@ -42,8 +46,15 @@ impl CorpusFile {
             Ok(file) => Ok(Self::Local(file)),
             #[cfg(feature = "remote")]
             Err(_) if is_url(path) => {
-                let location = Location::parse(&path.to_string_lossy())?;
-                Ok(Self::Remote(Box::new(RemoteFile::open(location)?)))
+                let url = path.to_string_lossy();
+                let file = match ForeignFiles::of_all() {
+                    Some(files) if !is_store(&url) => {
+                        check_foreign(&url)?;
+                        RemoteFile::open_foreign(&*files.0, &url)?
+                    }
+                    _ => RemoteFile::open(Location::parse(&url)?)?,
+                };
+                Ok(Self::Remote(Box::new(file)))
             }
             Err(cause) => Err(Error::io(path, cause)),
         }
@@ -69,7 +80,10 @@ pub(crate) fn len_of(path: &Path) -> Result<u64> {
             found: kind(&metadata),
         })),
         #[cfg(feature = "remote")]
-        Err(_) if is_url(path) => Ok(Location::parse(&path.to_string_lossy())?.object()?.bytes),
+        Err(_) if is_url(path) => {
+            let url = path.to_string_lossy();
+            Ok(Place::of(&url, None)?.object()?.bytes)
+        }
         Err(cause) => Err(Error::io(path, cause)),
     }
 }

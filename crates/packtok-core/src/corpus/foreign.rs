@@ -3,7 +3,7 @@
 use std::fmt;
 
 #[cfg(feature = "remote")]
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 #[cfg(feature = "remote")]
 type Files = Arc<dyn packtok_store::ForeignFiles>;
@@ -14,8 +14,22 @@ type Files = std::convert::Infallible;
 #[derive(Clone)]
 pub struct ForeignFiles(pub(super) Files);
 
+/// What reads URLs of schemes that packtok does not know, where a caller does not give its own.
+#[cfg(feature = "remote")]
+static OF_ALL: OnceLock<ForeignFiles> = OnceLock::new();
+
 #[cfg(feature = "remote")]
 impl ForeignFiles {
+    /// Makes these files those of all corpora whose caller gives no others. Only the first call counts.
+    pub fn use_for_all(self) {
+        drop(OF_ALL.set(self));
+    }
+
+    /// The files of [`ForeignFiles::use_for_all`].
+    pub(super) fn of_all() -> Option<&'static Self> {
+        OF_ALL.get()
+    }
+
     /// The files that `files` finds.
     pub fn new(files: Files) -> Self {
         Self(files)

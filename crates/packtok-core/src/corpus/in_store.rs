@@ -1,6 +1,8 @@
 //! The objects of a store, or files that the caller reads, for a URL.
 
-use packtok_store::{Error as StoreError, Location, Object, Result as StoreResult, is_store};
+use packtok_store::{
+    Error as StoreError, Location, Object, Result as StoreResult, check_foreign, is_store,
+};
 
 use super::ForeignFiles;
 
@@ -13,10 +15,16 @@ pub(super) enum Place<'a> {
 impl<'a> Place<'a> {
     /// The place of `url`. The caller's files are those that no store has.
     pub(super) fn of(url: &'a str, files: Option<&'a ForeignFiles>) -> StoreResult<Self> {
-        match files {
-            Some(files) if !is_store(url) => Ok(Self::Foreign(url, files)),
-            _ => Ok(Self::Store(url, Box::new(Location::parse(url)?))),
+        if !is_store(url) {
+            if let Some(files) = files {
+                return Ok(Self::Foreign(url, files));
+            }
+            if let Some(files) = ForeignFiles::of_all() {
+                check_foreign(url)?;
+                return Ok(Self::Foreign(url, files));
+            }
         }
+        Ok(Self::Store(url, Box::new(Location::parse(url)?)))
     }
 
     /// What reads its files, if it is not packtok.
