@@ -36,7 +36,7 @@ from packtok.stream import (
     testing,
 )
 
-EOS = 0
+EOS, EOD = 0, "<|endoftext|>"
 
 
 def write_lines(path: Path, texts: list[str]) -> str:
@@ -329,7 +329,7 @@ def test_samples_of_the_caller_stay_as_they_are() -> None:
     assert list(given) == ["array", "list"]
 
 
-def test_missing_bos_and_eos_are_added_to_each_document(tokenizer: packtok.Tokenizer) -> None:
+def test_missing_bos_and_eos_are_added_to_each_document(tmp_path: Path, tokenizer: packtok.Tokenizer) -> None:
     class Special:
         bos_token_id, eos_token_id = 5, 6
 
@@ -350,6 +350,18 @@ def test_missing_bos_and_eos_are_added_to_each_document(tokenizer: packtok.Token
         (found,) = of(ids).ensure_bos_eos(special)
         assert found["input_ids"].tolist() == expected
         assert found["attention_mask"].tolist() == [1] * len(expected)
+    folder = tmp_path / "named"
+    folder.mkdir()
+    (folder / "tokenizer.json").write_bytes(Path(TOKENIZER).read_bytes())
+    bos = tokenizer.id_to_token(7)
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps({"bos_token": bos, "eos_token": {"content": EOD}})
+    )
+    transformers = pytest.importorskip("transformers", reason="needs transformers")
+    like = transformers.PreTrainedTokenizerFast(tokenizer_file=TOKENIZER, bos_token=bos, eos_token=EOD)
+    for given in (folder, str(folder / "tokenizer.json"), like):
+        (found,) = of([1]).ensure_bos_eos(given)
+        assert found["input_ids"].tolist() == [7, 1, EOS]
     (found,) = of([5, 1]).add_bos_eos(5, None)
     assert found["input_ids"].tolist() == [5, 5, 1]
     # Directly after tokenize, the core does it.

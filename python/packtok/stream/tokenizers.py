@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from packtok._packtok import Tokenizer
 from packtok.stream import functions
+from packtok.tokenizer.find import find_tokenizer
 
 __all__ = ["Tokenized", "check_without_effect", "form_of", "special_ids", "tokenizer_of"]
 
@@ -73,17 +76,44 @@ def check_without_effect(arguments: Mapping[str, Any]) -> None:
 
 
 def special_ids(tokenizer: Any) -> tuple[int | None, int | None]:
-    """The ids of BOS and EOS."""
+    """The ids of BOS and EOS.
+
+    The BOS of packtok's tokenizers is that of the files next to the tokenizer, or the special token that the
+    tokenizer itself adds at the start.
+    """
+    bos = eos = None
     if isinstance(tokenizer, str | os.PathLike):
-        tokenizer = Tokenizer.from_pretrained(tokenizer)
+        named = find_tokenizer(os.fspath(tokenizer))
+        bos, eos, tokenizer = _named_bos(named.path), named.eos_token, named.tokenizer
     if isinstance(tokenizer, Tokenizer):
-        eos = tokenizer.eos_token
-        found = None, None if eos is None else tokenizer.token_to_id(eos)
+        eos = eos or tokenizer.eos_token
+        bos_id = _added_bos(tokenizer) if bos is None else tokenizer.token_to_id(bos)
+        found = bos_id, None if eos is None else tokenizer.token_to_id(eos)
     else:
         found = getattr(tokenizer, "bos_token_id", None), getattr(tokenizer, "eos_token_id", None)
     if found == (None, None):
         raise ValueError(f"{tokenizer!r} has neither a BOS nor an EOS token; add their ids with add_bos_eos")
     return found
+
+
+def _named_bos(path: Path | None) -> str | None:
+    """The BOS token that a file next to ``path`` names."""
+    if path is None:
+        return None
+    for name in ("tokenizer_config.json", "special_tokens_map.json"):
+        file = path.with_name(name)
+        content = json.loads(file.read_bytes()) if file.is_file() else {}
+        token = content.get("bos_token") if isinstance(content, dict) else None
+        text = token.get("content") if isinstance(token, dict) else token
+        if isinstance(text, str):
+            return text
+    return None
+
+
+def _added_bos(tokenizer: Tokenizer) -> int | None:
+    ids, bare = (tokenizer.encode("a", add_special_tokens=adds).tolist() for adds in (True, False))
+    special = {id for _, id in tokenizer.special_tokens}
+    return ids[0] if ids and ids[0] in special and ids[:1] != bare[:1] else None
 
 
 class Tokenized:
