@@ -94,11 +94,11 @@ impl LaneFiles {
     /// A file cannot be read, or a lane has nothing to read.
     pub(super) fn of_lane(&self, index: u64) -> Result<Vec<Source>> {
         let parts = self.parts(index)?;
-        if parts.is_empty()
-            || self
-                .shares()
-                .is_some_and(|shares| shares.bytes.contains(&0))
-        {
+        // All ranks must find that a lane lacks data, also those that do not read it.
+        let is_unequal = |shares: LaneShares| {
+            shares.bytes.contains(&0) && shares.bytes.iter().any(|&bytes| bytes > 0)
+        };
+        if parts.is_empty() || self.shares().is_some_and(is_unequal) {
             return Err(self.empty_lane(index));
         }
         Ok(parts)
