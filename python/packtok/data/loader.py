@@ -207,8 +207,10 @@ def _named_deaths(batches: Iterator[Any]) -> Iterator[Any]:
         yield from batches
     except (EOFError, OSError) as error:
         workers: Sequence[BaseProcess] = getattr(batches, "_workers", ())
-        wait([worker.sentinel for worker in workers], _ENDING_SECONDS)
+        ending = wait([worker.sentinel for worker in workers], _ENDING_SECONDS)
         for worker in workers:
+            if worker.sentinel in ending:
+                worker.join(_ENDING_SECONDS)
             if worker.exitcode:
                 code = worker.exitcode
                 how = f"was killed by {Signals(-code).name}" if code < 0 else f"ended with exit code {code}"

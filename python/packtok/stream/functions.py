@@ -130,7 +130,8 @@ class Processes:
             count, mp_context=context, initializer=worker.start, initargs=given
         )
         # The executor forgets them when it breaks, and the reason is in their exit codes.
-        self._all = self._executor._processes or {}
+        processes = self._executor._processes
+        self._all = {} if processes is None else processes
 
     def map(self, *given: Sequence[Any]) -> Iterator[Any]:
         """Returns what the function returns for each sample, as an iterator.
