@@ -421,7 +421,7 @@ def test_credentials_of_a_profile_and_none_at_all(site: Site) -> None:
     bare |= {"HOME": str(site.folder), "AWS_METADATA_ENDPOINT": "http://127.0.0.1:9"}
     failed = site.cli(*arguments, "-o", "none.pbin", cwd=site.folder, env=bare, code=1)
     assert failed.stderr == (
-        f"error: {site.url}/c.jsonl: no credentials found; they are looked for in the environment "
+        f"packtok: {site.url}/c.jsonl: no credentials found; they are looked for in the environment "
         "(AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY), ~/.aws (AWS_PROFILE) and the metadata service of "
         "AWS; set "
         "them, or AWS_SKIP_SIGNATURE=true for a public bucket\n"
@@ -437,7 +437,7 @@ def test_credentials_of_a_profile_and_none_at_all(site: Site) -> None:
     site.cli(*arguments, "-o", "c.pbin", cwd=site.folder, env={**bare, "AWS_PROFILE": "tests"}, code=0)
     failed = site.cli(*arguments, "-o", "x.pbin", cwd=site.folder, env={**bare, "AWS_PROFILE": "no"}, code=1)
     assert failed.stderr == (
-        f"error: {site.url}/c.jsonl: AWS_PROFILE is no, which is neither in {aws}/credentials nor in "
+        f"packtok: {site.url}/c.jsonl: AWS_PROFILE is no, which is neither in {aws}/credentials nor in "
         f"{aws}/config; "
         "correct it, or remove it from the environment\n"
     )
