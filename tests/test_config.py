@@ -282,8 +282,8 @@ def test_special_tokens_must_exist_in_the_tokenizer() -> None:
     with pytest.raises(ConfigError) as caught:
         prepare(with_tokenizer(special_tokens={"pad_token": "<pad>"}))
     assert str(caught.value) == (
-        "tokenizer.config.special_tokens names '<pad>', which is not an added token of gpt2; add it to the "
-        "tokenizer.json; special tokens are '<|endoftext|>'"
+        "tokenizer.config.special_tokens names '<pad>', which would grow the vocabulary of gpt2; give "
+        "--add-special-tokens-from-config to add it, or leave it out; special tokens are '<|endoftext|>'"
     )
 
 

@@ -116,7 +116,9 @@ def test_settings_that_change_ids_elsewhere_are_reported(tmp_path: Path) -> None
         "add_bos_token is true, but tokenizer.json does not add '<s>'; tokenizer.json takes precedence",
         "split_special_tokens is true and has no effect; use special_tokens_in_text: text",
         "added_tokens_decoder gives '</s>' the id 300, tokenizer.json 257; tokenizer.json takes precedence",
-        "added_tokens_decoder has '<pad>', which is not in tokenizer.json; it is not added",
+        "added_tokens_decoder names tokens that the tokenizer does not have: '<pad>'; they are not added; "
+        "give "
+        "--add-special-tokens-from-config to add them, as Transformers does",
         "add_prefix_space is true, but tokenizer.json behaves differently; tokenizer.json takes precedence",
         "do_lower_case is true, but tokenizer.json behaves differently; tokenizer.json takes precedence",
         "truncation_side is left and has no effect; tokenizer.json sets the side, which is right by default",
@@ -213,6 +215,8 @@ def test_name_similar_to_a_built_in_one_gets_a_suggestion(offline_cache: Path) -
         "reached; download it with network access, or give the path of a tokenizer.json; did you mean "
         "gpt2, which is built in?"
     )
+    # A name of another family.
+    assert error_of("t5-base").endswith("or give the path of a tokenizer.json")
 
 
 def tekken_json(special_tokens: list[dict[str, Any]] | None = None) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import sentencepiece_json
 from conftest import PacktokCli
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sentencepiece_json import fields, values_of
 from test_exact import CORPORA, GROUP, HERE, SCALARS, example_texts, from_all_corpora
 
 import packtok
@@ -314,3 +315,59 @@ def test_corrupted_model_never_crashes(trained: Path, tmp_path: Path) -> None:
             tokenizer.encode("a text, ① and é\u0301 ﬁ")
     assert all("torn.model: " in text for text in said)
     assert len(said) > 50
+
+
+@pytest.mark.parametrize("name", ["unigram", "bpe", "words", "characters"])
+def test_tokens_of_files_next_to_a_model_become_user_defined_symbols(
+    trained: Path, tmp_path: Path, name: str
+) -> None:
+    pieces = [
+        values_of(piece) for number, piece in fields((trained / f"{name}.model").read_bytes()) if number == 1
+    ]
+    normal = [one[1].decode() for one in pieces if 3 not in one]
+    ordinary = next((one for one in normal if one.isascii()), normal[0])
+
+    def change(message: dict[int, Any]) -> None:
+        for at, piece in enumerate(pieces):
+            if piece[1].decode() == ordinary:
+                message[1][at] = sentencepiece_json.message({1: [piece[1]], 2: [piece[2]], 3: [4]})
+        message[1] += [
+            sentencepiece_json.message({1: [one], 2: [b"\0" * 4], 3: [4]}) for one in (b"<pad>", b"<new>")
+        ]
+
+    folder = tmp_path / "llama"
+    folder.mkdir()
+    model = folder / "tokenizer.model"
+    model.write_bytes((trained / f"{name}.model").read_bytes())
+    config = {"additional_special_tokens": ["<new>", ordinary], "pad_token": "<pad>", "unk_token": "<unk>"}
+    (folder / "tokenizer_config.json").write_text(json.dumps({**config, "eos_token": "</s>"}))
+    plain = find_tokenizer(str(folder))
+    assert plain.tokenizer.fingerprint == Tokenizer.from_file(trained / f"{name}.model").fingerprint
+    assert [text.split(" names ")[0] for text in plain.warnings] == [
+        f"{folder}/tokenizer_config.json: {key}"
+        for key in ("pad_token", "additional_special_tokens", "additional_special_tokens")
+    ]
+    tokenizer = Tokenizer.from_file(model, add_special_tokens_from_config=True)
+    oracle_of = library(changed(model, tmp_path / "changed.model", change))
+    texts = [
+        *example_texts(),
+        f"<new> a<new>b <pad>the  <pad> {ordinary}<new>{ordinary} e{ordinary}",
+        "<new>",
+        " <pad>",
+    ]
+    for text in texts:
+        assert tokenizer.encode(text).tolist() == oracle_of.encode(text)
+        assert tokenizer.decode(tokenizer.encode(text)) == oracle_of.decode(oracle_of.encode(text))
+    assert tokenizer.vocab_size == oracle_of.vocab_size()
+
+
+def test_token_that_takes_white_space_cannot_be_added_to_a_model(trained: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.model").write_bytes((trained / "bpe.model").read_bytes())
+    mask = {"content": "<mask>", "lstrip": True}
+    (tmp_path / "special_tokens_map.json").write_text(json.dumps({"mask_token": mask}))
+    with pytest.raises(TokenizerError) as caught:
+        Tokenizer.from_file(tmp_path / "a.model", add_special_tokens_from_config=True)
+    assert str(caught.value) == (
+        f'{tmp_path}/a.model: "<mask>" is declared with lstrip or rstrip, which a SentencePiece model cannot '
+        "have; use the tokenizer.json of the same model"
+    )

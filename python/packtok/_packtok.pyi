@@ -32,6 +32,7 @@ __all__ = [
     "Tokenizer",
     "TokenizerError",
     "__version__",
+    "appended_id",
     "available_cpus",
     "checked_reject_limit",
     "column_names",
@@ -61,9 +62,11 @@ __all__ = [
     "pack",
     "pack_shard",
     "plan_shards",
+    "presence_of_tokens",
     "publish_bytes",
     "raw_entries",
     "read_plan",
+    "read_tokenizer",
     "report_of_marker",
     "shard_name",
     "upload",
@@ -72,6 +75,7 @@ __all__ = [
     "verify_corpus",
     "verify_origins",
     "wait_for_stream_calls",
+    "with_tokens",
     "write_manifest",
     "write_raw_index",
 ]
@@ -97,9 +101,11 @@ class Tokenizer:
         remarks: Sequence[str] = ...,
     ) -> Tokenizer: ...
     @staticmethod
-    def from_file(path: _StrPath, *, name: str | None = None) -> Tokenizer: ...
+    def from_file(
+        path: _StrPath, *, name: str | None = None, add_special_tokens_from_config: bool = False
+    ) -> Tokenizer: ...
     @staticmethod
-    def from_pretrained(name: _StrPath) -> Tokenizer: ...
+    def from_pretrained(name: _StrPath, *, add_special_tokens_from_config: bool = False) -> Tokenizer: ...
     @staticmethod
     def builtin(name: str) -> Tokenizer: ...
     @staticmethod
@@ -161,6 +167,11 @@ class Tokenizer:
     def as_hf(self) -> CallableTokenizer: ...
     def to_json(self) -> bytes: ...
     def __reduce__(self) -> tuple[type[Tokenizer], tuple[bytes, str, str | None, list[str]]]: ...
+
+def read_tokenizer(path: _StrPath, name: str) -> Tokenizer: ...
+def presence_of_tokens(tokenizer: Tokenizer, tokens: str) -> list[str]: ...
+def with_tokens(tokenizer: Tokenizer, tokens: str) -> Tokenizer: ...
+def appended_id(name: str, json: str) -> int | None: ...
 
 @final
 class Origin:

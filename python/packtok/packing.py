@@ -19,7 +19,7 @@ from packtok.config.redact import Redactor
 from packtok.distributed import ShardChoice
 from packtok.errors import ConfigError
 from packtok.progress import Progress
-from packtok.tokenizer.find import FoundTokenizer, check_special_tokens, default_eod, find_tokenizer
+from packtok.tokenizer.find import FoundTokenizer, default_eod, find_tokenizer, with_special_tokens
 
 if TYPE_CHECKING:
     from packtok.plugins.plugin import Plugin
@@ -173,9 +173,8 @@ def prepare(
     """
     checked = _with_splits(load_config(config, overrides))
     with checked.redactor.guard():
-        found = find_tokenizer(checked.tokenizer.config.pretrained_model_name_or_path)
+        found = tokenizer_of(checked)
         _check_index(checked)
-        check_special_tokens(found, checked.tokenizer.config)
         eod_token = checked.settings.eod_token or default_eod(found)
         plugin = plugin_of(checked, input_fields)
         return Packing(checked, found, eod_token, input_fields, plugin)
@@ -192,6 +191,13 @@ def _check_index(config: PackConfig) -> None:
         return
     if Path(index_path).name not in {Path(source).stem + ".idx" for source in config.settings.src_path}:
         raise missing_index(config)
+
+
+def tokenizer_of(config: PackConfig) -> FoundTokenizer:
+    """Returns the tokenizer of a config, with the special tokens that the config names."""
+    component = config.tokenizer.config
+    found = find_tokenizer(component.pretrained_model_name_or_path, component.add_special_tokens_from_config)
+    return with_special_tokens(found, component)
 
 
 def plugin_of(config: PackConfig, input_fields: tuple[str, ...] = ()) -> "Plugin | None":

@@ -176,6 +176,7 @@ pub(crate) fn tokenizer_error(error: packtok_tokenizer::Error) -> PyErr {
             | LoadError::EmptyAddedToken { .. }
             | LoadError::Ranks { .. }
             | LoadError::SentencePiece { .. }
+            | LoadError::StripsInModel { .. }
             | LoadError::Tekken { .. },
         )
         | E::Encode(EncodeError::Excess { .. })

@@ -44,7 +44,7 @@ fn _packtok(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("TOKENIZERS_VERSION", packtok_tokenizer::TOKENIZERS_VERSION)?;
     error::register(module)?;
     foreign::register();
-    module.add_class::<tokenizer::PyTokenizer>()?;
+    tokenizer::register(module)?;
     module.add_class::<reader::PyPbinReader>()?;
     module.add_class::<texts::PyTexts>()?;
     module.add_class::<origin::PyOrigin>()?;

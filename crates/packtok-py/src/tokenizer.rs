@@ -8,7 +8,8 @@ use numpy::{IntoPyArray, PyArray1};
 use packtok_core::batch::Encoders;
 use packtok_core::pbin::TokenWidth;
 use packtok_core::pipeline::Progress;
-use packtok_tokenizer::{BUILTIN_NAMES, EncodeOptions, Tokenizer, Vocabulary};
+use packtok_tokenizer::{BUILTIN_NAMES, ENDOFTEXT, EncodeOptions, NewToken, Tokenizer, Vocabulary};
+use pyo3::call::PyCallArgs;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
@@ -59,9 +60,73 @@ impl PyTokenizer {
         })
     }
 
+    /// The result of a function of `packtok.tokenizer.find`, which reads the files next to a
+    /// tokenizer for the commands and for this class.
+    fn found<'py>(
+        py: Python<'py>,
+        function: &str,
+        arguments: impl PyCallArgs<'py>,
+    ) -> PyResult<Self> {
+        let finder = py.import("packtok.tokenizer.find")?;
+        let found = finder.call_method1(function, arguments)?;
+        finder.call_method1("warn", (&found,))?;
+        let tokenizer = found.getattr("tokenizer")?;
+        let inner = tokenizer.cast::<Self>()?.get().inner.clone();
+        let eos_token = found.getattr("eos_token")?.extract()?;
+        let remarks = found.getattr("warnings")?.extract()?;
+        Self::wrap(py, inner, eos_token, remarks)
+    }
+
     fn vocabulary(&self) -> &Vocabulary {
         self.vocabulary.get_or_init(|| Vocabulary::of(&self.inner))
     }
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyTokenizer>()?;
+    module.add_function(wrap_pyfunction!(read_tokenizer, module)?)?;
+    module.add_function(wrap_pyfunction!(presence_of_tokens, module)?)?;
+    module.add_function(wrap_pyfunction!(with_tokens, module)?)?;
+    module.add_function(wrap_pyfunction!(appended_id, module)?)
+}
+
+/// The tokenizer in a file, without what the files next to it say.
+#[pyfunction]
+fn read_tokenizer(py: Python<'_>, path: PathBuf, name: &str) -> PyResult<PyTokenizer> {
+    let loaded = py.detach(|| Tokenizer::from_file(&path, Some(name)));
+    let inner = proven(py, loaded.map_err(tokenizer_error)?)?;
+    PyTokenizer::wrap(py, inner, None, Vec::new())
+}
+
+/// For each of `tokens`, which is JSON, `"absent"`, `"ordinary"`, `"differing"` or `"same"`.
+#[pyfunction]
+fn presence_of_tokens<'py>(
+    py: Python<'py>,
+    tokenizer: &PyTokenizer,
+    tokens: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let presence = tokenizer.inner.presence_of(&new_tokens(tokens)?);
+    json::to_python(py, &presence.map_err(tokenizer_error)?)
+}
+
+/// The tokenizer with `tokens`, which is JSON, added to its file.
+#[pyfunction]
+fn with_tokens(py: Python<'_>, tokenizer: &PyTokenizer, tokens: &str) -> PyResult<PyTokenizer> {
+    let tokens = new_tokens(tokens)?;
+    let loaded = py.detach(|| tokenizer.inner.with_tokens(&tokens));
+    let inner = proven(py, loaded.map_err(tokenizer_error)?)?;
+    PyTokenizer::wrap(py, inner, tokenizer.eos_token.clone(), Vec::new())
+}
+
+fn new_tokens(json: &str) -> PyResult<Vec<NewToken>> {
+    serde_json::from_str(json).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// The id that the post-processor in the text of a tokenizer.json appends to a document, or None;
+/// errors call the file `name`.
+#[pyfunction]
+fn appended_id(name: &str, json: &str) -> PyResult<Option<u32>> {
+    packtok_tokenizer::appended_id(name, json).map_err(tokenizer_error)
 }
 
 #[pymethods]
@@ -83,32 +148,36 @@ impl PyTokenizer {
 
     /// Loads a tokenizer.json, tekken.json or SentencePiece .model file; users see it as `name`
     /// (default: the path).
+    ///
+    /// Files next to it name its EOS. `add_special_tokens_from_config` adds the tokens that they name
+    /// and the file lacks.
     #[staticmethod]
-    #[pyo3(signature = (path, *, name=None))]
-    fn from_file(py: Python<'_>, path: PathBuf, name: Option<String>) -> PyResult<Self> {
-        let loaded = py.detach(|| Tokenizer::from_file(&path, name.as_deref()));
-        let inner = proven(py, loaded.map_err(tokenizer_error)?)?;
-        Self::wrap(py, inner, None, Vec::new())
+    #[pyo3(signature = (path, *, name=None, add_special_tokens_from_config=false))]
+    fn from_file(
+        py: Python<'_>,
+        path: PathBuf,
+        name: Option<String>,
+        add_special_tokens_from_config: bool,
+    ) -> PyResult<Self> {
+        let path = path.into_os_string();
+        let arguments = (path, name, add_special_tokens_from_config);
+        Self::found(py, "tokenizer_of_file", arguments)
     }
 
     /// Loads a tokenizer by name: a tokenizer file or its folder, a built-in name, or a name on the
     /// hub.
     ///
-    /// Accepts the same as `tokenizer` in a config and `--tokenizer` of the commands.
+    /// Accepts the same as `tokenizer` in a config and `--tokenizer` of the commands, and the flag
+    /// `--add-special-tokens-from-config`.
     #[staticmethod]
-    fn from_pretrained(py: Python<'_>, name: PathBuf) -> PyResult<Self> {
-        // Names are resolved in Python, by the same code as for the commands.
-        let finder = py.import("packtok.tokenizer.find")?;
-        let found = finder.call_method1("find_tokenizer", (name.into_os_string(),))?;
-        let inner = found
-            .getattr("tokenizer")?
-            .cast::<Self>()?
-            .get()
-            .inner
-            .clone();
-        let eos_token = found.getattr("eos_token")?.extract()?;
-        let remarks = found.getattr("warnings")?.extract()?;
-        Self::wrap(py, inner, eos_token, remarks)
+    #[pyo3(signature = (name, *, add_special_tokens_from_config=false))]
+    fn from_pretrained(
+        py: Python<'_>,
+        name: PathBuf,
+        add_special_tokens_from_config: bool,
+    ) -> PyResult<Self> {
+        let arguments = (name.into_os_string(), add_special_tokens_from_config);
+        Self::found(py, "find_tokenizer", arguments)
     }
 
     /// Loads a tokenizer that needs neither file nor network; see `builtin_names`.
@@ -116,7 +185,9 @@ impl PyTokenizer {
     fn builtin(py: Python<'_>, name: String) -> PyResult<Self> {
         let loaded = py.detach(|| Tokenizer::builtin(&name));
         let inner = proven(py, loaded.map_err(tokenizer_error)?)?;
-        Self::wrap(py, inner, None, Vec::new())
+        // Each has one.
+        let eos_token = Some(ENDOFTEXT.to_owned());
+        Self::wrap(py, inner, eos_token, Vec::new())
     }
 
     /// Names that `builtin` accepts.

@@ -31,7 +31,10 @@ pub use encoder::Encoder;
 pub use engines::kind::EngineKind;
 pub use engines::reference::{TOKENIZERS_VERSION, is_panic_contained};
 pub use error::{Error, Result};
-pub use load::{AddedToken, BUILTIN_NAMES, LoadError, builtin_json, fingerprint_of};
+pub use load::{
+    AddedToken, BUILTIN_NAMES, ENDOFTEXT, LoadError, Matching, NewToken, Presence, appended_id,
+    builtin_json, fingerprint_of,
+};
 pub use nasty::nasty_texts;
 pub use options::{EncodeOptions, EngineChoice, SpecialTokensInText};
 pub use tokenizer::Tokenizer;

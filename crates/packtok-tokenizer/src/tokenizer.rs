@@ -11,7 +11,9 @@ use crate::engines::byte_bpe::lane_name;
 use crate::engines::choose::FastEngine;
 use crate::engines::kind::EngineKind;
 use crate::error::Result;
-use crate::load::{AddedToken, builtin_json, json_of_bytes, json_of_file, vocab_id};
+use crate::load::{
+    AddedToken, MoreTokens, NewToken, Presence, builtin_json, json_of_bytes, json_of_file, vocab_id,
+};
 use crate::loaded::Loaded;
 use crate::options::{EncodeOptions, EngineChoice};
 use crate::vocabulary::Vocabulary;
@@ -57,6 +59,24 @@ impl Tokenizer {
     pub fn from_json(name: &str, json: String) -> Result<Self> {
         let shared = Arc::new(Loaded::load(name, json)?);
         Ok(Self { shared })
+    }
+
+    /// What it has of each of `tokens`.
+    ///
+    /// # Errors
+    /// As [`Tokenizer::from_file`].
+    pub fn presence_of(&self, tokens: &[NewToken]) -> Result<Vec<Presence>> {
+        let file = MoreTokens::read(self.name(), self.json(), self.added_tokens())?;
+        Ok(tokens.iter().map(|token| file.presence(token)).collect())
+    }
+
+    /// The tokenizer with `tokens` added to its file, under the same name.
+    ///
+    /// # Errors
+    /// A SentencePiece model cannot have such a token, or as [`Tokenizer::from_file`].
+    pub fn with_tokens(&self, tokens: &[NewToken]) -> Result<Self> {
+        let file = MoreTokens::read(self.name(), self.json(), self.added_tokens())?;
+        Self::from_json(self.name(), file.written(self.json(), tokens)?)
     }
 
     /// The name that it was loaded under.

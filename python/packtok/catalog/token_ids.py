@@ -11,11 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from packtok._packtok import PbinReader, Tokenizer, largest_ids, natural_sorted, raw_entries
+from packtok._packtok import (
+    PbinReader,
+    Tokenizer,
+    appended_id,
+    largest_ids,
+    natural_sorted,
+    raw_entries,
+)
 from packtok.catalog.schema import BYTES_OF_DTYPE, TokenizedInfo
 from packtok.progress import Progress
 from packtok.tokenizer.find import TOKENIZER_FILE, find_tokenizer
-from packtok.tokenizer.separator import separator_of
 
 __all__ = [
     "TokenizerFacts",
@@ -51,9 +57,7 @@ def facts_of_tokenizer(name: str) -> TokenizerFacts:
     """
     found = find_tokenizer(name)
     tokenizer = found.tokenizer
-    appended = None
-    if found.path is not None and found.path.name.endswith(".json"):
-        appended = separator_of(found.path)
+    appended = appended_id(tokenizer.name, tokenizer.to_json().decode())
     eos = None if found.eos_token is None else tokenizer.token_to_id(found.eos_token)
     return TokenizerFacts(tokenizer.name, tokenizer.vocab_size, eos if appended is None else appended)
 

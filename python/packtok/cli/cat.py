@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from packtok.cli import console
-from packtok.cli.options import JsonOption, TokenizerOption, check_inputs
+from packtok.cli.options import AddTokensOption, JsonOption, TokenizerOption, check_inputs
 from packtok.cli.progress import engine_checks
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ def cat(
     ] = "0:1",
     ids: Annotated[bool, typer.Option("--ids/--text", help="Print ids, or the decoded text.")] = False,
     tokenizer: TokenizerOption = None,
+    add_special_tokens_from_config: AddTokensOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Print documents of a pbin, decoded with the tokenizer next to it or with --tokenizer."""
@@ -28,7 +29,7 @@ def cat(
     check_inputs("FILE", [file])
     reader = PbinReader(file)
     numbers = document_numbers(documents, len(reader))
-    decoder = None if ids else _decoder(reader, tokenizer)
+    decoder = None if ids else _decoder(reader, tokenizer, add_special_tokens_from_config)
     if as_json:
         _show_json(reader, numbers, decoder)
         return
@@ -74,7 +75,7 @@ def document_numbers(text: str, num_documents: int) -> range:
     return range(num_documents)[start : start + 1 or None]
 
 
-def _decoder(reader: "PbinReader", name: str | None) -> "Tokenizer":
+def _decoder(reader: "PbinReader", name: str | None, adds: bool) -> "Tokenizer":
     from packtok.commands.merge import beside
     from packtok.tokenizer.find import find_tokenizer
 
@@ -85,7 +86,7 @@ def _decoder(reader: "PbinReader", name: str | None) -> "Tokenizer":
             f"{file}: no tokenizer found next to the file; give --tokenizer, or use --ids"
         )
     with engine_checks(quiet=False):
-        decoder = find_tokenizer(name).tokenizer
+        decoder = find_tokenizer(name, adds).tokenizer
     made_by = (reader.metadata or {}).get("tokenizer")
     if made_by and made_by["fingerprint"] != decoder.fingerprint:
         console.remark(

@@ -19,7 +19,7 @@ BAR_CHARS = 40
 SOURCE_CHARS = 20
 
 
-@with_options("add_special_tokens", "special_tokens_in_text", *SCAN_OPTIONS)
+@with_options("add_special_tokens", "special_tokens_in_text", "add_special_tokens_from_config", *SCAN_OPTIONS)
 def count(
     corpus: Annotated[list[str], typer.Argument(metavar="CORPUS", help="Files, globs and folders.")],
     tokenizer: Annotated[

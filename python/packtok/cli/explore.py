@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from packtok.cli import console
-from packtok.cli.options import JsonOption
+from packtok.cli.options import AddTokensOption, JsonOption
 
 
 def explore(
@@ -27,6 +27,7 @@ def explore(
         str | None,
         typer.Option("--tokenizer", "-t", metavar="NAME|FILE", help="For files that do not name theirs."),
     ] = None,
+    add_special_tokens_from_config: AddTokensOption = False,
     token_file: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="File with the access token. [default: a random token, if needed]"),
@@ -48,6 +49,7 @@ def explore(
         host=host,
         port=port,
         tokenizer=tokenizer,
+        add_special_tokens_from_config=add_special_tokens_from_config,
         token_file=token_file,
         on_ready=show,
     )

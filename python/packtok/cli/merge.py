@@ -7,6 +7,7 @@ import typer
 
 from packtok.cli import console
 from packtok.cli.options import (
+    AddTokensOption,
     Existing,
     ExistingOption,
     JsonOption,
@@ -28,6 +29,7 @@ Paths = Annotated[
 def merge(
     paths: Paths,
     tokenizer: TokenizerOption = None,
+    add_special_tokens_from_config: AddTokensOption = False,
     existing: ExistingOption = None,
     file_existence_policy: PolicyOption = None,
     as_json: JsonOption = False,
@@ -35,7 +37,14 @@ def merge(
 ) -> None:
     """Join pbins into one; each is verified while it is read."""
     policy = existing_policy(existing, file_existence_policy)
-    merge_with(paths, policy, tokenizer=tokenizer, as_json=as_json, quiet=quiet)
+    merge_with(
+        paths,
+        policy,
+        tokenizer=tokenizer,
+        add_special_tokens_from_config=add_special_tokens_from_config,
+        as_json=as_json,
+        quiet=quiet,
+    )
 
 
 def merge_packed_data(paths: Paths, as_json: JsonOption = False, quiet: QuietOption = False) -> None:
@@ -44,7 +53,13 @@ def merge_packed_data(paths: Paths, as_json: JsonOption = False, quiet: QuietOpt
 
 
 def merge_with(
-    paths: list[str], existing: Existing | None, *, tokenizer: str | None, as_json: bool, quiet: bool
+    paths: list[str],
+    existing: Existing | None,
+    *,
+    tokenizer: str | None,
+    add_special_tokens_from_config: bool = False,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Joins all but the last of ``paths`` into the last and prints the counts."""
     from packtok.commands import merge as command
@@ -55,7 +70,12 @@ def merge_with(
     check_output("OUT", paths[-1])
     with engine_checks(quiet=quiet), progress(quiet=quiet) as on_progress:
         counts = command.merge(
-            paths[:-1], paths[-1], existing=existing or "error", tokenizer=tokenizer, on_progress=on_progress
+            paths[:-1],
+            paths[-1],
+            existing=existing or "error",
+            tokenizer=tokenizer,
+            add_special_tokens_from_config=add_special_tokens_from_config,
+            on_progress=on_progress,
         )
     show_counts(counts, as_json=as_json, quiet=quiet)
 

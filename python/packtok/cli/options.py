@@ -69,6 +69,7 @@ ExistingOption = Annotated[Existing | None, flag("existing")]
 IgnoreOption = Annotated[list[str] | None, flag("ignore")]
 SourceOption = Annotated[str | None, flag("source")]
 TokenizerOption = Annotated[str | None, flag("tokenizer")]
+AddTokensOption = Annotated[bool, flag("add_special_tokens_from_config")]
 OnBadOption = Annotated[Literal["fail", "skip"] | None, flag("on_bad_document")]
 MaxRejectsOption = Annotated[str | None, flag("max_rejects")]
 PolicyOption = Annotated[

@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from packtok.cli import console
-from packtok.cli.options import JsonOption, QuietOption, check_corpus, check_inputs, with_options
+from packtok.cli.options import (
+    AddTokensOption,
+    JsonOption,
+    QuietOption,
+    check_corpus,
+    check_inputs,
+    with_options,
+)
 from packtok.cli.progress import CHECKING, engine_checks, progress
 from packtok.config.options import SCAN_OPTIONS
 
@@ -34,6 +41,7 @@ NOT_LINEAR = (
 @app.command()
 def inspect(
     tokenizer: Name,
+    add_special_tokens_from_config: AddTokensOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show a tokenizer's vocabulary, special tokens, engine and components."""
@@ -42,7 +50,7 @@ def inspect(
 
     check_inputs("TOKENIZER", [tokenizer])
     with engine_checks(quiet=False):
-        facts = Redactor().tree(describe(find_tokenizer(tokenizer)))
+        facts = Redactor().tree(describe(find_tokenizer(tokenizer, add_special_tokens_from_config)))
     if as_json:
         console.as_json(facts)
     else:
@@ -112,6 +120,7 @@ def verify(
         ),
     ] = None,
     *,
+    add_special_tokens_from_config: AddTokensOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     **options: Any,
@@ -122,7 +131,13 @@ def verify(
     check_inputs("TOKENIZER", [tokenizer])
     check_corpus("--corpus", corpus or ())
     with engine_checks(quiet=quiet), progress(quiet=quiet, idle=CHECKING) as on_progress:
-        report = command.verify_tokenizer(tokenizer, corpus or (), on_progress=on_progress, **options)
+        report = command.verify_tokenizer(
+            tokenizer,
+            corpus or (),
+            add_special_tokens_from_config=add_special_tokens_from_config,
+            on_progress=on_progress,
+            **options,
+        )
     if as_json:
         console.as_json(report)
         return

@@ -1,18 +1,26 @@
 """`packtok verify`: checks a pbin for damage and against its corpus."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from packtok.cli import console
 from packtok.cli.merge import show_counts
-from packtok.cli.options import JsonOption, QuietOption, SourceOption, TokenizerOption, check_inputs
+from packtok.cli.options import (
+    AddTokensOption,
+    JsonOption,
+    QuietOption,
+    SourceOption,
+    TokenizerOption,
+    check_inputs,
+)
 from packtok.cli.progress import engine_checks, progress
 
 
 def verify(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The pbin to check.")],
     tokenizer: TokenizerOption = None,
+    add_special_tokens_from_config: AddTokensOption = False,
     corpus: Annotated[
         str | None,
         typer.Option(metavar="CONFIG", help="Tokenize the corpus of this config again and compare."),
@@ -36,18 +44,22 @@ def verify(
     from packtok.commands import verify as command
 
     fraction = fraction_of(sample)
+    named: dict[str, Any] = {
+        "tokenizer": tokenizer,
+        "add_special_tokens_from_config": add_special_tokens_from_config,
+    }
     check_inputs("FILE", [file])
     check_inputs("--origins", () if origins is None else [origins])
     with engine_checks(quiet=quiet), progress(quiet=quiet) as on_progress:
-        counts = command.verify(file, tokenizer=tokenizer, on_progress=on_progress)
+        counts = command.verify(file, **named, on_progress=on_progress)
         if corpus is not None:
             compared = command.verify_corpus(
-                file, corpus, sample=fraction, tokenizer=tokenizer, source=source, on_progress=on_progress
+                file, corpus, sample=fraction, **named, source=source, on_progress=on_progress
             )
             counts["compared with the corpus"] = compared["compared"]
         if origins is not None:
             compared = command.verify_origins(
-                file, origins, sample=fraction, tokenizer=tokenizer, on_progress=on_progress
+                file, origins, sample=fraction, **named, on_progress=on_progress
             )
             counts["compared with their origins"] = compared["compared"]
     show_counts(counts, as_json=as_json, quiet=quiet)

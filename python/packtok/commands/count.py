@@ -24,6 +24,7 @@ def count(
     *,
     add_special_tokens: bool | None = None,
     special_tokens_in_text: str | None = None,
+    add_special_tokens_from_config: bool | None = None,
     on_progress: Progress | None = None,
     **options: Unpack[ScanOptions],
 ) -> dict[str, Any]:
@@ -37,6 +38,7 @@ def count(
         add_special_tokens: Whether to count tokens that the post-processor adds. Default: yes, as for
             packing.
         special_tokens_in_text: As for packing.
+        add_special_tokens_from_config: As for packing, for every tokenizer.
         on_progress: As in `packtok.pack`. Its tokens are those of the first tokenizer.
         **options: The flags of ``packtok count``, under the same names.
 
@@ -61,10 +63,12 @@ def count(
         options,
         add_special_tokens=add_special_tokens,
         special_tokens_in_text=special_tokens_in_text,
+        add_special_tokens_from_config=add_special_tokens_from_config,
     )
     with config.redactor.guard():
         names = [config.tokenizer.config.pretrained_model_name_or_path, *tokenizers[1:]]
-        found = [find_tokenizer(name) for name in names]
+        adds = config.tokenizer.config.add_special_tokens_from_config
+        found = [find_tokenizer(name, adds) for name in names]
         plugin = plugin_of(config)
         spec = config.spec(source=None if plugin is None else plugin.name)
         report = _packtok.count_tokens(spec, [one.tokenizer for one in found], on_progress, plugin)

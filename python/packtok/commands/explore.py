@@ -24,6 +24,7 @@ def explore(
     host: str = "127.0.0.1",
     port: int = 8000,
     tokenizer: str | None = None,
+    add_special_tokens_from_config: bool = False,
     token_file: StrPath | None = None,
     on_ready: Callable[[str, str | None], None] = lambda _url, _token: None,
 ) -> None:
@@ -35,6 +36,7 @@ def explore(
         host: Address to listen on. Every address but a loopback one requires an access token.
         port: Port to listen on; 0 takes any free port.
         tokenizer: Tokenizer of files that do not name theirs.
+        add_special_tokens_from_config: As in `packtok.pack`, for ``tokenizer``.
         token_file: File with the access token, which is then required on each address. Default: a random
             token, if one is required.
         on_ready: Receives the URL and a random token, if there is one, before the first request.
@@ -49,7 +51,7 @@ def explore(
     from packtok.explore.security import is_loopback, new_token, read_token
     from packtok.explore.server import bound_socket, serve, url_of
 
-    site = _site(path, base_dir, tokenizer)
+    site = _site(path, base_dir, tokenizer, add_special_tokens_from_config)
     given = None if token_file is None else read_token(Path(token_file))
     made = new_token() if given is None and not is_loopback(host) else None
     with bound_socket(host, port) as listener:
@@ -57,13 +59,13 @@ def explore(
         serve(site, listener, host=host, token=given or made, ready=lambda: on_ready(url, made))
 
 
-def _site(path: StrPath | None, base_dir: StrPath | None, tokenizer: str | None) -> "Site":
+def _site(path: StrPath | None, base_dir: StrPath | None, tokenizer: str | None, adds: bool) -> "Site":
     from packtok.explore.site import site_of_file, site_of_folder
     from packtok.tokenizer.find import find_tokenizer
 
     if path is not None and base_dir is not None:
         raise ConfigError("PATH and --base-dir: give one of them")
-    found = None if tokenizer is None else find_tokenizer(tokenizer).tokenizer
+    found = None if tokenizer is None else find_tokenizer(tokenizer, adds).tokenizer
     given = path if path is not None else base_dir
     if given is None:
         base = find_base()

@@ -18,6 +18,7 @@ def merge(
     *,
     existing: str = "error",
     tokenizer: str | None = None,
+    add_special_tokens_from_config: bool = False,
     on_progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Joins pbins into one, in the order given, and returns the counts.
@@ -28,12 +29,14 @@ def merge(
         output: The file to write. It is not a part, even if a folder contains it.
         existing: ``"error"``, ``"skip"`` or ``"replace"``.
         tokenizer: Tokenizer of the parts that do not record it themselves.
+        add_special_tokens_from_config: As in `packtok.pack`, for ``tokenizer``.
         on_progress: As in `packtok.pack`.
 
     Raises:
         PacktokError: If a part is damaged, or parts are incompatible.
     """
-    found = find_tokenizer(tokenizer).tokenizer if tokenizer is not None else None
+    adds = add_special_tokens_from_config
+    found = find_tokenizer(tokenizer, adds).tokenizer if tokenizer is not None else None
     listed = [parts] if isinstance(parts, str | os.PathLike) else parts
     files = [file for part in listed for file in _files(Path(part), Path(output))]
     return _packtok.merge(

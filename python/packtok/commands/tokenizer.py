@@ -16,6 +16,7 @@ def verify_tokenizer(
     tokenizer: str,
     corpus: StrPath | Sequence[StrPath] = (),
     *,
+    add_special_tokens_from_config: bool = False,
     on_progress: Progress | None = None,
     **options: Unpack[ScanOptions],
 ) -> dict[str, Any]:
@@ -24,6 +25,7 @@ def verify_tokenizer(
     Args:
         tokenizer: A path, a built-in name or a name on the hub.
         corpus: Files, globs and folders whose documents are compared in addition to the built-in texts.
+        add_special_tokens_from_config: As in `packtok.pack`.
         on_progress: As in `packtok.pack`.
         **options: The flags of ``packtok tokenizer verify``, under the same names.
 
@@ -38,7 +40,8 @@ def verify_tokenizer(
     given = [corpus] if isinstance(corpus, str) or hasattr(corpus, "__fspath__") else list(corpus)
     config = corpus_config(given or "-", tokenizer, options)
     with config.redactor.guard():
-        found = find_tokenizer(config.tokenizer.config.pretrained_model_name_or_path)
+        name = config.tokenizer.config.pretrained_model_name_or_path
+        found = find_tokenizer(name, add_special_tokens_from_config)
         spec = config.spec() if given else config.spec(input=())
         report = _packtok.compare_engines(spec, found.tokenizer, on_progress)
     if report["oracle"] is not None and report["rejected"] and not report["documents"]:

@@ -6,6 +6,7 @@ from typing import Any
 from packtok import _packtok
 from packtok.commands.merge import beside
 from packtok.config import ConfigSource, load_config
+from packtok.config.options import OPTIONS
 from packtok.errors import ConfigError
 from packtok.packing import prepare
 from packtok.progress import Progress
@@ -15,19 +16,27 @@ from packtok.tokenizer.find import find_tokenizer
 MAX_ZSTD_WINDOW_LOG = 31
 
 
-def verify(path: str, *, tokenizer: str | None = None, on_progress: Progress | None = None) -> dict[str, Any]:
+def verify(
+    path: str,
+    *,
+    tokenizer: str | None = None,
+    add_special_tokens_from_config: bool = False,
+    on_progress: Progress | None = None,
+) -> dict[str, Any]:
     """Checks the consistency of a pbin and its tokenizer; returns its counts and what was ``checked``.
 
     Args:
         path: The pbin.
         tokenizer: Its tokenizer. Default: the file next to the pbin, if it exists.
+        add_special_tokens_from_config: As in `packtok.pack`, for ``tokenizer``.
         on_progress: As in `packtok.pack`.
 
     Raises:
         PbinFormatError: At the first error found.
     """
     name = tokenizer or beside(path)
-    found = find_tokenizer(name).tokenizer if name is not None else None
+    adds = add_special_tokens_from_config
+    found = find_tokenizer(name, adds).tokenizer if name is not None else None
     return _packtok.verify(path=path, tokenizer=found, on_progress=on_progress)
 
 
@@ -37,6 +46,7 @@ def verify_corpus(
     *,
     sample: float = 1.0,
     tokenizer: str | None = None,
+    add_special_tokens_from_config: bool = False,
     source: str | None = None,
     on_progress: Progress | None = None,
 ) -> dict[str, Any]:
@@ -47,6 +57,7 @@ def verify_corpus(
         corpus: The config it was packed with.
         sample: Fraction of the documents to compare.
         tokenizer: Overrides the tokenizer in the config.
+        add_special_tokens_from_config: As in `packtok.pack`.
         source: The source plug-in it was packed with, as for `packtok.pack`.
         on_progress: As in `packtok.pack`.
 
@@ -54,8 +65,10 @@ def verify_corpus(
         PacktokError: At the first difference.
     """
     # The pbin to verify serves as the output, so the config need not name one.
-    overrides = {"settings.dst_path": path} | ({"tokenizer": tokenizer} if tokenizer else {})
+    overrides: dict[str, Any] = {"settings.dst_path": path} | ({"tokenizer": tokenizer} if tokenizer else {})
     overrides |= {"settings.source": source} if source else {}
+    if add_special_tokens_from_config:
+        overrides[OPTIONS["add_special_tokens_from_config"].key] = True
     packing = prepare(load_config(corpus, overrides))
     with packing.config.redactor.guard():
         return _packtok.verify_corpus(
@@ -69,6 +82,7 @@ def verify_origins(
     *,
     sample: float = 1.0,
     tokenizer: str | None = None,
+    add_special_tokens_from_config: bool = False,
     num_cpus: int | None = None,
     on_progress: Progress | None = None,
 ) -> dict[str, Any]:
@@ -83,6 +97,7 @@ def verify_origins(
             path or URL.
         sample: Fraction of the documents to compare. Every document must have a record in any case.
         tokenizer: Its tokenizer. Default: the file next to the pbin, or that of the shards.
+        add_special_tokens_from_config: As in `packtok.pack`, for ``tokenizer``.
         num_cpus: Number of threads. Default: all CPUs that this process may use.
         on_progress: As in `packtok.pack`.
 
@@ -97,7 +112,7 @@ def verify_origins(
     if name is None:
         raise ConfigError(f"{path}: no tokenizer found next to the file; give --tokenizer")
     return _packtok.verify_origins(
-        find_tokenizer(name).tokenizer,
+        find_tokenizer(name, add_special_tokens_from_config).tokenizer,
         on_progress,
         path=path,
         folder=folder,

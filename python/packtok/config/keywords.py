@@ -15,6 +15,8 @@ class PackOptions(TypedDict, total=False):
     """The pbin to write."""
     tokenizer: str | None
     """tokenizer.json or its folder, built-in name, or hub name."""
+    add_special_tokens_from_config: bool | None
+    """Add the tokens that only the files next to the tokenizer name."""
     truncation: bool | None
     """Cut documents to --max-length ids. Default: no."""
     max_length: int | None
@@ -32,7 +34,7 @@ class PackOptions(TypedDict, total=False):
     text_separator: str | None
     """Text between two documents of a plain text. Default: each file is one document."""
     eod: str | None
-    """Token that closes each document. Default: the tokenizer's EOS, else <|endoftext|>."""
+    """Token that closes each document. Default: the tokenizer's EOS, <|endoftext|> or appended token."""
     bos: str | None
     """Token that opens each document."""
     index_path: StrPath | None

@@ -128,7 +128,7 @@ class Settings:
         ),
         changes_bytes=True,
         default=None,
-        default_text="the tokenizer's EOS, else <|endoftext|>",
+        default_text="the tokenizer's EOS, <|endoftext|> or appended token",
         keyword="eod",
     )
     bos_token: str | None = option(
@@ -332,6 +332,18 @@ class HfTokenizer:
         keyword="tokenizer",
         flags=("--tokenizer", "-t"),
         metavar="NAME|FILE",
+        is_for_core=False,
+    )
+    add_special_tokens_from_config: bool = option(
+        "Add the tokens that only the files next to the tokenizer name.",
+        meaning=(
+            "add the tokens that `tokenizer_config.json`, `special_tokens_map.json`, `added_tokens.json` or "
+            "`special_tokens` name and the tokenizer lacks, as Transformers does "
+            "([tokenizer.md](tokenizer.md#special-tokens-in-other-files))"
+        ),
+        changes_bytes=True,
+        default=False,
+        flags=("--add-special-tokens-from-config",),
         is_for_core=False,
     )
     truncation: bool = option(

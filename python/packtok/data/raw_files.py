@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from packtok._packtok import natural_sorted, raw_entries
+from packtok._packtok import appended_id, natural_sorted, raw_entries
 from packtok.catalog.schema import BYTES_OF_DTYPE
 from packtok.errors import ConfigError
 from packtok.integers import checked_integer
@@ -55,7 +55,7 @@ def separator_id(files: dict[str, Any], eos_token: int | None, stack_level: int 
     if eos_token is not None:
         return checked_integer("eos_token", eos_token, below=1 << 32)
     # Imported here, because workers need neither this nor what it imports.
-    from packtok.tokenizer.separator import TOKENIZER_FILE, separator_of
+    from packtok.tokenizer.find import TOKENIZER_FILE
 
     tokenizer = Path(files["entries"][0][0]).parent / TOKENIZER_FILE
     if not tokenizer.exists():
@@ -63,7 +63,7 @@ def separator_id(files: dict[str, Any], eos_token: int | None, stack_level: int 
             f"eos_token is missing, and {tokenizer} does not exist to find it; give the id that ends every "
             "document, or set create_doc_ids=False"
         )
-    separator = separator_of(tokenizer)
+    separator = appended_id(str(tokenizer), tokenizer.read_bytes().decode(errors="replace"))
     if separator is None:
         warnings.warn(
             f"{tokenizer}: the tokenizer appends no token to a document, so documents cannot be told apart; "

@@ -32,12 +32,19 @@ _WITHOUT_EFFECT: dict[str, tuple[Any, ...]] = {
 }
 
 
-def tokenizer_of(tokenizer: Any) -> Tokenizer | None:
+def tokenizer_of(tokenizer: Any, *, add_special_tokens_from_config: bool = False) -> Tokenizer | None:
     """The tokenizer with packtok's engine, or ``None`` for a callable."""
+    if isinstance(tokenizer, str | os.PathLike):
+        return Tokenizer.from_pretrained(
+            tokenizer, add_special_tokens_from_config=add_special_tokens_from_config
+        )
+    if add_special_tokens_from_config:
+        raise ValueError(
+            "add_special_tokens_from_config is for the path or name of a tokenizer, found "
+            f"{type(tokenizer).__name__}; load it with packtok.Tokenizer.from_pretrained"
+        )
     if isinstance(tokenizer, Tokenizer):
         return tokenizer
-    if isinstance(tokenizer, str | os.PathLike):
-        return Tokenizer.from_pretrained(tokenizer)
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is not None:
         return Tokenizer(

@@ -44,6 +44,8 @@ class WithTokens(WithFunctions):
         prefetch_factor: int = 10,
         ordered: bool = True,
         executor_type: ParallelExecutorType = "thread",
+        *,
+        add_special_tokens_from_config: bool = False,
     ) -> Self:
         """Adds the columns ``input_ids`` and ``attention_mask``, lists, for the text in ``target_column``.
 
@@ -53,11 +55,14 @@ class WithTokens(WithFunctions):
         ``tokenizer_kwargs`` may contain ``add_special_tokens``, ``truncation`` with ``max_length``,
         ``return_attention_mask``, and ``return_tensors``, which makes columns of shape (1, n) as Hugging
         Face does. Any other argument may have the value that changes nothing, such as ``padding=False``.
+        ``add_special_tokens_from_config`` is that of `packtok.Tokenizer.from_pretrained`.
 
         Raises:
             ValueError: If an argument of the tokenizer is not supported.
         """
-        found = tokenizers.tokenizer_of(tokenizer)
+        found = tokenizers.tokenizer_of(
+            tokenizer, add_special_tokens_from_config=add_special_tokens_from_config
+        )
         if found is None:
             return self._tokenized_by_call(
                 tokenizer,

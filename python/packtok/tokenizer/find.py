@@ -3,35 +3,52 @@
 A path can be a `tokenizer.json`, Mistral's `tekken.json`, a SentencePiece `.model`, or a folder with one of
 them.
 
-A `tokenizer_config.json` often exists next to a `tokenizer.json`. Only the names of special tokens are read
-from it. Other keys that would change ids in other libraries are reported, so that no difference is silent.
+`packtok.tokenizer.neighbours` reads the special tokens in the files next to it. Other keys there that would
+change ids in other libraries are reported, so that no difference is silent.
 """
 
 import difflib
 import errno
-import json
 import os
 import re
+import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from packtok import _packtok
 from packtok._packtok import Tokenizer
 from packtok.config.options import HfTokenizer
 from packtok.errors import ConfigError, TokenizerError
+from packtok.tokenizer.neighbours import (
+    ADD_FLAG,
+    NEIGHBOUR_FILES,
+    NamedToken,
+    Neighbours,
+    added,
+    content_of,
+    listed,
+    presence,
+    read_neighbours,
+    with_named_tokens,
+)
 
 TOKENIZER_FILE = "tokenizer.json"
 TEKKEN_FILE = "tekken.json"
 MODEL_SUFFIX = ".model"
 # File names that say nothing about the tokenizer. The folder's name is used instead.
 _USUAL_FILES = (TOKENIZER_FILE, TEKKEN_FILE, "tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
-CONFIG_FILE = "tokenizer_config.json"
 DEFAULT_EOD = "<|endoftext|>"
 # Hard-coded in the library that reads tekken files, too.
 TEKKEN_EOS = "</s>"
 
 _HUB_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(/[\w.-]+)?")
+
+# A name must be about as similar to that of a built-in tokenizer: "t5-base" is not meant to be "r50k_base".
+_SIMILARITY = 0.8
+# Ids that differ from those in the files next to the tokenizer, of which a message shows each.
+_NUM_IDS = 3
 
 # Key of tokenizer_config.json, and two texts that get the same ids if and only if the key is true.
 _SAME_IDS_IF_TRUE = {
@@ -52,8 +69,12 @@ class FoundTokenizer:
     """The file it was read from; ``None`` for a built-in tokenizer."""
 
 
-def find_tokenizer(name: str) -> FoundTokenizer:
+def find_tokenizer(name: str, add_special_tokens_from_config: bool = False) -> FoundTokenizer:
     """Returns the tokenizer called ``name``: a path, otherwise a built-in name, otherwise a name on the hub.
+
+    Args:
+        name: The path or the name.
+        add_special_tokens_from_config: Whether the tokens that the files next to it name are added to it.
 
     Raises:
         TokenizerError: If there is no tokenizer of that name, or it cannot be used.
@@ -61,53 +82,125 @@ def find_tokenizer(name: str) -> FoundTokenizer:
     """
     path = _existing_file(name)
     if path is not None:
-        return _from_file(path, _name_of(Path(os.path.abspath(name))))
+        shown = _name_of(Path(os.path.abspath(name)))
+        return tokenizer_of_file(os.fspath(path), shown, add_special_tokens_from_config)
     if name in Tokenizer.builtin_names():
         return FoundTokenizer(Tokenizer.builtin(name), DEFAULT_EOD, ())
     if Path(name).is_dir():
         raise TokenizerError(_no_tokenizer_in(Path(name)))
     if not _HUB_NAME.fullmatch(name) or name.endswith((".json", MODEL_SUFFIX)):
         raise FileNotFoundError(errno.ENOENT, "no such tokenizer file or folder", name)
-    return _from_hub(name)
+    return _from_hub(name, add_special_tokens_from_config)
+
+
+def tokenizer_of_file(
+    path: str, name: str | None = None, add_special_tokens_from_config: bool = False
+) -> FoundTokenizer:
+    """Returns the tokenizer in a file and what the files next to it say.
+
+    Args:
+        path: The file.
+        name: Name of the tokenizer for users. Default: the path.
+        add_special_tokens_from_config: As in `find_tokenizer`.
+
+    Raises:
+        TokenizerError: If a file cannot be used.
+        OSError: If a file cannot be read.
+    """
+    file = Path(path)
+    tokenizer = _packtok.read_tokenizer(path, path if name is None else name)
+    if file.name.startswith(Path(TEKKEN_FILE).stem) and tokenizer.token_to_id(TEKKEN_EOS) is not None:
+        return FoundTokenizer(tokenizer, TEKKEN_EOS, (), file)
+    has_neighbours = file.name == TOKENIZER_FILE or _is_model_of_folder(file)
+    neighbours = read_neighbours(_beside(file) if has_neighbours else lambda _: None)
+    return _with_neighbours(tokenizer, neighbours, file, add_special_tokens_from_config)
+
+
+def warn(found: FoundTokenizer) -> None:
+    """Warns the caller of this function's caller of all differences, because a `Tokenizer` prints nothing."""
+    for text in found.warnings:
+        warnings.warn(text, stacklevel=2)
 
 
 def default_eod(found: FoundTokenizer) -> str:
-    """Returns the default EOD token: the tokenizer's EOS if it has one, otherwise ``<|endoftext|>``.
+    """Returns the default EOD token.
+
+    It is the tokenizer's EOS, else ``<|endoftext|>``, else the token that the post-processor appends.
 
     Raises:
-        ConfigError: If the tokenizer has neither; the message lists its special tokens.
+        ConfigError: If the tokenizer has none of them; the message lists its special tokens.
     """
     if found.eos_token is not None:
         return found.eos_token
-    if found.tokenizer.token_to_id(DEFAULT_EOD) is not None:
+    tokenizer = found.tokenizer
+    if tokenizer.token_to_id(DEFAULT_EOD) is not None:
         return DEFAULT_EOD
+    appended = _packtok.appended_id(tokenizer.name, tokenizer.to_json().decode())
+    token = None if appended is None else tokenizer.id_to_token(appended)
+    if token is not None:
+        return token
     raise ConfigError(
-        f"--eod: is missing, and tokenizer {found.tokenizer.name} has no EOS token; give it, or "
-        f"settings.eod_token in a config; special tokens are {_listed(found.tokenizer)}"
+        f"--eod: is missing, and tokenizer {tokenizer.name} has no EOS token; give it, or "
+        f"settings.eod_token in a config; special tokens are {_special_tokens(tokenizer)}"
     )
 
 
-def check_special_tokens(found: FoundTokenizer, config: HfTokenizer) -> None:
-    """Raises a `ConfigError` if ``special_tokens`` names a token that is not in the tokenizer."""
-    known = {token for token, _ in found.tokenizer.added_tokens} | {
-        token for token, _ in found.tokenizer.special_tokens
-    }
-    for token in _named_tokens(config.special_tokens):
-        if token not in known:
-            raise ConfigError(
-                f"tokenizer.config.special_tokens names {token!r}, which is not an added token of "
-                f"{found.tokenizer.name}; add it to the tokenizer.json; special tokens are "
-                f"{_listed(found.tokenizer)}"
-            )
+def with_special_tokens(found: FoundTokenizer, config: HfTokenizer) -> FoundTokenizer:
+    """Returns a tokenizer in which the tokens that ``special_tokens`` of a config names are special.
+
+    Raises:
+        ConfigError: If a token is not in the vocabulary, and tokens are not to be added.
+    """
+    place = "tokenizer.config.special_tokens"
+    matching = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    named = [NamedToken(token, place, True, matching) for token in _named_tokens(config.special_tokens)]
+    states = dict(zip((one.content for one in named), presence(found.tokenizer, named), strict=True))
+    absent = [token for token, state in states.items() if state == "absent"]
+    if absent and not config.add_special_tokens_from_config:
+        raise ConfigError(
+            f"{place} names {listed(absent)}, which would grow the vocabulary of {found.tokenizer.name}; "
+            "give "
+            f"{ADD_FLAG} to add it, or leave it out; special tokens are {_special_tokens(found.tokenizer)}"
+        )
+    special = {token for token, _ in found.tokenizer.special_tokens}
+    differing = [
+        one.content for one in named if one.content in special and states[one.content] == "differing"
+    ]
+    remarks = found.warnings
+    if differing and not config.add_special_tokens_from_config:
+        remarks += (
+            f"{place} names special tokens that are matched in another way in the tokenizer: "
+            f"{listed(differing)}; the tokenizer takes precedence; give {ADD_FLAG} to change it, as "
+            "Transformers does",
+        )
+        named = [one for one in named if one.content not in differing]
+    return replace(found, tokenizer=added(found.tokenizer, named), warnings=remarks)
 
 
 def _named_tokens(special_tokens: Mapping[str, str | list[str]] | tuple[str, ...] | None) -> list[str]:
     values = special_tokens.values() if isinstance(special_tokens, Mapping) else special_tokens or ()
-    return [token for value in values for token in ([value] if isinstance(value, str) else value)]
+    return [token for value in values for token in ([value] if isinstance(value, str) else value) if token]
 
 
-def _listed(tokenizer: Tokenizer) -> str:
-    return ", ".join(repr(token) for token, _ in tokenizer.special_tokens) or "none"
+def _special_tokens(tokenizer: Tokenizer) -> str:
+    return listed(token for token, _ in tokenizer.special_tokens)
+
+
+def _beside(path: Path) -> Callable[[str], Path | None]:
+    """Returns a function that finds a file by its name next to another."""
+
+    def find(name: str) -> Path | None:
+        beside = path.parent / name
+        return beside if beside.is_file() else None
+
+    return find
+
+
+def _is_model_of_folder(path: Path) -> bool:
+    """Returns whether a file is the one SentencePiece model of its folder."""
+    if path.suffix != MODEL_SUFFIX:
+        return False
+    return path.name in _USUAL_FILES or len(_models_in(path.parent)) == 1
 
 
 def _existing_file(name: str) -> Path | None:
@@ -140,82 +233,55 @@ def _no_tokenizer_in(folder: Path) -> str:
     return f"{nothing}, and more than one model: {names}; give one of them"
 
 
-def _from_file(path: Path, name: str) -> FoundTokenizer:
-    tokenizer = Tokenizer.from_file(str(path), name=name)
-    if path.name.startswith(Path(TEKKEN_FILE).stem) and tokenizer.token_to_id(TEKKEN_EOS) is not None:
-        return FoundTokenizer(tokenizer, TEKKEN_EOS, (), path)
-    beside = path.parent / CONFIG_FILE
-    if path.name != TOKENIZER_FILE or not beside.is_file():
-        return FoundTokenizer(tokenizer, tokenizer.eos_token, (), path)
-    return _with_config(tokenizer, beside, path)
+def _with_neighbours(tokenizer: Tokenizer, neighbours: Neighbours, path: Path, adds: bool) -> FoundTokenizer:
+    tokenizer, remarks = with_named_tokens(tokenizer, neighbours, adds=adds)
+    config = neighbours.config
+    # A SentencePiece model names its EOS itself.
+    own, named = tokenizer.eos_token, neighbours.eos_token
+    eos_token = own or named
+    if eos_token is not None and tokenizer.token_to_id(eos_token) is None:
+        eos_token = None
+    before = _special_keys(tokenizer, config, path.name)
+    if own is not None and named not in (None, own):
+        before.append(f"eos_token is {named!r}, but {path.name} names {own!r}; {path.name} takes precedence")
+    shown = [f"{neighbours.shown}: {text}" for text in before]
+    after = [f"{neighbours.shown}: {text}" for text in _text_keys(tokenizer, config, path.name)]
+    remarks = [*shown, *_other_ids(tokenizer, neighbours, path.name), *remarks, *after]
+    return FoundTokenizer(tokenizer, eos_token, tuple(remarks), path)
 
 
-def _with_config(tokenizer: Tokenizer, path: Path, tokenizer_path: Path) -> FoundTokenizer:
-    try:
-        config = json.loads(path.read_bytes())
-    except ValueError as error:
-        raise TokenizerError(f"{path}: not valid JSON: {error}") from None
-    if not isinstance(config, dict):
-        raise TokenizerError(f"{path}: expected a JSON object, found {type(config).__name__}")
-    found = [
-        text for check in (_special_keys, _added_tokens, _text_keys) for text in check(tokenizer, config)
-    ]
-    return FoundTokenizer(
-        tokenizer,
-        _content(config.get("eos_token")),
-        tuple(f"{path}: {text}" for text in found),
-        tokenizer_path,
-    )
-
-
-def _content(token: Any) -> str | None:
-    """Returns the text of a token, which the file stores as a string or in an object."""
-    text = token.get("content") if isinstance(token, dict) else token
-    return text if isinstance(text, str) else None
-
-
-def _special_keys(tokenizer: Tokenizer, config: Mapping[str, Any]) -> list[str]:
-    found = []
+def _special_keys(tokenizer: Tokenizer, config: Mapping[str, Any], file: str) -> list[str]:
+    found: list[str] = []
+    if not config:
+        return found
     places: dict[str, Callable[[list[int]], int]] = {"bos": lambda ids: ids[0], "eos": lambda ids: ids[-1]}
     ids = tokenizer.encode("a", add_special_tokens=True).tolist()
     for role, at in places.items():
         key, wanted = f"add_{role}_token", config.get(f"add_{role}_token")
-        token = _content(config.get(f"{role}_token"))
+        token = content_of(config.get(f"{role}_token"))
         if not isinstance(wanted, bool) or token is None:
             continue
         adds = bool(ids) and at(ids) == tokenizer.token_to_id(token)
         if adds != wanted:
             does = "adds" if adds else "does not add"
-            found.append(
-                f"{key} is {_yaml(wanted)}, but tokenizer.json {does} {token!r}; tokenizer.json takes "
-                "precedence"
-            )
+            found.append(f"{key} is {_yaml(wanted)}, but {file} {does} {token!r}; {file} takes precedence")
     if config.get("split_special_tokens") is True:
         found.append("split_special_tokens is true and has no effect; use special_tokens_in_text: text")
     return found
 
 
-def _added_tokens(tokenizer: Tokenizer, config: Mapping[str, Any]) -> list[str]:
-    found = []
-    decoder = config.get("added_tokens_decoder")
-    for declared, token in (decoder if isinstance(decoder, dict) else {}).items():
-        text = _content(token)
-        if text is None:
-            continue
-        known = tokenizer.token_to_id(text)
-        if known is None:
-            found.append(
-                f"added_tokens_decoder has {text!r}, which is not in tokenizer.json; it is not added"
-            )
-        elif str(known) != declared:
-            found.append(
-                f"added_tokens_decoder gives {text!r} the id {declared}, tokenizer.json {known}; "
-                "tokenizer.json takes precedence"
-            )
-    return found
+def _other_ids(tokenizer: Tokenizer, neighbours: Neighbours, file: str) -> list[str]:
+    """Returns remarks on tokens to which the files next to the tokenizer give other ids."""
+    found = [
+        f"{place} gives {token!r} the id {declared}, {file} {known}; {file} takes precedence"
+        for place, token, declared in neighbours.ids()
+        if (known := tokenizer.token_to_id(token)) is not None and known != declared
+    ]
+    more = len(found) - _NUM_IDS
+    return [*found[:_NUM_IDS], *([f"{more:,} more tokens have other ids there"] if more > 0 else [])]
 
 
-def _text_keys(tokenizer: Tokenizer, config: Mapping[str, Any]) -> list[str]:
+def _text_keys(tokenizer: Tokenizer, config: Mapping[str, Any], file: str) -> list[str]:
     found = []
     for key, (one, other) in _SAME_IDS_IF_TRUE.items():
         wanted = config.get(key)
@@ -223,14 +289,10 @@ def _text_keys(tokenizer: Tokenizer, config: Mapping[str, Any]) -> list[str]:
             continue
         ids = [tokenizer.encode(text, add_special_tokens=False).tolist() for text in (one, other)]
         if (ids[0] == ids[1]) != wanted:
-            found.append(
-                f"{key} is {_yaml(wanted)}, but tokenizer.json behaves differently; tokenizer.json takes "
-                "precedence"
-            )
+            found.append(f"{key} is {_yaml(wanted)}, but {file} behaves differently; {file} takes precedence")
     if config.get("truncation_side") == "left":
         found.append(
-            "truncation_side is left and has no effect; tokenizer.json sets the side, which is right by "
-            "default"
+            f"truncation_side is left and has no effect; {file} sets the side, which is right by default"
         )
     return found
 
@@ -239,17 +301,16 @@ def _yaml(value: bool) -> str:
     return "true" if value else "false"
 
 
-def _from_hub(name: str) -> FoundTokenizer:
+def _from_hub(name: str, adds: bool) -> FoundTokenizer:
     from packtok.tokenizer.hub import fetch_tokenizer
 
     try:
-        tokenizer_path, config_path = fetch_tokenizer(name)
+        path, beside = fetch_tokenizer(name, NEIGHBOUR_FILES)
     except TokenizerError as error:
-        near = difflib.get_close_matches(name, Tokenizer.builtin_names(), n=1)
+        names = Tokenizer.builtin_names()
+        near = difflib.get_close_matches(name, names, n=1, cutoff=_SIMILARITY)
+        near = near or [one for one in names if one.startswith(name)]
         if not near:
             raise
         raise TokenizerError(f"{error}; did you mean {near[0]}, which is built in?") from error.__cause__
-    tokenizer = Tokenizer.from_file(str(tokenizer_path), name=name)
-    if config_path is None:
-        return FoundTokenizer(tokenizer, None, (), tokenizer_path)
-    return _with_config(tokenizer, config_path, tokenizer_path)
+    return _with_neighbours(_packtok.read_tokenizer(path, name), read_neighbours(beside.get), path, adds)

@@ -1,9 +1,11 @@
 """Tokenizer files from the Hugging Face hub, from its cache if possible, otherwise downloaded.
 
-This is the only module that imports `huggingface_hub`. It downloads nothing but the two tokenizer files.
+This is the only module that imports `huggingface_hub`. It downloads nothing but a tokenizer.json and the
+files next to it that name tokens.
 """
 
 import socket
+from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import getproxies
@@ -11,15 +13,15 @@ from urllib.request import getproxies
 from packtok.config.redact import Redactor
 from packtok.errors import TokenizerError
 
-_FILES = ("tokenizer.json", "tokenizer_config.json")
+_FILE = "tokenizer.json"
 _UNREACHABLE = (
     "neither a path, nor built in, nor in the hub's cache, and the hub cannot be reached; download it with "
     "network access, or give the path of a tokenizer.json"
 )
 
 
-def fetch_tokenizer(name: str) -> tuple[Path, Path | None]:
-    """Returns the paths of the hub's `tokenizer.json` and, if it has one, `tokenizer_config.json`.
+def fetch_tokenizer(name: str, neighbours: Iterable[str]) -> tuple[Path, dict[str, Path]]:
+    """Returns the path of the hub's `tokenizer.json`, and those of the ``neighbours`` that it has, by name.
 
     Raises:
         TokenizerError: If `huggingface_hub` is not installed or a file is not available; names the remedy.
@@ -33,11 +35,22 @@ def fetch_tokenizer(name: str) -> tuple[Path, Path | None]:
             "tokenizer.json"
         ) from None
     del huggingface_hub
-    path = _cached(name, _FILES[0], None) or _download(name, _FILES[0], None)
-    # Both files must come from one revision. The cache keeps each revision in a folder named after it.
+    path = _cached(name, _FILE, None) or _download(name, _FILE, None)
+    # All files must come from one revision. The cache keeps each revision in a folder named after it.
     revision = path.parent.name
-    config = _cached(name, _FILES[1], revision)
-    return path, config or _download_if_there(name, _FILES[1], revision)
+    found = {file: _neighbour(name, file, revision) for file in neighbours}
+    return path, {file: beside for file, beside in found.items() if beside is not None}
+
+
+def _neighbour(name: str, file: str, revision: str) -> Path | None:
+    """Returns the path of a file that a tokenizer may have."""
+    from huggingface_hub import try_to_load_from_cache
+
+    # The cache also remembers which files the hub does not have; the value for that is no path.
+    cached = try_to_load_from_cache(name, file, revision=revision)
+    if cached is None:
+        return _download_if_there(name, file, revision)
+    return Path(cached) if isinstance(cached, str) else None
 
 
 def _cached(name: str, file: str, revision: str | None) -> Path | None:

@@ -139,10 +139,15 @@ pub enum SpecError {
     },
 }
 
+/// Number of tokens that a message lists.
+const NUM_LISTED: usize = 10;
+
 fn listed(tokens: &[String]) -> String {
-    let quoted: Vec<String> = tokens.iter().map(|token| format!("{token:?}")).collect();
-    match quoted.is_empty() {
-        true => "none".to_owned(),
-        false => quoted.join(", "),
+    let first = tokens.iter().take(NUM_LISTED);
+    let quoted: Vec<String> = first.map(|token| format!("{token:?}")).collect();
+    match (quoted.is_empty(), tokens.len().saturating_sub(NUM_LISTED)) {
+        (true, _) => "none".to_owned(),
+        (false, 0) => quoted.join(", "),
+        (false, more) => format!("{} and {more} more", quoted.join(", ")),
     }
 }

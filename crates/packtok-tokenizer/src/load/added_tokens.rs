@@ -21,6 +21,9 @@ pub struct AddedToken {
     pub is_special: bool,
 }
 
+/// Number of added tokens of other ids of which a note shows each.
+const NUM_NOTES: usize = 10;
+
 /// The added tokens with the ids that `tokenizers` gives them, in the order of the file.
 ///
 /// The ids in the file do not decide: a token that the model knows keeps the model's id, and any other gets the next
@@ -34,6 +37,7 @@ pub(super) fn added_tokens(file: &Value, notes: &mut Vec<String>) -> Vec<AddedTo
     );
     let pieces_differ = is_sentencepiece(file);
     let mut tokens: Vec<AddedToken> = Vec::new();
+    let mut num_renumbered = 0;
     for entry in file["added_tokens"].as_array().into_iter().flatten() {
         let content = entry["content"].as_str().unwrap_or("");
         let is_special = entry["special"] == true;
@@ -55,15 +59,24 @@ pub(super) fn added_tokens(file: &Value, notes: &mut Vec<String>) -> Vec<AddedTo
             (next_id - 1) as u32
         });
         if let Some(declared) = declared.filter(|&declared| declared != u64::from(id)) {
-            notes.push(format!(
-                "added token {content:?} is declared with id {declared}, but the tokenizers library and packtok assign id {id}"
-            ));
+            num_renumbered += 1;
+            if num_renumbered <= NUM_NOTES {
+                notes.push(format!(
+                    "added token {content:?} is declared with id {declared}, but the tokenizers library and packtok assign id {id}"
+                ));
+            }
         }
         tokens.push(AddedToken {
             content: content.to_owned(),
             id,
             is_special,
         });
+    }
+    if num_renumbered > NUM_NOTES {
+        let more = num_renumbered - NUM_NOTES;
+        notes.push(format!(
+            "{more} more added tokens are declared with ids that the tokenizers library and packtok do not assign"
+        ));
     }
     tokens
 }

@@ -14,7 +14,8 @@ use crate::load::ranks::{Ranked, split_by};
 /// Names of the built-in tokenizers; `gpt2` and `r50k_base` are the same.
 pub const BUILTIN_NAMES: &[&str] = &["gpt2", "r50k_base", "cl100k_base", "o200k_base"];
 
-const ENDOFTEXT: &str = "<|endoftext|>";
+/// The end-of-text token that every built-in tokenizer has.
+pub const ENDOFTEXT: &str = "<|endoftext|>";
 
 /// What tiktoken publishes about an encoding besides its ranks.
 struct Encoding {

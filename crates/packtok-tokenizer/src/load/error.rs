@@ -59,6 +59,16 @@ pub enum LoadError {
         /// What is wrong, and what was expected.
         reason: String,
     },
+    /// A token that takes white space with it is to be added to a SentencePiece model.
+    #[error(
+        "{name}: {token:?} is declared with lstrip or rstrip, which a SentencePiece model cannot have; use the tokenizer.json of the same model"
+    )]
+    StripsInModel {
+        /// The tokenizer's name.
+        name: String,
+        /// The token.
+        token: String,
+    },
     /// A list of ranks is invalid or incomplete.
     #[error(
         "{name}: not a tiktoken rank file that packtok supports: {reason}; use the tokenizer.json of the same model"

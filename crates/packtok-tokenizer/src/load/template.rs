@@ -60,6 +60,29 @@ impl Template {
     }
 }
 
+/// The id that the post-processor of a tokenizer.json appends last to a document, without loading an engine.
+///
+/// # Errors
+/// The text is not JSON, or `tokenizers` refuses its post-processor. The error calls it `name`.
+pub fn appended_id(name: &str, json: &str) -> Result<Option<u32>> {
+    let file: Value = serde_json::from_str(json).map_err(|source| {
+        Error::Load(LoadError::NotJson {
+            name: name.to_owned(),
+            source,
+        })
+    })?;
+    if !file.is_object() {
+        return Err(Error::Load(LoadError::Shape {
+            name: name.to_owned(),
+            key: "the file",
+            found: "something else",
+            expected: "an object",
+        }));
+    }
+    let template = Template::of(name, &file["post_processor"])?;
+    Ok(template.suffix.last().copied())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
