@@ -15,6 +15,7 @@ import pytest
 from conftest import PacktokCli
 from processes import start, wait_until_packing
 from stories import TOKENIZER
+from test_finding_tokenizers import write_tokenizer
 from test_metadata import TATM_KEYS, TATM_TOKENIZED_KEYS
 
 import packtok
@@ -498,3 +499,53 @@ def test_document_of_more_than_a_billion_tokens(tmp_path: Path) -> None:
     for i in (0, len(dataset) // 2, (1 << 30 >> 12) + 1):
         assert dataset[i].token_ids.tolist() == [*pair] * (4096 // len(pair))
         assert not dataset[i].document_ids.any()
+
+
+NO_DEFAULT = (
+    "--tokenizer: is not given, and the default, t5-base, cannot be loaded: tokenizer 't5-base': neither a "
+    "path, "
+    "nor built in, nor in the hub's cache, and the hub cannot be reached; download it with network access, "
+    "or give "
+    "the path of a tokenizer.json; or choose another with --tokenizer, such as gpt2, which is built in"
+)
+
+
+def offline(cache: Path) -> dict[str, str]:
+    return {"HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": str(cache)}
+
+
+def test_default_tokenizer_is_that_of_tatm(parquet: Path, tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    """The first command of tatm's guide."""
+    (tmp_path / "corpus.jsonl").write_text('{"text": "a b"}\n')
+    dataset, run = f"{parquet}:arxiv", ("run", "--no-submit")
+    for command in (
+        ("tokenize", "--output-dir", "out", dataset),
+        ("tokenize", "--output-dir", "out", "corpus.jsonl"),
+        (*run, "tokenize", "--output-dir", "out", dataset),
+        (*run, "tokenize", "--output-dir", "out", "corpus.jsonl"),
+    ):
+        failed = packtok_cli(*command, cwd=tmp_path, code=1, env=offline(tmp_path / "cache"))
+        assert failed.stderr.rstrip().endswith(NO_DEFAULT), failed.stderr
+        assert not (tmp_path / "out").exists()
+    write_tokenizer(tmp_path / "t5-base", {"eos_token": "</s>"})
+    packtok_cli("tokenize", "--output-dir", "out", dataset, cwd=tmp_path, env=offline(tmp_path / "cache"))
+    written = load_metadata(tmp_path / "out" / "metadata.json")
+    assert written.tokenized_info is not None
+    assert written.tokenized_info.tokenizer == "t5-base"
+    assert documents_of(tmp_path / "out" / "tokenized.pbin")[0][-1] == 257
+    packtok_cli(
+        *run, "tokenize", "--output-dir", "run", dataset, cwd=tmp_path, env=offline(tmp_path / "cache")
+    )
+
+
+def test_tokens_added_from_the_config_are_in_the_tokenizer_written(
+    parquet: Path, tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
+    write_tokenizer(tmp_path / "mine", {"eos_token": "</s>", "pad_token": "<pad>"})
+    for options, size in ([], 258), (["--add-special-tokens-from-config"], 259):
+        output = tmp_path / str(size)
+        packtok_cli("tokenize", f"{parquet}:arxiv", "-t", "mine", "-o", output, *options, cwd=tmp_path)
+        assert packtok.Tokenizer.from_file(output / "tokenizer.json").vocab_size == size
+        info = load_metadata(output / "metadata.json").tokenized_info
+        assert info is not None
+        assert info.vocab_size == size

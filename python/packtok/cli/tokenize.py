@@ -43,8 +43,11 @@ def tokenize(
     ],
     *,
     tokenizer: Annotated[
-        str, typer.Option("--tokenizer", "-t", metavar="NAME|FILE", help="As for packtok pack.")
-    ],
+        str | None,
+        typer.Option(
+            "--tokenizer", "-t", metavar="NAME|FILE", help="As for packtok pack. [default: t5-base]"
+        ),
+    ] = None,
     output_dir: Annotated[
         str, typer.Option("--output-dir", "-o", metavar="FOLDER", help="The folder to write to.")
     ] = ".",
@@ -111,7 +114,8 @@ def tokenize(
     if field is not None or are_undescribed(datasets):
         check_undescribed(datasets, parts)
         console.remarks(undescribed_remarks(token_dtype))
-        given |= {"tokenizer": tokenizer, "field": field, "num_cpus": num_workers, "existing": existing}
+        given["tokenizer"] = command.name_of_tokenizer(tokenizer)
+        given |= {"field": field, "num_cpus": num_workers, "existing": existing}
         given["split"] = command.split_of(given, given.get("source"))
         pbin = pbin_in(output_dir, file_prefix)
         _tokenize_undescribed(datasets, given, pbin, shard, outdir, join=join, as_json=as_json, quiet=quiet)

@@ -1,7 +1,7 @@
 """The command that `packtok run` gives its tasks: `pack` or `tokenize`, with their options."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -88,7 +88,7 @@ def _pack(arguments: list[str], num_workers: int | None = None, remarks: tuple[s
 
 def _tokenize(arguments: list[str]) -> Wrapped:
     from packtok.commands.run_command import tokenize_arguments, tokenize_command
-    from packtok.commands.tokenize import prepare_tokenization
+    from packtok.commands.tokenize import DEFAULT_TOKENIZER, prepare_tokenization
 
     params = _parsed(tokenize, "tokenize", arguments)
     datasets = list(params["datasets"])
@@ -96,7 +96,9 @@ def _tokenize(arguments: list[str]) -> Wrapped:
         return _pack_undescribed(datasets, params)
     own = {name: params[name] for name in ("tokenizer", "output_dir", "file_prefix", "token_dtype", "parts")}
     options = {name: params[name] for name in OPTIONS_OF_PACK if params[name] is not None}
-    passed = tokenize_arguments(datasets, own, options)
+    passed = tokenize_arguments(
+        datasets, {**own, "tokenizer": own["tokenizer"] or DEFAULT_TOKENIZER}, options
+    )
 
     def prepare(settings: "LaunchSettings", outdir: str | None) -> "RunCommand":
         check_output("--output-dir", own["output_dir"], is_folder=True)
@@ -116,16 +118,25 @@ def _tokenize(arguments: list[str]) -> Wrapped:
 def _pack_undescribed(datasets: list[str], params: dict[str, Any]) -> Wrapped:
     """Returns the command that packs inputs without metadata into ``<output_dir>/<file_prefix>.pbin``."""
     from packtok.commands.run_command import pack_arguments
-    from packtok.commands.tokenize import split_of
+    from packtok.commands.tokenize import DEFAULT_TOKENIZER, name_of_tokenizer, split_of
 
     check_undescribed(datasets, params["parts"])
     options = {name: params[name] for name in (*OPTIONS_OF_PACK, "tokenizer", "field")}
+    options["tokenizer"] = params["tokenizer"] or DEFAULT_TOKENIZER
     whole = [f"--output={pbin_in(params['output_dir'], params['file_prefix'])}"]
     if params["existing"] is not None:
         whole.append(f"--existing={params['existing']}")
     options["split"] = split_of(options, options["source"])
     passed = pack_arguments(None, {**options, "input": datasets})
-    return _pack([*passed, *whole], params["num_workers"], undescribed_remarks(params["token_dtype"]))
+    wrapped = _pack([*passed, *whole], params["num_workers"], undescribed_remarks(params["token_dtype"]))
+    if params["tokenizer"] is not None:
+        return wrapped
+
+    def prepare(settings: "LaunchSettings", outdir: str | None) -> "RunCommand":
+        name_of_tokenizer(None)
+        return wrapped.prepare(settings, outdir)
+
+    return replace(wrapped, prepare=prepare)
 
 
 def _parsed(function: Any, name: str, arguments: list[str]) -> dict[str, Any]:

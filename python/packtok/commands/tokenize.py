@@ -1,10 +1,11 @@
 """Implements ``packtok tokenize``: from described datasets to a described dataset of token files."""
 
+import contextlib
 import dataclasses
 import datetime
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -27,12 +28,12 @@ from packtok.commands.manifest import write_manifest
 from packtok.commands.pack import option_overrides
 from packtok.config.options import DATASETS
 from packtok.distributed import ShardChoice
-from packtok.errors import ConfigError, PacktokError
+from packtok.errors import ConfigError, PacktokError, TokenizerError
 from packtok.packing import Packing, PackReport, prepare
 from packtok.progress import Progress
 from packtok.shard_folder import read_plan
 from packtok.sources import StrPath
-from packtok.tokenizer.find import TOKENIZER_FILE
+from packtok.tokenizer.find import TOKENIZER_FILE, find_tokenizer
 
 Existing = Literal["error", "skip", "replace"]
 
@@ -41,10 +42,13 @@ _MAX_NAMED = 3
 # The most files that a remark lists.
 FILES_SHOWN = 10
 
+# tatm's.
+DEFAULT_TOKENIZER = "t5-base"
+
 
 def tokenize(
     datasets: str | Sequence[str],
-    tokenizer: str,
+    tokenizer: str | None = None,
     output_dir: StrPath = ".",
     *,
     file_prefix: str = "tokenized",
@@ -63,7 +67,7 @@ def tokenize(
     Args:
         datasets: Metadata files, folders with one, or names; ``path:corpus`` and ``name:corpus`` select a
             corpus. A source plug-in receives them as ``FOLDER[:CORPUS]``.
-        tokenizer: A path, a built-in name or a name on the hub.
+        tokenizer: A path, a built-in name or a name on the hub. Default: ``t5-base``, as in tatm.
         output_dir: The folder to write to.
         file_prefix: Start of the names of the token files.
         token_dtype: The widest tokens that are accepted: ``"uint8"``, ``"uint16"`` or ``"uint32"``. The files
@@ -323,7 +327,7 @@ class Tokenization:
 
 def prepare_tokenization(
     datasets: str | Sequence[str],
-    tokenizer: str,
+    tokenizer: str | None = None,
     output_dir: StrPath = ".",
     *,
     file_prefix: str = "tokenized",
@@ -369,11 +373,36 @@ def prepare_tokenization(
                 "it out"
             )
         shards = Path(outdir)
-    packing = _packing(selected, tokenizer, output, {**options, "existing": existing})
+    with tokenizer_or_default(tokenizer) as named:
+        packing = _packing(selected, named, output, {**options, "existing": existing})
     _check_width(packing, token_dtype)
-    return Tokenization(
-        tuple(selected), packing, tokenizer, folder, file_prefix, parts, shards, existing, remark
-    )
+    return Tokenization(tuple(selected), packing, named, folder, file_prefix, parts, shards, existing, remark)
+
+
+@contextlib.contextmanager
+def tokenizer_or_default(tokenizer: str | None) -> Iterator[str]:
+    """Yields the name of the tokenizer to load; if the default cannot be loaded, the error says so.
+
+    Raises:
+        TokenizerError: Instead of that of the body, if ``tokenizer`` is ``None``.
+    """
+    try:
+        yield DEFAULT_TOKENIZER if tokenizer is None else tokenizer
+    except TokenizerError as error:
+        if tokenizer is not None:
+            raise
+        raise TokenizerError(
+            f"--tokenizer: is not given, and the default, {DEFAULT_TOKENIZER}, cannot be loaded: {error}; or "
+            "choose another with --tokenizer, such as gpt2, which is built in"
+        ) from error.__cause__
+
+
+def name_of_tokenizer(tokenizer: str | None) -> str:
+    """Returns the name of the tokenizer to load; loads the default, so that an error can say what it is."""
+    with tokenizer_or_default(tokenizer) as name:
+        if tokenizer is None:
+            find_tokenizer(name)
+        return name
 
 
 def refuse_complete(output_dir: StrPath) -> None:
