@@ -39,6 +39,7 @@ _AFFECTED = {
         "stream stream_example stream_faults stream_properties stream_rows stream_trainers"
     ),
     "examples/streaming/": "snippets stream_example",
+    "python/packtok/remedies.py": "config max_rejects pack remedies run_tokenize",
     "python/packtok/stream/": (
         "docstrings stream stream_example stream_faults stream_fsspec stream_properties stream_rows "
         "stream_trainers"

@@ -56,6 +56,7 @@ ORDER: dict[str, tuple[str, ...]] = {
             "fingerprint",
             "sources",
             "config",
+            "remedies",
             "progress",
         ),
         *(

@@ -387,7 +387,7 @@ def test_config_is_frozen() -> None:
 def test_unknown_options_of_pack_are_named() -> None:
     with pytest.raises(TypeError) as caught:
         option_overrides({"outptu": "x"})
-    assert str(caught.value) == "pack() has no option 'outptu'; did you mean 'output'?"
+    assert str(caught.value) == "packtok.pack() has no option 'outptu'; did you mean 'output'?"
 
 
 def test_options_become_config_keys() -> None:

@@ -176,7 +176,7 @@ def test_two_tokenizers_with_one_name_are_distinguished(corpus: Path, tmp_path: 
         (
             ["count", "corpus", "-t", "gpt2", "--max-documents", "0"],
             2,
-            "packtok: --max-documents: settings.max_documents is 0; expected at least 1\n",
+            "packtok: --max-documents: is 0; expected at least 1\n",
         ),
         (["count", "corpus", "-t", "gpt2", "--field", ".["], 1, "packtok: "),
         (["tokenizer", "inspect", "none.json"], 1, "packtok: none.json: no such tokenizer file or folder\n"),

@@ -65,7 +65,8 @@ def test_pattern_that_exceeds_its_limit_is_a_document_error(
         "(retry-limit-in-match over)"
     )
     assert done.stderr.splitlines()[-1] == (
-        f"packtok: c.jsonl:2: byte 16: {reason}; fix the text or set on_bad_document to skip"
+        f"packtok: c.jsonl:2: byte 16: {reason}; fix the text, or skip such documents with "
+        "--on-bad-document skip (on_bad_document: skip)"
     )
     assert "panicked" not in done.stderr
     done = packtok_cli(*words, "--on-bad-document", "skip", cwd=tmp_path)

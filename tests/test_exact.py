@@ -500,7 +500,7 @@ def test_special_tokens_in_text_are_rejected(tmp_path: Path) -> None:
         )
     assert str(caught.value) == (
         f'{path}:2: byte 17: the text contains the special token "{oracle.EOD}"; fix the text, set '
-        "special_tokens_in_text to parse or text, or set on_bad_document to skip"
+        'special_tokens_in_text to parse or text, or skip such documents with on_bad_document="skip"'
     )
     assert not (tmp_path / "out.pbin").exists()
 

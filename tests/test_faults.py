@@ -208,7 +208,8 @@ def test_resuming_a_killed_run_with_another_config_is_rejected(
     done = packtok_cli("pack", *arguments, cwd=tmp_path, code=1)
     assert done.stderr == (
         "packtok: o.pbin.partial: the unfinished run differs from this one: its option add_special_tokens "
-        "is true, expected false; finish it with its own options and inputs, or start over with --restart\n"
+        "is true, expected false; finish it with its own options and inputs, or start over with --restart "
+        "(restart: true)\n"
     )
     packtok_cli("pack", *arguments, "--restart", cwd=tmp_path)
     assert names(tmp_path) == sorted(OUTPUTS)

@@ -330,8 +330,7 @@ def test_column_of_another_type_is_a_bad_document(tmp_path: Path, name: str) -> 
     with pytest.raises(DocumentError) as raised:
         packtok.count(tmp_path / name, TOKENIZER, field=".id")
     assert str(raised.value) == (
-        f"{tmp_path / name}: row 1: the column is an integer, not a text; "
-        "change --field (jq_pattern) to a column of texts"
+        f"{tmp_path / name}: row 1: the column is an integer, not a text; change field to a column of texts"
     )
     counted = packtok.count(tmp_path / name, TOKENIZER, field=".id", on_bad_document="skip")
     assert counted["total"]["rejected"] == 2
@@ -344,9 +343,9 @@ def test_missing_column_lists_the_existing_ones(tmp_path: Path, name: str) -> No
         packtok.count(tmp_path / name, TOKENIZER, field=".content")
     assert str(raised.value) == (
         f'{tmp_path / name}: no column "content"; the table has "id", "text"; '
-        "set --field (jq_pattern) to one of them, such as .id"
+        "set field to one of them, such as .id"
     )
-    with pytest.raises(ValueError, match=r"plain path of names such as \.text, but --field"):
+    with pytest.raises(ValueError, match=r"plain path of names such as \.text, but field"):
         packtok.count(tmp_path / name, TOKENIZER, field=".text + .id")
 
 
@@ -498,7 +497,7 @@ def test_folder_of_several_formats_needs_the_format(tmp_path: Path, packtok_cli:
     done = packtok_cli("count", folder, "-t", TOKENIZER, code=1)
     assert done.stderr.strip() == (
         f"packtok: {folder}: the folder contains files of several formats: 2 Parquet, 1 CSV; "
-        "set --format (format) to the one to read, or leave the others out with --ignore (ignore)"
+        "set --format to the one to read, or leave the others out with --ignore"
     )
     for chosen, documents in (("parquet", 4), ("csv", 2), ("text", 1)):
         assert packtok.count(folder, TOKENIZER, format=chosen)["total"]["documents"] == documents
@@ -526,7 +525,7 @@ def test_text_without_separator_is_one_document(tmp_path: Path) -> None:
 def test_json_lines_under_another_name_need_the_format(tmp_path: Path, name: str) -> None:
     write_jsonl(tmp_path / name, ["a", "b"])
     for corpus in (tmp_path / name, tmp_path):
-        with pytest.raises(ValueError, match=r"starts with a JSON object; set --format \(format\)"):
+        with pytest.raises(ValueError, match=r"starts with a JSON object; set format to say"):
             packtok.count(corpus, TOKENIZER)
     assert packtok.count(tmp_path / name, TOKENIZER, format="jsonl")["total"]["documents"] == 2
 
@@ -541,7 +540,7 @@ def test_truncated_table_is_an_error(tmp_path: Path, texts: list[str], name: str
         packtok.count(corpus, TOKENIZER)
     message = str(raised.value)
     assert message.startswith(f"{corpus}: ")
-    remedy = "rename it, or set --format (format) to its format"
+    remedy = "rename it, or set format to its format"
     assert message.endswith(remedy if keep == 0 else "the file is damaged or truncated: write it again")
 
 
@@ -629,7 +628,7 @@ def test_file_of_another_format_than_chosen_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r'no column "text"; the table has no columns$'):
         packtok.count(tmp_path / "c.csv", TOKENIZER)
     (tmp_path / "c.csv").write_text(f"{'x' * 100},b\n")
-    with pytest.raises(ValueError, match=f'the table has "{"x" * 40}"…, "b"; set --field'):
+    with pytest.raises(ValueError, match=f'the table has "{"x" * 40}"…, "b"; set field'):
         packtok.count(tmp_path / "c.csv", TOKENIZER)
 
 

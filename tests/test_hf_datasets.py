@@ -88,20 +88,20 @@ def test_configs_have_their_own_splits(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "options", "message"),
     [
-        ("several", {}, "--input: several has several configs: en, de; give several:CONFIG"),
-        ("several:fr", {}, "--input: several has no config 'fr'; it has en, de"),
-        ("tables@dev", {}, "--input: tables has no split 'dev'; it has train, test; give tables@SPLIT"),
-        ("./none", {}, "--input: ./none: No such file or directory"),
+        ("several", {}, "input: several has several configs: en, de; give several:CONFIG"),
+        ("several:fr", {}, "input: several has no config 'fr'; it has en, de"),
+        ("tables@dev", {}, "input: tables has no split 'dev'; it has train, test; give tables@SPLIT"),
+        ("./none", {}, "input: ./none: No such file or directory"),
         (
             "tables",
             {"field": ".body"},
-            "--field: no column 'body'; the dataset has text, meta; set it to one of them",
+            "field: no column 'body'; the dataset has text, meta; set it to one of them",
         ),
         (
             "tables",
             {"field": ".a + .b"},
-            "--field (jq_pattern) is '.a + .b'; with --source datasets it must be a plain path of names, "
-            "such as .text",
+            "field (jq_pattern in a config) is '.a + .b'; with source datasets it must be a plain path of "
+            "names, such as .text",
         ),
     ],
 )
@@ -128,7 +128,7 @@ def test_dataset_script_is_an_error_of_one_line(tmp_path: Path, packtok_cli: Pac
     ):
         done = packtok_cli(*arguments, "-t", TOKENIZER, cwd=tmp_path, env=OFFLINE, code=2)
         assert done.stderr == (
-            "packtok: --input: old is a dataset script, and scripts are no longer supported by datasets; "
+            "packtok: DATASET: old is a dataset script, and scripts are no longer supported by datasets; "
             "read it with a source plug-in (--source my_source.py:function), or convert it to Parquet\n"
         )
 

@@ -47,7 +47,7 @@ def test_packing_nothing_fails_and_keeps_the_rejects(tmp_path: Path, packtok_cli
     assert done.stderr == (
         "packtok: o.pbin: nothing was packed: all 2 documents were rejected; the first is c.jsonl:1: "
         f"{WHY}; see o.pbin.rejects.jsonl; fix the corpus or the options, or allow an empty output with "
-        "--max-rejects 100%\n"
+        "--max-rejects 100% (max_rejects: 100%)\n"
     )
     assert names(tmp_path) == ["c.jsonl", "o.pbin.rejects.jsonl"]
     rejects = [json.loads(line) for line in (tmp_path / "o.pbin.rejects.jsonl").read_text().splitlines()]
@@ -95,7 +95,7 @@ def test_number_is_the_maximum_of_rejects(tmp_path: Path) -> None:
     (tmp_path / "o.pbin").unlink()
     assert failure(tmp_path, max_rejects=1) == (
         f"o.pbin: more documents were rejected than max_rejects allows (1); the first is c.jsonl:2: {WHY}; "
-        "see o.pbin.rejects.jsonl; fix the corpus or the options, or raise --max-rejects"
+        "see o.pbin.rejects.jsonl; fix the corpus or the options, or raise max_rejects"
     )
     # It stops at the first reject over the limit.
     assert len((tmp_path / "o.pbin.rejects.jsonl").read_text().splitlines()) == 2
@@ -109,7 +109,7 @@ def test_percentage_is_of_all_documents_and_checked_at_the_end(tmp_path: Path) -
     (tmp_path / "o.pbin").unlink()
     assert failure(tmp_path, max_rejects="24.9%") == (
         "o.pbin: 1 of 4 documents was rejected, but max_rejects allows 24.9%; the first is c.jsonl:1: "
-        f"{WHY}; see o.pbin.rejects.jsonl; fix the corpus or the options, or raise --max-rejects"
+        f"{WHY}; see o.pbin.rejects.jsonl; fix the corpus or the options, or raise max_rejects"
     )
 
 
@@ -153,7 +153,7 @@ def test_skipped_output_is_checked_like_the_run_that_made_it(tmp_path: Path) -> 
     assert pack(tmp_path, existing="skip", max_rejects=2).skipped_existing
     assert failure(tmp_path, existing="skip", max_rejects="1%") == (
         f"o.pbin: 2 of 3 documents were rejected, but max_rejects allows 1%; the first is c.jsonl:2: {WHY}; "
-        "see o.pbin.rejects.jsonl; fix the corpus or the options, or raise --max-rejects"
+        "see o.pbin.rejects.jsonl; fix the corpus or the options, or raise max_rejects"
     )
 
 
@@ -243,7 +243,7 @@ def test_percentage_is_checked_when_shards_are_joined(tmp_path: Path) -> None:
     shards(tmp_path, 4, max_rejects="20%")
     said = (
         f"out: 20 of 80 documents were rejected, but max_rejects allows 20%; the first is c.jsonl:1: {WHY}; "
-        "see out/*.rejects.jsonl; fix the corpus or the options, or raise --max-rejects"
+        "see out/*.rejects.jsonl; fix the corpus or the options, or raise max_rejects"
     )
     assert joined(tmp_path) == said
     assert joined(tmp_path, manifest=True) == said
@@ -268,7 +268,7 @@ def test_number_applies_to_each_shard_and_to_all_together(tmp_path: Path, packto
             "packtok: out/shard-00000-of-00002.pbin: more documents were rejected than max_rejects "
             f"allows (3); the first is c.jsonl:3: {WHY}; see "
             f"out/shard-00000-of-00002.pbin.{name}.jsonl; fix the corpus or the options, or raise "
-            "--max-rejects\n"
+            "--max-rejects (max_rejects)\n"
         )
     # The complete shard is unchanged.
     packtok.join(tmp_path / "out", tmp_path / "x.pbin", max_rejects=10)
@@ -285,8 +285,8 @@ def test_shards_without_any_document_are_not_joined(tmp_path: Path) -> None:
     shards(tmp_path, 3)
     assert joined(tmp_path) == (
         f"out: nothing was packed: all 20 documents were rejected; the first is c.jsonl:1: {WHY}; see "
-        "out/*.rejects.jsonl; fix the corpus or the options, or allow an empty output with --max-rejects "
-        "100%"
+        "out/*.rejects.jsonl; fix the corpus or the options, or allow an empty output with "
+        'max_rejects="100%"'
     )
     assert packtok.join(tmp_path / "out", tmp_path / "x.pbin", max_rejects="100%")["documents"] == 0
 

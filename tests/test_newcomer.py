@@ -220,7 +220,7 @@ def test_repeating_a_command_explains_the_options(folder: Path, packtok_cli: Pac
     said = answer(packtok_cli, *arguments(), "--existing", "skip", cwd=folder, code=1)
     assert "train.pbin" in said
     assert "source" in said
-    assert "set existing to replace" in said
+    assert "set --existing (existing) to replace" in said
     said = answer(packtok_cli, *arguments(t="cl100k_base"), "--existing", "skip", cwd=folder, code=1)
     assert "tokenizer" in said
     assert (folder / "train.pbin").read_bytes() == packed
@@ -399,7 +399,7 @@ def test_huge_number_of_shards_is_wrong_usage(folder: Path, packtok_cli: Packtok
     assert "'--shards' / '-n'" in done.stderr
     done = packtok_cli("run", "--array-tasks", 10**23, "pack", *arguments(), cwd=folder, code=2)
     assert done.stderr == (f"packtok: --array-tasks: slurm.shards is {10**23}; expected at most 2147483647\n")
-    with pytest.raises(packtok.ConfigError, match="--shards: is 0; expected 1 to 2,147,483,647"):
+    with pytest.raises(packtok.ConfigError, match="shards: is 0; expected 1 to 2,147,483,647"):
         packtok.plan(shards=0, input=folder / "corpus.jsonl", output=folder / "s", tokenizer="gpt2")
 
 

@@ -346,7 +346,9 @@ def test_documents_packed_by_an_index_have_the_origin_of_their_entry(packed: Pat
     index.write_bytes(pickle.dumps(entries, protocol=4))
     reader = pack(source, packed.parent / "indexed.pbin", index_path=index)
     assert [reader.origin(i).offset for i in range(3)] == [start for start, _ in entries]  # type: ignore[union-attr]
-    with pytest.raises(PacktokError, match="as if packed by an index; compare the file with --corpus CONFIG"):
+    with pytest.raises(
+        PacktokError, match="as if packed by an index; compare the file with packtok verify --corpus CONFIG"
+    ):
         packtok.verify_origins(str(reader.path), str(source.parent))
 
 
@@ -354,7 +356,9 @@ def test_documents_of_a_plugin_are_numbered(tmp_path: Path) -> None:
     (tmp_path / "plug.py").write_text("def docs(corpus):\n    return (f'{corpus} {i}' for i in range(9))\n")
     reader = pack(Path("a"), tmp_path / "o.pbin", source=f"{tmp_path}/plug.py:docs")
     assert [str(reader.origin(i)) for i in (0, 8)] == ["a: document 0", "a: document 8"]
-    with pytest.raises(PacktokError, match="is of a source plug-in; compare the file with --corpus CONFIG"):
+    with pytest.raises(
+        PacktokError, match="is of a source plug-in; compare the file with packtok verify --corpus CONFIG"
+    ):
         packtok.verify_origins(str(reader.path), str(tmp_path))
 
 

@@ -103,11 +103,11 @@ class Bad:
     remedy: str
 
 
-SKIP = "with --on-bad-document skip (on_bad_document: skip)"
+SKIP = 'with on_bad_document="skip"'
 MEND = f"repair the line, or skip such lines {SKIP}"
-OTHER = f"change --field (jq_pattern), or skip such documents {SKIP}"
+OTHER = f"change field (jq_pattern in a config), or skip such documents {SKIP}"
 UTF8 = f"convert the file to UTF-8, or skip such lines {SKIP}"
-LONGER = f"raise --max-document-bytes (max_document_bytes), or skip such lines {SKIP}"
+LONGER = f"raise max_document_bytes, or skip such lines {SKIP}"
 JSON = "malformed JSON at byte {} of the line: {}"
 SURROGATE = "lone surrogate escape at byte {} of the line: not a valid character"
 BAD = {
@@ -520,7 +520,7 @@ def test_zstd_window_over_128_mib_needs_an_option(tmp_path: Path, small: Path) -
     with pytest.raises((packtok.PacktokError, OSError, ValueError)) as caught:
         pack(tmp_path, small, input=path)
     assert str(caught.value) == (
-        f"{path}: a zstd frame needs a window larger than 2^27 bytes; raise zstd_window_log (at most 31)"
+        f"{path}: a zstd frame needs a window larger than 2^27 bytes; raise zstd_window_log, to at most 31"
     )
     assert pack(tmp_path, small, input=path, zstd_window_log=28).packed == 9
 

@@ -210,7 +210,7 @@ def test_task_too_large_for_every_node_is_rejected(site: Site, corpus: Path) -> 
     _, err = ended(site.run(corpus, "-c", "64"), code=1)
     assert err.splitlines()[-1] == (
         f"packtok: slurm.cpus_per_task is 64, but the largest node of the Ray cluster has {NODE_CPUS} CPUs, "
-        f"so no task could start; give --cpus-per-task {NODE_CPUS}"
+        f"so no task could start; give --cpus-per-task {NODE_CPUS} (slurm.cpus_per_task: {NODE_CPUS})"
     )
 
 

@@ -306,13 +306,13 @@ def test_config_cannot_name_code(plugin: Path, packtok_cli: PacktokCli) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("{file}:none", "--source: {file} has no 'none'; it has text, killed_at, note, whole, resumable, "),
-        ("{file}:NOT_CALLABLE", "--source: my_source.py:NOT_CALLABLE is of type int; expected a function"),
+        ("{file}:none", "source: {file} has no 'none'; it has text, killed_at, note, whole, resumable, "),
+        ("{file}:NOT_CALLABLE", "source: my_source.py:NOT_CALLABLE is of type int; expected a function"),
         ("{file}:two_arguments", "two_arguments(corpus, other) cannot be called with (corpus); declare"),
-        ("{folder}/none.py:f", "--source: {folder}/none.py: No such file"),
-        ("no_such_module:f", "--source: no_such_module:f cannot be imported: ModuleNotFoundError: "),
-        ("nothing", "--source: no plug-in 'nothing'; expected my_source.py:function, "),
-        (":f", "--source: ':f' names no plug-in; expected "),
+        ("{folder}/none.py:f", "source: {folder}/none.py: No such file"),
+        ("no_such_module:f", "source: no_such_module:f cannot be imported: ModuleNotFoundError: "),
+        ("nothing", "source: no plug-in 'nothing'; expected my_source.py:function, "),
+        (":f", "source: ':f' names no plug-in; expected "),
     ],
 )
 def test_wrong_names_are_explained(plugin: Path, name: str, message: str) -> None:
@@ -340,7 +340,7 @@ def test_wrong_plugins_are_explained(plugin: Path, name: str, message: str) -> N
 
 def test_options_that_describe_files_are_refused(plugin: Path) -> None:
     for options in ({"format": "csv"}, {"text_separator": "x"}):
-        with pytest.raises(ConfigError, match="it describes files, but --source reads the inputs"):
+        with pytest.raises(ConfigError, match="it describes files, but source reads the inputs"):
             pack(plugin, "at_once", "o.pbin", **options)
     report = pack(plugin, "at_once", "o.pbin", field=".body")
     assert report.warnings == (

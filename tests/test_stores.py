@@ -238,8 +238,8 @@ def test_object_is_replaced_only_on_request(site: Site) -> None:
     before = site.get(f"{site.url}/x.pbin")
     failed = site.packtok(*command, code=1)
     said = (
-        f"packtok: {site.url}/x.pbin: the object already exists; choose another URL, or set existing to "
-        "replace\n"
+        f"packtok: {site.url}/x.pbin: the object already exists; choose another URL, or set --existing "
+        "(existing) to replace\n"
     )
     assert failed.stderr == said
     write_corpus(site.folder / "c.jsonl", 40_000)

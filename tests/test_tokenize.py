@@ -145,7 +145,7 @@ def test_parts_are_the_documents_of_one_file(tmp_path: Path, jsonl: Path, parque
 def test_type_that_is_too_narrow_is_an_error_before_anything_is_written(tmp_path: Path, jsonl: Path) -> None:
     """tatm wraps ids silently."""
     for tokenizer, dtype in (("gpt2", "uint8"), ("cl100k_base", "uint16")):
-        with pytest.raises(ConfigError, match=f"--token-dtype is {dtype}, too narrow for the"):
+        with pytest.raises(ConfigError, match=f"token_dtype is {dtype}, too narrow for the"):
             packtok.tokenize(str(jsonl), tokenizer, tmp_path / "out", token_dtype=dtype)
     assert not (tmp_path / "out").exists()
     packtok.tokenize(str(jsonl), "gpt2", tmp_path / "out", token_dtype="uint32")

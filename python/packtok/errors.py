@@ -1,5 +1,9 @@
 """The exceptions of packtok. Those of the compiled module are defined there and re-exported here."""
 
+import os
+from collections.abc import Callable
+from typing import Any
+
 from packtok._packtok import OUTPUT_EXISTS, DocumentError, PacktokError, PbinFormatError, TokenizerError
 
 __all__ = [
@@ -11,6 +15,7 @@ __all__ = [
     "SlurmError",
     "TokenizerError",
     "UnknownNameError",
+    "rewrite_exception",
 ]
 
 
@@ -24,3 +29,27 @@ class UnknownNameError(ConfigError, FileNotFoundError):
 
 class SlurmError(PacktokError):
     """Slurm rejects a request, is not available or does not respond."""
+
+
+def rewrite_exception(error: BaseException, rewrite: Callable[[Any], Any]) -> None:
+    """Replaces the texts of an exception, and of those that it came from.
+
+    Args:
+        error: The exception.
+        rewrite: Returns what to put instead of the arguments of an exception, a tuple, or of a file name.
+    """
+    seen: set[int] = set()
+    pending: list[BaseException | None] = [error]
+    while pending:
+        one = pending.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        pending += [one.__cause__, one.__context__]
+        one.args = rewrite(one.args)
+        if isinstance(one, OSError):
+            # The message of an OSError consists of these attributes, not of its args.
+            for name in ("filename", "filename2", "strerror"):
+                # The compiled module sets file names as paths.
+                if isinstance(text := getattr(one, name), str | os.PathLike):
+                    setattr(one, name, rewrite(os.fsdecode(text)))

@@ -19,6 +19,7 @@ from packtok.config.redact import Redactor
 from packtok.distributed import ShardChoice
 from packtok.errors import ConfigError
 from packtok.progress import Progress
+from packtok.remedies import worded_here
 from packtok.tokenizer.find import FoundTokenizer, default_eod, find_tokenizer, with_special_tokens
 
 if TYPE_CHECKING:
@@ -224,7 +225,7 @@ def _with_splits(config: PackConfig) -> PackConfig:
 
 def _report(counts: Mapping[str, Any], notes: tuple[str, ...], redactor: Redactor) -> PackReport:
     values = dict(counts)
-    values["warnings"] = notes + tuple(redactor(text) for text in counts["warnings"])
+    values["warnings"] = notes + tuple(worded_here(redactor(text)) for text in counts["warnings"])
     values["sources"] = tuple(counts["sources"])
     values["ignored"] = tuple(counts["ignored"])
     values["removed_temporary"] = tuple(redactor(text) for text in counts["removed_temporary"])

@@ -327,7 +327,7 @@ pub enum Error {
         expected: u64,
     },
     /// A part does not name its tokenizer, so the meaning of its ids is unknown.
-    #[error("{}: file does not record which tokenizer packed it; give that tokenizer to confirm it", path.display())]
+    #[error("{}: file does not record which tokenizer packed it; give it with --tokenizer (tokenizer) to confirm it", path.display())]
     PartTokenizerUnknown {
         /// The part.
         path: PathBuf,

@@ -390,7 +390,7 @@ pub(crate) fn store_error(error: &StoreError) -> PyErr {
         E::Local { path, source } => os_error(path, source),
         E::Exists { url } => file_exists(
             Path::new(url),
-            "the object already exists; choose another URL, or set existing to replace",
+            "the object already exists; choose another URL, or set --existing (existing) to replace",
         ),
         E::Absent { url } => PyFileNotFoundError::new_err((
             ENOENT,

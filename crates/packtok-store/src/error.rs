@@ -45,7 +45,9 @@ pub enum Error {
         places: &'static str,
     },
     /// The object already exists.
-    #[error("{url}: the object already exists; choose another URL, or set existing to replace")]
+    #[error(
+        "{url}: the object already exists; choose another URL, or set --existing (existing) to replace"
+    )]
     Exists {
         /// Its URL.
         url: String,

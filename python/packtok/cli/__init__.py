@@ -29,6 +29,7 @@ from packtok.cli.status import status
 from packtok.cli.tokenize import tokenize
 from packtok.cli.verify import verify
 from packtok.errors import ConfigError, PacktokError
+from packtok.remedies import EntryPoint, entered, of_command
 
 FAILED, WRONG_USAGE = 1, 2
 
@@ -60,7 +61,8 @@ class ReportingGroup(TyperGroup):
         """Runs the requested command."""
         try:
             interrupts.raise_exceptions()
-            return super().invoke(ctx)
+            with entered(self._entry_point(ctx)):
+                return super().invoke(ctx)
         except KeyboardInterrupt as error:
             interrupts.ignore()
             console.remark(console.with_notes("interrupted", error))
@@ -75,6 +77,19 @@ class ReportingGroup(TyperGroup):
             raise typer.Exit(FAILED) from None
         finally:
             interrupts.ignore()
+
+    def _entry_point(self, ctx: Any) -> EntryPoint:
+        """Returns the requested command, as far as the words name one."""
+        command: Any = self
+        # `packtok run` is the command that it runs.
+        words = [word for word in (*ctx._protected_args, *ctx.args) if word != "run"]
+        names = ["packtok"]
+        for word in words:
+            found = command.get_command(ctx, word) if hasattr(command, "get_command") else None
+            if found is not None:
+                command = found
+                names.append(word)
+        return of_command(names, command)
 
 
 app = typer.Typer(

@@ -8,6 +8,7 @@ from typing import Any
 
 from packtok.cli import standard_streams
 from packtok.config.redact import Redactor
+from packtok.remedies import worded_here
 
 # Controls, formatting characters (which can reorder or hide text), line separators, surrogates, private use.
 _ESCAPED_CATEGORIES = {"Cc", "Cf", "Zl", "Zp", "Cs", "Co", "Cn"}
@@ -34,7 +35,7 @@ def _escaped(char: str) -> str:
 def remark(text: str) -> None:
     """Prints one line to stderr, after the program's name; work does not end because no one can read it."""
     try:
-        print(f"packtok: {printable(text)}", file=sys.stderr, flush=True)
+        print(f"packtok: {printable(worded_here(text))}", file=sys.stderr, flush=True)
     except OSError:
         standard_streams.discard(sys.stderr)
 

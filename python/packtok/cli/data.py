@@ -11,10 +11,10 @@ import typer
 
 from packtok.catalog.questions import QUESTIONS, NoAnswerError, Question
 from packtok.cli import console
-from packtok.cli.index import create_raw_index
-from packtok.cli.merge import merge_packed_data
+from packtok.cli.index import index as raw_index
+from packtok.cli.merge import merge
 from packtok.cli.options import IgnoreOption, JsonOption, QuietOption, with_parameters
-from packtok.cli.pack import pack_encoded_data
+from packtok.cli.pack import pack
 from packtok.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -25,9 +25,12 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-app.command("create_raw_index")(create_raw_index)
-app.command("pack_encoded_data")(pack_encoded_data)
-app.command("merge_packed_data")(merge_packed_data)
+# Whole aliases: what a message suggests for a command, its alias has too.
+app.command("create_raw_index", help="Write the raw index of a JSONL file; the same as `packtok index`.")(
+    raw_index
+)
+app.command("pack_encoded_data", help="Pack the corpus of a config; the same as `packtok pack CONFIG`.")(pack)
+app.command("merge_packed_data", help="Join pbins into one; the same as `packtok merge`.")(merge)
 
 
 def _with_questions(command: Callable[..., None]) -> Callable[..., None]:

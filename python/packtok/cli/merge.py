@@ -47,11 +47,6 @@ def merge(
     )
 
 
-def merge_packed_data(paths: Paths, as_json: JsonOption = False, quiet: QuietOption = False) -> None:
-    """Join pbins into one; the same as `packtok merge`."""
-    merge_with(paths, None, tokenizer=None, as_json=as_json, quiet=quiet)
-
-
 def merge_with(
     paths: list[str],
     existing: Existing | None,

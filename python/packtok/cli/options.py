@@ -71,6 +71,7 @@ SourceOption = Annotated[str | None, flag("source")]
 TokenizerOption = Annotated[str | None, flag("tokenizer")]
 AddTokensOption = Annotated[bool, flag("add_special_tokens_from_config")]
 OnBadOption = Annotated[Literal["fail", "skip"] | None, flag("on_bad_document")]
+MaxDocumentBytesOption = Annotated[int | None, flag("max_document_bytes")]
 MaxRejectsOption = Annotated[str | None, flag("max_rejects")]
 PolicyOption = Annotated[
     FileExistencePolicy | None,

@@ -8,7 +8,6 @@ import typer
 from packtok.cli import console
 from packtok.cli.options import (
     PACK_FLAGS,
-    FileExistencePolicy,
     JsonOption,
     PolicyOption,
     QuietOption,
@@ -65,18 +64,6 @@ def pack(
         show_config(checked, as_json=as_json)
     else:
         pack_with(checked, shard, as_json=as_json, quiet=quiet)
-
-
-def pack_encoded_data(
-    config: Annotated[str, typer.Argument(metavar="CONFIG", help="A YAML file in the format of Modalities.")],
-    file_existence_policy: PolicyOption = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
-    """Pack the corpus of a config; the same as `packtok pack CONFIG`."""
-    policy: FileExistencePolicy | None = file_existence_policy
-    checked = checked_config(config, {"existing": existing_policy(None, policy)}, [])
-    pack_with(checked, None, as_json=as_json, quiet=quiet)
 
 
 def checked_config(config: str | None, options: dict[str, Any], set_values: list[str]) -> "PackConfig":

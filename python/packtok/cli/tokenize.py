@@ -28,7 +28,7 @@ OPTIONS_OF_PACK = (
         "special_tokens_in_text",
     ),
     *("empty_document", "on_bad_document", "max_rejects", "max_document_bytes", "max_documents", "origins"),
-    *("add_special_tokens_from_config", "restart"),
+    *("zstd_window_log", "add_special_tokens_from_config", "restart"),
 )
 
 

@@ -11,13 +11,16 @@ from packtok import _packtok
 from packtok.commands.pack import option_overrides
 from packtok.config import PackConfig, load_config
 from packtok.config.keywords import ScanOptions
+from packtok.config.options import OPTIONS, SCAN_OPTIONS
 from packtok.errors import ConfigError
 from packtok.packing import plugin_of
 from packtok.progress import Progress
+from packtok.remedies import entry_point
 from packtok.sources import StrPath
 from packtok.tokenizer.find import FoundTokenizer, find_tokenizer
 
 
+@entry_point(*(set(OPTIONS) - set(SCAN_OPTIONS)))
 def count(
     corpus: StrPath | Sequence[StrPath],
     tokenizers: str | Sequence[str],

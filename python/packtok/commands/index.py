@@ -6,8 +6,10 @@ from typing import Any
 from packtok import _packtok
 from packtok.config.options import OPTIONS
 from packtok.progress import Progress
+from packtok.remedies import entry_point
 
 
+@entry_point()
 def index(
     src: str,
     index_path: str | None = None,
@@ -32,7 +34,7 @@ def index(
     """
     target = index_path if index_path is not None else str(Path(src).with_suffix(".idx"))
     if Path(target).resolve() == Path(src).resolve():
-        raise ValueError(f"{src}: source and index are the same file; give another --index-path")
+        raise ValueError(f"{src}: source and index are the same file; give another --index-path (index_path)")
     return _packtok.write_raw_index(
         src=src,
         index_path=target,

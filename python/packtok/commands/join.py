@@ -9,10 +9,12 @@ from packtok import _packtok
 from packtok.commands.manifest import write_manifest
 from packtok.errors import ConfigError
 from packtok.progress import Progress
+from packtok.remedies import entry_point
 from packtok.sources import StrPath
 from packtok.store.staging import Staging, fetch_shards, is_url
 
 
+@entry_point()
 def join(
     folder: StrPath,
     output: StrPath,

@@ -6,9 +6,11 @@ from pathlib import Path
 
 from packtok import _packtok
 from packtok.errors import ConfigError
+from packtok.remedies import entry_point
 from packtok.sources import StrPath, find_files
 
 
+@entry_point()
 def write_manifest(
     files: StrPath | Sequence[StrPath], output: StrPath, *, existing: str = "error"
 ) -> dict[str, int]:

@@ -8,10 +8,12 @@ from typing import Any
 from packtok import _packtok
 from packtok.errors import ConfigError
 from packtok.progress import Progress
+from packtok.remedies import entry_point
 from packtok.sources import StrPath
 from packtok.tokenizer.find import TOKENIZER_FILE, find_tokenizer
 
 
+@entry_point()
 def merge(
     parts: StrPath | Sequence[StrPath],
     output: str,

@@ -16,10 +16,12 @@ from packtok.distributed import ShardChoice, find_shard
 from packtok.errors import ConfigError
 from packtok.packing import Packing, PackReport, prepare, refuse_file_as_folder
 from packtok.progress import Progress
+from packtok.remedies import entry_point, here
 from packtok.store.packing import pack_into_store
 from packtok.store.staging import is_url
 
 
+@entry_point()
 def pack(
     config: ConfigSource | None = None,
     /,
@@ -90,11 +92,17 @@ def option_overrides(options: Mapping[str, Any]) -> dict[str, Any]:
     """Converts options by keyword to values by dotted config key, without those that are ``None``."""
     for name in options:
         if name not in OPTIONS:
-            near = difflib.get_close_matches(name, OPTIONS, n=1)
-            raise TypeError(
-                f"pack() has no option {name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
-            )
+            raise TypeError(_unknown(name))
     return {_override_key(name): value for name, value in options.items() if value is not None}
+
+
+def _unknown(name: str) -> str:
+    """Returns the message about an unknown keyword; for a key of a config it suggests the keyword."""
+    function, known = here(OPTIONS)
+    keyword_of = {option.name: keyword for keyword, option in OPTIONS.items()} | {one: one for one in known}
+    near = difflib.get_close_matches(name, [one for one in keyword_of if keyword_of[one] in known], n=1)
+    hint = f"; did you mean {keyword_of[near[0]]!r}?" if near else ""
+    return f"{function}() has no option {name!r}{hint}"
 
 
 def _override_key(name: str) -> str:

@@ -8,10 +8,12 @@ from packtok.config.keywords import PackOptions
 from packtok.distributed import MAX_SHARDS
 from packtok.errors import ConfigError
 from packtok.packing import Packing, prepare
+from packtok.remedies import entry_point
 from packtok.store.packing import plan_into_store
 from packtok.store.staging import is_url
 
 
+@entry_point()
 def plan(
     config: ConfigSource | None = None, /, *, shards: int, **options: Unpack[PackOptions]
 ) -> dict[str, Any]:

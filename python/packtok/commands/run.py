@@ -23,6 +23,7 @@ from packtok.launch.settings import LaunchSettings, changed, load_settings, load
 from packtok.launch.slurm import Slurm
 from packtok.launch.submit import check, lines, num_shards, plan_jobs, relaunch, submit_jobs
 from packtok.progress import Progress
+from packtok.remedies import entry_point
 from packtok.shard_folder import ShardFolder, find_shard_folder
 from packtok.sources import StrPath
 from packtok.store.staging import exists
@@ -90,6 +91,7 @@ OnStart = Callable[[RunStart], None]
 OnWarnings = Callable[[Sequence[str]], None]
 
 
+@entry_point()
 def run(
     config: StrPath | None = None,
     /,
@@ -200,6 +202,7 @@ def run_tasks(
         return _carry_out(launch, ray, script, submit=submit, on_start=on_start, on_progress=on_progress)
 
 
+@entry_point()
 def retry(
     outdir: StrPath,
     *,

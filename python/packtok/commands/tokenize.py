@@ -31,12 +31,15 @@ from packtok.distributed import ShardChoice
 from packtok.errors import ConfigError, PacktokError, TokenizerError
 from packtok.packing import Packing, PackReport, prepare
 from packtok.progress import Progress
+from packtok.remedies import entry_point
 from packtok.shard_folder import read_plan
 from packtok.sources import StrPath
 from packtok.tokenizer.find import TOKENIZER_FILE, find_tokenizer
 
 Existing = Literal["error", "skip", "replace"]
 
+# Options of `pack` that follow from the arguments.
+_DETERMINED = ("input", "output", "field", "index_path", "report")
 # Datasets that the name of a mixture lists.
 _MAX_NAMED = 3
 # The most files that a remark lists.
@@ -46,6 +49,7 @@ FILES_SHOWN = 10
 DEFAULT_TOKENIZER = "t5-base"
 
 
+@entry_point(*_DETERMINED)
 def tokenize(
     datasets: str | Sequence[str],
     tokenizer: str | None = None,
@@ -438,9 +442,9 @@ def _details_of(metadata: DatasetMetadata) -> dict[str, Any]:
 def _packing(
     selected: Sequence[Selected], tokenizer: str, output: Path, options: Mapping[str, Any]
 ) -> Packing:
-    for name in ("input", "output", "field", "tokenizer", "index_path", "report"):
+    for name in _DETERMINED:
         if name in options:
-            raise TypeError(f"tokenize() has no option {name!r}; the datasets determine it")
+            raise TypeError(f"packtok.tokenize() has no option {name!r}; the datasets determine it")
     fields = [pattern_of(one.metadata.content_field) for one in selected]
     source = options.get("source") or _source_of(selected)
     if source not in (None, DATASETS):

@@ -46,7 +46,7 @@ def verify_tokenizer(
         report = _packtok.compare_engines(spec, found.tokenizer, on_progress)
     if report["oracle"] is not None and report["rejected"] and not report["documents"]:
         raise PacktokError(
-            f"no document of the corpus was compared: {report['rejected']:,} were rejected; set --field, or "
-            "remove --on-bad-document to see why"
+            f"no document of the corpus was compared: {report['rejected']:,} were rejected; set --field "
+            "(jq_pattern), or remove --on-bad-document (on_bad_document) to see why"
         )
     return report

@@ -10,12 +10,14 @@ from packtok.config.options import OPTIONS
 from packtok.errors import ConfigError
 from packtok.packing import prepare
 from packtok.progress import Progress
+from packtok.remedies import entry_point
 from packtok.tokenizer.find import find_tokenizer
 
 # A window that the run accepted must not fail here; the option is not recorded.
 MAX_ZSTD_WINDOW_LOG = 31
 
 
+@entry_point()
 def verify(
     path: str,
     *,
@@ -40,6 +42,7 @@ def verify(
     return _packtok.verify(path=path, tokenizer=found, on_progress=on_progress)
 
 
+@entry_point()
 def verify_corpus(
     path: str,
     corpus: ConfigSource,
@@ -76,6 +79,7 @@ def verify_corpus(
         )
 
 
+@entry_point()
 def verify_origins(
     path: str,
     folder: str,

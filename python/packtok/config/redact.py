@@ -4,12 +4,13 @@ Two kinds of text are secret: values that a config took from the environment, an
 strings of URLs. The former are replaced by the interpolation that fetched them, the latter by ``***``.
 """
 
-import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+
+from packtok.errors import rewrite_exception
 
 # Shorter values, such as a rank or "yes", are not secret, and replacing them would garble numbers and names.
 MIN_SECRET_CHARS = 4
@@ -69,25 +70,8 @@ class Redactor:
         try:
             yield
         except BaseException as error:
-            self._redact_exception(error)
+            rewrite_exception(error, self.tree)
             raise
-
-    def _redact_exception(self, error: BaseException) -> None:
-        seen: set[int] = set()
-        pending: list[BaseException | None] = [error]
-        while pending:
-            one = pending.pop()
-            if one is None or id(one) in seen:
-                continue
-            seen.add(id(one))
-            pending += [one.__cause__, one.__context__]
-            one.args = self.tree(one.args)
-            if isinstance(one, OSError):
-                # The message of an OSError consists of these attributes, not of its args.
-                for name in ("filename", "filename2", "strerror"):
-                    # The compiled module sets file names as paths.
-                    if isinstance(text := getattr(one, name), str | os.PathLike):
-                        setattr(one, name, self(os.fsdecode(text)))
 
 
 def _public_url(match: re.Match[str]) -> str:

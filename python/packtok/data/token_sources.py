@@ -2,7 +2,7 @@
 
 import glob
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -107,8 +107,20 @@ def _is_of_token_files(path: str) -> bool:
             return False
         if _packtok.PLAN_NAME in names:
             _check_finished(Path(path))
+        if not any(name.endswith(_PBIN_SUFFIX) for name in names):
+            _refuse_unfinished(path, names)
         return any(name.endswith(_PBIN_SUFFIX) for name in names)
     return os.path.isfile(path) and (path.endswith(_PBIN_SUFFIX) or _is_manifest(path))
+
+
+def _refuse_unfinished(folder: str, names: Iterable[str]) -> None:
+    """Raises a `ConfigError` if a run that packs into the folder has not ended."""
+    started = [name for name in names if f"{_PBIN_SUFFIX}." in name]
+    if started:
+        raise ConfigError(
+            f"{folder}: has no tokens yet, but {sorted(started)[0]} of an unfinished run; run the command "
+            "that writes the folder again, which resumes it"
+        )
 
 
 def _check_finished(folder: Path) -> None:

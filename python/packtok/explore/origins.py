@@ -24,7 +24,8 @@ def first_of_source(packed: Packed, source: int) -> int:
         found: Origin | None = packed.reader.origin(document)
         if found is None:
             raise NotServedError(
-                f"{packed.name} does not record where its documents came from; pack with --origins"
+                f"{packed.name} does not record where its documents came from; pack it with packtok pack "
+                "--origins"
             )
         return found.source_index
 

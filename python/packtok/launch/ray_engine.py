@@ -178,7 +178,8 @@ def _check_size(ray: Any, cpus_per_task: int) -> None:
     if largest < cpus_per_task:
         raise PacktokError(
             f"slurm.cpus_per_task is {cpus_per_task}, but the largest node of the Ray cluster has {largest} "
-            f"CPUs, so no task could start; give --cpus-per-task {max(largest, 1)}"
+            f"CPUs, so no task could start; give --cpus-per-task {max(largest, 1)} "
+            f"(slurm.cpus_per_task: {max(largest, 1)})"
         )
 
 

@@ -10,13 +10,14 @@ from typing import Any, Literal, Self
 from packtok._packtok import Blocks, corpus_files
 from packtok.config.options import OPTIONS
 from packtok.integers import checked_integer
+from packtok.remedies import entered, of_function
 from packtok.sources import find_files
 from packtok.stream import huggingface, mosaicml, recipe, samples
 from packtok.stream.base import Base
 from packtok.stream.braces import braceexpand
 from packtok.stream.remote import without_credentials
 
-__all__ = ["FileFormat", "FromSources"]
+__all__ = ["FROM_FILES", "FileFormat", "FromSources"]
 
 FileFormat = Literal["auto", "jsonl", "parquet", "arrow", "csv", "tsv", "text", "cbor"]
 OnBadDocument = Literal["fail", "skip"]
@@ -46,6 +47,8 @@ class FromSources(Base):
         on_bad_document: OnBadDocument = "fail",
         shuffle: Literal["documents"] | None = None,
         ignore: StrPath | Sequence[StrPath] = (),
+        max_document_bytes: int = _MAX_DOCUMENT_BYTES,
+        zstd_window_log: int = OPTIONS["zstd_window_log"].default,
     ) -> Self:
         """Reads files in turns: one sample of each of ``n_active_shards``, and again.
 
@@ -64,6 +67,9 @@ class FromSources(Base):
             shuffle: With ``"documents"``, every epoch has a permutation of all documents, by ``seed``. For
                 local, uncompressed files of JSON lines with an index that ``packtok index`` wrote.
             ignore: Globs of files and folders to leave out, as for ``packtok pack``.
+            max_document_bytes: A longer record is a bad document.
+            zstd_window_log: The largest window of a zstd file, as a power of two from 10 to 31: memory that
+                a file may request.
 
         Raises:
             OSError: If a file is missing or unreadable.
@@ -80,7 +86,8 @@ class FromSources(Base):
         chosen = None if format == "auto" else format
         inputs, remote_files = without_credentials(inputs, timeout)
         globs = [ignore] if isinstance(ignore, str | os.PathLike) else ignore
-        files = corpus_files(inputs, chosen, remote_files, [os.fspath(glob) for glob in globs])
+        with entered(FROM_FILES):
+            files = corpus_files(inputs, chosen, remote_files, [os.fspath(glob) for glob in globs])
         if repeat and not any(num_bytes for _, num_bytes in files):
             raise ValueError(
                 "all files are empty, so repeating them would never end; give files with samples"
@@ -99,7 +106,8 @@ class FromSources(Base):
             "repeat": repeat,
             "shuffle_seed": seed if shuffle_shards or shuffle else None,
             "shuffles_documents": shuffle == "documents",
-            "max_document_bytes": _MAX_DOCUMENT_BYTES,
+            "max_document_bytes": checked_integer("max_document_bytes", max_document_bytes, least=1),
+            "zstd_window_log": checked_integer("zstd_window_log", zstd_window_log, least=10, below=32),
         }
         names = [(Path(path).name, num_bytes) for path, num_bytes in files]
         listed = dict(names) if len(names) <= _MAX_LISTED else {}
@@ -186,6 +194,10 @@ class FromSources(Base):
         source = mosaicml.StreamingDatasetSamples(mosaicml_dataset, repeat=repeat)
         identity = {"source": "mosaicml", "repeat": repeat}
         return cls(recipe.Node("from_samples", object=source, identity=identity))
+
+
+# Errors of reading name its arguments.
+FROM_FILES = of_function(FromSources.from_files.__func__)  # type: ignore[attr-defined]
 
 
 def _expanded(url: str | os.PathLike[str]) -> list[str]:

@@ -22,6 +22,7 @@ from packtok.errors import PacktokError
 from packtok.integers import checked_integer
 from packtok.stream import recipe
 from packtok.stream.batching import Batching, Rows
+from packtok.stream.from_sources import FROM_FILES
 from packtok.stream.functions import Calls
 from packtok.stream.state import StateDict, position_of, state_of
 
@@ -137,8 +138,9 @@ class CheckpointableIterator:
         except StopIteration as error:
             self._has_failed = True
             raise RuntimeError("a function of the stream raised StopIteration") from error
-        except BaseException:
+        except BaseException as error:
             self._has_failed = True
+            FROM_FILES.reword(error)
             raise
         if found is None:
             raise StopIteration
@@ -218,8 +220,9 @@ class CheckpointableIterator:
         count = checked_integer("count", count)
         try:
             self._num_since_saved += self._stream.skip(count)
-        except BaseException:
+        except BaseException as error:
             self._has_failed = True
+            FROM_FILES.reword(error)
             raise
 
     def locate(self) -> list[list[dict[str, Any]]]:

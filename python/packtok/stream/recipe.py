@@ -80,7 +80,7 @@ _OLD_DIVISION = "by_first_byte"
 # What decides how fast a stream is, but not what comes out.
 _NOT_IDENTITY = frozenset(
     {"window", "job_samples", "drops_record", "inputs", "bytes", "paths", "rank", "num_ranks", "is_endless"}
-    | {"form", "stacks"}
+    | {"form", "stacks", "zstd_window_log"}
 )
 
 

@@ -94,7 +94,7 @@ class WithTokens(WithFunctions):
             "mask_column": "attention_mask" if has_mask else None,
             "ensured": [None, None],
             "on_bad_document": self._node.identity.get("on_bad_document", "fail"),
-            "max_document_bytes": _MAX_DOCUMENT_BYTES,
+            "max_document_bytes": _max_document_bytes(self._node),
             "drops_record": False,
             "form": form,
         }
@@ -257,3 +257,9 @@ def _row_fields(fields: RowFields) -> dict[str, Any]:
     if labels not in kinds:
         raise ValueError(f"labels is {labels!r}, expected True, False or 'aligned'")
     return {**{name: bool(fields.get(name)) for name in known}, "labels": kinds[labels]}
+
+
+def _max_document_bytes(node: recipe.Node) -> int:
+    """Returns the longest record that a source of ``node`` allows, and that of `pack` at least."""
+    own: int = node.arguments.get("max_document_bytes", _MAX_DOCUMENT_BYTES)
+    return max(_MAX_DOCUMENT_BYTES, own, *map(_max_document_bytes, node.upstream))

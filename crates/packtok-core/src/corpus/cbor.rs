@@ -63,7 +63,7 @@ impl Cbor {
                     Err(_) => return Err(self.damaged("is no CBOR, or the file is truncated")),
                 }
                 if rest.len() as u64 > self.options.max_document_bytes {
-                    return Err(self.damaged("is longer than max_document_bytes; raise it"));
+                    return Err(self.damaged("is longer than max_document_bytes; raise --max-document-bytes (max_document_bytes)"));
                 }
             }
             if self.is_input_over {

@@ -175,7 +175,7 @@ pub enum CorpusError {
     },
     /// A zstd frame needs more memory than allowed.
     #[error(
-        "{}: a zstd frame needs a window larger than 2^{window_log_max} bytes; raise zstd_window_log (at most 31)",
+        "{}: a zstd frame needs a window larger than 2^{window_log_max} bytes; raise --zstd-window-log (zstd_window_log), to at most 31",
         path.display()
     )]
     ZstdWindow {

@@ -104,7 +104,7 @@ impl OtherFormat {
             Self::Csv => "rename it to *.csv, or set --format csv (format: csv)",
             Self::Tsv => "rename it to *.tsv, or set --format tsv (format: tsv)",
             Self::PlainText => {
-                "set --format text (format: text) for one document per file, with --text-separator for several; or, for one document per line, convert it: jq -Rc '{text: .}' FILE > FILE.jsonl"
+                "set --format text (format: text) for one document per file, or with --text-separator (text_separator) for several; or, for one document per line, convert it: jq -Rc '{text: .}' FILE > FILE.jsonl"
             }
         }
     }

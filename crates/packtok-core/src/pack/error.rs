@@ -44,7 +44,7 @@ pub enum PackError {
     },
     /// An unfinished run with the same output has a different configuration.
     #[error(
-        "{}: the unfinished run differs from this one: {what} is {found}, expected {expected}; finish it with its own options and inputs, or start over with --restart",
+        "{}: the unfinished run differs from this one: {what} is {found}, expected {expected}; finish it with its own options and inputs, or start over with --restart (restart: true)",
         path.display()
     )]
     JournalDiffers {
@@ -73,7 +73,7 @@ pub enum PackError {
     },
     /// The existing output has no trailer, so its origin is unknown.
     #[error(
-        "{}: the existing output has no trailer, so its origin cannot be verified; set existing to replace",
+        "{}: the existing output has no trailer, so its origin cannot be verified; set --existing (existing) to replace",
         path.display()
     )]
     ExistingUnknown {
@@ -82,7 +82,7 @@ pub enum PackError {
     },
     /// The existing output differs from what this run would write.
     #[error(
-        "{}: the existing output differs from what this run would write: {what} is {found}, expected {expected}; set existing to replace, or choose another output",
+        "{}: the existing output differs from what this run would write: {what} is {found}, expected {expected}; set --existing (existing) to replace, or choose another output",
         path.display()
     )]
     ExistingDiffers {
@@ -97,7 +97,7 @@ pub enum PackError {
     },
     /// An index was given for more than one source.
     #[error(
-        "{}: a raw index belongs to one file, but there are {num_sources} input files; pack them one at a time, or without index_path",
+        "{}: a raw index belongs to one file, but there are {num_sources} input files; pack them one at a time, or without --index-path (index_path)",
         path.display()
     )]
     IndexForMany {

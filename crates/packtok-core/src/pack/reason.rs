@@ -33,16 +33,19 @@ impl Reason {
 
     /// What the user can do.
     pub fn remedy(&self) -> String {
-        const SKIP: &str = "or set on_bad_document to skip";
+        const SKIP: &str =
+            "or skip such documents with --on-bad-document skip (on_bad_document: skip)";
         match self {
             Self::Field(reason) => reason.remedy().to_string(),
             Self::Tokenizer(packtok_tokenizer::Error::Encode(
                 EncodeError::SpecialTokenInText { .. },
             )) => {
-                format!("fix the text, set special_tokens_in_text to parse or text, {SKIP}")
+                format!(
+                    "fix the text, set --special-tokens-in-text (special_tokens_in_text) to parse or text, {SKIP}"
+                )
             }
-            Self::Tokenizer(_) => format!("fix the text {SKIP}"),
-            Self::Empty => "set empty_document to skip or keep".to_owned(),
+            Self::Tokenizer(_) => format!("fix the text, {SKIP}"),
+            Self::Empty => "set --empty-document (empty_document) to skip or keep".to_owned(),
         }
     }
 }

@@ -138,8 +138,10 @@ impl RejectFault {
     /// What the user can do, apart from reading the rejects.
     pub(crate) fn remedy(&self) -> &'static str {
         match self {
-            Self::NothingPacked { .. } => "or allow an empty output with --max-rejects 100%",
-            Self::Count { .. } | Self::Percent { .. } => "or raise --max-rejects",
+            Self::NothingPacked { .. } => {
+                "or allow an empty output with --max-rejects 100% (max_rejects: 100%)"
+            }
+            Self::Count { .. } | Self::Percent { .. } => "or raise --max-rejects (max_rejects)",
         }
     }
 

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 /// Why a raw index cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum RawIndexError {
-    /// The file is a table, which packtok reads without an index.
+    /// The file has a format that packtok reads without an index.
     #[error(
         "{}: is {found}, but a raw index lists lines of JSON; pack the file without one",
         path.display()
     )]
-    Table {
+    NotLines {
         /// The source.
         path: PathBuf,
         /// Its format.

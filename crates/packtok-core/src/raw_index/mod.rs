@@ -128,19 +128,28 @@ fn source(path: &Path) -> Result<Source> {
 /// # Errors
 /// It is compressed or a table, or cannot be read.
 pub(crate) fn check_plain(source: &Source) -> Result<()> {
-    let compression = compression(source).map_err(|error| match error {
-        Error::Corpus(CorpusError::OtherFormat { path, found, .. })
-            if matches!(found, OtherFormat::Parquet | OtherFormat::Arrow) =>
-        {
-            Error::RawIndex(RawIndexError::Table { path, found })
-        }
-        error => error,
-    })?;
-    match compression {
+    match compression(source).map_err(not_lines)? {
         Compression::None => Ok(()),
         _ => Err(Error::Corpus(CorpusError::IndexedCompressed {
             path: source.path.clone(),
         })),
+    }
+}
+
+/// Turns the error that a file has another format which packtok reads into one that suggests to pack
+/// it, because no option makes it a file that can be indexed.
+fn not_lines(error: Error) -> Error {
+    use OtherFormat as F;
+    match error {
+        Error::Corpus(CorpusError::OtherFormat { path, found, .. })
+            if matches!(
+                found,
+                F::Parquet | F::Arrow | F::Csv | F::Tsv | F::PlainText
+            ) =>
+        {
+            Error::RawIndex(RawIndexError::NotLines { path, found })
+        }
+        error => error,
     }
 }
 
@@ -213,7 +222,7 @@ fn reject(
                 offset_bytes: Some(record.offset),
                 reason: Box::new(reason.into()),
             });
-            Err(crate::pack::explain(error, source))
+            Err(not_lines(crate::pack::explain(error, source)))
         }
     }
 }

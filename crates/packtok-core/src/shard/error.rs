@@ -152,7 +152,7 @@ pub enum ShardError {
     },
     /// A marker or its shard belongs to another run.
     #[error(
-        "{}: {what} is {found}, expected {expected}; pack the shard again with existing set to replace",
+        "{}: {what} is {found}, expected {expected}; pack the shard again with --existing replace (existing: replace)",
         path.display()
     )]
     PartDiffers {
@@ -180,7 +180,7 @@ pub enum ShardError {
     },
     /// The parts of a source in the shards leave a gap or overlap.
     #[error(
-        "{}: source {label:?} is covered up to byte {expected}, but the next part starts at byte {found}; pack the shard again with existing set to replace",
+        "{}: source {label:?} is covered up to byte {expected}, but the next part starts at byte {found}; pack the shard again with --existing replace (existing: replace)",
         path.display()
     )]
     NotCovered {
@@ -194,7 +194,7 @@ pub enum ShardError {
         expected: u64,
     },
     /// A line of a rejects file is invalid.
-    #[error("{}:{line}: not a valid rejects line; pack the shard again with existing set to replace", path.display())]
+    #[error("{}:{line}: not a valid rejects line; pack the shard again with --existing replace (existing: replace)", path.display())]
     RejectLine {
         /// The rejects file.
         path: PathBuf,

@@ -113,6 +113,7 @@ struct FilesSpec {
     /// Whether all documents are shuffled, by raw indexes.
     shuffles_documents: bool,
     max_document_bytes: u64,
+    zstd_window_log: u32,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -494,6 +495,7 @@ impl FilesSpec {
             sources: sources.into(),
             read: ReadOptions {
                 columns: Columns::of_pattern(&pattern_of_key(&column)),
+                zstd_window_log_max: self.zstd_window_log,
                 ..ReadOptions::for_json_lines(self.max_document_bytes)
             },
             ring: RingOptions {

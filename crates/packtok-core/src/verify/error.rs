@@ -69,7 +69,7 @@ pub enum VerifyError {
     },
     /// The file does not record where its documents came from.
     #[error(
-        "{}: does not record the origins of its documents; pack with --origins, or compare it with --corpus CONFIG",
+        "{}: does not record the origins of its documents; pack it with packtok pack --origins, or compare it with packtok verify --corpus CONFIG",
         path.display()
     )]
     NoOrigins {
@@ -78,7 +78,7 @@ pub enum VerifyError {
     },
     /// Documents are not in the order of their records.
     #[error(
-        "{}: document {document} came from a place before that of the previous one, as if packed by an index; compare the file with --corpus CONFIG",
+        "{}: document {document} came from a place before that of the previous one, as if packed by an index; compare the file with packtok verify --corpus CONFIG",
         path.display()
     )]
     OriginsUnordered {
@@ -89,7 +89,7 @@ pub enum VerifyError {
     },
     /// The documents came from a source plug-in.
     #[error(
-        "{}: its source {source_path} is of a source plug-in; compare the file with --corpus CONFIG and --source",
+        "{}: its source {source_path} is of a source plug-in; compare the file with packtok verify --corpus CONFIG --source SOURCE",
         path.display()
     )]
     OriginsOfPlugin {

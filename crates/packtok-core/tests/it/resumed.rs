@@ -408,7 +408,7 @@ fn another_config_is_rejected_by_name_and_restart_starts_over() {
     assert_eq!(
         run(&options).unwrap_err().to_string(),
         format!(
-            "{}: the unfinished run differs from this one: its option max_document_bytes is 200, expected 100; finish it with its own options and inputs, or start over with --restart",
+            "{}: the unfinished run differs from this one: its option max_document_bytes is 200, expected 100; finish it with its own options and inputs, or start over with --restart (restart: true)",
             partial.display()
         )
     );

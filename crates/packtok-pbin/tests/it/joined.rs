@@ -142,7 +142,7 @@ fn parts_without_a_trailer_are_joined_if_the_tokenizer_is_specified() {
     let dst = folder.path().join("joined.pbin");
     let parts = [golden("plain_u16.pbin"), golden("plain_legacy.pbin")];
     let error = join(&parts, &dst, &NEVER, &mut proceed).unwrap_err();
-    let text = "file does not record which tokenizer packed it; give that tokenizer to confirm it";
+    let text = "file does not record which tokenizer packed it; give it with --tokenizer (tokenizer) to confirm it";
     assert_eq!(error.to_string(), format!("{}: {text}", parts[0].display()));
 
     let vouched = Some(TokenizerInfo {

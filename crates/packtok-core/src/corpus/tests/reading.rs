@@ -246,7 +246,7 @@ fn a_large_zstd_window_needs_the_option() {
     let error = read(source.clone(), small_chunks()).unwrap_err();
     assert_eq!(
         message(&error, &folder),
-        "a.zst: a zstd frame needs a window larger than 2^27 bytes; raise zstd_window_log (at most 31)"
+        "a.zst: a zstd frame needs a window larger than 2^27 bytes; raise --zstd-window-log (zstd_window_log), to at most 31"
     );
     let options = ReadOptions {
         zstd_window_log_max: 28,

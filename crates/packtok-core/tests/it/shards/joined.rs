@@ -138,7 +138,7 @@ fn an_existing_output_is_kept_verified_or_replaced() {
     run(&other).unwrap();
     assert_eq!(
         setting.message(setting.join_as("other.pbin", Existing::Skip)),
-        "other.pbin: the existing output differs from what this run would write: its counts.tokens is 80, expected 240; set existing to replace, or choose another output"
+        "other.pbin: the existing output differs from what this run would write: its counts.tokens is 80, expected 240; set --existing (existing) to replace, or choose another output"
     );
     setting.join_as("joined.pbin", Existing::Replace).unwrap();
     assert_eq!(fs::read(&output).unwrap(), original);

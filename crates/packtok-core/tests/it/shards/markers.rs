@@ -87,7 +87,7 @@ fn shards_of_another_run_are_rejected() {
     setting.pack_all(2);
     let marker = "out/shard-00001-of-00002.done.json";
     let original = fs::read(setting.path(marker)).unwrap();
-    let again = "pack the shard again with existing set to replace";
+    let again = "pack the shard again with --existing replace (existing: replace)";
     for (field, value, what) in [
         ("packtok_shard", 2.into(), "its version is 2, expected 1"),
         ("index", 0.into(), "its shard is 0 of 2, expected 1 of 2"),
@@ -164,7 +164,7 @@ fn a_marker_is_compared_with_its_shard() {
     ];
     for (edit, what) in edits {
         setting.edit(marker, edit);
-        let again = "pack the shard again with existing set to replace";
+        let again = "pack the shard again with --existing replace (existing: replace)";
         assert_eq!(setting.message(setting.join()), format!("{what}; {again}"));
         fs::write(setting.path(marker), &original).unwrap();
     }
@@ -192,7 +192,7 @@ fn missing_rejects_are_an_error() {
     )
     .unwrap();
     let name = "out/shard-00001-of-00003.pbin.rejects.jsonl";
-    let again = "pack the shard again with existing set to replace";
+    let again = "pack the shard again with --existing replace (existing: replace)";
     assert_eq!(
         setting.message(setting.join()),
         format!("{name}: its number of lines is 6, expected 7; {again}")

@@ -1,0 +1,236 @@
+"""How messages name options: one wording for each entry point.
+
+A part that several entry points share names an option as `packtok pack` does: by its flag and, in
+parentheses, its key in a config, each with the value to set: ``--existing replace (existing: replace)``. An
+`EntryPoint` turns this into what its caller can give: the flag alone for a command without a config, the
+keyword in Python. Of the alternatives that a remedy lists (``…, or …``), those with an option that the entry
+point lacks are left out, unless `INSTEAD` says what to name there.
+"""
+
+import functools
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Literal, ParamSpec, TypeVar
+
+from packtok.errors import PacktokError, rewrite_exception
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# What to name instead of an option of `packtok pack`, by entry point.
+INSTEAD: dict[str, dict[str, str]] = {
+    "packtok count": {"input": "CORPUS"},
+    "packtok.count": {"input": "corpus"},
+    "packtok tokenizer verify": {"input": "--corpus"},
+    "packtok tokenize": {
+        "field": "content_field in the metadata",
+        "input": "DATASET",
+        "num-cpus": "--num-workers",
+        "output": "--output-dir",
+    },
+    "packtok.tokenize": {
+        "field": "content_field in the metadata",
+        "input": "datasets",
+        "output": "output_dir",
+    },
+    "packtok.run": {"conf": "settings"},
+    "packtok.retry": {"conf": "settings"},
+    "from_files": {"field": "text_column", "input": "urls", "num-cpus": "the number of CPUs of the process"},
+}
+
+# An option of `pack`, with its key in a config.
+_OPTION = re.compile(
+    r"--(?P<flag>[a-z][a-z-]*)(?: (?P<value>[^\s,;()]+)(?= \())? "
+    r"\((?P<key>[a-z_.]+)(?:: (?P<set>[^\s,;()]+)| in a config)?\)"
+)
+_FLAG = re.compile(r"(?<![\w-])--(?P<flag>[a-z][a-z-]+)")
+# What is wrong, at the start of a message.
+_SUBJECT = re.compile(r"--(?P<flag>[a-z][a-z-]+):(?P<key> (?:settings|tokenizer\.config)\.[a-z_]+)?")
+_OF_CONFIG = re.compile(r"(?:settings\.[a-z_]+|tokenizer) in a config")
+
+
+@dataclass(frozen=True)
+class EntryPoint:
+    """A command or a Python function, and the options that its caller can give."""
+
+    name: str
+    options: frozenset[str]
+    """As flags without the leading dashes."""
+    style: Literal["flag", "keyword"]
+    takes_config: bool = False
+
+    @property
+    def instead(self) -> dict[str, str]:
+        """What to name instead of options that it lacks."""
+        return INSTEAD.get(self.name, {})
+
+    def worded(self, text: str) -> str:
+        """Returns a message that names options as the caller gives them."""
+        if self.style == "flag" and self.takes_config:
+            return text
+        # The first part says what is wrong, the others what to do.
+        problem, *remedies = text.split("; ")
+        subject = _SUBJECT.match(problem)
+        if subject is not None:
+            problem = self._subject(subject) + problem[subject.end() :]
+        kept = [self._available(remedy) for remedy in remedies]
+        return "; ".join(map(self._spelled, filter(None, (problem, *kept))))
+
+    def reword(self, error: BaseException) -> None:
+        """Words the messages of an error of packtok, and of those that it came from."""
+        if isinstance(error, PacktokError | ValueError | OSError):
+            rewrite_exception(error, self._tree)
+
+    def _tree(self, value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(self._tree, value))
+        return self.worded(value) if isinstance(value, str) else value
+
+    def _subject(self, found: re.Match[str]) -> str:
+        flag = found["flag"]
+        key = found["key"] if found["key"] and self.takes_config else ""
+        name = self.instead.get(flag, f"--{flag}" if self.style == "flag" else _keyword(flag))
+        return f"{name}:{key}"
+
+    def _available(self, remedy: str) -> str:
+        """Returns the alternatives of a remedy that the caller has, as one text; empty if there are none."""
+        if "packtok " in remedy:
+            # Options of another command.
+            return remedy
+        kept = [one for one in remedy.removeprefix("or, ").split(", or ") if self._is_available(one)]
+        return ", or ".join(kept)
+
+    def _is_available(self, text: str) -> bool:
+        if not self.takes_config and _OF_CONFIG.search(text):
+            return False
+        return all(self.has(flag) for flag in flags_of_pack_in(text))
+
+    def has(self, flag: str) -> bool:
+        """Returns whether the caller can give an option of `pack`, or something instead."""
+        return flag in self.options or flag in self.instead
+
+    def _spelled(self, text: str) -> str:
+        text = _OPTION.sub(self._option, text)
+        return text if self.style == "flag" else _FLAG.sub(self._flag, text)
+
+    def _option(self, found: re.Match[str]) -> str:
+        flag, value = found["flag"], found["value"]
+        if flag in self.instead:
+            return self.instead[flag]
+        if self.style == "flag":
+            return f"--{flag}" if value is None else f"--{flag} {value}"
+        value = found["set"] or value
+        if "." in found["key"]:
+            # A setting of the cluster, which Python takes as the command line does.
+            return found["key"] if value is None else f"{found['key']}={value}"
+        named = _keyword(flag) if value is None else f"{_keyword(flag)}={_literal(value)}"
+        has_other_key = self.takes_config and found["key"] != _keyword(flag)
+        return f"{named} ({found['key']} in a config)" if has_other_key else named
+
+    def _flag(self, found: re.Match[str]) -> str:
+        flag = found["flag"]
+        return self.instead.get(flag, _keyword(flag) if flag in self.options else found[0])
+
+
+def flags_of_pack_in(text: str) -> set[str]:
+    """Returns the options of `pack` that a text names by their flags, without the dashes."""
+    from packtok.config.options import OPTIONS
+
+    known = {flag[2:] for one in OPTIONS.values() for flag in one.flags or () if flag.startswith("--")}
+    return {found["flag"] for found in _FLAG.finditer(text)} & known
+
+
+def _keyword(flag: str) -> str:
+    return flag.replace("-", "_")
+
+
+def _literal(value: str) -> str:
+    if value in ("true", "false"):
+        return value.title()
+    return value if value.isdigit() else f'"{value}"'
+
+
+# The entry point that this thread is in.
+_current: ContextVar[EntryPoint | None] = ContextVar("entry_point", default=None)
+
+
+def worded_here(text: str) -> str:
+    """Returns a message as the current entry point words it."""
+    point = _current.get()
+    return text if point is None else point.worded(text)
+
+
+def here(options: Iterable[str]) -> tuple[str, list[str]]:
+    """Returns the name of the current entry point, and which keywords of `pack` it has."""
+    point = _current.get()
+    if point is None:
+        return "packtok.pack", list(options)
+    return point.name, [one for one in options if one.replace("_", "-") in point.options]
+
+
+@contextmanager
+def entered(point: EntryPoint) -> Iterator[None]:
+    """Makes ``point`` the current entry point, unless there is one, and words errors that leave the block."""
+    if _current.get() is not None:
+        yield
+        return
+    token = _current.set(point)
+    try:
+        yield
+    except BaseException as error:
+        point.reword(error)
+        raise
+    finally:
+        _current.reset(token)
+
+
+# The decorated functions of the modules that are loaded, by name.
+FUNCTIONS: dict[str, Callable[[], EntryPoint]] = {}
+
+
+def entry_point(*lacks: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorates a public function, whose messages then name options by its keywords.
+
+    Args:
+        *lacks: Options of `pack` that the function has not, although it has ``**options``.
+    """
+
+    def decorated(function: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(function)
+        def called(*args: P.args, **kwargs: P.kwargs) -> R:
+            with entered(of_function(function, lacks)):
+                return function(*args, **kwargs)
+
+        FUNCTIONS[_name_of(function)] = lambda: of_function(function, lacks)
+        return called
+
+    return decorated
+
+
+@functools.cache
+def of_function(function: Callable[..., Any], lacks: tuple[str, ...] = ()) -> EntryPoint:
+    """Returns a function as an entry point; arguments as of `entry_point`."""
+    from packtok.config.options import OPTIONS
+
+    parameters = inspect.signature(function).parameters
+    names = set(parameters)
+    if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+        names |= set(OPTIONS) - set(lacks)
+    options = frozenset(one.replace("_", "-") for one in names)
+    return EntryPoint(_name_of(function), options, "keyword", takes_config="config" in parameters)
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    is_method = "." in function.__qualname__
+    return function.__name__ if is_method else f"packtok.{function.__name__}"
+
+
+def of_command(words: Iterable[str], command: Any) -> EntryPoint:
+    """Returns a command of the program, as Click describes it, as an entry point."""
+    options = {name.lstrip("-") for one in command.params for name in (*one.opts, *one.secondary_opts)}
+    takes_config = any(one.name == "config" for one in command.params)
+    return EntryPoint(" ".join(words), frozenset(options), "flag", takes_config)
