@@ -36,13 +36,13 @@ _AFFECTED = {
         "token_dataset"
     ),
     "crates/packtok-core/src/stream/": (
-        "stream stream_example stream_faults stream_properties stream_rows stream_trainers"
+        "stream stream_example stream_faults stream_properties stream_rows stream_states stream_trainers"
     ),
     "examples/streaming/": "snippets stream_example",
     "python/packtok/remedies.py": "config max_rejects pack remedies run_tokenize",
     "python/packtok/stream/": (
         "docstrings stream stream_example stream_faults stream_fsspec stream_properties stream_rows "
-        "stream_trainers"
+        "stream_states stream_trainers"
     ),
     "crates/packtok-core/src/shard/": "faults formats max_rejects shards",
     "crates/packtok-core/src/verify/": "cli engines origins reader",

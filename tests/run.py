@@ -300,6 +300,7 @@ def _static_steps() -> list[Step]:
     stubtest = [BIN / "stubtest", "packtok._packtok", "--mypy-config-file", "tests/stubtest.ini"]
     return [
         Step("imports", [sys.executable, "tests/imports.py"], niceness=LAST),
+        Step("exceptions", [sys.executable, "tests/exceptions.py"], niceness=LAST),
         Step("rustfmt", ["cargo", "fmt", "--all", "--check"], niceness=LAST),
         Step("ruff", [ruff, "check", *PYTHON_FOLDERS], ["environment"], niceness=LAST),
         Step("ruff format", [ruff, "format", "--check", *PYTHON_FOLDERS], ["environment"], niceness=LAST),

@@ -108,6 +108,14 @@ def two_arguments(corpus, other):
 
 twice = packtok.source(parts=lambda corpus: ["a", "a"])(lambda corpus, part: [])
 no_parts = packtok.source(parts=lambda corpus: [])(lambda corpus, part: [])
+
+
+def signalled_parts(corpus):
+    signal.raise_signal(signal.SIGTERM)
+    return ["a"]
+
+
+signalled = packtok.source(parts=signalled_parts)(lambda corpus, part: ["text"])
 NOT_CALLABLE = 5
 """
 
@@ -142,6 +150,18 @@ def test_output_does_not_depend_on_threads_and_equals_that_of_the_same_texts_in_
     corpus.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     packtok.pack(input=corpus, output=plugin.parent / "file.pbin", tokenizer=TOKENIZER)
     assert contents(plugin.parent / "1.pbin") == contents(plugin.parent / "file.pbin")
+
+
+def test_exception_of_a_signal_handler_in_a_plugin_reaches_the_caller(plugin: Path) -> None:
+    def stop(*_: object) -> None:
+        raise SystemExit(15)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        with pytest.raises(SystemExit, match="15"):
+            pack(plugin, "signalled", "signalled.pbin")
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def documents_of(plugin: Path, name: str) -> list[str]:

@@ -380,10 +380,52 @@ def test_token_columns_of_many_types(ids: Any, expected: list[int]) -> None:
     assert rows(dataset.concat_chunk(10, drop_remainder=False)) == [[*expected, 9]]
 
 
-@pytest.mark.parametrize("ids", ["ab", [1.5], torch.tensor([1], dtype=torch.int32), [[1], [2]], [-1]])
-def test_other_token_columns_are_errors(ids: Any) -> None:
-    with pytest.raises(ValueError, match="input_ids"):
-        list(CheckpointableDataset.from_sequence([{"input_ids": ids}]).chunk(1))
+UNFIT = [
+    ("ab", "has values of type <U2, expected integers"),
+    ([1.5], "has values of type float64, expected integers"),
+    ([True, False], "has values of type bool, expected integers"),
+    (torch.tensor([True]), "is a tensor of torch.bool, expected torch.int64"),
+    (torch.tensor([1], dtype=torch.int32), "is a tensor of torch.int32, expected torch.int64"),
+    ([[1], [2]], "has shape (2, 1), expected (n,) or (1, n)"),
+    (torch.tensor([[1], [2]]), "has shape (2, 1), expected (n,) or (1, n)"),
+    ([[1], [2, 3]], "has rows of unequal lengths, expected one row of integers"),
+    ([5, 1 << 32], "has the id 4294967296, expected at most 4294967295"),
+]
+
+
+@pytest.mark.parametrize(("ids", "reason"), UNFIT)
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda one: one.chunk(1),
+        lambda one: one.concat_chunk(1),
+        lambda one: one.pack_chunk(1),
+        lambda one: one.pack_chunk(1, strategy="best_fit"),
+        lambda one: one.add_bos_eos(1, 2),
+        lambda one: one.pad({"input_ids": 0}, 9),
+    ],
+)
+def test_other_token_columns_are_errors_with_the_reason(ids: Any, reason: str, make: Any) -> None:
+    with pytest.raises(ValueError, match="input_ids") as raised:
+        list(make(CheckpointableDataset.from_sequence([{"input_ids": ids}])))
+    assert str(raised.value) == f'column "input_ids" of a sample {reason}'
+
+
+def test_errors_about_columns_name_the_place(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"ids": [1]}\n{"ids": [1.5]}\n')
+    files = CheckpointableDataset.from_files(path)
+    for dataset in (files, files.map(dict)):
+        iterator = dataset.chunk(1, ("ids",)).iter()
+        next(iterator)
+        with pytest.raises(ValueError, match=r"a\.jsonl:2: byte 13: column \"ids\" of a sample has "):
+            next(iterator)
+        with pytest.raises(ValueError, match=r"a\.jsonl:1: byte 0: a sample has no tokens in column \"x\"; "):
+            next(dataset.concat_chunk(1, ("x",)).iter())
+        with pytest.raises(
+            ValueError, match=r"a\.jsonl:1: byte 0: column \"ids\" has 3 tokens, expected at most"
+        ):
+            next(dataset.add_bos_eos(1, 2, "ids").pad({"ids": 0}, 2).iter())
 
 
 def test_rows_equal_the_plain_version(stories: list[str], tokenizer: packtok.Tokenizer) -> None:
@@ -897,6 +939,86 @@ def test_bad_documents_fail_or_are_counted(tmp_path: Path, tokenizer: packtok.To
         with pytest.raises(packtok.DocumentError, match=r"a\.jsonl:2: byte 14: "):
             list(files(path).map(exclaimed))
         assert texts(files(path, on_bad_document="skip").map(exclaimed)) == "a! b!"
+
+
+BETWEEN: dict[str, Callable[[CheckpointableDataset], CheckpointableDataset]] = {
+    "interleave": lambda one: interleave_datasets([one, one]),
+    "interleave one": lambda one: interleave_datasets([one]),
+    "concat": lambda one: one + one,
+    "shuffle": lambda one: one.shuffle(2),
+    "take": lambda one: one.take(5),
+    "stride": lambda one: one.stride(1, 0),
+    "enumerate": lambda one: one.enumerate(),
+    "map": lambda one: one.map(dict),
+    "parallel_map": lambda one: one.parallel_map(dict, 1, executor_type="thread"),
+    "filter": lambda one: one.filter(dict),
+    "cache": lambda one: one.cache(),
+    "all": lambda one: interleave_datasets([one.take(9).map(dict).shuffle(3).enumerate()]).stride(1, 0),
+}
+
+
+@pytest.mark.parametrize("between", BETWEEN)
+@pytest.mark.parametrize("line", ['{"text": "x"', "[1]", '{"text": "\\ud800"}', '{"text": 5}', '{"x": "y"}'])
+def test_bad_documents_are_skipped_wherever_they_are_noticed(
+    tmp_path: Path, tokenizer: packtok.Tokenizer, between: str, line: str
+) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "a"}\n' + line + '\n{"text": "b"}\n')
+    files = CheckpointableDataset.from_files(path, on_bad_document="skip")
+    with BETWEEN[between](files).tokenize(tokenizer).iter() as iterator:
+        found = [next(iterator)["text"]]
+        state = json.loads(json.dumps(iterator.state_dict()))
+        found += [sample["text"] for sample in iterator]
+    twice = 1 + (between in ("interleave", "concat"))
+    assert sorted(found) == ["a"] * twice + ["b"] * twice
+    with BETWEEN[between](files).tokenize(tokenizer).iter(state) as iterator:
+        assert [sample["text"] for sample in iterator] == found[1:]
+    # By default, they are errors, which name the file and the line.
+    if between != "cache":
+        with pytest.raises(packtok.DocumentError, match=r"a\.jsonl:2: byte 14: .*; fix it, or set"):
+            list(BETWEEN[between](CheckpointableDataset.from_files(path)).tokenize(tokenizer))
+
+
+def test_only_the_source_that_promises_it_skips_bad_documents(
+    tmp_path: Path, tokenizer: packtok.Tokenizer
+) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.jsonl").write_text('{"text": "1"}\n{"text": 2}\n{"text": "3"}\n')
+    skips = CheckpointableDataset.from_files(tmp_path / "a.jsonl", on_bad_document="skip")
+    fails = CheckpointableDataset.from_files(tmp_path / "b.jsonl")
+    iterator = (skips.map(dict) + fails.map(dict)).tokenize(tokenizer).iter()
+    assert [next(iterator)["text"] for _ in range(3)] == ["1", "3", "1"]
+    assert iterator.report()["listed"] == [
+        {"at": f"{tmp_path}/a.jsonl: byte 14", "reason": '."text" is an int, not a string'}
+    ]
+    with pytest.raises(packtok.DocumentError) as raised:
+        next(iterator)
+    assert str(raised.value) == (
+        f'{tmp_path}/b.jsonl:2: byte 14: ."text" is an int, not a string; '
+        "fix it, or set on_bad_document to skip"
+    )
+
+
+def test_permuted_documents_are_skipped_after_other_steps(
+    tmp_path: Path, tokenizer: packtok.Tokenizer
+) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "a"}\n{"x": "y"}\n{"text": "b"}\n')
+    packtok.index(str(path))
+    files = CheckpointableDataset.from_files(path, shuffle="documents", on_bad_document="skip")
+    assert sorted(texts(files.take(3).map(dict).tokenize(tokenizer)).split()) == ["a", "b"]
+
+
+def test_missing_text_of_a_sample_that_is_not_from_a_file_is_described(tokenizer: packtok.Tokenizer) -> None:
+    for sample, found in (
+        ({"x": "y"}, ""),
+        ({"text": 5}, ", which is an int"),
+        ({"text": None}, ", which is None"),
+    ):
+        with pytest.raises(ValueError, match="a sample has no text") as raised:
+            list(CheckpointableDataset.from_sequence([sample]).tokenize(tokenizer))
+        remedy = "name the column that has the text"
+        assert str(raised.value) == f'a sample has no text in column "text"{found}; {remedy}'
 
 
 def test_errors_of_functions_are_raised_and_every_later_call_fails(shards: list[str]) -> None:

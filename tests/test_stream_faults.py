@@ -472,6 +472,131 @@ def test_error_on_a_thread_comes_in_order_and_its_state_resumes(tmp_path: Path) 
     assert read(dataset.iter(state)) == expected[90:]
 
 
+# --- signals ---
+
+
+class Signalling(dict[str, Any]):
+    """A sample that sends this process a signal when one of its columns is read, if it is armed."""
+
+    armed: signal.Signals | None = None
+
+    def __getitem__(self, name: str) -> Any:
+        if self["n"] == 21 if name != "n" else False:
+            send_armed()
+        return super().__getitem__(name)
+
+
+def send_armed() -> None:
+    number, Signalling.armed = Signalling.armed, None
+    if number is not None:
+        signal.raise_signal(number)
+
+
+def signalled(sample: dict[str, Any]) -> dict[str, Any]:
+    if sample["n"] == 21:
+        send_armed()
+    return dict(sample)
+
+
+def collated_after_signal(samples: list[Any]) -> list[int]:
+    if any(sample["n"] == 21 for sample in samples):
+        send_armed()
+    return [sample["n"] for sample in samples]
+
+
+INTERRUPTED: dict[str, Callable[[CheckpointableDataset], CheckpointableDataset]] = {
+    "concat_chunk": lambda one: one.concat_chunk(4),
+    "chunk": lambda one: one.chunk(4, drop_remainder=False),
+    "pack_chunk": lambda one: one.pack_chunk(8),
+    "best fit": lambda one: one.pack_chunk(8, strategy="best_fit", window=5),
+    "add_bos_eos": lambda one: one.add_bos_eos(1, 2),
+    "pad": lambda one: one.pad({"input_ids": 0}, 9),
+    "tokenize": lambda one: one.tokenize(TOKENIZER),
+    "map": lambda one: one.map(signalled),
+    "map before a buffer": lambda one: one.map(signalled).concat_chunk(4).shuffle(3),
+    "parallel_map": lambda one: one.parallel_map(signalled, 2, executor_type="thread"),
+    "outputs in states": lambda one: (
+        one.take(24).parallel_map(dict, 1, 8, executor_type="thread", keep_outputs=True).map(signalled)
+    ),
+    "collate_fn": lambda one: one.batch(3, collate_fn=collated_after_signal),
+}
+
+
+def stop(*_: object) -> None:
+    raise SystemExit(15)
+
+
+@pytest.mark.parametrize("name", INTERRUPTED)
+@pytest.mark.parametrize(
+    ("number", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)]
+)
+def test_signal_ends_a_stream_with_its_own_exception_and_the_state_resumes(
+    name: str, number: signal.Signals, raised: type[BaseException]
+) -> None:
+    samples = [Signalling(n=n, text=f"text {n}", input_ids=list(range(n, n + 1 + n % 7))) for n in range(40)]
+    dataset = INTERRUPTED[name](CheckpointableDataset.from_sequence(samples))
+    Signalling.armed = None
+    expected = [repr(sample) for sample in dataset]
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        Signalling.armed = number
+        found: list[str] = []
+        with dataset.iter() as iterator:
+            with pytest.raises(raised):
+                found.extend(repr(sample) for sample in iterator)
+            # It does not look like an end, and nothing is lost to what is called next.
+            for _ in range(2):
+                with pytest.raises(packtok.PacktokError, match="the stream ended with an error before: "):
+                    next(iterator)
+            state = json.loads(json.dumps(iterator.state_dict()))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert Signalling.armed is None
+    assert found == expected[: len(found)]
+    assert len(found) < len(expected)
+    assert found + [repr(sample) for sample in dataset.iter(state)] == expected
+
+
+def test_exception_of_a_sample_is_that_of_the_first_one_in_order() -> None:
+    second_has_failed = threading.Event()
+
+    def fails(sample: dict[str, int]) -> dict[str, int]:
+        if sample["n"] == 11:
+            second_has_failed.set()
+            raise LookupError("second")
+        if sample["n"] == 10:
+            assert second_has_failed.wait(60)
+            raise ZeroDivisionError("first")
+        return sample
+
+    samples = CheckpointableDataset.from_sequence([{"n": n} for n in range(20)])
+    iterator = samples.parallel_map(fails, 2, 1, executor_type="thread").iter()
+    with pytest.raises(ZeroDivisionError, match="first"):
+        list(iterator)
+
+
+def test_signal_is_not_replaced_by_an_error_ahead_of_the_stream() -> None:
+    has_failed = threading.Event()
+
+    def fails(sample: dict[str, int]) -> dict[str, int]:
+        if sample["n"] == 2:
+            has_failed.set()
+            raise LookupError
+        if sample["n"] == 1:
+            assert has_failed.wait(60)
+            # The handler runs on the main thread, which waits for this sample.
+            signal.raise_signal(signal.SIGINT)
+            interrupted.wait(60)
+        return sample
+
+    interrupted = threading.Event()
+    samples = CheckpointableDataset.from_sequence([{"n": n} for n in range(20)])
+    iterator = samples.parallel_map(fails, 3, 1, executor_type="thread").iter()
+    with pytest.raises(KeyboardInterrupt):
+        list(iterator)
+    interrupted.set()
+
+
 # --- resources ---
 
 

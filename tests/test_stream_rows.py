@@ -286,7 +286,6 @@ def with_mask(sample: dict[str, Any]) -> dict[str, Any]:
 def test_fields_that_cannot_be_derived_are_errors(tokens: CheckpointableDataset) -> None:
     wrong = [
         (tokens.map(dict).pad({"input_ids": 0}, 5000, labels=True), "of a sample that a function returned"),
-        (tokens.concat_chunk(8, labels=True).pad({"input_ids": -1}, 9), "is padded with -1"),
         (tokens.chunk(8, labels=True).add_bos_eos(1, 2), "add them to documents, before the rows"),
     ]
     for dataset, message in wrong:
@@ -305,6 +304,126 @@ def test_ragged_rows_ask_for_padding(tokens: CheckpointableDataset) -> None:
         ):
             list(dataset.batch(8))
         assert len(next(iter(dataset.pad({"input_ids": 0}, 100).batch(8)))["input_ids"]) == 8
+
+
+# --- negative ids ---
+
+
+COLUMNS = ("input_ids", "labels")
+
+
+def of_negatives(folder: Path | None = None) -> tuple[CheckpointableDataset, list[dict[str, list[int]]]]:
+    """Returns documents with labels of -100, as dicts or as lines of a file, and their columns."""
+    documents = []
+    for n in range(30):
+        ids = [100 * n + i for i in range(n % 7)]
+        # The first ones have no negative label, some have no other.
+        labels = ids if n < 4 else [-100] * len(ids) if n % 3 == 0 else [-100, *ids[1:]][: len(ids)]
+        documents.append({"input_ids": ids, "labels": labels})
+    if folder is None:
+        return CheckpointableDataset.from_sequence(documents), documents
+    path = folder / "negatives.jsonl"
+    path.write_text("".join(json.dumps(document) + "\n" for document in documents))
+    return CheckpointableDataset.from_files(path), documents
+
+
+def columns_of(samples: Any) -> list[dict[str, list[int]]]:
+    found = []
+    for sample in samples:
+        assert all(sample[name].dtype == torch.int64 for name in COLUMNS)
+        found.append({name: sample[name].tolist() for name in COLUMNS})
+    return found
+
+
+def joined(documents: list[dict[str, list[int]]]) -> dict[str, list[int]]:
+    return {name: [id_ for document in documents for id_ in document[name]] for name in COLUMNS}
+
+
+def in_parts(document: dict[str, list[int]], length: int) -> list[dict[str, list[int]]]:
+    starts = range(0, len(document["input_ids"]), length)
+    return [{name: ids[start : start + length] for name, ids in document.items()} for start in starts]
+
+
+@pytest.mark.parametrize("is_file", [False, True])
+def test_negative_ids_are_kept_in_rows(tmp_path: Path, is_file: bool) -> None:
+    dataset, documents = of_negatives(tmp_path if is_file else None)
+    whole = in_parts(joined(documents), 8)
+    assert columns_of(dataset.concat_chunk(8, COLUMNS, drop_remainder=False)) == whole
+    parts = [part for document in documents for part in in_parts(document, 4)]
+    assert columns_of(dataset.chunk(4, COLUMNS, drop_remainder=False)) == parts
+    rows: list[list[dict[str, list[int]]]] = [[]]
+    for document in documents:
+        if len(joined([*rows[-1], document])["labels"]) > 8:
+            rows.append([])
+        rows[-1].append(document)
+    assert columns_of(dataset.pack_chunk(8, COLUMNS)) == [joined(row) for row in rows]
+    fitted = columns_of(dataset.pack_chunk(8, COLUMNS, strategy="best_fit", window=30))
+    assert sorted(joined(fitted)["input_ids"]) == joined(documents)["input_ids"]
+    # The labels stay those of their ids.
+    label_of = dict(zip(*joined(documents).values(), strict=True))
+    assert all(row["labels"] == [label_of[id_] for id_ in row["input_ids"]] for row in fitted)
+
+
+@pytest.mark.parametrize("is_file", [False, True])
+def test_negative_ids_are_added_padded_batched_and_resumed(tmp_path: Path, is_file: bool) -> None:
+    dataset, documents = of_negatives(tmp_path if is_file else None)
+    ended = dataset.add_bos_eos(-1, -2).add_bos_eos(None, -100, "labels").add_bos_eos(-100, None, "labels")
+    expected = [
+        {"input_ids": [-1, *document["input_ids"], -2], "labels": [-100, *document["labels"], -100]}
+        for document in documents
+    ]
+    assert columns_of(ended.map(dict)) == expected
+    padded = ended.pad({"input_ids": -3, "labels": -100}, 10)
+    values = {"input_ids": -3, "labels": -100}
+    full = [
+        {name: ids + [values[name]] * (10 - len(ids)) for name, ids in document.items()}
+        for document in expected
+    ]
+    assert columns_of(padded) == full
+    # Padding may come before rows, too.
+    assert columns_of(padded.concat_chunk(25, COLUMNS)) == in_parts(joined(full), 25)
+    rows = padded.concat_chunk(25, COLUMNS).shuffle(3)
+    one_by_one = columns_of(rows)
+    batches = list(rows.batch(4))
+    for name in COLUMNS:
+        assert all(batch[name].dtype == torch.int64 for batch in batches)
+        assert [row for batch in batches for row in batch[name].tolist()] == [one[name] for one in one_by_one]
+    loaded = list(torch.utils.data.DataLoader(rows, batch_size=4))  # type: ignore[var-annotated]
+    assert [batch["labels"].tolist() for batch in loaded] == [batch["labels"].tolist() for batch in batches]
+    with rows.iter() as iterator:
+        for _ in range(5):
+            next(iterator)
+        state = json.loads(json.dumps(iterator.state_dict()))
+    assert columns_of(rows.iter(state)) == one_by_one[5:]
+
+
+def test_missing_negative_ends_are_ensured() -> None:
+    class Special:
+        bos_token_id, eos_token_id = -1, -2
+
+    samples = [{"input_ids": ids} for ids in ([5], [-1, 5], [5, -2], [-1, 5, -2], [])]
+    found = CheckpointableDataset.from_sequence(samples).ensure_bos_eos(Special())
+    assert [one["input_ids"].tolist() for one in found] == [[-1, 5, -2]] * 4 + [[-1, -2]]
+
+
+def test_fields_of_rows_with_negative_ids_follow_from_them() -> None:
+    samples = [{"input_ids": [-5, 6, 7]}, {"input_ids": [8, -9]}]
+    dataset = CheckpointableDataset.from_sequence(samples)
+    (row,) = dataset.pack_chunk(8, labels=True, position_ids=True, loss_mask=True)
+    assert row["input_ids"].tolist() == [-5, 6, 7, 8, -9]
+    assert row["labels"].tolist() == [6, 7, -100, -9, -100]
+    assert row["position_ids"].tolist() == [0, 1, 2, 0, 1]
+    assert row["loss_mask"].tolist() == [True, True, False, True, False]
+    rows = list(dataset.concat_chunk(2, labels=True))
+    assert [one["labels"].tolist() for one in rows] == [[6, 7], [8, -9]]
+    (batch,) = dataset.chunk(3, drop_remainder=False, labels="aligned").pad({"input_ids": -1}, 4).batch(2)
+    assert batch["input_ids"].tolist() == [[-5, 6, 7, -1], [8, -9, -1, -1]]
+    assert batch["labels"].tolist() == [[-5, 6, 7, -100], [8, -9, -100, -100]]
+
+
+def test_special_ids_that_no_id_can_be_are_errors() -> None:
+    with pytest.raises(ValueError, match="eos_token_id is 4294967296, expected at most 4294967295"):
+        CheckpointableDataset.from_sequence([]).add_bos_eos(None, 1 << 32)
 
 
 def test_masks_are_extended_with_their_ids() -> None:

@@ -16,7 +16,7 @@ use packtok_sampling::plans::plan::Plan;
 use packtok_sampling::plans::split::{Runs, Side};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyString};
 
 use crate::error::sampling_error;
 use crate::monitor::watched_planning;
@@ -268,7 +268,7 @@ impl Dtype {
     /// `"index"` is the signed type of indices for torch's embeddings, given files of `width`:
     /// int32, or int64 if an id may exceed it.
     pub(crate) fn parse(dtype: &Bound<'_, PyAny>, width: TokenWidth) -> PyResult<Self> {
-        if dtype.extract::<&str>().is_ok_and(|name| name == "index") {
+        if dtype.cast::<PyString>().is_ok_and(|name| name == "index") {
             return Ok(match width {
                 TokenWidth::U8 | TokenWidth::U16 => Self::I32,
                 TokenWidth::U32 => Self::I64,

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use numpy::{PyArray1, PyArrayDescr, PyReadonlyArray1};
+use numpy::{PyArray1, PyArrayDescr, PyArrayMethods};
 use packtok_core::pbin::{AccessPattern, TokenWidth};
 use packtok_sampling::files::manifest;
 use packtok_sampling::items::batch::Filling;
@@ -361,7 +361,8 @@ impl PyBlocks {
     /// Item numbers from any iterable of integers.
     fn ordinals(&self, items: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
         let ordinal = |item| self.items.ordinal(item).map_err(sampling_error);
-        if let Ok(items) = items.extract::<PyReadonlyArray1<'_, i64>>() {
+        if let Ok(items) = items.cast::<PyArray1<i64>>() {
+            let items = items.try_readonly()?;
             return items.as_array().iter().map(|&item| ordinal(item)).collect();
         }
         let items = items.try_iter()?;

@@ -1,27 +1,96 @@
 //! Calls of Python by threads of streams, and the exceptions that they raise.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
 use std::time::Duration;
 
 use packtok_core::pipeline::PipelineError;
 use packtok_core::stream::StreamError;
 use packtok_core::{Error, Result};
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
-use crate::plugin::lock;
+/// Exceptions that were raised in Python while the core ran, until they are passed on.
+///
+/// Each error of the core that stands for an exception has its number, because threads that run ahead may
+/// raise others before the caller comes to the sample of this one.
+#[derive(Clone, Default)]
+pub(crate) struct Raised(Arc<Mutex<Kept>>);
 
-/// The first exception that was raised in Python and is not passed on yet.
-pub(crate) type Raised = Arc<Mutex<Option<PyErr>>>;
+#[derive(Default)]
+struct Kept {
+    exceptions: HashMap<u64, PyErr>,
+    next_number: u64,
+    /// What ends the stream at once, such as `KeyboardInterrupt` and `SystemExit` of a signal handler.
+    interruption: Option<PyErr>,
+    /// The thread that uses the stream, whose exceptions may be those of signal handlers.
+    user: Option<ThreadId>,
+}
+
+impl Raised {
+    /// Keeps an exception that ends the stream at once, whatever becomes of the call that raised it.
+    pub(crate) fn interrupt(&self, error: PyErr) {
+        lock(&self.0).interruption.get_or_insert(error);
+    }
+
+    /// The exception that ends the stream at once.
+    pub(crate) fn take_interruption(&self) -> Option<PyErr> {
+        lock(&self.0).interruption.take()
+    }
+
+    /// The exception that `error` stands for.
+    pub(crate) fn take(&self, error: &Error) -> Option<PyErr> {
+        match error {
+            Error::Stream(StreamError::Caller { number, .. }) => {
+                lock(&self.0).exceptions.remove(number)
+            }
+            _ => None,
+        }
+    }
+
+    /// Sets or clears the thread that uses the stream.
+    pub(crate) fn set_user(&self, user: Option<ThreadId>) {
+        lock(&self.0).user = user;
+    }
+
+    /// Whether this thread uses the stream.
+    pub(crate) fn is_user(&self) -> bool {
+        lock(&self.0).user == Some(std::thread::current().id())
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether an exception is none of those that programs handle, but ends them.
+pub(crate) fn ends_program(py: Python<'_>, error: &PyErr) -> bool {
+    !error.is_instance_of::<PyException>(py)
+}
 
 /// Keeps an exception for the caller and returns the error that stands for it.
 pub(crate) fn keep(py: Python<'_>, raised: &Raised, error: PyErr) -> Error {
-    let mut text = error.value(py).to_string();
-    if text.is_empty() {
-        text = error.get_type(py).to_string();
+    let mut message = String::new();
+    match error.value(py).str() {
+        Ok(text) => message = text.to_string(),
+        Err(failed) if ends_program(py, &failed) => raised.interrupt(failed),
+        // The exception itself is raised, without this text.
+        Err(_) => {}
     }
-    lock(raised).get_or_insert(error);
-    Error::Stream(StreamError::Function(text))
+    if message.is_empty() {
+        message = error.get_type(py).to_string();
+    }
+    // On a thread of the stream, it comes in the order of the samples.
+    if ends_program(py, &error) && raised.is_user() {
+        raised.interrupt(error.clone_ref(py));
+    }
+    let mut kept = lock(&raised.0);
+    let number = kept.next_number;
+    kept.next_number += 1;
+    kept.exceptions.insert(number, error);
+    Error::Stream(StreamError::Caller { number, message })
 }
 
 /// Calls of Python by threads of streams that have not returned.

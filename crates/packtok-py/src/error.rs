@@ -289,6 +289,7 @@ fn stream_error(error: &StreamError) -> PyErr {
         | E::RowsOfRanks { .. }
         | E::EmptyLane { .. }
         | E::NoTokens { .. }
+        | E::UnfitColumn { .. }
         | E::NoText { .. }
         | E::UnequalColumns { .. }
         | E::TooLong { .. }
@@ -296,11 +297,10 @@ fn stream_error(error: &StreamError) -> PyErr {
         | E::OtherFile { .. }
         | E::StaleRawIndex { .. }
         | E::NoRow
-        | E::Padding { .. }
         | E::EndsOfRow
         | E::EmptyEpoch => PyValueError::new_err(chain(error)),
         E::BadDocument { .. } => DocumentError::new_err(chain(error)),
-        E::Panicked | E::Function(_) | E::Failed(_) => PacktokError::new_err(chain(error)),
+        E::Panicked | E::Caller { .. } | E::Failed(_) => PacktokError::new_err(chain(error)),
     }
 }
 

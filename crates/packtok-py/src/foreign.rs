@@ -5,18 +5,17 @@ use std::sync::Arc;
 
 use packtok_core::corpus;
 use packtok_store::{Bytes, Error, ForeignFile, ForeignFiles, Object, Result};
-use pyo3::exceptions::{PyFileNotFoundError, PyKeyboardInterrupt};
+use pyo3::exceptions::PyFileNotFoundError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 
-use crate::calls::{Calling, Raised};
-use crate::plugin::lock;
+use crate::calls::{Calling, Raised, ends_program};
 
 /// The files that an object of Python finds.
 pub(crate) fn files(object: Py<PyAny>, raised: &Raised) -> corpus::ForeignFiles {
     corpus::ForeignFiles::new(Arc::new(PyFiles(PyCaller {
         object: Some(object),
-        raised: Some(Arc::clone(raised)),
+        raised: Some(raised.clone()),
     })))
 }
 
@@ -63,17 +62,20 @@ impl PyCaller {
     /// The error for an exception, whose text contains no credentials.
     fn error(&self, py: Python<'_>, url: &str, error: PyErr) -> Error {
         let url = url.to_owned();
-        let is_changed = error.value(py).hasattr("is_changed").unwrap_or_default();
         if error.is_instance_of::<PyFileNotFoundError>(py) {
             return Error::Absent { url };
         }
+        let (error, is_changed) = match error.value(py).hasattr("is_changed") {
+            Ok(is_changed) => (error, is_changed),
+            Err(failed) => (failed, false),
+        };
         if is_changed {
             return Error::Changed { url };
         }
         let reason = error.value(py).to_string();
-        if error.is_instance_of::<PyKeyboardInterrupt>(py) {
+        if ends_program(py, &error) {
             match &self.raised {
-                Some(raised) => drop(lock(raised).get_or_insert(error)),
+                Some(raised) => raised.interrupt(error),
                 // The next poll finds it.
                 None => drop(
                     py.import("_thread")

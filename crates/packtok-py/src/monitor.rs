@@ -91,15 +91,29 @@ pub(crate) fn watched<R: Send>(
     on_progress: Option<Py<PyAny>>,
     call: impl FnOnce(&mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Result<R> + Send,
 ) -> PyResult<R> {
+    match watched_to_its_end(py, on_progress, call)? {
+        (_, Some(raised)) => Err(raised),
+        (result, None) => Ok(result),
+    }
+}
+
+/// [`watched`], with the exception that was raised too late to end the call.
+fn watched_to_its_end<R: Send>(
+    py: Python<'_>,
+    on_progress: Option<Py<PyAny>>,
+    call: impl FnOnce(&mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Result<R> + Send,
+) -> PyResult<(R, Option<PyErr>)> {
     let mut watch = Watch::new(on_progress);
     let outcome = py.detach(|| call(&mut |progress| watch.check(progress)));
-    outcome.map_err(|error| match error {
-        Error::Kept { source } => {
-            // Whatever exception was raised, a note says that the work is kept.
-            with_note(py, watch.error_or(core_error(*source)), KEPT_NOTE)
+    match outcome {
+        Ok(result) => Ok((result, watch.raised)),
+        // Whatever exception was raised, a note says that the work is kept.
+        Err(Error::Kept { source }) => {
+            let error = watch.error_or(core_error(*source));
+            Err(with_note(py, error, KEPT_NOTE))
         }
-        error => watch.error_or(core_error(error)),
-    })
+        Err(error) => Err(watch.error_or(core_error(error))),
+    }
 }
 
 /// Runs `call`, which plans or splits, like [`watched`].
@@ -120,7 +134,10 @@ pub(crate) fn watched_planning<R: Send>(
             })
         })
     });
-    outcome.map_err(|error| watch.error_or(sampling_error(error)))
+    match (outcome, watch.raised) {
+        (_, Some(raised)) => Err(raised),
+        (outcome, None) => outcome.map_err(sampling_error),
+    }
 }
 
 /// [`watched`] for a call that writes a pbin. If an interruption comes too late, a note says that
@@ -130,8 +147,8 @@ pub(crate) fn watched_writing<R: Send>(
     on_progress: Option<Py<PyAny>>,
     call: impl FnOnce(&mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Result<R> + Send,
 ) -> PyResult<R> {
-    let report = watched(py, on_progress, call)?;
-    match py.check_signals() {
+    let (report, raised) = watched_to_its_end(py, on_progress, call)?;
+    match raised.map_or_else(|| py.check_signals(), Err) {
         Ok(()) => Ok(report),
         Err(error) => Err(with_note(py, error, WHOLE_NOTE)),
     }

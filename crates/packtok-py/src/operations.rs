@@ -77,10 +77,11 @@ pub(crate) fn with_plugin<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let plugin = plugin.as_ref().map(PyPlugin::new).transpose()?;
     let result = call((plugin.clone()).map(|plugin| plugin as Arc<dyn Plugin>));
-    if let Some(plugin) = plugin {
-        plugin.stop(py);
-    }
-    result
+    let Some(plugin) = plugin else {
+        return result;
+    };
+    plugin.stop(py);
+    result.map_err(|error| plugin.error_or(py, error))
 }
 
 /// Packs a corpus into a pbin and returns a report; see `packtok.pack`.

@@ -5,7 +5,7 @@
 //! tokenizing never waits for the GIL.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use packtok_core::corpus::{
@@ -14,9 +14,10 @@ use packtok_core::corpus::{
 use packtok_core::field::NoText;
 use packtok_core::pipeline::PipelineError;
 use packtok_core::{Error, Result};
-use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyIterator, PyList, PyString, PyTuple};
+
+use crate::calls::{ends_program, lock};
 
 /// Documents of a batch at most.
 const BATCH_DOCUMENTS: usize = 512;
@@ -34,6 +35,8 @@ pub(crate) struct PyPlugin {
     name: String,
     is_resumable: bool,
     queues: Mutex<Vec<Weak<Queue>>>,
+    /// The first exception that ends the program.
+    interruption: Arc<Mutex<Option<PyErr>>>,
 }
 
 impl PyPlugin {
@@ -43,6 +46,7 @@ impl PyPlugin {
             is_resumable: object.getattr("is_resumable")?.extract()?,
             object: object.clone().unbind(),
             queues: Mutex::default(),
+            interruption: Arc::default(),
         }))
     }
 
@@ -57,14 +61,34 @@ impl PyPlugin {
         });
     }
 
-    fn error(&self, py: Python<'_>, place: String, error: &PyErr) -> Error {
-        if error.is_instance_of::<PyKeyboardInterrupt>(py) {
+    /// The exception of the run: what ended the program in this plug-in, or `error`, whose notes it gets.
+    pub(crate) fn error_or(&self, py: Python<'_>, error: PyErr) -> PyErr {
+        let Some(interruption) = lock(&self.interruption).take() else {
+            return error;
+        };
+        let notes = error.value(py).getattr_opt("__notes__");
+        let noted = notes.and_then(|notes| match notes {
+            Some(notes) => interruption.value(py).setattr("__notes__", notes),
+            None => Ok(()),
+        });
+        match noted {
+            Ok(()) => interruption,
+            Err(failed) => {
+                failed.set_cause(py, Some(interruption));
+                failed
+            }
+        }
+    }
+
+    fn error(&self, py: Python<'_>, place: String, error: PyErr) -> Error {
+        if ends_program(py, &error) {
+            lock(&self.interruption).get_or_insert(error);
             return Error::Pipeline(PipelineError::Cancelled);
         }
         Error::Corpus(CorpusError::Plugin {
             plugin: self.name.clone(),
             place,
-            cause: cause(py, error),
+            cause: cause(py, &error),
         })
     }
 }
@@ -110,7 +134,7 @@ impl Plugin for PyPlugin {
             let parts = self.object.call_method1(py, "parts", (corpus,));
             parts
                 .and_then(|parts| parts.extract(py))
-                .map_err(|error| self.error(py, format!("parts of {corpus}"), &error))
+                .map_err(|error| self.error(py, format!("parts of {corpus}"), error))
         })
     }
 
@@ -129,6 +153,7 @@ impl Plugin for PyPlugin {
                 name: self.name.clone(),
                 is_resumable: self.is_resumable,
                 queues: Mutex::default(),
+                interruption: Arc::clone(&self.interruption),
             },
             corpus: part.corpus.to_owned(),
             part: part.name.map(str::to_owned),
@@ -166,10 +191,6 @@ struct State {
     is_closed: bool,
     /// The producing thread runs.
     is_producing: bool,
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Queue {
@@ -279,7 +300,7 @@ impl Producer {
             .call_method1("open", (&self.corpus, &self.part, self.start))
             .and_then(|documents| documents.try_iter());
         let mut documents =
-            opened.map_err(|error| self.plugin.error(py, self.place(None), &error))?;
+            opened.map_err(|error| self.plugin.error(py, self.place(None), error))?;
         let mut number = self.start;
         loop {
             let (batch, end) = self.collect(&mut documents, &mut number);
@@ -295,7 +316,7 @@ impl Producer {
                     return Ok(());
                 }
                 Some(Err(error)) => {
-                    return Err(self.plugin.error(py, self.place(Some(number)), &error));
+                    return Err(self.plugin.error(py, self.place(Some(number)), error));
                 }
             }
         }
@@ -331,12 +352,7 @@ impl Producer {
         if let Ok(text) = document.cast::<PyString>() {
             match text.to_str() {
                 Ok(text) => batch.push_text(text.as_bytes(), self.max_document_bytes),
-                // A lone surrogate, which is not UTF-8 and so makes the document a bad one.
-                Err(_) => {
-                    let bytes = text.call_method1("encode", ("utf-8", "surrogatepass"))?;
-                    let bytes = bytes.cast::<PyBytes>()?;
-                    batch.push_text(bytes.as_bytes(), self.max_document_bytes);
-                }
+                Err(_) => batch.push_text(&bytes_of(text)?, self.max_document_bytes),
             }
         } else if let Ok(bytes) = document.cast::<PyBytes>() {
             batch.push_text(bytes.as_bytes(), self.max_document_bytes);
@@ -347,8 +363,14 @@ impl Producer {
     }
 }
 
+/// The bytes of a text; those of a lone surrogate are not UTF-8 and so make the document a bad one.
+pub(crate) fn bytes_of(text: &Bound<'_, PyString>) -> PyResult<Vec<u8>> {
+    let bytes = text.call_method1("encode", ("utf-8", "surrogatepass"))?;
+    Ok(bytes.cast::<PyBytes>()?.as_bytes().to_vec())
+}
+
 /// The type of a document that is no text, for the message.
-fn type_of(document: &Bound<'_, PyAny>) -> &'static str {
+pub(crate) fn type_of(document: &Bound<'_, PyAny>) -> &'static str {
     match () {
         () if document.is_none() => "None",
         () if document.is_instance_of::<PyDict>() => "a dict",

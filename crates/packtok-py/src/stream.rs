@@ -3,14 +3,13 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::ThreadId;
 
 use packtok_core::corpus::{ForeignFiles, Source, expand_with};
 use packtok_core::pipeline::PipelineError;
 use packtok_core::shard::Shard;
 use packtok_core::stream::{
     Function, LaneStates, LocatedRow, Objects, RecipeSpec, Sample, SampleKey, SamplePlace, Samples,
-    Stream, StreamError, StreamState, take_located,
+    Stream, StreamState, take_located,
 };
 use packtok_core::{Error, Result};
 use packtok_tokenizer::Tokenizer;
@@ -18,14 +17,16 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
-use crate::calls::{Calling, Raised, attached, keep};
+use crate::calls::{Calling, Raised, attached, ends_program, keep, lock};
 use crate::error::core_error;
 use crate::foreign;
 use crate::json;
-use crate::plugin::lock;
 use crate::scans::selection;
 use crate::stream_samples::{Dict, sample_of, stack, to_python};
 use crate::tokenizer::PyTokenizer;
+
+/// The first exception that kept outputs out of a state.
+type NotPacked = Arc<Mutex<Option<PyErr>>>;
 
 /// A position, and those in lanes.
 type PositionAndLanes<'py> = (Bound<'py, PyBytes>, HashMap<u64, Bound<'py, PyBytes>>);
@@ -39,10 +40,8 @@ type DocumentOfRow = (Option<(String, u64, String)>, Option<(u64, u64)>);
 pub(crate) struct PyStream {
     stream: Mutex<Option<Stream>>,
     raised: Raised,
-    /// The thread that works with the stream.
-    user: Mutex<Option<ThreadId>>,
     /// Why outputs could not be stored in a state.
-    not_packed: Raised,
+    not_packed: NotPacked,
     /// The documents of the last sample, for each row of it.
     located: Mutex<Vec<LocatedRow>>,
     /// Ends a thread that waits for the next sample.
@@ -67,13 +66,13 @@ impl PyStream {
     ) -> PyResult<Self> {
         let spec: RecipeSpec = serde_json::from_str(recipe)
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
-        let (raised, not_packed) = (Raised::default(), Raised::default());
+        let (raised, not_packed) = (Raised::default(), NotPacked::default());
         let objects = PyObjects {
             objects,
-            raised: Arc::clone(&raised),
+            raised: raised.clone(),
             not_packed: Arc::clone(&not_packed),
         };
-        let signals = Arc::clone(&raised);
+        let signals = raised.clone();
         let is_closing = Arc::new(AtomicBool::new(false));
         let closing = Arc::clone(&is_closing);
         let tick = move || {
@@ -81,7 +80,7 @@ impl PyStream {
                 return Err(Error::Pipeline(PipelineError::Cancelled));
             }
             Python::attach(|py| py.check_signals()).map_err(|error| {
-                lock(&signals).get_or_insert(error);
+                signals.interrupt(error);
                 Error::Pipeline(PipelineError::Cancelled)
             })
         };
@@ -94,7 +93,6 @@ impl PyStream {
             stream: Mutex::new(None),
             raised,
             not_packed,
-            user: Mutex::default(),
             located: Mutex::default(),
             is_closing,
             process: std::process::id(),
@@ -115,8 +113,9 @@ impl PyStream {
         py: Python<'py>,
         allocate: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let next = py.detach(|| self.with(|stream| stream.next_sample()));
-        let sample = next?.map_err(|error| self.error(error))?;
+        let sample = self.next_sample(py)?;
+        // A function that is called with several samples may have been interrupted at a later one.
+        self.check_interruption(py)?;
         let Some(mut sample) = sample else {
             return Ok(None);
         };
@@ -138,12 +137,24 @@ impl PyStream {
         converted.map(Some)
     }
 
+    /// Ends the stream with a reason that every later call of `next` raises, unless it has ended before
+    /// or this thread is using it.
+    fn fail(&self, py: Python<'_>, reason: String) {
+        if self.process != std::process::id() || self.raised.is_user() {
+            return;
+        }
+        py.detach(|| {
+            if let Some(stream) = &mut *lock(&self.stream) {
+                stream.fail(reason);
+            }
+        });
+    }
+
     /// Passes over the next samples; returns how many there were.
     fn skip(&self, py: Python<'_>, count: u64) -> PyResult<u64> {
         lock(&self.located).clear();
         for passed in 0..count {
-            let next = py.detach(|| self.with(|stream| stream.next_sample()));
-            if next?.map_err(|error| self.error(error))?.is_none() {
+            if self.next_sample(py)?.is_none() {
                 return Ok(passed);
             }
             py.check_signals()?;
@@ -154,6 +165,7 @@ impl PyStream {
     /// The state before the next sample: the position, and those in the lanes that are read.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<PositionAndLanes<'py>> {
         let state = py.detach(|| self.with(|stream| stream.state()))?;
+        self.check_interruption(py)?;
         if let Some(error) = lock(&self.not_packed).take() {
             return Err(error);
         }
@@ -192,13 +204,28 @@ impl PyStream {
     fn close(&self, py: Python<'_>) {
         self.is_closing.store(true, Ordering::Relaxed);
         // In use by this thread, it ends at the next poll.
-        if *lock(&self.user) != Some(std::thread::current().id()) {
+        if !self.raised.is_user() {
             py.detach(|| drop(lock(&self.stream).take()));
         }
     }
 }
 
 impl PyStream {
+    fn next_sample(&self, py: Python<'_>) -> PyResult<Option<Sample>> {
+        let next = py.detach(|| self.with(|stream| stream.next_sample()));
+        next?.map_err(|error| self.error(error))
+    }
+
+    /// Raises what interrupted a call that went on, after which the stream must not.
+    fn check_interruption(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(interruption) = self.raised.take_interruption() else {
+            return Ok(());
+        };
+        let reason = interruption.to_string();
+        py.detach(|| self.with(|stream| stream.fail(reason)))?;
+        Err(interruption)
+    }
+
     /// Works with the stream. The caller must be detached: a function that the stream calls waits for the GIL.
     fn with<T>(&self, work: impl FnOnce(&mut Stream) -> T) -> PyResult<T> {
         if self.process != std::process::id() {
@@ -206,34 +233,31 @@ impl PyStream {
                 "this stream was started before the process was forked; start it in the new process",
             ));
         }
-        let this_thread = Some(std::thread::current().id());
-        if *lock(&self.user) == this_thread {
+        if self.raised.is_user() {
             return Err(PyRuntimeError::new_err(
                 "the stream is in use by this thread, which a signal handler or a function of the stream interrupts; set a flag there, and call this after next has returned",
             ));
         }
         let mut stream = lock(&self.stream);
-        *lock(&self.user) = this_thread;
+        self.raised.set_user(Some(std::thread::current().id()));
         let result = match &mut *stream {
             Some(stream) => Ok(work(stream)),
             None => Err(closed()),
         };
-        *lock(&self.user) = None;
+        self.raised.set_user(None);
         result
     }
 
     /// The exception for an error: that of Python if it was raised there.
     fn error(&self, error: Error) -> PyErr {
+        if let Some(interruption) = self.raised.take_interruption() {
+            return interruption;
+        }
         if self.is_closing.load(Ordering::Relaxed) {
             return closed();
         }
-        // What was raised ahead of the stream must not replace a failure that was reported before.
-        if matches!(error, Error::Stream(StreamError::Failed(_))) {
-            return core_error(error);
-        }
-        lock(&self.raised)
-            .take()
-            .unwrap_or_else(|| core_error(error))
+        let raised = self.raised.take(&error);
+        raised.unwrap_or_else(|| core_error(error))
     }
 }
 
@@ -245,7 +269,7 @@ fn closed() -> PyErr {
 struct PyObjects {
     objects: Vec<Py<PyAny>>,
     raised: Raised,
-    not_packed: Raised,
+    not_packed: NotPacked,
 }
 
 impl Objects for PyObjects {
@@ -257,8 +281,17 @@ impl Objects for PyObjects {
         })
     }
 
-    fn function(&self, number: usize) -> Arc<dyn Function> {
-        Arc::new(self.callable(number))
+    fn function(&self, number: usize) -> Result<Arc<dyn Function>> {
+        let callable = self.callable(number);
+        let keeps = Python::attach(|py| {
+            let keeps = callable.object.bind(py).getattr("keeps_outputs");
+            let keeps = keeps.and_then(|keeps| keeps.is_truthy());
+            keeps.map_err(|error| keep(py, &self.raised, error))
+        });
+        Ok(Arc::new(PyFunction {
+            keeps_outputs: keeps?,
+            callable,
+        }))
     }
 
     fn samples(&self, number: usize, lane: Option<Shard>) -> Result<Box<dyn Samples>> {
@@ -283,7 +316,7 @@ impl PyObjects {
     fn callable(&self, number: usize) -> PyCallable {
         PyCallable {
             object: Python::attach(|py| self.objects[number].clone_ref(py)),
-            raised: Arc::clone(&self.raised),
+            raised: self.raised.clone(),
             not_packed: Arc::clone(&self.not_packed),
         }
     }
@@ -293,21 +326,27 @@ impl PyObjects {
 struct PyCallable {
     object: Py<PyAny>,
     raised: Raised,
-    not_packed: Raised,
+    not_packed: NotPacked,
 }
 
-impl Function for PyCallable {
+struct PyFunction {
+    callable: PyCallable,
+    keeps_outputs: bool,
+}
+
+impl Function for PyFunction {
     fn call(&self, samples: Vec<Sample>, keys: &[SampleKey]) -> (Vec<Option<Sample>>, Result<()>) {
+        let PyCallable { object, raised, .. } = &self.callable;
         let _calling = Calling::new();
         let called = Python::try_attach(|py| {
             let call = || -> PyResult<_> {
                 let samples = samples.into_iter().map(|sample| to_python(py, sample));
                 let samples = PyList::new(py, samples.collect::<PyResult<Vec<_>>>()?)?;
                 let (results, error): (Vec<Option<Py<PyAny>>>, Option<Py<PyAny>>) =
-                    self.object.call1(py, (samples, keys))?.extract(py)?;
+                    object.call1(py, (samples, keys))?.extract(py)?;
                 let results = results
                     .into_iter()
-                    .map(|one| one.map(|dict| sample_of(py, dict, &self.raised)));
+                    .map(|one| one.map(|dict| sample_of(py, dict, raised)));
                 let ended = match error {
                     None => Ok(()),
                     Some(error) => Err(PyErr::from_value(error.into_bound(py))),
@@ -315,19 +354,13 @@ impl Function for PyCallable {
                 Ok((results.collect(), ended))
             };
             let (results, ended) = call().unwrap_or_else(|error| (Vec::new(), Err(error)));
-            (
-                results,
-                ended.map_err(|error| keep(py, &self.raised, error)),
-            )
+            (results, ended.map_err(|error| keep(py, raised, error)))
         });
         called.unwrap_or_else(|| (Vec::new(), Err(Error::Pipeline(PipelineError::Cancelled))))
     }
 
     fn keeps_outputs(&self) -> bool {
-        Python::attach(|py| {
-            let keeps = self.object.getattr(py, "keeps_outputs");
-            keeps.is_ok_and(|keeps| keeps.is_truthy(py).unwrap_or(false))
-        })
+        self.keeps_outputs
     }
 
     fn pack(&self, samples: &[&Sample]) -> Vec<u8> {
@@ -336,12 +369,16 @@ impl Function for PyCallable {
                 .iter()
                 .filter_map(|sample| sample.foreign.as_deref())
                 .filter_map(|foreign| (foreign as &dyn std::any::Any).downcast_ref::<Dict>());
+            let object = self.callable.object.bind(py);
             let packed = PyList::new(py, dicts.map(|dict| dict.dict.bind(py)))
-                .and_then(|dicts| self.object.bind(py).call_method1("pack", (dicts,)))
+                .and_then(|dicts| object.call_method1("pack", (dicts,)))
                 .and_then(|packed| packed.extract());
             packed.unwrap_or_else(|error| {
-                // `PyStream::state` raises it.
-                let _ = keep(py, &self.not_packed, error);
+                match ends_program(py, &error) {
+                    true => self.callable.raised.interrupt(error),
+                    // `PyStream::state` raises it.
+                    false => drop(lock(&self.callable.not_packed).get_or_insert(error)),
+                }
                 Vec::new()
             })
         })
@@ -349,13 +386,12 @@ impl Function for PyCallable {
 
     fn unpack(&self, bytes: &[u8]) -> Result<Vec<Sample>> {
         Python::attach(|py| {
-            let unpacked = self.object.call_method1(py, "unpack", (bytes,));
+            let PyCallable { object, raised, .. } = &self.callable;
+            let unpacked = object.call_method1(py, "unpack", (bytes,));
             let unpacked = unpacked.and_then(|found| found.extract::<Vec<Py<PyAny>>>(py));
-            let unpacked = unpacked.map_err(|error| keep(py, &self.raised, error))?;
-            Ok(unpacked
-                .into_iter()
-                .map(|dict| sample_of(py, dict, &self.raised))
-                .collect())
+            let unpacked = unpacked.map_err(|error| keep(py, raised, error))?;
+            let unpacked = unpacked.into_iter();
+            Ok(unpacked.map(|dict| sample_of(py, dict, raised)).collect())
         })
     }
 }
@@ -410,7 +446,10 @@ fn corpus_files(
     let raised = Raised::default();
     let foreign = foreign.map(|object| foreign::files(object, &raised));
     let found = py.detach(|| expand_with(&inputs, &selection, foreign.as_ref()));
-    let found = found.map_err(|error| lock(&raised).take().unwrap_or_else(|| core_error(error)))?;
+    if let Some(interruption) = raised.take_interruption() {
+        return Err(interruption);
+    }
+    let found = found.map_err(core_error)?;
     let file = |source: Source| (source.path.to_string_lossy().into_owned(), source.bytes);
     Ok(found.sources.into_iter().map(file).collect())
 }

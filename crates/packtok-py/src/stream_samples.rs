@@ -1,21 +1,20 @@
 //! Samples of streams as Python has them: dicts of arrays, and batches of stacked rows.
 
-use std::sync::Arc;
-
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use packtok_core::Result;
 use packtok_core::stream::{
-    ForeignSample, LabelKind, RowFields, Sample, SourceRecord, TokenForm, Value,
+    ForeignSample, Found, LabelKind, RowFields, Sample, SourceRecord, TokenForm, Value,
 };
 use packtok_sampling::items::batch::Filling;
 use packtok_sampling::items::token_rows::{TokenRow, fill_token_rows};
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyKeyError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyFloat, PyInt, PyList, PyString};
 
 use crate::arrays::Shape;
 use crate::calls::{Raised, attached, keep};
+use crate::plugin::{bytes_of, type_of};
 use crate::rows::fill_arrays;
 
 /// The label of a token without one, which torch's losses ignore.
@@ -35,7 +34,7 @@ pub(crate) struct Dict {
 pub(crate) fn sample_of(py: Python<'_>, dict: Py<PyAny>, raised: &Raised) -> Sample {
     let dict = Dict {
         len_bytes: len_bytes(dict.bind(py)),
-        raised: Arc::clone(raised),
+        raised: raised.clone(),
         dict,
     };
     Sample {
@@ -74,35 +73,38 @@ impl ForeignSample for Dict {
         self.len_bytes
     }
 
-    fn text(&self, column: &str) -> Option<String> {
-        let text = attached(|py| {
-            let text = self.dict.bind(py).get_item(column);
-            Ok(text.and_then(|text| text.extract::<String>()).ok())
-        });
-        text.ok().flatten()
-    }
-
-    fn ids(&self, column: &str) -> Option<Vec<u32>> {
-        let ids = attached(|py| {
-            let found = || -> PyResult<Vec<u32>> {
-                let ids = self.dict.bind(py).get_item(column)?;
-                let tokens = py.import("packtok.stream.tokens")?;
-                let ids = tokens.call_method1("ids_of", (ids,))?;
-                Ok(ids.cast::<PyArray1<u32>>()?.to_vec()?)
-            };
-            Ok(found().ok())
-        });
-        ids.ok().flatten()
-    }
-
-    fn pad(&mut self, column: &str, value: i64, len: usize) -> Result<()> {
+    fn text(&self, column: &str) -> Result<Found<Vec<u8>, &'static str>> {
         attached(|py| {
-            let padded = py
-                .import("packtok.stream.tokens")
-                .and_then(|tokens| tokens.call_method1("padded", (&self.dict, column, value, len)));
-            let padded = padded.map_err(|error| keep(py, &self.raised, error))?;
-            self.dict = padded.unbind();
-            Ok(())
+            let found = || -> PyResult<_> {
+                let text = match self.dict.bind(py).get_item(column) {
+                    Err(error) if error.is_instance_of::<PyKeyError>(py) => {
+                        return Ok(Found::Missing);
+                    }
+                    text => text?,
+                };
+                match text.cast::<PyString>() {
+                    Ok(text) => Ok(Found::Value(bytes_of(text)?)),
+                    Err(_) => Ok(Found::Unfit(type_of(&text))),
+                }
+            };
+            found().map_err(|error| keep(py, &self.raised, error))
+        })
+    }
+
+    fn tokens(&self, column: &str) -> Result<Found<Value, String>> {
+        attached(|py| {
+            let found = || -> PyResult<_> {
+                let tokens = py.import("packtok.stream.tokens")?;
+                let found = tokens.call_method1("ids_in", (&self.dict, column))?;
+                if found.is_none() {
+                    return Ok(Found::Missing);
+                }
+                match found.cast::<PyArray1<i64>>() {
+                    Ok(ids) => Ok(Value::of_ids(ids.to_vec()?)),
+                    Err(_) => Ok(Found::Unfit(found.extract()?)),
+                }
+            };
+            found().map_err(|error| keep(py, &self.raised, error))
         })
     }
 }

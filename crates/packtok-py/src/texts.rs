@@ -8,9 +8,9 @@ use packtok_core::texts::Texts;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
+use crate::calls::lock;
 use crate::error::core_error;
 use crate::operations::parsed_spec;
-use crate::plugin::lock;
 
 /// The texts of a corpus in order; with a key, as dicts that have the text under it.
 #[pyclass(frozen, name = "Texts", module = "packtok._packtok")]

@@ -13,7 +13,7 @@ use pyo3::call::PyCallArgs;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
-use pyo3::types::{PyBytes, PyDict, PyString};
+use pyo3::types::{PyBytes, PyDict, PyList, PyListMethods, PyString};
 
 use crate::choice::choice;
 use crate::error::{core_error, tokenizer_error};
@@ -475,11 +475,16 @@ fn strings(texts: &Bound<'_, PyAny>) -> PyResult<Vec<PyBackedStr>> {
             found()?
         )));
     }
-    let items = texts.try_iter().map_err(|_| match found() {
-        Ok(found) => PyTypeError::new_err(format!("texts is a {found}, {expected}")),
+    let py = texts.py();
+    let items = texts.try_iter().map_err(|error| match found() {
+        Ok(found) if error.is_instance_of::<PyTypeError>(py) => {
+            PyTypeError::new_err(format!("texts is a {found}, {expected}"))
+        }
+        Ok(_) => error,
         Err(error) => error,
     })?;
-    let mut strings = Vec::with_capacity(texts.len().unwrap_or(0));
+    let num_texts = texts.cast::<PyList>().map_or(0, PyListMethods::len);
+    let mut strings = Vec::with_capacity(num_texts);
     for (i, item) in items.enumerate() {
         strings.push(string(format_args!("texts[{i}]"), &item?)?);
     }

@@ -11,7 +11,7 @@ import torch
 from packtok.data.mixture import exact_weights
 from packtok.distributed import MeshDim, find_share
 from packtok.integers import checked_integer
-from packtok.stream import cache, recipe
+from packtok.stream import cache, functions, recipe
 from packtok.stream.batching import Batching
 from packtok.stream.from_sources import FileFormat, FromSources
 from packtok.stream.iterator import CheckpointableIterator
@@ -76,7 +76,7 @@ class CheckpointableDataset(FromSources, WithTokens):
             "buffer_size": checked_integer("buffer_size", buffer_size, least=1),
             "seed": checked_integer("seed", seed),
         }
-        return self._with(recipe.Node("shuffle", arguments, (self._node,)))
+        return self._with(recipe.Node("shuffle", arguments, upstream=(self._node,)))
 
     def batch(
         self,
@@ -97,20 +97,26 @@ class CheckpointableDataset(FromSources, WithTokens):
         """
         if (batch_size is None) == (global_batch_size is None):
             raise ValueError("give either batch_size or global_batch_size")
-        identity = {}
+        identity: dict[str, Any] = {"collate_fn": None}
         if global_batch_size is not None:
             size = checked_integer("global_batch_size", global_batch_size, least=1)
-            identity = {"global_batch_size": size}
+            identity["global_batch_size"] = size
             _, num_ranks = recipe.share_of(self._node) or (0, 1)
             if size % num_ranks:
                 raise ValueError(f"global_batch_size is {size}, expected a multiple of the {num_ranks} ranks")
             size //= num_ranks
         else:
             size = checked_integer("batch_size", batch_size, least=1)
-        arguments = {"batch_size": size, "drop_last": drop_last, "stacks": collate_fn is None}
+        if collate_fn is not None:
+            identity["collate_fn"] = functions.described_function(collate_fn)
+        # The size for one rank follows from the global one.
+        sizes = {"batch_size": size}
+        is_global = global_batch_size is not None
+        arguments = {"drop_last": drop_last} if is_global else {**sizes, "drop_last": drop_last}
         # Batches of batches: the inner ones are complete samples, made as they ask.
         source = self.map(_same) if recipe.is_batched(self._node) else self
-        node = recipe.Node("batch", arguments, (source._node,), identity=identity)
+        execution = {"stacks": collate_fn is None, **(sizes if is_global else {})}
+        node = recipe.Node("batch", arguments, execution, (source._node,), identity=identity)
         return CheckpointableDataset(node, Batching(collate_fn, pin_memory))
 
     def distribute(
@@ -155,25 +161,30 @@ class CheckpointableDataset(FromSources, WithTokens):
         share = find_share(rank, num_replicas, device_mesh=device_mesh, dp_dim=dp_dim)
         arguments = {
             "num_lanes": checked_integer("lanes", lanes, least=1),
-            "rank": share.rank,
-            "num_ranks": share.num_replicas,
-            "is_endless": recipe.is_endless(self._node),
             "may_be_short": at_epoch_end == "short",
             "division": "equal",
         }
+        # The stream of all ranks does not depend on their number.
+        execution = {
+            "rank": share.rank,
+            "num_ranks": share.num_replicas,
+            "is_endless": recipe.is_endless(self._node),
+        }
         is_found = rank is None and device_mesh is None
-        return self._with(recipe.Node("distribute", arguments, (self._node,), is_rank_found=is_found))
+        upstream = (self._node,)
+        return self._with(recipe.Node("distribute", arguments, execution, upstream, is_rank_found=is_found))
 
     def take(self, max_count: int) -> CheckpointableDataset:
         """Ends after ``max_count`` samples."""
         count = checked_integer("max_count", max_count)
-        return self._with(recipe.Node("take", {"max_count": count}, (self._node,)))
+        return self._with(recipe.Node("take", {"max_count": count}, upstream=(self._node,)))
 
     def stride(self, interval: int, offset: int) -> CheckpointableDataset:
         """Yields the samples whose number modulo ``interval`` is ``offset``."""
         interval = checked_integer("interval", interval, least=1)
         offset = checked_integer("offset", offset, below=interval)
-        return self._with(recipe.Node("stride", {"interval": interval, "offset": offset}, (self._node,)))
+        arguments = {"interval": interval, "offset": offset}
+        return self._with(recipe.Node("stride", arguments, upstream=(self._node,)))
 
     def cache(self) -> CheckpointableDataset:
         """Keeps the samples in memory once they were computed; all iterators of this dataset share them.
@@ -187,11 +198,12 @@ class CheckpointableDataset(FromSources, WithTokens):
             raise ValueError("cache cannot follow distribute; put it before")
         identity = {"source": "cache", "recipe": recipe.described(self._node), "repeat": False}
         source = cache.CachedSamples(self.iter)
-        return CheckpointableDataset(recipe.Node("from_samples", object=source, identity=identity))
+        policy = recipe.on_bad_document(self._node)
+        return CheckpointableDataset(recipe.of_samples(source, identity, policy))
 
     def enumerate(self, count_column: str = "step") -> CheckpointableDataset:
         """Adds the number of the sample, from 0, as a column."""
-        return self._with(recipe.Node("enumerate", {"column": count_column}, (self._node,)))
+        return self._with(recipe.Node("enumerate", {"column": count_column}, upstream=(self._node,)))
 
 
 def interleave_datasets(
@@ -218,7 +230,7 @@ def interleave_datasets(
     names = {f"dataset {i}": weight for i, weight in enumerate(given) if weight != 0}
     arguments = {"weights": exact_weights(names)}
     nodes = tuple(source._node for source, weight in zip(sources, given, strict=True) if weight != 0)
-    node = recipe.Node("interleave", arguments, nodes, reads_many=True)
+    node = recipe.Node("interleave", arguments, upstream=nodes, reads_many=True)
     return CheckpointableDataset(node, _common_batching(sources))
 
 
@@ -232,7 +244,8 @@ def concat_datasets(sources: Sequence[CheckpointableDataset]) -> CheckpointableD
         raise ValueError("there are no datasets to concatenate; give at least one")
     _check_undivided(sources)
     nodes = tuple(source._node for source in sources)
-    return CheckpointableDataset(recipe.Node("concat", {}, nodes, reads_many=True), _common_batching(sources))
+    node = recipe.Node("concat", upstream=nodes, reads_many=True)
+    return CheckpointableDataset(node, _common_batching(sources))
 
 
 def _check_undivided(sources: Sequence[CheckpointableDataset]) -> None:

@@ -98,27 +98,28 @@ class FromSources(Base):
         if shuffle not in (None, "documents"):
             raise ValueError(f"shuffle is {shuffle!r}, expected 'documents' or None")
         arguments = {
-            "inputs": [path for path, _ in files],
-            "bytes": [num_bytes for _, num_bytes in files],
             "format": chosen,
             "text_column": text_column,
             "num_active": checked_integer("n_active_shards", n_active_shards, least=1),
             "repeat": repeat,
             "shuffle_seed": seed if shuffle_shards or shuffle else None,
             "shuffles_documents": shuffle == "documents",
+            "on_bad_document": on_bad_document,
             "max_document_bytes": checked_integer("max_document_bytes", max_document_bytes, least=1),
+        }
+        execution = {
+            "inputs": [path for path, _ in files],
+            "bytes": [num_bytes for _, num_bytes in files],
             "zstd_window_log": checked_integer("zstd_window_log", zstd_window_log, least=10, below=32),
         }
-        names = [(Path(path).name, num_bytes) for path, num_bytes in files]
-        listed = dict(names) if len(names) <= _MAX_LISTED else {}
+        names = [[Path(path).name, num_bytes] for path, num_bytes in files]
+        is_listed = len({name for name, _ in names}) == len(names) <= _MAX_LISTED
         identity = {
             "num_files": len(files),
             # By name, so that an error can say which one differs, if there are few.
-            "files": listed if len(listed) == len(names) else recipe.digest(names),
-            "on_bad_document": on_bad_document,
+            "files": names if is_listed else recipe.digest(names),
         }
-        node = recipe.Node("from_files", arguments, object=remote_files, identity=identity)
-        return cls(node)
+        return cls(recipe.Node("from_files", arguments, execution, object=remote_files, identity=identity))
 
     @classmethod
     def from_pbin(
@@ -140,13 +141,10 @@ class FromSources(Base):
         blocks = Blocks(**find_files(paths), packing="whole")
         if repeat and not blocks.num_documents:
             raise ValueError("there are no documents, so repeating them would never end; pack some first")
-        arguments = {
-            "paths": [os.fspath(path) for path in blocks.paths],
-            "repeat": repeat,
-            "shuffle_seed": seed if shuffle else None,
-        }
+        arguments = {"repeat": repeat, "shuffle_seed": seed if shuffle else None}
+        execution = {"paths": [os.fspath(path) for path in blocks.paths]}
         identity = {"fingerprint": blocks.fingerprint}
-        return cls(recipe.Node("from_pbin", arguments, identity=identity))
+        return cls(recipe.Node("from_pbin", arguments, execution, identity=identity))
 
     @classmethod
     def from_sequence(
@@ -160,7 +158,7 @@ class FromSources(Base):
         seed = shuffle_seed if shuffle else None
         source = samples.SequenceSamples(sequence, repeat=repeat, seed=seed)
         identity = {"source": "sequence", "length": len(sequence), "repeat": repeat, "shuffle_seed": seed}
-        return cls(recipe.Node("from_samples", object=source, identity=identity))
+        return cls(recipe.of_samples(source, identity))
 
     @classmethod
     def from_iterable(cls, iterable: Iterable[Any], repeat: bool = False) -> Self:
@@ -170,7 +168,7 @@ class FromSources(Base):
         """
         source = samples.IterableSamples(iterable, repeat=repeat)
         identity = {"source": "iterable", "repeat": repeat}
-        return cls(recipe.Node("from_samples", object=source, identity=identity))
+        return cls(recipe.of_samples(source, identity))
 
     @classmethod
     def from_huggingface(cls, dataset: Any, repeat: bool = False) -> Self:
@@ -183,7 +181,7 @@ class FromSources(Base):
             return cls.from_sequence(dataset, repeat=repeat)
         source = huggingface.IterableDatasetSamples(dataset, repeat=repeat)
         identity = {"source": "huggingface", "features": str(dataset.features), "repeat": repeat}
-        return cls(recipe.Node("from_samples", object=source, identity=identity))
+        return cls(recipe.of_samples(source, identity))
 
     @classmethod
     def from_mosaicml(cls, mosaicml_dataset: Any, repeat: bool = False) -> Self:
@@ -193,7 +191,7 @@ class FromSources(Base):
         """
         source = mosaicml.StreamingDatasetSamples(mosaicml_dataset, repeat=repeat)
         identity = {"source": "mosaicml", "repeat": repeat}
-        return cls(recipe.Node("from_samples", object=source, identity=identity))
+        return cls(recipe.of_samples(source, identity))
 
 
 # Errors of reading name its arguments.

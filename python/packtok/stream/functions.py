@@ -5,6 +5,8 @@ Each class has the function's results and, if it raised, the exception that foll
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import io
 import signal
 import threading
@@ -14,6 +16,7 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from typing import Any
 
+import numpy as np
 import torch
 
 from packtok.integers import checked_integer
@@ -21,7 +24,17 @@ from packtok.stream import worker
 from packtok.stream.batching import Batching, Rows
 from packtok.stream.generators import Key, WithGenerator
 
-__all__ = ["Calls", "check_options", "filtered", "mapped", "mapped_or_dropped", "name_of"]
+__all__ = [
+    "Calls",
+    "check_options",
+    "described_function",
+    "filtered",
+    "identity_of",
+    "mapped",
+    "mapped_or_dropped",
+    "name_of",
+    "shown",
+]
 
 Results = tuple[list[Any], BaseException | None]
 # How long the other processes may take to end when one was killed.
@@ -211,3 +224,76 @@ def name_of(function: Any) -> str:
     """Returns the name by which a state records a function."""
     name = getattr(function, "__qualname__", None) or type(function).__qualname__
     return f"{getattr(function, '__module__', None) or type(function).__module__}.{name}"
+
+
+def identity_of(function: Any) -> dict[str, Any]:
+    """Returns what a state records of a function: its name; its arguments or attributes, if it has some."""
+    if hasattr(function, "stream_identity"):
+        found: dict[str, Any] = function.stream_identity()
+        return found
+    name, described = name_of(function), described_function(function)
+    return {"function": name} if described == name else {"function": name, "arguments": described}
+
+
+def described_function(function: Any, *, contents: bool = False) -> str:
+    """Returns the name of a function with the values that it was made of, which no new run changes.
+
+    For a partial function, these are its arguments; for another callable object, its attributes: numbers
+    and texts, and with ``contents`` also lists and dicts, which may be caches. Variables that a function
+    captured are not included.
+    """
+    if isinstance(function, functools.partial):
+        given = [shown(one, contents=True) for one in function.args]
+        given += [f"{name}={shown(one, contents=True)}" for name, one in sorted(function.keywords.items())]
+        return _shortened(f"{described_function(function.func)}({', '.join(given)})")
+    is_object = not isinstance(function, type) and not hasattr(function, "__qualname__")
+    if not is_object or not hasattr(function, "__dict__"):
+        return name_of(function)
+    attributes = [
+        f"{name}={shown(value, contents=contents)}"
+        for name, value in sorted(vars(function).items())
+        if contents or isinstance(value, _PLAIN)
+    ]
+    return _shortened(f"{name_of(function)}({', '.join(attributes)})")
+
+
+_PLAIN = (bool, int, float, complex, str, bytes, tuple, frozenset, type(None))
+_MAX_SHOWN = 200
+
+
+def shown(value: Any, *, contents: bool) -> str:
+    """Returns a value as text that no new run changes; a long one is cut and ends with a digest.
+
+    With ``contents``, lists, dicts, arrays and tensors are shown too. Other objects are shown by their type.
+    """
+    return _shortened(_text_of(value, contents=contents))
+
+
+def _text_of(value: Any, *, contents: bool) -> str:
+    if isinstance(value, bool | int | float | complex | str | bytes | None):
+        return repr(value)
+    if isinstance(value, tuple | list) and (contents or isinstance(value, tuple)):
+        inner = ", ".join(_text_of(one, contents=contents) for one in value)
+        return f"[{inner}]" if isinstance(value, list) else f"({inner})"
+    if isinstance(value, set | frozenset) and (contents or isinstance(value, frozenset)):
+        return "{" + ", ".join(sorted(_text_of(one, contents=contents) for one in value)) + "}"
+    if isinstance(value, Mapping) and contents:
+        pairs = ((_text_of(name, contents=True), _text_of(one, contents=True)) for name, one in value.items())
+        return "{" + ", ".join(f"{name}: {one}" for name, one in pairs) + "}"
+    if isinstance(value, torch.Tensor) and contents and value.device.type == "cpu":
+        value = (value.float() if value.dtype == torch.bfloat16 else value).detach().numpy()
+    if isinstance(value, np.ndarray) and contents and not value.dtype.hasobject:
+        return f"array({value.dtype}, {value.shape}, {_digest(value.tobytes())})"
+    if isinstance(value, functools.partial) or hasattr(value, "__qualname__"):
+        return described_function(value)
+    return name_of(type(value))
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= _MAX_SHOWN:
+        return text
+    return f"{text[: _MAX_SHOWN // 2]}… ({_digest(text.encode())})"
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]

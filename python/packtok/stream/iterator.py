@@ -18,13 +18,13 @@ import torch.distributed as dist
 from packtok._packtok import Stream, wait_for_stream_calls
 from packtok.data.fields import allocated
 from packtok.distributed import cpus_of_process
-from packtok.errors import PacktokError
 from packtok.integers import checked_integer
 from packtok.stream import recipe
 from packtok.stream.batching import Batching, Rows
+from packtok.stream.comparison import check_allowed
 from packtok.stream.from_sources import FROM_FILES
 from packtok.stream.functions import Calls
-from packtok.stream.state import StateDict, position_of, state_of
+from packtok.stream.state import Position, StateDict, position_of, state_of
 
 __all__ = ["CheckpointableIterator"]
 
@@ -36,6 +36,9 @@ _SAVING_SAMPLES = 1024
 # Lanes whose bytes differ by more than this factor are reported.
 _UNEQUAL = 1.25
 
+
+# A recipe, its description, and the position at which it starts, with how many samples to skip after it.
+_Start = tuple[recipe.Node, Sequence[Any], Position | None, int]
 
 # Iterators that may have threads in the user's functions when the program ends.
 _open: WeakSet[CheckpointableIterator] = WeakSet()
@@ -75,24 +78,28 @@ class CheckpointableIterator:
         self._keeps_outputs = recipe.keeps_outputs(node)
         self._shapes: Sequence[tuple[str, int, int | None]] = ()
         self._wanted: list[tuple[torch.dtype, tuple[int, ...]]] = []
-        self._start(state_dict, allow)
+        self._start(*self._found(state_dict, allow))
         _open.add(self)
 
-    def _start(self, state_dict: Mapping[str, Any] | None, allow: Sequence[str]) -> None:
-        position, num_skipped = None, 0
-        self._node = recipe.divided_as(self._given, state_dict)
-        self._description = recipe.described(self._node)
-        _check_share(recipe.distribution(self._node))
+    def _found(self, state_dict: Mapping[str, Any] | None, allow: Sequence[str]) -> _Start:
+        node = recipe.divided_as(self._given, state_dict)
+        _check_share(recipe.distribution(node))
+        description = recipe.described(node)
         if state_dict is not None:
-            position, num_skipped = position_of(state_dict, self._description, allow)
+            return node, description, *position_of(state_dict, description, allow)
+        check_allowed(allow, description)
+        return node, description, None, 0
+
+    def _start(
+        self, node: recipe.Node, description: Sequence[Any], position: Position | None, num_skipped: int
+    ) -> None:
+        self._node, self._description = node, description
         nodes, objects = recipe.flattened(self._node)
         # Iterators of one dataset do not share processes or positions.
         self._objects = [one.new() if hasattr(one, "new") else one for one in objects]
         self._stream = Stream(nodes, self._objects, num_threads=cpus_of_process(), state=position)
         self._warn_of_shares()
         self._has_failed = False
-        # Why the samples of a batch could not be joined.
-        self._not_collated: str | None = None
         self._save()
         # The first state that is requested is due, whatever was saved before it.
         self._requested_at = 0.0
@@ -104,7 +111,7 @@ class CheckpointableIterator:
     def _warn_of_shares(self) -> None:
         """Warns of lanes that repeat their documents more often than others."""
         node = recipe.distribution(self._node)
-        if node is None or not node.arguments["is_endless"]:
+        if node is None or not node.execution["is_endless"]:
             return
         for share in self._stream.report()["lane_shares"]:
             least, most = min(share["bytes"]), max(share["bytes"])
@@ -126,35 +133,31 @@ class CheckpointableIterator:
         Raises:
             Exception: What a function raised, or the error of a source. After it, every call raises an error.
         """
-        if self._not_collated is not None:
-            raise PacktokError(
-                f"the stream ended with an error before: {self._not_collated}; "
-                "start it again from its last state"
-            )
         self._save_before_error()
         try:
             found = self._stream.next(None if self._batching.collate_fn else self._allocated)
             sample = self._sample(found)
         except StopIteration as error:
-            self._has_failed = True
+            self._fail(error)
             raise RuntimeError("a function of the stream raised StopIteration") from error
         except BaseException as error:
-            self._has_failed = True
             FROM_FILES.reword(error)
+            self._fail(error)
             raise
         if found is None:
             raise StopIteration
         self._num_since_saved += 1
         return sample
 
+    def _fail(self, error: BaseException) -> None:
+        """Ends the stream: a sample that it returned may be lost, such as to a signal after the call."""
+        self._has_failed = True
+        self._stream.fail(str(error) or type(error).__name__)
+
     def _sample(self, found: Any) -> Any:
-        if not isinstance(found, Rows):
-            return found
-        try:
+        if isinstance(found, Rows):
             return self._batching.batch_of(found)
-        except BaseException as error:
-            self._not_collated = str(error) or type(error).__name__
-            raise
+        return found
 
     def _allocated(self, shapes: Sequence[tuple[str, int, int | None]]) -> list[tuple[Any, Any]]:
         """Returns a tensor and its array for each dtype, number of rows and length, ``None`` for numbers."""
@@ -191,9 +194,11 @@ class CheckpointableIterator:
     def _save(self) -> None:
         # The time of the processor: another program that interrupts this one must not delay the next save.
         started = thread_time()
-        self._saved = state_of(self._stream.state(), self._description)
+        saved = state_of(self._stream.state(), self._description)
         self._saving_seconds = thread_time() - started
         self._saved_at = perf_counter()
+        # Without a call in between, after which a signal handler could raise: the state would be wrong.
+        self._saved = saved
         self._num_since_saved = 0
 
     get_state = state_dict
@@ -204,9 +209,9 @@ class CheckpointableIterator:
         Raises:
             ValueError: If the state is damaged or of another recipe.
         """
-        position_of(state_dict, recipe.described(recipe.divided_as(self._given, state_dict)), ())
+        found = self._found(state_dict, ())
         self.close()
-        self._start(state_dict, ())
+        self._start(*found)
 
     set_state = load_state_dict
 
@@ -221,8 +226,8 @@ class CheckpointableIterator:
         try:
             self._num_since_saved += self._stream.skip(count)
         except BaseException as error:
-            self._has_failed = True
             FROM_FILES.reword(error)
+            self._fail(error)
             raise
 
     def locate(self) -> list[list[dict[str, Any]]]:
@@ -277,7 +282,7 @@ def _check_share(node: recipe.Node | None) -> None:
     """Checks that a rank that ``distribute`` found is still that of this process."""
     if node is None or not node.is_rank_found or not (dist.is_available() and dist.is_initialized()):
         return
-    known = node.arguments["rank"], node.arguments["num_ranks"]
+    known = node.execution["rank"], node.execution["num_ranks"]
     found = dist.get_rank(), dist.get_world_size()
     if known != found:
         raise ValueError(

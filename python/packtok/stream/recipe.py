@@ -11,7 +11,6 @@ from typing import Any
 __all__ = [
     "Node",
     "described",
-    "difference",
     "digest",
     "distribution",
     "divided_as",
@@ -19,6 +18,8 @@ __all__ = [
     "is_batched",
     "is_endless",
     "keeps_outputs",
+    "of_samples",
+    "on_bad_document",
     "share_of",
 ]
 
@@ -30,7 +31,10 @@ class Node:
     op: str
     """The operation, named after the method."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    """The arguments of the operation in the core."""
+    """The arguments of the operation in the core that change the samples. A state records them."""
+    execution: Mapping[str, Any] = field(default_factory=dict)
+    """The other arguments of the operation in the core: how fast it is, what ``identity`` stands for, and
+    which rank this is. A state does not record them."""
     upstream: Sequence[Node] = ()
     reads_many: bool = False
     """Whether the core takes a list of nodes to read from, even if it has one."""
@@ -56,14 +60,14 @@ def flattened(node: Node) -> tuple[str, list[Any]]:
 def _checked(node: Node) -> Node:
     if node.op != "from_files":
         return node
-    return Node("check", {"on_bad_document": node.identity["on_bad_document"]}, (node,))
+    return Node("check", upstream=(node,))
 
 
 def _add(node: Node, nodes: list[dict[str, Any]], objects: list[Any]) -> int:
     checks = node.op in ("check", "tokenize")
     upstream = node.upstream if checks else [_checked(one) for one in node.upstream]
     numbers = [_add(one, nodes, objects) for one in upstream]
-    given: dict[str, Any] = {"op": node.op, **node.arguments}
+    given: dict[str, Any] = {"op": node.op, **node.arguments, **node.execution}
     if node.reads_many:
         given["from"] = numbers
     elif numbers:
@@ -77,57 +81,29 @@ def _add(node: Node, nodes: list[dict[str, Any]], objects: list[Any]) -> int:
 
 # By the lane that owns the first byte of a file that cannot be cut.
 _OLD_DIVISION = "by_first_byte"
-# What decides how fast a stream is, but not what comes out.
-_NOT_IDENTITY = frozenset(
-    {"window", "job_samples", "drops_record", "inputs", "bytes", "paths", "rank", "num_ranks", "is_endless"}
-    | {"form", "stacks", "zstd_window_log"}
-)
 
 
 def described(node: Node) -> list[dict[str, Any]]:
     """Returns what a state records of a recipe: operations and the arguments that change the output."""
     found = [one for before in node.upstream for one in described(before)]
-    kept = {name: value for name, value in node.arguments.items() if name not in _NOT_IDENTITY}
-    if kept.get("division") == _OLD_DIVISION:
+    arguments = dict(node.arguments)
+    if arguments.get("division") == _OLD_DIVISION:
         # States of earlier versions, which had no other one, do not name it.
-        del kept["division"]
-    if "global_batch_size" in node.identity:
-        # The size for one rank follows from it.
-        del kept["batch_size"]
-    return [*found, json.loads(json.dumps({"op": node.op, **kept, **node.identity}))]
+        del arguments["division"]
+    return [*found, json.loads(json.dumps({"op": node.op, **arguments, **node.identity}))]
 
 
-def difference(saved: Sequence[Any], own: Sequence[Any], allow: Sequence[str]) -> str | None:
-    """Returns the first difference of two descriptions in words, or ``None``.
-
-    ``allow`` names arguments that may differ, as ``op.argument``.
-    """
-    for number, (theirs, ours) in enumerate(zip(saved, own, strict=False)):
-        if theirs.get("op") != ours["op"]:
-            return f"step {number + 1} is {theirs.get('op')}, expected {ours['op']}"
-        for name in sorted({*theirs, *ours}):
-            if theirs.get(name) != ours.get(name) and f"{ours['op']}.{name}" not in allow:
-                if name == "files" and (found := _file_difference(theirs.get(name), ours.get(name))):
-                    return f"{found} (step {number + 1})"
-                shown = f"{theirs.get(name)!r}, expected {ours.get(name)!r}"
-                return f"{name} of step {number + 1} ({ours['op']}) is {shown}"
-    if len(saved) != len(own):
-        return f"it has {len(saved)} steps, expected {len(own)}"
-    return None
+def of_samples(source: Any, identity: Mapping[str, Any], on_bad_document: str = "fail") -> Node:
+    """Returns the node of a source in Python."""
+    execution = {"on_bad_document": on_bad_document}
+    return Node("from_samples", execution=execution, object=source, identity=identity)
 
 
-def _file_difference(theirs: Any, ours: Any) -> str | None:
-    """The first file that differs, with its bytes, if both are listed by name."""
-    if not isinstance(theirs, Mapping) or not isinstance(ours, Mapping):
-        return None
-    for name in [*theirs, *ours]:
-        if name not in ours:
-            return f"it has the file {name}, which is not there"
-        if name not in theirs:
-            return f"it lacks the file {name}"
-        if theirs[name] != ours[name]:
-            return f"the file {name} had {theirs[name]} bytes, and has {ours[name]}"
-    return "the files are in another order"
+def on_bad_document(node: Node) -> str:
+    """Returns what the sources of a node promise for documents without a text: ``"fail"`` if one does."""
+    own = {**node.arguments, **node.execution}.get("on_bad_document")
+    found = [own] if own else [on_bad_document(one) for one in node.upstream]
+    return "skip" if set(found) == {"skip"} else "fail"
 
 
 def is_batched(node: Node) -> bool:
@@ -164,7 +140,7 @@ def distribution(node: Node) -> Node | None:
 def share_of(node: Node) -> tuple[int, int] | None:
     """Returns rank and number of ranks, if the samples of a node are divided among ranks."""
     found = distribution(node)
-    return None if found is None else (found.arguments["rank"], found.arguments["num_ranks"])
+    return None if found is None else (found.execution["rank"], found.execution["num_ranks"])
 
 
 def divided_as(node: Node, state: Any) -> Node:

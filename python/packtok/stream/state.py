@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import base64
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from packtok.integers import checked_integer
-from packtok.stream import recipe
+from packtok.stream import comparison
 
 __all__ = ["Position", "StateDict", "merge_states", "position_of", "state_of"]
 
@@ -38,6 +39,14 @@ def merge_states(states: Iterable[Mapping[str, Any]]) -> StateDict:
         raise ValueError("there are no states to merge; give those of all ranks")
     first = given[0]
     for number, state in enumerate(given):
+        own, expected = state.get("recipe"), first.get("recipe")
+        if _is_recipe(own) and _is_recipe(expected):
+            found = comparison.compared(own, expected)
+            if found.argument:
+                raise ValueError(
+                    f"state {number} is of another recipe than state 0: {found.difference}; merge states of "
+                    "one recipe, and give a function that differs between ranks a version"
+                )
         for name in ("version", "recipe", "position"):
             if state.get(name) != first.get(name):
                 raise ValueError(
@@ -58,18 +67,30 @@ def position_of(state: object, description: Sequence[Any], allow: Sequence[str])
     if state.get("version") != _VERSION:
         raise ValueError(f"the state has version {state.get('version')!r}, expected {_VERSION}; {_REMEDY}")
     saved = state.get("recipe")
-    if not isinstance(saved, list) or not all(isinstance(one, Mapping) for one in saved):
+    if not _is_recipe(saved):
         raise ValueError(f"the state has no recipe; {_REMEDY}")
-    if found := recipe.difference(saved, description, allow):
+    comparison.check_allowed(allow, saved, description)
+    found = comparison.compared(saved, description, allow)
+    if found.difference:
+        remedy = f", or permit it with allow=[{found.argument!r}]" if found.argument else ""
         raise ValueError(
-            f"the state is of another recipe: {found}; load it into its own recipe, or name what may differ "
-            "in allow, as in allow=['shuffle.seed']"
+            f"the state is of another recipe: {found.difference}; load it into its own recipe{remedy}"
+        )
+    if found.unrecorded:
+        warnings.warn(
+            "the state is of an earlier version, which did not record "
+            f"{', '.join(dict.fromkeys(found.unrecorded))}: make sure that they are as they were",
+            stacklevel=2,
         )
     try:
         lanes = {int(lane): _decoded(own) for lane, own in state.get("lanes", {}).items()}
         return (_decoded(state.get("position")), lanes), checked_integer("skip", state.get("skip", 0))
     except (AttributeError, TypeError, ValueError):
         raise ValueError(f"the state has no valid position; {_REMEDY}") from None
+
+
+def _is_recipe(value: object) -> TypeGuard[list[Mapping[str, Any]]]:
+    return isinstance(value, list) and all(isinstance(one, Mapping) for one in value)
 
 
 def _encoded(position: bytes) -> str:

@@ -132,6 +132,26 @@ class Tokenized:
         self._tokenizer, self._options, self._column = tokenizer, options, column
         self.__qualname__ = functions.name_of(tokenizer)
 
+    def stream_identity(self) -> dict[str, Any]:
+        """Returns what a state records of the tokenizer and of how it is called."""
+        return {
+            "function": functions.name_of(self),
+            "arguments": _described(self._tokenizer),
+            "target_column": self._column,
+            "tokenizer_kwargs": functions.shown(self._options, contents=True),
+        }
+
     def __call__(self, sample: dict[str, Any]) -> dict[str, Any]:
         """Returns a copy of the sample with the tokenizer's columns."""
         return {**sample, **self._tokenizer(sample[self._column], **self._options)}
+
+
+def _described(tokenizer: Any) -> str:
+    """What identifies a tokenizer: its fingerprint, its vocabulary, or what it is made of."""
+    fingerprint = getattr(tokenizer, "fingerprint", None)
+    if isinstance(fingerprint, str):
+        return fingerprint
+    if hasattr(tokenizer, "get_vocab"):
+        special = getattr(tokenizer, "special_tokens_map", {})
+        return functions.shown([sorted(tokenizer.get_vocab().items()), special], contents=True)
+    return functions.described_function(tokenizer, contents=True)

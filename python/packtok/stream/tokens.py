@@ -5,46 +5,44 @@ from typing import Any
 import numpy as np
 import torch
 
-__all__ = ["ids_of", "padded"]
+__all__ = ["ids_in"]
+
+_MAX_ID = 2**32 - 1
 
 
-def ids_of(value: Any) -> np.ndarray[Any, np.dtype[np.uint32]]:
-    """Returns the ids of a column: ``None``, an int, a list, an array or a tensor of integers.
+def ids_in(sample: Any, column: str) -> np.ndarray[Any, np.dtype[np.int64]] | str | None:
+    """Returns the ids in a column: those of ``None``, an int, a list, an array or a tensor of integers.
 
-    Shape (n,) or (1, n).
-
-    Raises:
-        ValueError: If it is anything else, or an id is negative or above 2**32 - 1.
+    Shape (n,) or (1, n). Without such a column, ``None``; if the column has anything else, what that is and
+    what was expected, as a predicate of the column.
     """
+    if not hasattr(sample, "keys"):
+        return f"cannot be read: the sample is of type {type(sample).__name__}, expected a dict"
+    try:
+        value = sample[column]
+    except KeyError:
+        return None
     if value is None:
         value = []
     if isinstance(value, torch.Tensor):
         if value.dtype != torch.int64:
-            raise ValueError(f"ids are a tensor of {value.dtype}, expected torch.int64")
+            return f"is a tensor of {value.dtype}, expected torch.int64"
         value = value.detach().cpu().numpy()
-    ids = np.asarray(value if not isinstance(value, int) else [value])
-    if ids.size == 0:
-        ids = ids.astype(np.int64)
+    try:
+        ids = np.asarray([value] if isinstance(value, int) else value)
+    except ValueError:
+        return "has rows of unequal lengths, expected one row of integers"
+    return _checked(ids.astype(np.int64) if ids.size == 0 else ids)
+
+
+def _checked(ids: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.int64]] | str:
+    """The ids in one dimension, or what is wrong with them."""
     if not np.issubdtype(ids.dtype, np.integer):
-        raise ValueError(f"ids are of type {ids.dtype}, expected integers")
+        return f"has values of type {ids.dtype}, expected integers"
     if ids.ndim == 2 and ids.shape[0] == 1:
         ids = ids[0]
     if ids.ndim != 1:
-        raise ValueError(f"ids have shape {ids.shape}, expected (n,) or (1, n)")
-    if ids.size and (ids.min() < 0 or ids.max() >= 2**32):
-        raise ValueError(f"ids are from {ids.min()} to {ids.max()}, expected 0 to 4294967295")
-    return ids.astype(np.uint32)
-
-
-def padded(sample: dict[str, Any], column: str, value: int, length: int) -> dict[str, Any]:
-    """Returns a copy of the sample whose ``column`` has ``length`` elements, the last of them ``value``.
-
-    Raises:
-        ValueError: If the sample has no such column, or it is longer.
-    """
-    if column not in sample:
-        raise ValueError(f"a sample has no column {column!r} to pad; it has {', '.join(sample)}")
-    row = torch.as_tensor(sample[column], dtype=torch.int64)
-    if len(row) > length:
-        raise ValueError(f"column {column!r} has {len(row)} tokens, expected at most chunk_length {length}")
-    return {**sample, column: torch.nn.functional.pad(row, (0, length - len(row)), value=value)}
+        return f"has shape {ids.shape}, expected (n,) or (1, n)"
+    if ids.size and ids.max() > _MAX_ID:
+        return f"has the id {ids.max()}, expected at most {_MAX_ID}"
+    return ids.astype(np.int64)

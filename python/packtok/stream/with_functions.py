@@ -26,7 +26,7 @@ class FunctionOptions(TypedDict, total=False):
     seed: int
     """The seed of these generators, by default 42."""
     version: str
-    """What a state records instead of the function's name."""
+    """What a state records instead of the function's name and arguments."""
 
 
 class ParallelOptions(FunctionOptions, total=False):
@@ -95,8 +95,8 @@ class WithFunctions(Base):
     ) -> Self:
         # After distribute, nothing may be ahead of the ranks' common row.
         is_distributed = recipe.share_of(self._node) is not None
-        arguments = {"window": 0, "job_samples": 1 if is_distributed else _CALLED_SAMPLES}
-        return self._call(name, fn, keep, 0, options, arguments)
+        execution = {"window": 0, "job_samples": 1 if is_distributed else _CALLED_SAMPLES}
+        return self._call(name, fn, keep, 0, options, execution)
 
     def _called_ahead(
         self,
@@ -119,8 +119,8 @@ class WithFunctions(Base):
         if recipe.share_of(self._node) is not None:
             raise ValueError("a parallel function cannot follow distribute; put it before, or use map")
         num_processes = num_workers if executor_type == "process" else 0
-        arguments = {"window": num_workers, "job_samples": num_samples}
-        return self._call(name, fn, keep, num_processes, options, arguments)
+        execution = {"window": num_workers, "job_samples": num_samples}
+        return self._call(name, fn, keep, num_processes, options, execution)
 
     def _call(
         self,
@@ -129,7 +129,7 @@ class WithFunctions(Base):
         keep: Callable[[Any, Any], Any],
         num_processes: int,
         options: Mapping[str, Any],
-        arguments: Mapping[str, Any],
+        execution: Mapping[str, Any],
     ) -> Self:
         functions.check_options(options)
         if name != "map" and recipe.share_of(self._node) is not None:
@@ -138,11 +138,13 @@ class WithFunctions(Base):
                 "put it before"
             )
         keeps_outputs = bool(options.get("keep_outputs"))
-        if keeps_outputs and arguments["window"] == 0:
+        if keeps_outputs and execution["window"] == 0:
             raise TypeError("keep_outputs is an option of parallel functions; use parallel_map")
         seed = options.get("seed", 42) if options.get("rng") else None
-        identity = {"method": name, "function": options.get("version") or functions.name_of(fn), "seed": seed}
-        if keeps_outputs:
-            arguments = {**arguments, "keeps_outputs": True}
+        version = options.get("version")
+        known = {"function": version} if version else functions.identity_of(fn)
+        identity = {"method": name, "seed": seed, **known}
+        arguments = {"keeps_outputs": True} if keeps_outputs else {}
         calls = Calls(fn, keep, num_processes, seed, keeps_outputs=keeps_outputs, batching=self._batching)
-        return self._with(recipe.Node("call", arguments, (self._node,), object=calls, identity=identity))
+        node = recipe.Node("call", arguments, execution, (self._node,), object=calls, identity=identity)
+        return self._with(node)

@@ -93,13 +93,14 @@ class WithTokens(WithFunctions):
             "text_column": target_column,
             "mask_column": "attention_mask" if has_mask else None,
             "ensured": [None, None],
-            "on_bad_document": self._node.identity.get("on_bad_document", "fail"),
             "max_document_bytes": _max_document_bytes(self._node),
-            "drops_record": False,
-            "form": form,
         }
+        execution = {"drops_record": False, "form": form}
         identity = {"tokenizer": found.fingerprint}
-        return self._with(recipe.Node("tokenize", arguments, (self._node,), object=found, identity=identity))
+        upstream = (self._node,)
+        return self._with(
+            recipe.Node("tokenize", arguments, execution, upstream, object=found, identity=identity)
+        )
 
     def _tokenized_by_call(
         self,
@@ -122,7 +123,13 @@ class WithTokens(WithFunctions):
         """Adds these ids at the start and at the end of every document, whether or not they are there.
 
         ``target_column`` becomes a tensor.
+
+        Raises:
+            ValueError: If one is above 2**32 - 1.
         """
+        for name, id_ in (("bos_token_id", bos_token_id), ("eos_token_id", eos_token_id)):
+            if id_ is not None and integer(name, id_) >= 1 << 32:
+                raise ValueError(f"{name} is {id_}, expected at most 4294967295")
         return self._ends(bos_token_id, eos_token_id, target_column, always=True)
 
     def ensure_bos_eos(self, tokenizer: Any, target_column: str = "input_ids") -> Self:
@@ -138,13 +145,14 @@ class WithTokens(WithFunctions):
         node = self._node
         is_plain = node.op == "tokenize" and node.arguments["ensured"] == [None, None]
         if is_plain and target_column == "input_ids":
-            ensured = {"ensured": [bos_id, eos_id], "form": "tensor"}
-            return self._with(replace(node, arguments={**node.arguments, **ensured}))
+            arguments = {**node.arguments, "ensured": [bos_id, eos_id]}
+            execution = {**node.execution, "form": "tensor"}
+            return self._with(replace(node, arguments=arguments, execution=execution))
         return self._ends(bos_id, eos_id, target_column, always=False)
 
     def _ends(self, bos_id: int | None, eos_id: int | None, column: str, *, always: bool) -> Self:
         arguments = {"column": column, "ends": [bos_id, eos_id], "always": always}
-        return self._with(recipe.Node("ends", arguments, (self._node,)))
+        return self._with(recipe.Node("ends", arguments, upstream=(self._node,)))
 
     def chunk(
         self,
@@ -196,11 +204,11 @@ class WithTokens(WithFunctions):
         """
         if strategy not in ("next_fit", "best_fit"):
             raise ValueError(f"strategy is {strategy!r}, expected 'next_fit' or 'best_fit'")
-        more: dict[str, Any] = {"discard_long": discard_long_samples}
+        more: dict[str, Any] = {"strategy": strategy, "discard_long": discard_long_samples}
         if strategy == "best_fit":
             if discard_long_samples:
                 raise ValueError("best_fit divides long documents; leave discard_long_samples out")
-            more = {"window": checked_integer("window", window, least=1)}
+            more = {"strategy": strategy, "window": checked_integer("window", window, least=1)}
         return self._rows("pack_chunk", chunk_length, target_columns, True, fields, **more)
 
     def pad(self, pad_values: Mapping[str, int], chunk_length: int, **fields: Unpack[RowFields]) -> Self:
@@ -210,8 +218,8 @@ class WithTokens(WithFunctions):
         function returned, only ``pad_values`` are extended.
 
         Raises:
-            ValueError: If there are no columns; while iterating, if one is missing or longer, if ids of a row
-                with fields get a negative value, or if fields are requested for what a function returned.
+            ValueError: If there are no columns; while iterating, if one is missing or longer, or if fields
+                are requested for what a function returned.
         """
         if not pad_values:
             raise ValueError("pad_values is empty, expected at least one column")
@@ -220,7 +228,7 @@ class WithTokens(WithFunctions):
             "chunk_length": checked_integer("chunk_length", chunk_length, least=1),
             "fields": _row_fields(fields) if fields else None,
         }
-        return self._with(recipe.Node("pad", arguments, (self._node,)))
+        return self._with(recipe.Node("pad", arguments, upstream=(self._node,)))
 
     def _rows(
         self,
@@ -236,7 +244,8 @@ class WithTokens(WithFunctions):
             raise ValueError("target_columns is empty, expected at least one column")
         if node.op == "tokenize":
             wanted = node.arguments["mask_column"] if "attention_mask" in names else None
-            node = replace(node, arguments={**node.arguments, "drops_record": True, "mask_column": wanted})
+            arguments = {**node.arguments, "mask_column": wanted}
+            node = replace(node, arguments=arguments, execution={"drops_record": True})
         arguments = {
             "chunk_length": checked_integer("chunk_length", length, least=1),
             "columns": names,
@@ -244,7 +253,7 @@ class WithTokens(WithFunctions):
             "fields": _row_fields(fields),
             **more,
         }
-        return self._with(recipe.Node(op, arguments, (node,)))
+        return self._with(recipe.Node(op, arguments, upstream=(node,)))
 
 
 def _row_fields(fields: RowFields) -> dict[str, Any]:

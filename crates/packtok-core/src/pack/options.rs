@@ -23,10 +23,11 @@ use crate::rejects::failed_rejects_path;
 use crate::suffix::with_suffix;
 
 /// What to do with a line that is not a document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnBadDocument {
     /// It ends the run.
+    #[default]
     Fail,
     /// It is counted, listed in the rejects file and skipped.
     Skip,

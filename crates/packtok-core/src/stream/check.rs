@@ -8,22 +8,12 @@ use super::sample::SourceRecord;
 use crate::corpus::Body;
 use crate::error::Result;
 use crate::field::{BadDocument, check_object};
-use crate::pack::{OnBadDocument, Reason};
+use crate::pack::Reason;
 
 /// The operation on all threads.
 #[derive(Clone)]
 pub(super) struct Check {
-    on_bad_document: OnBadDocument,
-    report: Arc<Report>,
-}
-
-impl Check {
-    pub(super) fn new(on_bad_document: OnBadDocument, report: Arc<Report>) -> Self {
-        Self {
-            on_bad_document,
-            report,
-        }
-    }
+    pub(super) report: Arc<Report>,
 }
 
 impl Operation for Check {
@@ -38,8 +28,8 @@ impl Worker for Check {
             let result = match sample.record.as_ref().map_or(Ok(()), check) {
                 Ok(()) => Ok(Outcome::Keep(sample)),
                 Err(reason) => {
-                    let (place, reason) = (sample.place.as_ref(), Reason::Field(reason));
-                    self.report.judge(place, &reason, self.on_bad_document)
+                    let (place, policy) = (sample.place.as_ref(), sample.on_bad_document);
+                    self.report.judge(place, &Reason::Field(reason), policy)
                 }
             };
             let is_error = result.is_err();

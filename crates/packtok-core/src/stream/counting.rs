@@ -3,7 +3,8 @@
 use super::Sample;
 use super::node::Node;
 use super::position::{Numbers, Position};
-use super::sample::{Name, Value};
+use super::sample::Name;
+use super::value::Value;
 use crate::error::Result;
 
 /// What a count decides.

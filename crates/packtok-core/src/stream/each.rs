@@ -1,7 +1,8 @@
 //! Changes each sample by itself, on the caller's thread: adds BOS and EOS, and pads.
 
 use super::node::{Node, Operator};
-use super::sample::{DocumentPart, IDS_COLUMN, Name, RowFields, RowLayout, TokenForm, Value};
+use super::sample::{DocumentPart, IDS_COLUMN, Name, RowFields, RowLayout, TokenForm};
+use super::value::Value;
 use super::{Sample, StreamError};
 use crate::error::{Error, Result};
 
@@ -15,7 +16,7 @@ pub enum Change {
         /// The column whose length follows, if a sample has it.
         mask_column: Name,
         /// The first and the last id.
-        ends: (Option<u32>, Option<u32>),
+        ends: (Option<i64>, Option<i64>),
         /// Whether they are added to a document that has them.
         always: bool,
     },
@@ -32,12 +33,12 @@ pub enum Change {
 
 /// The ids that are missing at the start and at the end. If both are the same, one of them suffices,
 /// and the last one is added.
-fn missing_ends(
-    ids: &[u32],
-    (first, last): (Option<u32>, Option<u32>),
-) -> (Option<u32>, Option<u32>) {
-    let has_first = first.is_none_or(|first| ids.first() == Some(&first));
-    let has_last = last.is_none_or(|last| ids.last() == Some(&last));
+fn missing_ends<T: Copy + PartialEq>(
+    (first_id, last_id): (Option<T>, Option<T>),
+    (first, last): (Option<T>, Option<T>),
+) -> (Option<T>, Option<T>) {
+    let has_first = first.is_none_or(|first| first_id == Some(first));
+    let has_last = last.is_none_or(|last| last_id == Some(last));
     let is_one = first == last && first.is_some();
     if is_one && (has_first || has_last) {
         return (None, None);
@@ -48,19 +49,10 @@ fn missing_ends(
 
 /// Adds the first and the last id where they are missing.
 pub(super) fn ensure_ends(ids: &mut Vec<u32>, ends: (Option<u32>, Option<u32>)) {
-    let missing = missing_ends(ids, ends);
-    add_ends(ids, missing);
-}
-
-fn add_ends(ids: &mut Vec<u32>, (first, last): (Option<u32>, Option<u32>)) {
+    let found = (ids.first().copied(), ids.last().copied());
+    let (first, last) = missing_ends(found, ends);
     ids.splice(0..0, first);
     ids.extend(last);
-}
-
-fn no_tokens(column: &Name) -> Error {
-    Error::Stream(StreamError::NoTokens {
-        column: column.to_string(),
-    })
 }
 
 impl Change {
@@ -79,27 +71,19 @@ impl Change {
                 // Of a row that gets more tokens, the documents are no longer known.
                 sample.layout = None;
                 sample.form = TokenForm::Tensor;
-                let tokens = sample.take_tokens(column);
-                let Some(Value::Ids(mut ids)) = tokens else {
-                    return Err(no_tokens(column));
-                };
+                let ids = sample.take_required_tokens(column)?;
+                let last = ids.num_tokens().and_then(|len| len.checked_sub(1));
+                let found = (ids.token(0), last.and_then(|last| ids.token(last)));
                 let ends = match always {
                     true => *ends,
-                    false => missing_ends(&ids, *ends),
+                    false => missing_ends(found, *ends),
                 };
-                add_ends(&mut ids, ends);
-                if column != mask_column && sample.has(mask_column) {
-                    let ones = (ends.0.map(|_| 1), ends.1.map(|_| 1));
-                    let mask = match sample.take_tokens(mask_column) {
-                        Some(Value::Ids(mut mask)) => {
-                            add_ends(&mut mask, ones);
-                            Value::Ids(mask)
-                        }
-                        _ => Value::Ones(ids.len()),
-                    };
-                    sample.set(mask_column, mask);
+                if column != mask_column
+                    && let Some(mask) = sample.take_tokens(mask_column)?
+                {
+                    sample.set(mask_column, masked_ends(mask, ends));
                 }
-                sample.set(column, Value::Ids(ids));
+                sample.set(column, ids.with_ends(ends));
                 Ok(())
             }
             Self::Pad {
@@ -108,6 +92,15 @@ impl Change {
                 fields,
             } => pad(sample, values, *length, *fields),
         }
+    }
+}
+
+/// The mask of ids to which `ends` were added.
+fn masked_ends(mask: Value, ends: (Option<i64>, Option<i64>)) -> Value {
+    let ones = (ends.0.map(|_| 1), ends.1.map(|_| 1));
+    match mask {
+        Value::Ones(len) => Value::Ones(len + ones.0.iter().count() + ones.1.iter().count()),
+        mask => mask.with_ends(ones),
     }
 }
 
@@ -121,20 +114,30 @@ fn pad(
     if sample.foreign.is_some() && fields.is_some() {
         return Err(Error::Stream(StreamError::NoRow));
     }
-    let is_ids = |(name, _): &&(Name, i64)| &**name == IDS_COLUMN;
-    let ids = values.iter().find(is_ids).or(values.first());
-    let ids = ids.map(|(name, _)| name);
-    let num_tokens = ids
-        .and_then(|name| sample.column(name))
-        .and_then(Value::num_tokens);
-    if let (None, Some(len)) = (&sample.layout, num_tokens) {
+    let mut columns = Vec::with_capacity(values.len());
+    for (name, padding) in values {
+        let tokens = sample.take_required_tokens(name)?;
+        let len = tokens.num_tokens().unwrap_or(0);
+        if len > length {
+            return Err(Error::Stream(StreamError::TooLong {
+                at: sample.shown_place(),
+                column: name.to_string(),
+                len,
+                length,
+            }));
+        }
+        columns.push((name, tokens, len, *padding));
+    }
+    let ids = columns.iter().find(|(name, ..)| ***name == *IDS_COLUMN);
+    let ids = ids.or(columns.first());
+    if let (None, None, Some((name, _, len, _))) = (&sample.layout, &sample.foreign, ids) {
         sample.layout = Some(Box::new(RowLayout {
-            segments: (len > 0).then_some(len as u32).into_iter().collect(),
+            segments: (*len > 0).then_some(*len as u32).into_iter().collect(),
             parts: vec![DocumentPart {
                 place: sample.place.clone(),
                 start: 0,
             }],
-            ids: ids.cloned(),
+            ids: Some((*name).clone()),
             ..RowLayout::default()
         }));
     }
@@ -142,42 +145,8 @@ fn pad(
         layout.fields = fields;
     }
     sample.form = TokenForm::Tensor;
-    for (name, value) in values {
-        if sample.column(name).is_none()
-            && let Some(foreign) = &mut sample.foreign
-        {
-            foreign.pad(name, *value, length)?;
-            continue;
-        }
-        let mut ids = match sample.take_tokens(name) {
-            Some(Value::Ids(ids)) => ids,
-            Some(Value::Ones(len)) => vec![1; len],
-            _ => return Err(no_tokens(name)),
-        };
-        if ids.len() > length {
-            return Err(Error::Stream(StreamError::TooLong {
-                column: name.to_string(),
-                len: ids.len(),
-                length,
-            }));
-        }
-        let Ok(id) = u32::try_from(*value) else {
-            let has_fields = |layout: &RowLayout| {
-                layout.ids.as_ref() == Some(name) && layout.fields != RowFields::default()
-            };
-            if sample.layout.as_deref().is_some_and(has_fields) {
-                return Err(Error::Stream(StreamError::Padding {
-                    column: name.to_string(),
-                    value: *value,
-                }));
-            }
-            let mut signed: Vec<_> = ids.into_iter().map(i64::from).collect();
-            signed.resize(length, *value);
-            sample.set(name, Value::Signed(signed));
-            continue;
-        };
-        ids.resize(length, id);
-        sample.set(name, Value::Ids(ids));
+    for (name, tokens, _, padding) in columns {
+        sample.set(name, tokens.padded(padding, length));
     }
     Ok(())
 }

@@ -18,23 +18,44 @@ pub enum StreamError {
     Panicked,
     /// A sample has no column of tokens with this name.
     #[error(
-        "a sample has no tokens in column {column:?}; tokenize it first, or name another column"
+        "{}a sample has no tokens in column {column:?}; tokenize it first, or name another column",
+        prefix(at)
     )]
     NoTokens {
+        /// Its file and position, if it is from a file.
+        at: Option<String>,
         /// The column.
         column: String,
     },
-    /// A sample cannot have a text.
-    #[error("a sample has no text in column {column:?}; name the column that has the text")]
+    /// The column of a sample has something else than tokens.
+    #[error("{}column {column:?} of a sample {reason}", prefix(at))]
+    UnfitColumn {
+        /// Its file and position, if it is from a file.
+        at: Option<String>,
+        /// The column.
+        column: String,
+        /// What it has, as a predicate, and what was expected.
+        reason: String,
+    },
+    /// A sample that is not from a file has no text.
+    #[error(
+        "a sample has no text in column {column:?}{}; name the column that has the text",
+        which_is(found)
+    )]
     NoText {
         /// The column.
         column: String,
+        /// The type of what the column has instead.
+        found: Option<&'static str>,
     },
     /// Two columns of a document have different lengths.
     #[error(
-        "columns {first:?} and {second:?} of a sample have different numbers of tokens, expected equal ones"
+        "{}columns {first:?} and {second:?} of a sample have different numbers of tokens, expected equal ones",
+        prefix(at)
     )]
     UnequalColumns {
+        /// Its file and position, if it is from a file.
+        at: Option<String>,
         /// The first column.
         first: String,
         /// The other one.
@@ -59,16 +80,6 @@ pub enum StreamError {
         "labels and other fields are requested of a sample that a function returned; make rows after the function, or pad before it"
     )]
     NoRow,
-    /// The ids of a row with fields cannot be padded with this value.
-    #[error(
-        "column {column:?} has the ids of a row and is padded with {value}, expected 0 to 4294967295; request labels with labels=True"
-    )]
-    Padding {
-        /// The column.
-        column: String,
-        /// The value.
-        value: i64,
-    },
     /// Special tokens are added to a row with fields.
     #[error(
         "BOS and EOS are added to rows that have fields; add them to documents, before the rows are made"
@@ -88,8 +99,13 @@ pub enum StreamError {
         found_bytes: u64,
     },
     /// A sample is longer than it should become.
-    #[error("column {column:?} has {len} tokens, expected at most chunk_length {length}")]
+    #[error(
+        "{}column {column:?} has {len} tokens, expected at most chunk_length {length}",
+        prefix(at)
+    )]
     TooLong {
+        /// File and position of the sample, if it is from a file.
+        at: Option<String>,
         /// The column.
         column: String,
         /// Its tokens.
@@ -145,10 +161,24 @@ pub enum StreamError {
         /// Whether a file cannot be cut.
         has_whole: bool,
     },
-    /// A function of the caller failed.
-    #[error("{0}")]
-    Function(String),
+    /// The caller's code failed.
+    #[error("{message}")]
+    Caller {
+        /// The number under which the caller keeps the cause.
+        number: u64,
+        /// Its message.
+        message: String,
+    },
     /// The stream failed before.
     #[error("the stream ended with an error before: {0}; start it again from its last state")]
     Failed(String),
+}
+
+/// The place of a sample before a message about it.
+fn prefix(at: &Option<String>) -> String {
+    at.as_ref().map_or_else(String::new, |at| format!("{at}: "))
+}
+
+fn which_is(found: &Option<&'static str>) -> String {
+    found.map_or_else(String::new, |found| format!(", which is {found}"))
 }

@@ -9,6 +9,7 @@ use super::parallel::{Given, Operation, Outcome, Outputs, Worker};
 use super::position::{Numbers, Position, damaged};
 use super::sample::{DocumentPart, RowLayout, SamplePlace, StreamRow};
 use crate::error::Result;
+use crate::pack::OnBadDocument;
 
 /// The position of a sample among those that a function is called with: the lane, and the number of the
 /// sample in the lane. For a sample of joined lanes, the lane is `None` and the number that of the row.
@@ -92,6 +93,7 @@ impl Worker for CallWorker {
 /// What a sample has that a function does not change.
 struct Kept {
     place: Option<SamplePlace>,
+    on_bad_document: OnBadDocument,
     row: Option<StreamRow>,
     is_absent: bool,
     parts: Option<(Vec<u32>, Vec<DocumentPart>)>,
@@ -105,6 +107,7 @@ impl Kept {
         });
         Self {
             place: sample.place.take(),
+            on_bad_document: sample.on_bad_document,
             row: sample.row,
             is_absent: sample.is_absent,
             parts,
@@ -121,6 +124,7 @@ impl Kept {
         });
         Sample {
             place: self.place,
+            on_bad_document: self.on_bad_document,
             row: self.row,
             is_absent: self.is_absent,
             layout,
@@ -157,6 +161,7 @@ const BATCH_SAMPLES: usize = 64;
 /// The node that yields the caller's samples.
 pub(super) struct SamplesNode {
     samples: Box<dyn Samples>,
+    on_bad_document: OnBadDocument,
     taken: VecDeque<Sample>,
     number: u64,
     /// The number of the first of the samples that were taken last, and the source's state there.
@@ -167,9 +172,10 @@ pub(super) struct SamplesNode {
 }
 
 impl SamplesNode {
-    pub(super) fn new(samples: Box<dyn Samples>) -> Self {
+    pub(super) fn new(samples: Box<dyn Samples>, on_bad_document: OnBadDocument) -> Self {
         Self {
             samples,
+            on_bad_document,
             taken: VecDeque::new(),
             number: 0,
             taken_from: 0,
@@ -199,7 +205,10 @@ impl Node for SamplesNode {
         }
         let sample = self.taken.pop_front();
         self.number += u64::from(sample.is_some());
-        Ok(sample)
+        Ok(sample.map(|sample| Sample {
+            on_bad_document: self.on_bad_document,
+            ..sample
+        }))
     }
 
     fn mark(&self, mark: &mut Numbers) {

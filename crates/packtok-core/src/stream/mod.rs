@@ -31,6 +31,7 @@ mod sample;
 mod shuffle;
 mod spec;
 mod tokenize;
+mod value;
 
 use std::sync::Arc;
 
@@ -54,10 +55,11 @@ pub use ring::RingOptions;
 pub use rows::{RowOptions, RowsOf};
 pub use sample::{
     DocumentPart, ForeignSample, LabelKind, Name, PlaceFiles, RowFields, RowLayout, Sample,
-    SamplePlace, SourceRecord, TokenForm, Value,
+    SamplePlace, SourceRecord, TokenForm,
 };
 pub use spec::{Objects, RecipeSpec};
 pub use tokenize::TokenizeOptions;
+pub use value::{Found, Value};
 
 use crate::error::{Error, Result};
 

@@ -15,10 +15,12 @@ use packtok_sampling::order::permutation::Permutation;
 use super::lane_files::described;
 use super::node::Node;
 use super::position::{Numbers, Position};
-use super::sample::{Name, PlaceFiles, SamplePlace, SourceRecord, Value};
+use super::sample::{Name, PlaceFiles, SamplePlace, SourceRecord};
+use super::value::Value;
 use super::{Sample, StreamError};
 use crate::corpus::{CorpusError, Source};
 use crate::error::{Error, Result};
+use crate::pack::OnBadDocument;
 use crate::shard::Shard;
 
 /// Documents that are read in any order.
@@ -256,6 +258,7 @@ pub(super) struct IndexedLines {
     /// Offset and length in bytes of each line, all files one after the other.
     lines: Vec<(u64, u32)>,
     max_document_bytes: u64,
+    on_bad_document: OnBadDocument,
 }
 
 impl IndexedLines {
@@ -263,13 +266,18 @@ impl IndexedLines {
     ///
     /// # Errors
     /// A file is not plain JSON lines, or its index is missing, damaged or of another file.
-    pub(super) fn open(sources: Vec<Source>, max_document_bytes: u64) -> Result<Self> {
+    pub(super) fn open(
+        sources: Vec<Source>,
+        max_document_bytes: u64,
+        on_bad_document: OnBadDocument,
+    ) -> Result<Self> {
         let mut this = Self {
             files: Vec::with_capacity(sources.len()),
             starts: vec![(0, 0)],
             lines: Vec::new(),
             sources: Arc::from([]),
             max_document_bytes,
+            on_bad_document,
         };
         for source in &sources {
             let io = |cause| Error::io(&source.path, cause);
@@ -385,6 +393,7 @@ impl Numbered for IndexedLines {
                 file,
                 offset,
             }),
+            on_bad_document: self.on_bad_document,
             record: Some(record),
             ..Sample::default()
         })

@@ -48,7 +48,12 @@ pub enum Recipe {
         options: NumberedOptions,
     },
     /// The caller's samples.
-    Samples(Box<dyn Samples>),
+    Samples {
+        /// The samples.
+        samples: Box<dyn Samples>,
+        /// What becomes of one without a text.
+        on_bad_document: OnBadDocument,
+    },
     /// Several streams, one after the other.
     Concat(Vec<Recipe>),
     /// Several streams, at least one, in fixed proportions.
@@ -124,7 +129,7 @@ pub enum WorkKind {
         limits: Limits,
     },
     /// Records are checked, so that all that come after it are JSON objects or texts.
-    Check(OnBadDocument),
+    Check,
     /// Documents are tokenized.
     Tokenize(Arc<TokenizeOptions>),
 }
@@ -148,7 +153,7 @@ impl Work {
         let of_threads = Limits::of_threads(context.num_threads, context.num_lanes);
         let (operation, limits): (Arc<dyn Operation>, _) = match &self.kind {
             WorkKind::Call { function, limits } => (Arc::new(Call(Arc::clone(function))), *limits),
-            WorkKind::Check(policy) => (Arc::new(Check::new(*policy, report)), of_threads),
+            WorkKind::Check => (Arc::new(Check { report }), of_threads),
             WorkKind::Tokenize(options) => {
                 let tokenize = Tokenize::new(Arc::clone(options), report)?;
                 (Arc::new(tokenize), of_threads)
@@ -189,7 +194,10 @@ impl Recipe {
                 range,
                 options,
             } => Box::new(NumberedNode::new(documents, range, options)),
-            Self::Samples(samples) => Box::new(SamplesNode::new(samples)),
+            Self::Samples {
+                samples,
+                on_bad_document,
+            } => Box::new(SamplesNode::new(samples, on_bad_document)),
             Self::Concat(streams) => Box::new(Concat::new(build_all(streams)?)),
             Self::Interleave { streams, weights } => {
                 let mixture = Mixture::new(&weights);

@@ -17,6 +17,7 @@ use super::sample::{Name, PlaceFiles, SamplePlace, SourceRecord};
 use super::{Sample, StreamError};
 use crate::corpus::{Body, Frame, ReadOptions, Record, RecordPosition, RecordReader, Source};
 use crate::error::{Error, Result};
+use crate::pack::OnBadDocument;
 
 /// What a ring reads.
 #[derive(Debug, Clone)]
@@ -29,6 +30,8 @@ pub struct RingOptions {
     pub shuffle_seed: Option<u64>,
     /// The name of the column of a source whose records are texts.
     pub text_column: Name,
+    /// What becomes of a document without a text, wherever in the stream that is noticed.
+    pub on_bad_document: OnBadDocument,
 }
 
 /// The ring of shards.
@@ -134,13 +137,17 @@ impl Ring {
 impl Node for Ring {
     fn next(&mut self) -> Result<Option<Sample>> {
         let (column, sources) = (self.options.text_column.clone(), Arc::clone(&self.sources));
+        let on_bad_document = self.options.on_bad_document;
         self.read(|source, record| {
             let place = SamplePlace {
                 files: PlaceFiles::Sources(sources),
                 file: source,
                 offset: record.offset,
             };
-            sample(place, record, &column)
+            Sample {
+                on_bad_document,
+                ..sample(place, record, &column)
+            }
         })
     }
 

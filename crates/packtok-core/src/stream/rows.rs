@@ -7,7 +7,8 @@ use std::sync::Arc;
 use super::node::{History, Node};
 use super::position::{Numbers, Position, damaged};
 use super::report::Report;
-use super::sample::{DocumentPart, Name, RowFields, RowLayout, SamplePlace, Value};
+use super::sample::{DocumentPart, Name, RowFields, RowLayout, SamplePlace};
+use super::value::Value;
 use super::{Sample, StreamError};
 use crate::error::{Error, Result};
 
@@ -49,7 +50,7 @@ pub(super) struct Document {
     pub(super) len: usize,
     place: Option<SamplePlace>,
     /// The token after the last one, if the document was truncated.
-    next: Option<u32>,
+    next: Option<i64>,
 }
 
 impl Document {
@@ -57,11 +58,7 @@ impl Document {
     pub(super) fn of(sample: &mut Sample, options: &RowOptions) -> Result<Self> {
         let mut columns = Vec::with_capacity(options.columns.len());
         for name in &options.columns {
-            columns.push(sample.take_tokens(name).ok_or_else(|| {
-                Error::Stream(StreamError::NoTokens {
-                    column: name.to_string(),
-                })
-            })?);
+            columns.push(sample.take_required_tokens(name)?);
         }
         let lengths = columns.iter().map(Value::num_tokens);
         if let Some(i) = lengths
@@ -69,6 +66,7 @@ impl Document {
             .position(|len| len != columns[0].num_tokens())
         {
             return Err(Error::Stream(StreamError::UnequalColumns {
+                at: sample.shown_place(),
                 first: options.columns[0].to_string(),
                 second: options.columns[i].to_string(),
             }));
@@ -84,11 +82,11 @@ impl Document {
     }
 
     /// The token at `i`, or that after the end of a truncated document.
-    pub(super) fn token(&self, i: usize) -> Option<u32> {
-        let (Some(Value::Ids(ids)), true) = (self.columns.first(), i < self.len) else {
-            return self.next;
-        };
-        ids.get(i).copied()
+    pub(super) fn token(&self, i: usize) -> Option<i64> {
+        match self.columns.first() {
+            Some(ids) if i < self.len => ids.token(i),
+            _ => self.next,
+        }
     }
 }
 
@@ -123,29 +121,15 @@ impl RowBuilder {
             start: range.start as u64,
         });
         for (i, value) in document.columns.iter().enumerate() {
-            match (self.columns.get_mut(i), value) {
-                (None, Value::Ids(ids)) => {
-                    let mut row = Vec::with_capacity(self.len);
-                    row.extend_from_slice(&ids[range.clone()]);
-                    self.columns.push(Value::Ids(row));
-                }
-                (Some(Value::Ids(row)), Value::Ids(ids)) => {
-                    row.extend_from_slice(&ids[range.clone()]);
-                }
-                (Some(Value::Ids(row)), _) => row.resize(row.len() + num_used, 1),
-                (Some(Value::Ones(ones)), Value::Ones(_)) => *ones += num_used,
-                (Some(ones), Value::Ids(ids)) => {
-                    let mut row = vec![1; ones.num_tokens().unwrap_or(0)];
-                    row.extend_from_slice(&ids[range.clone()]);
-                    *ones = Value::Ids(row);
-                }
-                (_, _) => self.columns.push(Value::Ones(num_used)),
+            if i == self.columns.len() {
+                self.columns.push(value.empty_like(self.len));
             }
+            self.columns[i].append(value, range.clone());
         }
     }
 
     /// The row; `next` is the token after its last one, if that is a label.
-    pub(super) fn finish(mut self, options: &RowOptions, next: Option<u32>) -> Sample {
+    pub(super) fn finish(mut self, options: &RowOptions, next: Option<i64>) -> Sample {
         self.layout.next = next;
         let names = options.columns.iter().cloned();
         Sample {

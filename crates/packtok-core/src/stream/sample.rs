@@ -6,12 +6,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use packtok_sampling::files::file_set::Files;
-use packtok_sampling::items::token_rows::TokenRow;
+use packtok_sampling::items::token_rows::{RowIds, TokenRow};
 use serde::Deserialize;
 
+use super::StreamError;
+use super::value::{Found, Value};
 use crate::corpus::{Body, Compression, Format, LineCounter, Record, Source, compression, is_url};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::field::NoText;
+use crate::pack::OnBadDocument;
 
 /// The column of ids.
 pub(super) const IDS_COLUMN: &str = "input_ids";
@@ -24,17 +27,17 @@ pub trait ForeignSample: Any + Send {
     /// About how many bytes it has, which bounds how many samples are in memory.
     fn len_bytes(&self) -> usize;
 
-    /// The text in a column; `None` if there is none.
-    fn text(&self, column: &str) -> Option<String>;
-
-    /// The ids in a column; `None` if there are none.
-    fn ids(&self, column: &str) -> Option<Vec<u32>>;
-
-    /// Extends a column to `len` elements with `value`.
+    /// The bytes of the text in a column, which may not be UTF-8; or the type of what it has instead.
     ///
     /// # Errors
-    /// There is no such column, or it is longer.
-    fn pad(&mut self, column: &str, value: i64, len: usize) -> Result<()>;
+    /// The caller's code failed.
+    fn text(&self, column: &str) -> Result<Found<Vec<u8>, &'static str>>;
+
+    /// The tokens in a column; or why they are none, as a predicate of the column.
+    ///
+    /// # Errors
+    /// The caller's code failed.
+    fn tokens(&self, column: &str) -> Result<Found<Value, String>>;
 }
 
 /// A sample: columns by name.
@@ -45,6 +48,8 @@ pub trait ForeignSample: Any + Send {
 pub struct Sample {
     /// Where it was read.
     pub place: Option<SamplePlace>,
+    /// What its source promises for a document without a text.
+    pub on_bad_document: OnBadDocument,
     /// The record that the sample was read from; its columns come before `columns`.
     pub record: Option<SourceRecord>,
     /// Columns that were added or replaced, in order.
@@ -112,7 +117,7 @@ pub struct RowLayout {
     /// For each segment, the document that it is a part of.
     pub parts: Vec<DocumentPart>,
     /// The token after the last one, if it is the label of that one.
-    pub next: Option<u32>,
+    pub next: Option<i64>,
     /// Whether a document's last token has the first one of the next document as its label.
     pub joins_documents: bool,
     /// The fields that a row has in addition to its columns.
@@ -226,19 +231,6 @@ impl fmt::Display for SamplePlace {
     }
 }
 
-/// The value of a column.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Value {
-    /// Token ids.
-    Ids(Vec<u32>),
-    /// As many ones as there are ids, such as an attention mask.
-    Ones(usize),
-    /// A number.
-    Integer(i64),
-    /// Ids that were padded with a negative number. No step makes rows of them.
-    Signed(Vec<i64>),
-}
-
 /// The form in which a caller gets a column of tokens. The core works with ids in any case.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -252,23 +244,6 @@ pub enum TokenForm {
     TensorRow,
     /// An array of shape (1, n).
     ArrayRow,
-}
-
-impl Value {
-    /// Whether rows can be made of it.
-    pub(super) fn is_tokens(&self) -> bool {
-        matches!(self, Self::Ids(_) | Self::Ones(_))
-    }
-
-    /// Length of a column of tokens; `None` for a number.
-    pub fn num_tokens(&self) -> Option<usize> {
-        match self {
-            Self::Ids(ids) => Some(ids.len()),
-            Self::Ones(len) => Some(*len),
-            Self::Signed(values) => Some(values.len()),
-            Self::Integer(_) => None,
-        }
-    }
 }
 
 impl fmt::Debug for Sample {
@@ -300,23 +275,16 @@ impl Sample {
         found.map(|(_, value)| value)
     }
 
-    /// Whether it has tokens in this column.
-    pub(super) fn has(&self, name: &Name) -> bool {
-        match (self.column(name), &self.foreign) {
-            (Some(value), _) => value.is_tokens(),
-            (None, Some(foreign)) => foreign.ids(name).is_some(),
-            (None, None) => false,
-        }
-    }
-
     /// The tokens of a row and the fields to derive from them; `None` if there are none to derive.
     pub fn token_row(&self) -> Option<(TokenRow<'_>, RowFields)> {
         let layout = self.layout.as_ref()?;
         if layout.fields == RowFields::default() || self.foreign.is_some() {
             return None;
         }
-        let Some(Value::Ids(ids)) = self.column(layout.ids.as_ref()?) else {
-            return None;
+        let ids = match self.column(layout.ids.as_ref()?)? {
+            Value::Ids(ids) => RowIds::Unsigned(ids),
+            Value::Signed(ids) => RowIds::Signed(ids),
+            Value::Ones(_) | Value::Integer(_) => return None,
         };
         let row = TokenRow {
             ids,
@@ -327,14 +295,47 @@ impl Sample {
         Some((row, layout.fields))
     }
 
-    /// Takes the tokens in a column; `None` if there are none.
-    pub(super) fn take_tokens(&mut self, name: &Name) -> Option<Value> {
-        let column = self.columns.iter_mut().find(|(known, _)| known == name);
-        let Some((_, value)) = column else {
-            return self.foreign.as_ref()?.ids(name).map(Value::Ids);
+    /// Takes the tokens in a column; `None` if there is no such column.
+    ///
+    /// # Errors
+    /// The column has something else, or the caller's code failed.
+    pub(super) fn take_tokens(&mut self, name: &Name) -> Result<Option<Value>> {
+        let own = self.columns.iter_mut().find(|(known, _)| known == name);
+        let found = match (own, &self.foreign, &self.record) {
+            (Some((_, Value::Integer(_))), ..) => Found::Unfit("is a number".to_owned()),
+            (Some((_, value)), ..) => Found::Value(std::mem::replace(value, Value::Integer(0))),
+            (None, Some(foreign), _) => foreign.tokens(name)?,
+            (None, None, Some(SourceRecord::JsonLine(line))) => Value::of_json_line(line, name),
+            (None, None, _) => Found::Missing,
         };
-        let is_tokens = value.is_tokens();
-        is_tokens.then(|| std::mem::replace(value, Value::Integer(0)))
+        match found {
+            Found::Value(tokens) => Ok(Some(tokens)),
+            Found::Missing => Ok(None),
+            Found::Unfit(reason) => Err(Error::Stream(StreamError::UnfitColumn {
+                at: self.shown_place(),
+                column: name.to_string(),
+                reason,
+            })),
+        }
+    }
+
+    /// As [`Self::take_tokens`], for a column that every sample must have.
+    ///
+    /// # Errors
+    /// There is no such column, too.
+    pub(super) fn take_required_tokens(&mut self, name: &Name) -> Result<Value> {
+        let tokens = self.take_tokens(name)?;
+        tokens.ok_or_else(|| {
+            Error::Stream(StreamError::NoTokens {
+                at: self.shown_place(),
+                column: name.to_string(),
+            })
+        })
+    }
+
+    /// Its place with the line, for an error.
+    pub(super) fn shown_place(&self) -> Option<String> {
+        self.place.as_ref().map(SamplePlace::shown_with_line)
     }
 
     /// Adds or replaces a column. The samples of the caller's source stay as they are.

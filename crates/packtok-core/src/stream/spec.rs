@@ -41,7 +41,10 @@ pub trait Objects {
     fn tokenizer(&self, number: usize) -> Result<Tokenizer>;
 
     /// A function.
-    fn function(&self, number: usize) -> Arc<dyn Function>;
+    ///
+    /// # Errors
+    /// The caller failed to give it.
+    fn function(&self, number: usize) -> Result<Arc<dyn Function>>;
 
     /// A source of samples, from its start; all of them, or those of a lane.
     ///
@@ -66,6 +69,7 @@ enum NodeSpec {
     FromPbin(PbinSpec),
     FromSamples {
         object: usize,
+        on_bad_document: OnBadDocument,
     },
     Concat {
         from: Vec<usize>,
@@ -112,6 +116,7 @@ struct FilesSpec {
     shuffle_seed: Option<u64>,
     /// Whether all documents are shuffled, by raw indexes.
     shuffles_documents: bool,
+    on_bad_document: OnBadDocument,
     max_document_bytes: u64,
     zstd_window_log: u32,
 }
@@ -132,16 +137,14 @@ enum StepSpec {
         window: usize,
         job_samples: usize,
     },
-    Check {
-        on_bad_document: OnBadDocument,
-    },
+    Check {},
     Tokenize(TokenizeSpec),
     ConcatChunk(RowsSpec),
     Chunk(RowsSpec),
     PackChunk(RowsSpec),
     Ends {
         column: String,
-        ends: (Option<u32>, Option<u32>),
+        ends: (Option<i64>, Option<i64>),
         always: bool,
     },
     Pad {
@@ -178,7 +181,6 @@ struct TokenizeSpec {
     text_column: String,
     mask_column: Option<String>,
     ensured: (Option<u32>, Option<u32>),
-    on_bad_document: OnBadDocument,
     max_document_bytes: u64,
     drops_record: bool,
     form: TokenForm,
@@ -262,9 +264,13 @@ impl Conversion<'_> {
                 };
                 self.numbered(number, order, lane, || pbin.documents())?
             }
-            NodeSpec::FromSamples { object } => {
-                Recipe::Samples(self.objects.samples(*object, lane)?)
-            }
+            NodeSpec::FromSamples {
+                object,
+                on_bad_document,
+            } => Recipe::Samples {
+                samples: self.objects.samples(*object, lane)?,
+                on_bad_document: *on_bad_document,
+            },
             NodeSpec::Concat { from } => Recipe::Concat(all(from)?),
             NodeSpec::Interleave { from, weights } => Recipe::Interleave {
                 streams: all(from)?,
@@ -427,7 +433,7 @@ impl Conversion<'_> {
                 window,
                 job_samples,
             } => WorkKind::Call {
-                function: self.objects.function(object),
+                function: self.objects.function(object)?,
                 limits: Limits {
                     window,
                     num_threads: window,
@@ -437,7 +443,7 @@ impl Conversion<'_> {
             StepSpec::Tokenize(tokenize) => {
                 WorkKind::Tokenize(Arc::new(tokenize.options(self.objects)?))
             }
-            StepSpec::Check { on_bad_document } => WorkKind::Check(*on_bad_document),
+            StepSpec::Check {} => WorkKind::Check,
             other => unreachable!("{other:?} is no work"),
         };
         let work = Work::new(kind);
@@ -486,6 +492,7 @@ impl FilesSpec {
         Ok(Arc::new(IndexedLines::open(
             sources,
             self.max_document_bytes,
+            self.on_bad_document,
         )?))
     }
 
@@ -503,6 +510,7 @@ impl FilesSpec {
                 repeat: self.repeat,
                 shuffle_seed: self.shuffle_seed.map(|seed| seed_of_lane(seed, lane)),
                 text_column: column,
+                on_bad_document: self.on_bad_document,
             },
         }
     }
@@ -521,7 +529,6 @@ impl TokenizeSpec {
             ids_column: IDS_COLUMN.into(),
             mask_column: self.mask_column.as_deref().map(Into::into),
             ensured: self.ensured,
-            on_bad_document: self.on_bad_document,
             max_document_bytes: self.max_document_bytes,
             drops_record: self.drops_record,
             form: self.form,

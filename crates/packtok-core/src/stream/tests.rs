@@ -45,6 +45,7 @@ fn ring(num_active: usize) -> RingOptions {
         repeat: false,
         shuffle_seed: None,
         text_column: "text".into(),
+        on_bad_document: OnBadDocument::Fail,
     }
 }
 
@@ -56,7 +57,6 @@ fn tokenize(recipe: Recipe) -> Recipe {
         ids_column: "input_ids".into(),
         mask_column: None,
         ensured: (None, Some(0)),
-        on_bad_document: OnBadDocument::Fail,
         max_document_bytes: 1 << 30,
         drops_record: true,
         form: TokenForm::Tensor,

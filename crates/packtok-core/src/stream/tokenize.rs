@@ -7,10 +7,11 @@ use packtok_tokenizer::{EncodeOptions, Encoder, Tokenizer};
 use super::each::ensure_ends;
 use super::parallel::{Given, Operation, Outcome, Worker};
 use super::report::Report;
-use super::sample::{Name, SourceRecord, TokenForm, Value};
+use super::sample::{Name, SourceRecord, TokenForm};
+use super::value::{Found, Value};
 use super::{Sample, StreamError};
 use crate::error::{Error, Result};
-use crate::field::{Extractor, Field};
+use crate::field::{BadDocument, Extractor, Field, Keys, pattern_of_key};
 use crate::pack::{OnBadDocument, Reason, text_of};
 
 /// How a document is tokenized.
@@ -27,8 +28,6 @@ pub struct TokenizeOptions {
     pub mask_column: Option<Name>,
     /// The ids that every document must start and end with; they are added where they are missing.
     pub ensured: (Option<u32>, Option<u32>),
-    /// What becomes of a document without a text.
-    pub on_bad_document: OnBadDocument,
     /// Longest document in bytes.
     pub max_document_bytes: u64,
     /// Whether only the ids are wanted: the record is dropped.
@@ -101,22 +100,14 @@ impl Worker for TokenizeWorker {
 
 impl TokenizeWorker {
     fn tokenize(&mut self, mut sample: Sample) -> Result<Outcome> {
-        let column = &self.options.text_column;
-        let foreign = sample.foreign.as_ref();
-        // A column that another step set replaces that of the caller, and is no text.
-        let foreign = foreign.filter(|_| sample.column(column).is_none());
-        let foreign = foreign.and_then(|foreign| foreign.text(column));
-        let foreign = foreign.map(|text| SourceRecord::Text(column.clone(), text.into_bytes()));
-        let is_foreign = foreign.is_some();
-        let Some(record) = foreign.or_else(|| sample.record.take()) else {
-            return Err(Error::Stream(StreamError::NoText {
-                column: column.to_string(),
-            }));
+        let record = match self.record_of(&mut sample)? {
+            Ok(record) => record,
+            Err(reason) => return self.judge(&sample, &Reason::Field(reason)),
         };
         match self.ids_of(&record) {
             Ok(ids) => {
                 let options = &self.options;
-                if !options.drops_record && !is_foreign {
+                if !options.drops_record && sample.foreign.is_none() {
                     sample.record = Some(record);
                 }
                 let len = ids.len();
@@ -127,11 +118,48 @@ impl TokenizeWorker {
                 }
                 Ok(Outcome::Keep(sample))
             }
-            Err(reason) => {
-                let reason = reason.about_document()?;
-                self.report
-                    .judge(sample.place.as_ref(), &reason, self.options.on_bad_document)
-            }
+            Err(reason) => self.judge(&sample, &reason.about_document()?),
         }
+    }
+
+    /// The record of a sample; or why it has no text, if it is from a file.
+    fn record_of(
+        &self,
+        sample: &mut Sample,
+    ) -> Result<std::result::Result<SourceRecord, BadDocument>> {
+        let column = &self.options.text_column;
+        // A column that another step set replaces that of the caller, and is no text.
+        let is_replaced = sample.column(column).is_some();
+        let found = match (&sample.foreign, sample.record.take()) {
+            (Some(_), _) if is_replaced => Found::Missing,
+            (Some(foreign), _) => foreign.text(column)?,
+            (None, Some(record)) => return Ok(Ok(record)),
+            (None, None) => Found::Missing,
+        };
+        let found = match found {
+            Found::Value(text) => return Ok(Ok(SourceRecord::Text(column.clone(), text))),
+            Found::Unfit(found) => Some(found),
+            Found::Missing => None,
+        };
+        let is_promised = sample.on_bad_document == OnBadDocument::Skip;
+        if sample.place.is_none() && !is_promised {
+            return Err(Error::Stream(StreamError::NoText {
+                column: column.to_string(),
+                found,
+            }));
+        }
+        let pattern = pattern_of_key(column).into();
+        Ok(Err(match found {
+            Some(found) => BadDocument::NotString { pattern, found },
+            None => BadDocument::Missing {
+                pattern,
+                found: Keys::default(),
+            },
+        }))
+    }
+
+    fn judge(&self, sample: &Sample, reason: &Reason) -> Result<Outcome> {
+        let (place, policy) = (sample.place.as_ref(), sample.on_bad_document);
+        self.report.judge(place, reason, policy)
     }
 }

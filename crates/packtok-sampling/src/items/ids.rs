@@ -115,6 +115,18 @@ impl IdsMut<'_> {
         }
     }
 
+    /// As [`IdsMut::copy`], for ids that may be negative.
+    pub(crate) fn copy_signed(&mut self, at: usize, ids: &[i64]) {
+        let place = at..at + ids.len();
+        let ids = ids.iter();
+        match self {
+            Self::U16(out) => (out[place].iter_mut().zip(ids)).for_each(|(o, &id)| *o = id as u16),
+            Self::U32(out) => (out[place].iter_mut().zip(ids)).for_each(|(o, &id)| *o = id as u32),
+            Self::I32(out) => (out[place].iter_mut().zip(ids)).for_each(|(o, &id)| *o = id as i32),
+            Self::I64(out) => (out[place].iter_mut().zip(ids)).for_each(|(o, &id)| *o = id),
+        }
+    }
+
     /// Fills a range with one value, which wraps if the type cannot hold it.
     pub(crate) fn set(&mut self, place: Range<usize>, value: i32) {
         match self {

@@ -5,16 +5,49 @@ use std::ops::Range;
 
 use crate::error::Result;
 use crate::items::batch::{Batch, Filling, Row, Segments};
+use crate::items::ids::IdsMut;
+
+/// The ids of a row.
+#[derive(Debug, Clone, Copy)]
+pub enum RowIds<'a> {
+    /// From 0.
+    Unsigned(&'a [u32]),
+    /// Some may be negative.
+    Signed(&'a [i64]),
+}
+
+impl RowIds<'_> {
+    /// Number of ids.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Unsigned(ids) => ids.len(),
+            Self::Signed(ids) => ids.len(),
+        }
+    }
+
+    /// Whether there are no ids.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Writes a range of them to `out` from position `at` on.
+    fn write(&self, range: Range<usize>, out: &mut IdsMut<'_>, at: usize) {
+        match self {
+            Self::Unsigned(ids) => out.copy(at, &ids[range]),
+            Self::Signed(ids) => out.copy_signed(at, &ids[range]),
+        }
+    }
+}
 
 /// A row in memory.
 #[derive(Debug, Clone, Copy)]
 pub struct TokenRow<'a> {
     /// The inputs, then the padding.
-    pub ids: &'a [u32],
+    pub ids: RowIds<'a>,
     /// Numbers of inputs of the documents, in order; none is 0.
     pub segments: &'a [u32],
     /// The token after the last input, if it is the label of that input.
-    pub next: Option<u32>,
+    pub next: Option<i64>,
     /// Whether the label of a document's last token is the first token of the next document of the
     /// row; otherwise it has none.
     pub joins_documents: bool,
@@ -43,7 +76,7 @@ pub fn fill_token_rows(
             layout.starts.push(layout.end);
             layout.end += num_inputs as usize;
         }
-        batch.input_ids.copy(start, row.ids);
+        row.ids.write(0..row.ids.len(), &mut batch.input_ids, start);
         row.write_labels(&layout, filling, batch, start);
         layout.write_segments(filling, batch, start..start + len);
         if let Some(segments) = &mut segments {
@@ -73,10 +106,10 @@ impl TokenRow<'_> {
             && end > 0
         {
             match filling.aligned {
-                true => labels.copy(start, &self.ids[..end]),
+                true => self.ids.write(0..end, labels, start),
                 false => {
-                    labels.copy(start, &self.ids[1..end]);
-                    labels.copy(start + end - 1, self.next.as_slice());
+                    self.ids.write(1..end, labels, start);
+                    labels.copy_signed(start + end - 1, self.next.as_slice());
                 }
             }
         }

@@ -1,0 +1,135 @@
+"""Compares the recipe of a state with that of a dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Comparison", "check_allowed", "compared"]
+
+# What states of earlier versions lack.
+_LATER = frozenset(
+    {"pack_chunk.window", "call.arguments", "call.target_column", "call.tokenizer_kwargs", "batch.collate_fn"}
+)
+# What only states of earlier versions have; a source has it now.
+_EARLIER = frozenset({"tokenize.on_bad_document"})
+
+Step = Mapping[str, Any]
+
+
+@dataclass
+class Comparison:
+    """What a comparison found."""
+
+    difference: str | None = None
+    """The first difference in words."""
+    argument: str | None = None
+    """The argument that differs, as ``op.argument``; ``None`` if the steps differ."""
+    unrecorded: list[str] = field(default_factory=list)
+    """The arguments that a state of an earlier version does not record."""
+
+
+def check_allowed(allow: Sequence[str], *recipes: Sequence[Step]) -> None:
+    """Checks the names of arguments that may differ.
+
+    Raises:
+        ValueError: If none of ``recipes`` has such an argument.
+    """
+    known = {argument for steps in recipes for argument in _arguments(steps)}
+    for name in [allow] if isinstance(allow, str) else allow:
+        if name not in known:
+            raise ValueError(
+                f"allow has {name!r}, which is no argument of this recipe; it has {', '.join(sorted(known))}"
+            )
+
+
+def _arguments(steps: Sequence[Step]) -> Iterator[str]:
+    for step in steps:
+        yield from (f"{step.get('op')}.{name}" for name in step if name != "op")
+        if isinstance(step.get("recipe"), list):
+            yield from _arguments(step["recipe"])
+
+
+def compared(saved: Sequence[Step], own: Sequence[Step], allow: Sequence[str] = ()) -> Comparison:
+    """Compares two descriptions. ``allow`` names arguments that may differ, as ``op.argument``."""
+    found = Comparison()
+    for number, (theirs, ours) in enumerate(zip(map(_upgraded, saved), own, strict=False), 1):
+        if theirs.get("op") != ours["op"]:
+            found.difference = f"step {number} is {theirs.get('op')}, expected {ours['op']}"
+            return found
+        for name in _differing(theirs, ours, allow, found):
+            found.argument = f"{ours['op']}.{name}"
+            found.difference = _in_words(name, number, theirs, ours, allow)
+            return found
+    if len(saved) != len(own):
+        found.difference = f"it has {len(saved)} steps, expected {len(own)}"
+    return found
+
+
+def _upgraded(step: Step) -> Step:
+    """A step of an earlier version with what follows from it."""
+    if step.get("op") == "pack_chunk" and "strategy" not in step:
+        return {**step, "strategy": "next_fit" if "discard_long" in step else "best_fit"}
+    return step
+
+
+def _differing(theirs: Step, ours: Step, allow: Sequence[str], found: Comparison) -> Iterator[str]:
+    """The names of arguments that differ and must not."""
+    # Others follow from the strategy.
+    names = sorted({*theirs, *ours}, key=lambda name: (name != "strategy", name))
+    for name in names:
+        argument = f"{ours['op']}.{name}"
+        one, other = _listed(theirs.get(name)), _listed(ours.get(name))
+        if argument in allow or argument in _EARLIER or one == other:
+            continue
+        if name not in theirs and argument in _LATER:
+            found.unrecorded.append(argument)
+        elif (
+            isinstance(theirs.get(name), Mapping)
+            and _are_pairs(other)
+            and one == sorted(one) == sorted(other)
+        ):
+            # JSON that sorts keys lost the order of files.
+            found.unrecorded.append(f"the order of {argument}")
+        elif name == "recipe" and isinstance(one, list):
+            inner = compared(one, other, allow)
+            found.unrecorded += inner.unrecorded
+            if inner.difference:
+                yield name
+        else:
+            yield name
+
+
+def _in_words(name: str, number: int, theirs: Step, ours: Step, allow: Sequence[str]) -> str:
+    one, other = theirs.get(name), ours.get(name)
+    if name == "recipe":
+        return f"in the cache of step {number}, {compared(one or [], other or [], allow).difference}"
+    if name == "files" and (difference := _file_difference(one, other)):
+        return f"{difference} (step {number})"
+    return f"{name} of step {number} ({ours['op']}) is {one!r}, expected {other!r}"
+
+
+def _listed(value: Any) -> Any:
+    """The files of earlier versions as pairs of name and bytes; anything else as it is."""
+    return [list(pair) for pair in value.items()] if isinstance(value, Mapping) else value
+
+
+def _file_difference(theirs: Any, ours: Any) -> str | None:
+    """The first file that differs, with its bytes, if both are listed by name."""
+    theirs, ours = _listed(theirs), _listed(ours)
+    if not _are_pairs(theirs) or not _are_pairs(ours):
+        return None
+    old, new = dict(theirs), dict(ours)
+    for name in [*old, *new]:
+        if name not in new:
+            return f"it has the file {name}, which is not there"
+        if name not in old:
+            return f"it lacks the file {name}"
+        if old[name] != new[name]:
+            return f"the file {name} had {old[name]} bytes, and has {new[name]}"
+    return "the files are in another order"
+
+
+def _are_pairs(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in value)

@@ -1,0 +1,118 @@
+"""Checks that the compiled module drops no exception of Python.
+
+    python3 tests/exceptions.py     checks; prints errors and exits with 1
+
+A signal handler may raise in any call of Python, so an error that is turned into a default, an option or
+another error may be `KeyboardInterrupt` or `SystemExit`. Reads the sources as text, and finds each place that
+can discard the error of a `Result`, or that looks like it. Casts raise nothing: they compare types.
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+SOURCES = Path(__file__).resolve().parent.parent / "crates" / "packtok-py" / "src"
+
+DISCARDS = re.compile(
+    r"\.(?:ok|err)\(\)|\.is_(?:ok|err)(?:_and)?\(|\bunwrap_or(?:_default)?\(|\bmap_or\("
+    r"|\b(?:map_err|or_else|map_or_else|unwrap_or_else|inspect_err)\(\|_|\blet Ok\(|\bErr\(_\)|\blet _ ="
+    r"|\bPyErr::take\b"
+)
+# Lines before a place in which its statement may begin.
+STATEMENT_LINES = 3
+
+# The lines that discard no exception, and why.
+OPTION = "an option"
+NUMBER = "a conversion of numbers"
+ALLOWED: dict[str, dict[str, str]] = {
+    "allocator.rs": {"let _ = writeln!(": "the error of writing a line while memory is lacking"},
+    "arrays.rs": {"Err(_) => array.get_type().to_string(),": "the error of a cast"},
+    "blocks.rs": {
+        "let dtype = dtype.map_or(Ok(Dtype::File), |dtype| Dtype::parse(&dtype, files.width()))?;": OPTION,
+    },
+    "calls.rs": {"Err(_) => {}": "the exception whose text fails is raised itself"},
+    "choice.rs": {'let (_, names) = text.rsplit_once(", expected ").unwrap_or_default();': OPTION},
+    "cpus.rs": {"std::thread::available_parallelism().map_or(1, usize::from)": "the error of a system call"},
+    "error.rs": {'let message = text.split(" (os error").next().unwrap_or(&text);': OPTION},
+    "integers.rs": {".map(|(at, &number)| U::try_from(number).map_err(|_| at))": NUMBER},
+    "memory.rs": {
+        "if fallible(|| ids.try_reserve_exact(num_ids)).is_err() {": "the error of an allocation",
+    },
+    "mixture.rs": {".ok()": NUMBER, "context_length.unwrap_or(0),": OPTION},
+    "monitor.rs": {"self.raised.unwrap_or(error)": OPTION},
+    "order.rs": {
+        "let num_items = u64::try_from(num_items).map_err(|_| {": NUMBER,
+        ".ok()": NUMBER,
+        "if fallible(|| numbers.try_reserve_exact(num)).is_err() {": "the error of an allocation",
+    },
+    "origin.rs": {
+        "let source = usize::try_from(place.source).ok();": NUMBER,
+        '(path, source.format.map_or("byte", offset_unit))': OPTION,
+    },
+    "plans.rs": {"seed: seed.unwrap_or(0),": OPTION},
+    "plugin.rs": {
+        "let mut text = kind.unwrap_or_default();": "the name of a class, which runs no Python code",
+        "text + &place().unwrap_or_default()": "fields of a traceback, which run no Python code",
+        "batch.unwrap_or(Err(Error::Pipeline(PipelineError::WorkerDied)))": OPTION,
+    },
+    "scans.rs": {
+        "let selection = selection(format, &ignore.unwrap_or_default(), None)?;": OPTION,
+    },
+    "stream.rs": {
+        "let selection = selection(format, &ignore.unwrap_or_default(), split)?;": OPTION,
+    },
+    "stream_samples.rs": {
+        "if let Ok(text) = value.cast_exact::<PyString>() {": "the error of a cast",
+        "text.len().unwrap_or(0)": "the length of a str, which runs no Python code",
+        'let dict = dict.map_err(|_| PyRuntimeError::new_err("a sample is not one of Python"))?;': (
+            "the error of a downcast in Rust"
+        ),
+        "let len = shown.map_or(0, |(row, _)| row.ids.len());": OPTION,
+        "let input_ids = arrays[i.unwrap_or(0)].1;": OPTION,
+        "(row, out) = out.split_at_mut(value.num_tokens().unwrap_or(0));": OPTION,
+    },
+    "texts.rs": {
+        "let ready = (self.state.try_lock().ok()).and_then(|mut state| state.1.next());": (
+            "the error of a lock"
+        ),
+        "*ready = texts.next_batch()?.unwrap_or_default().into_iter();": OPTION,
+    },
+    "tokenizer.rs": {
+        "None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),": (
+            "the error of a system call"
+        ),
+        "Some(1..=4096) => Ok(threads.unwrap_or(1)),": OPTION,
+    },
+}
+
+
+def places(path: Path) -> Iterator[tuple[int, str]]:
+    """Yields number and text of the lines that may discard an exception."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(lines):
+        before = lines[max(0, number - STATEMENT_LINES) : number + 1]
+        is_cast = any(".cast::<" in one or ".cast()" in one for one in before)
+        if DISCARDS.search(line) and not is_cast and not line.lstrip().startswith("//"):
+            yield number + 1, line.strip()
+
+
+def errors() -> Iterator[str]:
+    """Yields an error for each place that is not allowed, and for each allowed one that is gone."""
+    for path in sorted(SOURCES.glob("**/*.rs")):
+        allowed = ALLOWED.get(path.name, {})
+        found = list(places(path))
+        for number, line in found:
+            if line not in allowed:
+                yield (
+                    f"{path}:{number}: may drop an exception of Python: {line}; return the error, or list "
+                    "the line in tests/exceptions.py with the reason why there is none"
+                )
+        for line in set(allowed) - {line for _, line in found}:
+            yield f"{path}: {line!r} is in tests/exceptions.py but not in the file; remove it there"
+
+
+if __name__ == "__main__":
+    found = list(errors())
+    print("\n".join(found) or "no exception is dropped")
+    sys.exit(bool(found))
