@@ -504,6 +504,7 @@ def collated_after_signal(samples: list[Any]) -> list[int]:
     return [sample["n"] for sample in samples]
 
 
+# All of these run on the main thread, where the handler raises at once and not in the caller's code.
 INTERRUPTED: dict[str, Callable[[CheckpointableDataset], CheckpointableDataset]] = {
     "concat_chunk": lambda one: one.concat_chunk(4),
     "chunk": lambda one: one.chunk(4, drop_remainder=False),
@@ -511,10 +512,8 @@ INTERRUPTED: dict[str, Callable[[CheckpointableDataset], CheckpointableDataset]]
     "best fit": lambda one: one.pack_chunk(8, strategy="best_fit", window=5),
     "add_bos_eos": lambda one: one.add_bos_eos(1, 2),
     "pad": lambda one: one.pad({"input_ids": 0}, 9),
-    "tokenize": lambda one: one.tokenize(TOKENIZER),
     "map": lambda one: one.map(signalled),
     "map before a buffer": lambda one: one.map(signalled).concat_chunk(4).shuffle(3),
-    "parallel_map": lambda one: one.parallel_map(signalled, 2, executor_type="thread"),
     "outputs in states": lambda one: (
         one.take(24).parallel_map(dict, 1, 8, executor_type="thread", keep_outputs=True).map(signalled)
     ),
