@@ -1059,7 +1059,7 @@ def test_closed_iterators_leave_no_threads(stories: list[str], tokenizer: packto
         with pytest.raises(RuntimeError, match="the stream is closed"):
             next(iterator)
     end = time.monotonic() + 60
-    while (num_threads(), num_files()) > before and time.monotonic() < end:
+    while (num_threads() > before[0] or num_files() > before[1]) and time.monotonic() < end:
         time.sleep(0.05)
     assert num_threads() <= before[0]
     assert num_files() <= before[1]

@@ -814,3 +814,16 @@ def test_stop_iteration_of_a_function_is_named() -> None:
 def test_skip_names_its_argument() -> None:
     with pytest.raises(ValueError, match="count is -1"):
         CheckpointableDataset.from_sequence([1]).iter().skip(-1)
+
+
+@pytest.mark.parametrize("tokenizes", [False, True])
+def test_record_that_is_too_long_names_the_limit(tmp_path: Path, tokenizes: bool) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "longer than allowed"}\n')
+    dataset = CheckpointableDataset.from_files(path, max_document_bytes=10)
+    if tokenizes:
+        dataset = dataset.tokenize("gpt2")
+    with pytest.raises(packtok.DocumentError) as caught:
+        list(dataset)
+    text = f"{path}:1: byte 0: line of 31 bytes exceeds max_document_bytes 10"
+    assert str(caught.value).startswith(text), str(caught.value)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from packtok._packtok import Tokenizer
@@ -91,7 +89,7 @@ def special_ids(tokenizer: Any) -> tuple[int | None, int | None]:
     bos = eos = None
     if isinstance(tokenizer, str | os.PathLike):
         named = find_tokenizer(os.fspath(tokenizer))
-        bos, eos, tokenizer = _named_bos(named.path), named.eos_token, named.tokenizer
+        bos, eos, tokenizer = named.bos_token, named.eos_token, named.tokenizer
     if isinstance(tokenizer, Tokenizer):
         eos = eos or tokenizer.eos_token
         bos_id = _added_bos(tokenizer) if bos is None else tokenizer.token_to_id(bos)
@@ -101,20 +99,6 @@ def special_ids(tokenizer: Any) -> tuple[int | None, int | None]:
     if found == (None, None):
         raise ValueError(f"{tokenizer!r} has neither a BOS nor an EOS token; add their ids with add_bos_eos")
     return found
-
-
-def _named_bos(path: Path | None) -> str | None:
-    """The BOS token that a file next to ``path`` names."""
-    if path is None:
-        return None
-    for name in ("tokenizer_config.json", "special_tokens_map.json"):
-        file = path.with_name(name)
-        content = json.loads(file.read_bytes()) if file.is_file() else {}
-        token = content.get("bos_token") if isinstance(content, dict) else None
-        text = token.get("content") if isinstance(token, dict) else token
-        if isinstance(text, str):
-            return text
-    return None
 
 
 def _added_bos(tokenizer: Tokenizer) -> int | None:

@@ -245,7 +245,7 @@ class WithTokens(WithFunctions):
         if node.op == "tokenize":
             wanted = node.arguments["mask_column"] if "attention_mask" in names else None
             arguments = {**node.arguments, "mask_column": wanted}
-            node = replace(node, arguments=arguments, execution={"drops_record": True})
+            node = replace(node, arguments=arguments, execution={**node.execution, "drops_record": True})
         arguments = {
             "chunk_length": checked_integer("chunk_length", length, least=1),
             "columns": names,

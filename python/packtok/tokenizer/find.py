@@ -67,6 +67,8 @@ class FoundTokenizer:
     warnings: tuple[str, ...]
     path: Path | None = None
     """The file it was read from; ``None`` for a built-in tokenizer."""
+    bos_token: str | None = None
+    """The BOS token that the files next to it name."""
 
 
 def find_tokenizer(name: str, add_special_tokens_from_config: bool = False) -> FoundTokenizer:
@@ -247,7 +249,7 @@ def _with_neighbours(tokenizer: Tokenizer, neighbours: Neighbours, path: Path, a
     shown = [f"{neighbours.shown}: {text}" for text in before]
     after = [f"{neighbours.shown}: {text}" for text in _text_keys(tokenizer, config, path.name)]
     remarks = [*shown, *_other_ids(tokenizer, neighbours, path.name), *remarks, *after]
-    return FoundTokenizer(tokenizer, eos_token, tuple(remarks), path)
+    return FoundTokenizer(tokenizer, eos_token, tuple(remarks), path, neighbours.bos_token)
 
 
 def _special_keys(tokenizer: Tokenizer, config: Mapping[str, Any], file: str) -> list[str]:

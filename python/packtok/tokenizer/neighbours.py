@@ -76,10 +76,18 @@ class Neighbours:
         return self._content(CONFIG_FILE)
 
     @property
+    def bos_token(self) -> str | None:
+        """The token that the files name as BOS."""
+        return self._named("bos_token")
+
+    @property
     def eos_token(self) -> str | None:
         """The token that the files name as EOS."""
-        roles = (self._content(name).get("eos_token") for name in (CONFIG_FILE, MAP_FILE))
-        return next((text for role in roles if (text := content_of(role)) is not None), None)
+        return self._named("eos_token")
+
+    def _named(self, role: str) -> str | None:
+        named = (self._content(name).get(role) for name in (CONFIG_FILE, MAP_FILE))
+        return next((text for one in named if (text := content_of(one)) is not None), None)
 
     @property
     def shown(self) -> str:

@@ -42,17 +42,29 @@ impl Worker for Check {
 
 /// Checks that a record is a JSON object or a text.
 fn check(record: &SourceRecord) -> std::result::Result<(), BadDocument> {
-    let record = record.as_record();
-    match record.body {
+    check_length(record)?;
+    match record.as_record().body {
         Body::JsonLine(line) => check_object(line),
         Body::Text(text) => match std::str::from_utf8(text) {
             Ok(_) => Ok(()),
             Err(_) => Err(BadDocument::text_not_utf8(text)),
         },
         Body::NoText(reason) => Err(BadDocument::NoText(reason)),
-        Body::Oversize => Err(BadDocument::Oversize {
-            len_bytes: record.len_bytes,
-            max_document_bytes: record.len_bytes - 1,
+        // Checked above.
+        Body::Oversize => Ok(()),
+    }
+}
+
+/// Checks that a record is not longer than its source allows.
+pub(super) fn check_length(record: &SourceRecord) -> std::result::Result<(), BadDocument> {
+    match *record {
+        SourceRecord::Oversize {
+            len_bytes,
+            max_document_bytes,
+        } => Err(BadDocument::Oversize {
+            len_bytes,
+            max_document_bytes,
         }),
+        _ => Ok(()),
     }
 }

@@ -378,7 +378,10 @@ impl Numbered for IndexedLines {
         let len_bytes = u64::from(len);
         let is_long = len_bytes > self.max_document_bytes || len == u32::MAX;
         let record = match is_long {
-            true => SourceRecord::Oversize(len_bytes),
+            true => SourceRecord::Oversize {
+                len_bytes,
+                max_document_bytes: self.max_document_bytes,
+            },
             false => {
                 let mut line = vec![0; len as usize];
                 self.files[file]

@@ -138,6 +138,7 @@ impl Node for Ring {
     fn next(&mut self) -> Result<Option<Sample>> {
         let (column, sources) = (self.options.text_column.clone(), Arc::clone(&self.sources));
         let on_bad_document = self.options.on_bad_document;
+        let max_document_bytes = self.read.max_document_bytes;
         self.read(|source, record| {
             let place = SamplePlace {
                 files: PlaceFiles::Sources(sources),
@@ -146,7 +147,7 @@ impl Node for Ring {
             };
             Sample {
                 on_bad_document,
-                ..sample(place, record, &column)
+                ..sample(place, record, &column, max_document_bytes)
             }
         })
     }
@@ -238,14 +239,22 @@ fn load_position(state: &mut Position<'_>) -> Result<RecordPosition> {
 }
 
 /// The sample of a record, which is not parsed yet.
-fn sample(place: SamplePlace, record: &Record<'_>, text_column: &Name) -> Sample {
+fn sample(
+    place: SamplePlace,
+    record: &Record<'_>,
+    text_column: &Name,
+    max_document_bytes: u64,
+) -> Sample {
     Sample {
         place: Some(place),
         record: Some(match record.body {
             Body::JsonLine(line) => SourceRecord::JsonLine(line.to_vec()),
             Body::Text(text) => SourceRecord::Text(text_column.clone(), text.to_vec()),
             Body::NoText(reason) => SourceRecord::NoText(reason),
-            Body::Oversize => SourceRecord::Oversize(record.len_bytes),
+            Body::Oversize => SourceRecord::Oversize {
+                len_bytes: record.len_bytes,
+                max_document_bytes,
+            },
         }),
         ..Sample::default()
     }

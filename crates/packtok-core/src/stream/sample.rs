@@ -77,8 +77,13 @@ pub enum SourceRecord {
     Text(Name, Vec<u8>),
     /// A row of a table without a text.
     NoText(NoText),
-    /// A record that is longer than allowed, with its length in bytes.
-    Oversize(u64),
+    /// A record that is longer than allowed.
+    Oversize {
+        /// The length of the record.
+        len_bytes: u64,
+        /// The longest that is allowed.
+        max_document_bytes: u64,
+    },
 }
 
 impl SourceRecord {
@@ -88,7 +93,7 @@ impl SourceRecord {
             Self::JsonLine(line) => (Body::JsonLine(line), line.len() as u64),
             Self::Text(_, text) => (Body::Text(text), text.len() as u64),
             Self::NoText(reason) => (Body::NoText(*reason), 0),
-            Self::Oversize(len_bytes) => (Body::Oversize, *len_bytes),
+            Self::Oversize { len_bytes, .. } => (Body::Oversize, *len_bytes),
         };
         Record {
             offset: 0,

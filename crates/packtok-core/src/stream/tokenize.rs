@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use packtok_tokenizer::{EncodeOptions, Encoder, Tokenizer};
 
+use super::check::check_length;
 use super::each::ensure_ends;
 use super::parallel::{Given, Operation, Outcome, Worker};
 use super::report::Report;
@@ -74,6 +75,7 @@ struct TokenizeWorker {
 impl TokenizeWorker {
     /// The ids of a record.
     fn ids_of(&mut self, record: &SourceRecord) -> std::result::Result<Vec<u32>, Reason> {
+        check_length(record).map_err(Reason::Field)?;
         let record = record.as_record();
         let limit = self.options.max_document_bytes;
         let text = text_of(&mut self.extractor, &record, limit)?.unwrap_or("");
