@@ -138,10 +138,9 @@ def test_folder_of_a_store_has_the_rules_of_local_folders(site: Site) -> None:
     for name in names:
         site.put(here, f"{site.url}/in/{name}")
     count = ("count", f"{site.url}/in", "-t", TOKENIZER, "--json")
-    assert site.packtok(*count, code=1).stderr == (
+    assert site.packtok(*count, code=1).stderr.splitlines()[-1] == (
         f"packtok: {site.url}/in: a file looks like data but cannot be read: old/b.jsonl.xz (unsupported "
-        "compression); finish, convert or extract it, or leave it out with --ignore (ignore), such as "
-        '--ignore "*.xz"\n'
+        'compression); finish, convert or extract it, or leave it out with --ignore, such as --ignore "*.xz"'
     )
     found = json.loads(site.packtok(*count, "--ignore", "old").stdout)
     assert [one["path"] for one in found["sources"]] == [

@@ -6,6 +6,7 @@ import base64
 import gzip
 import itertools
 import json
+import pickle
 import random
 import re
 import subprocess
@@ -359,9 +360,18 @@ def test_missing_bos_and_eos_are_added_to_each_document(tmp_path: Path, tokenize
     )
     transformers = pytest.importorskip("transformers", reason="needs transformers")
     like = transformers.PreTrainedTokenizerFast(tokenizer_file=TOKENIZER, bos_token=bos, eos_token=EOD)
-    for given in (folder, str(folder / "tokenizer.json"), like):
+    with pytest.warns(UserWarning, match="as ordinary tokens only"):
+        loaded = packtok.Tokenizer.from_pretrained(folder)
+    assert loaded.bos_token == bos
+    copy = pickle.loads(pickle.dumps(loaded))
+    for given in (folder, str(folder / "tokenizer.json"), like, loaded, copy):
         (found,) = of([1]).ensure_bos_eos(given)
         assert found["input_ids"].tolist() == [7, 1, EOS]
+    # As in Hugging Face's tokenizer of GPT-2, one token is both.
+    for gpt2 in ("gpt2", packtok.Tokenizer.builtin("gpt2")):
+        for ids, expected in (([1], [1, 50256]), ([50256, 1], [50256, 1])):
+            (found,) = of(ids).ensure_bos_eos(gpt2)
+            assert found["input_ids"].tolist() == expected
     (found,) = of([5, 1]).add_bos_eos(5, None)
     assert found["input_ids"].tolist() == [5, 5, 1]
     # Directly after tokenize, the core does it.

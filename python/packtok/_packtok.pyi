@@ -99,6 +99,7 @@ class Tokenizer:
         name: str = "tokenizer.json",
         eos_token: str | None = None,
         remarks: Sequence[str] = ...,
+        bos_token: str | None = None,
     ) -> Tokenizer: ...
     @staticmethod
     def from_file(
@@ -126,6 +127,8 @@ class Tokenizer:
     def is_linear(self) -> bool: ...
     @property
     def eos_token(self) -> str | None: ...
+    @property
+    def bos_token(self) -> str | None: ...
     @property
     def notes(self) -> list[str]: ...
     @property

@@ -216,7 +216,7 @@ impl PyStream {
         next?.map_err(|error| self.error(error))
     }
 
-    /// Raises what interrupted a call that went on, after which the stream must not.
+    /// Raises the interruption of a call that did not end because of it, and ends the stream.
     fn check_interruption(&self, py: Python<'_>) -> PyResult<()> {
         let Some(interruption) = self.raised.take_interruption() else {
             return Ok(());

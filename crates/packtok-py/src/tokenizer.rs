@@ -36,18 +36,20 @@ pub(crate) struct PyTokenizer {
     encoders: Encoders,
     /// Built at the first lookup of a token; most uses never need it.
     vocabulary: OnceLock<Vocabulary>,
+    named: Named,
+}
+
+/// What is known of a tokenizer beyond its file.
+#[derive(Clone, Default)]
+struct Named {
+    bos_token: Option<String>,
     eos_token: Option<String>,
     /// Remarks on files next to tokenizer.json that add to it.
     remarks: Vec<String>,
 }
 
 impl PyTokenizer {
-    fn wrap(
-        py: Python<'_>,
-        inner: Tokenizer,
-        eos_token: Option<String>,
-        remarks: Vec<String>,
-    ) -> PyResult<Self> {
+    fn wrap(py: Python<'_>, inner: Tokenizer, named: Named) -> PyResult<Self> {
         // Importing NumPy takes as long as encoding megabytes, so do it while loading and not in
         // the first call.
         py.import("numpy")?;
@@ -55,8 +57,7 @@ impl PyTokenizer {
             encoders: Encoders::new(inner.clone()),
             inner,
             vocabulary: OnceLock::new(),
-            eos_token,
-            remarks,
+            named,
         })
     }
 
@@ -72,9 +73,12 @@ impl PyTokenizer {
         finder.call_method1("warn", (&found,))?;
         let tokenizer = found.getattr("tokenizer")?;
         let inner = tokenizer.cast::<Self>()?.get().inner.clone();
-        let eos_token = found.getattr("eos_token")?.extract()?;
-        let remarks = found.getattr("warnings")?.extract()?;
-        Self::wrap(py, inner, eos_token, remarks)
+        let named = Named {
+            bos_token: found.getattr("bos_token")?.extract()?,
+            eos_token: found.getattr("eos_token")?.extract()?,
+            remarks: found.getattr("warnings")?.extract()?,
+        };
+        Self::wrap(py, inner, named)
     }
 
     fn vocabulary(&self) -> &Vocabulary {
@@ -95,7 +99,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 fn read_tokenizer(py: Python<'_>, path: PathBuf, name: &str) -> PyResult<PyTokenizer> {
     let loaded = py.detach(|| Tokenizer::from_file(&path, Some(name)));
     let inner = proven(py, loaded.map_err(tokenizer_error)?)?;
-    PyTokenizer::wrap(py, inner, None, Vec::new())
+    PyTokenizer::wrap(py, inner, Named::default())
 }
 
 /// For each of `tokens`, which is JSON, `"absent"`, `"ordinary"`, `"differing"` or `"same"`.
@@ -115,7 +119,11 @@ fn with_tokens(py: Python<'_>, tokenizer: &PyTokenizer, tokens: &str) -> PyResul
     let tokens = new_tokens(tokens)?;
     let loaded = py.detach(|| tokenizer.inner.with_tokens(&tokens));
     let inner = proven(py, loaded.map_err(tokenizer_error)?)?;
-    PyTokenizer::wrap(py, inner, tokenizer.eos_token.clone(), Vec::new())
+    let named = Named {
+        remarks: Vec::new(),
+        ..tokenizer.named.clone()
+    };
+    PyTokenizer::wrap(py, inner, named)
 }
 
 fn new_tokens(json: &str) -> PyResult<Vec<NewToken>> {
@@ -133,17 +141,23 @@ fn appended_id(name: &str, json: &str) -> PyResult<Option<u32>> {
 impl PyTokenizer {
     /// Loads the bytes of a tokenizer.json, shown to users as `name`.
     #[new]
-    #[pyo3(signature = (json, name="tokenizer.json", eos_token=None, remarks=Vec::new()))]
+    #[pyo3(signature = (json, name="tokenizer.json", eos_token=None, remarks=Vec::new(), bos_token=None))]
     fn new(
         py: Python<'_>,
         json: &[u8],
         name: &str,
         eos_token: Option<String>,
         remarks: Vec<String>,
+        bos_token: Option<String>,
     ) -> PyResult<Self> {
         let loaded = py.detach(|| Tokenizer::from_json_bytes(name, json.to_vec()));
         let inner = proven(py, loaded.map_err(tokenizer_error)?)?;
-        Self::wrap(py, inner, eos_token, remarks)
+        let named = Named {
+            bos_token,
+            eos_token,
+            remarks,
+        };
+        Self::wrap(py, inner, named)
     }
 
     /// Loads a tokenizer.json, tekken.json or SentencePiece .model file; users see it as `name`
@@ -185,9 +199,15 @@ impl PyTokenizer {
     fn builtin(py: Python<'_>, name: String) -> PyResult<Self> {
         let loaded = py.detach(|| Tokenizer::builtin(&name));
         let inner = proven(py, loaded.map_err(tokenizer_error)?)?;
-        // Each has one.
-        let eos_token = Some(ENDOFTEXT.to_owned());
-        Self::wrap(py, inner, eos_token, Vec::new())
+        let end_of_text = || ENDOFTEXT.to_owned();
+        let named = Named {
+            // Of GPT-2, Hugging Face has a tokenizer, in which the token is BOS, too.
+            bos_token: (name == "gpt2").then(end_of_text),
+            // Each has one.
+            eos_token: Some(end_of_text()),
+            remarks: Vec::new(),
+        };
+        Self::wrap(py, inner, named)
     }
 
     /// Names that `builtin` accepts.
@@ -248,14 +268,21 @@ impl PyTokenizer {
             )
         });
         let distrust: Vec<String> = distrust.into_iter().collect();
-        [self.inner.notes(), &distrust, &self.remarks].concat()
+        [self.inner.notes(), &distrust, &self.named.remarks].concat()
     }
 
     /// The token that ends texts, if the tokenizer file or a file next to it names one.
     #[getter]
     fn eos_token(&self) -> Option<&str> {
         let of_file = || self.inner.eos_token();
-        self.eos_token.as_deref().or_else(of_file)
+        self.named.eos_token.as_deref().or_else(of_file)
+    }
+
+    /// The token that starts texts, if a file next to the tokenizer names one; others may add a BOS
+    /// without naming it.
+    #[getter]
+    fn bos_token(&self) -> Option<&str> {
+        self.named.bos_token.as_deref()
     }
 
     /// Each component of tokenizer.json and its effect: `name`, `found`, `is_used`, `became`.
@@ -433,7 +460,8 @@ impl PyTokenizer {
             this.to_json(py),
             this.inner.name(),
             this.eos_token(),
-            this.remarks.clone(),
+            this.named.remarks.clone(),
+            this.bos_token(),
         );
         Ok((slf.get_type(), arguments).into_pyobject(py)?.into_any())
     }

@@ -111,7 +111,8 @@ def get_data(
         >>> from packtok.data import TatmDataMetadata
         >>> keys = dict.fromkeys(["name", "description", "date_downloaded", "download_source"], "")
         >>> stories = TatmDataMetadata(**keys, data_content="text", dataset_path="corpus.jsonl")
-        >>> next(packtok.get_data(stories))["text"][:20]
+        >>> text = next(packtok.get_data(stories))["text"]
+        >>> text[:20]
         'The lighthouse at th'
     """
     if isinstance(identifier, DatasetMetadata):

@@ -94,7 +94,9 @@ class Staging:
             raise ConfigError(f"existing is 'skip' and {url} is in an object store; use error or replace")
         if existing == "error" and exists(url):
             raise FileExistsError(
-                errno.EEXIST, "the object already exists; choose another URL, or set existing to replace", url
+                errno.EEXIST,
+                "the object already exists; choose another URL, or set --existing (existing) to replace",
+                url,
             )
         return cls.of(url, base, key)
 

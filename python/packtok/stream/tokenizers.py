@@ -83,15 +83,15 @@ def check_without_effect(arguments: Mapping[str, Any]) -> None:
 def special_ids(tokenizer: Any) -> tuple[int | None, int | None]:
     """The ids of BOS and EOS.
 
-    The BOS of packtok's tokenizers is that of the files next to the tokenizer, or the special token that the
-    tokenizer itself adds at the start.
+    The BOS of packtok's tokenizers is the one that files next to the tokenizer name, or the special token
+    that the tokenizer itself adds at the start.
     """
     bos = eos = None
     if isinstance(tokenizer, str | os.PathLike):
         named = find_tokenizer(os.fspath(tokenizer))
         bos, eos, tokenizer = named.bos_token, named.eos_token, named.tokenizer
     if isinstance(tokenizer, Tokenizer):
-        eos = eos or tokenizer.eos_token
+        bos, eos = bos or tokenizer.bos_token, eos or tokenizer.eos_token
         bos_id = _added_bos(tokenizer) if bos is None else tokenizer.token_to_id(bos)
         found = bos_id, None if eos is None else tokenizer.token_to_id(eos)
     else:

@@ -68,7 +68,7 @@ class FoundTokenizer:
     path: Path | None = None
     """The file it was read from; ``None`` for a built-in tokenizer."""
     bos_token: str | None = None
-    """The BOS token that the files next to it name."""
+    """Its BOS token, if the files next to it name one."""
 
 
 def find_tokenizer(name: str, add_special_tokens_from_config: bool = False) -> FoundTokenizer:
@@ -87,7 +87,8 @@ def find_tokenizer(name: str, add_special_tokens_from_config: bool = False) -> F
         shown = _name_of(Path(os.path.abspath(name)))
         return tokenizer_of_file(os.fspath(path), shown, add_special_tokens_from_config)
     if name in Tokenizer.builtin_names():
-        return FoundTokenizer(Tokenizer.builtin(name), DEFAULT_EOD, ())
+        tokenizer = Tokenizer.builtin(name)
+        return FoundTokenizer(tokenizer, DEFAULT_EOD, (), bos_token=tokenizer.bos_token)
     if Path(name).is_dir():
         raise TokenizerError(_no_tokenizer_in(Path(name)))
     if not _HUB_NAME.fullmatch(name) or name.endswith((".json", MODEL_SUFFIX)):
