@@ -462,7 +462,7 @@ def test_byte_order_mark_between_lines_is_named(tmp_path: Path) -> None:
     assert str(caught.value) == (
         f"{path}:2: byte 17: byte order mark (U+FEFF) at byte 1 of the line, expected only at the start of a "
         "file; remove it (files that were joined have one where each of them starts), or skip such lines "
-        "with --on-bad-document skip (on_bad_document: skip)"
+        'with on_bad_document="skip"'
     )
 
 

@@ -122,13 +122,13 @@ def test_dataset_script_is_an_error_of_one_line(tmp_path: Path, packtok_cli: Pac
         "corpus_separation_strategy": "configs",
     }
     (tmp_path / "old" / "metadata.json").write_text(json.dumps(described))
-    for arguments in (
-        ("tokenize", "old:primary", "--output-dir", "out"),
-        ("pack", "--source", "datasets", "-i", "old", "-o", "o.pbin"),
+    for arguments, subject in (
+        (("tokenize", "old:primary", "--output-dir", "out"), "DATASET"),
+        (("pack", "--source", "datasets", "-i", "old", "-o", "o.pbin"), "--input"),
     ):
         done = packtok_cli(*arguments, "-t", TOKENIZER, cwd=tmp_path, env=OFFLINE, code=2)
         assert done.stderr == (
-            "packtok: DATASET: old is a dataset script, and scripts are no longer supported by datasets; "
+            f"packtok: {subject}: old is a dataset script, and scripts are no longer supported by datasets; "
             "read it with a source plug-in (--source my_source.py:function), or convert it to Parquet\n"
         )
 

@@ -112,7 +112,8 @@ def test_without_the_option_nothing_changes(tmp_path: Path) -> None:
     assert reference.ORIGINS not in reference.trailer_of((tmp_path / "o.pbin").read_bytes())
     assert "format" not in reader.sources[0]
     with pytest.raises(
-        PacktokError, match="does not record the origins of its documents; pack with --origins"
+        PacktokError,
+        match="does not record the origins of its documents; pack it with packtok pack --origins",
     ):
         packtok.verify_origins(str(tmp_path / "o.pbin"), str(tmp_path))
 

@@ -117,7 +117,12 @@ BAD = {
     "NaN": Bad(b'{"text": "a", "x": NaN}', JSON.format(20, "expected value"), MEND),
     "byte string": Bad(b'{"text": b"a"}', JSON.format(10, "expected value"), MEND),
     "no-break space": Bad(b"\xc2\xa0", JSON.format(1, "expected value"), MEND),
-    "late BOM": Bad(b'\xef\xbb\xbf{"text": "a"}', JSON.format(1, "expected value"), MEND),
+    "late BOM": Bad(
+        b'\xef\xbb\xbf{"text": "a"}',
+        "byte order mark (U+FEFF) at byte 1 of the line, expected only at the start of a file",
+        "remove it (files that were joined have one where each of them starts), or skip such lines with "
+        'on_bad_document="skip"',
+    ),
     "missing": Bad(b'{"body": "a"}', "field .text is missing; the object has .body", OTHER),
     "null": Bad(b'{"text": null}', ".text is null, not a string", OTHER),
     "number": Bad(b'{"text": 5}', ".text is a number, not a string", OTHER),
@@ -606,7 +611,7 @@ def test_missing_index_of_all_lines_in_a_config_is_not_needed(tmp_path: Path, sm
 
 def test_missing_index_that_may_select_lines_is_an_error(tmp_path: Path, small: Path) -> None:
     oracle.write_lines(tmp_path / "corpus.jsonl", ["a", "b"])
-    text = "no such raw index; remove --index-path to pack the whole corpus"
+    text = "no such raw index; remove index_path to pack the whole corpus"
     # A mistyped name, and the argument, which asks for the index whatever its name is.
     for name, run in (
         ("corpsu.idx", lambda index: packtok.pack(config_with_index(tmp_path, small, index))),

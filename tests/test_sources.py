@@ -306,8 +306,8 @@ def test_tasks_of_a_cluster_receive_the_plugin(plugin: Path, packtok_cli: Packto
 
 def test_config_cannot_name_code(plugin: Path, packtok_cli: PacktokCli) -> None:
     message = (
-        "settings.source cannot be set in a config, because it names code to run; give --source on the "
-        "command line, or source to packtok.pack"
+        "settings.source cannot be set in a config, because it names code to run; give it as packtok pack "
+        "--source, or as source to packtok.pack"
     )
     config = {
         "settings": {"src_path": "wiki", "dst_path": "o.pbin", "source": f"{plugin}:whole"},

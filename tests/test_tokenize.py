@@ -274,7 +274,7 @@ def test_metadata_of_texts_are_never_replaced(tmp_path: Path, jsonl: Path, packt
         done = packtok_cli("tokenize", ".", "-t", "gpt2", "--existing", policy, cwd=jsonl, code=1)
         assert done.stderr == (
             "packtok: metadata.json: describes a dataset of texts, which is not replaced; choose another "
-            "--output-dir (output_dir)\n"
+            "--output-dir\n"
         )
         assert contents(jsonl) == before
 
@@ -445,12 +445,12 @@ def test_files_of_no_split_and_missing_splits_are_errors(
     (splits / "extra.jsonl").write_text('{"text": "x"}\n')
     assert packtok_cli(*tokenize, cwd=tmp_path, code=1).stderr == (
         f"packtok: {splits}: a file is of no split, beside the splits train, validation, test: extra.jsonl; "
-        "read all files with --split all (split), or leave it out with --ignore (ignore)\n"
+        "read all files with --split all, or leave it out with --ignore\n"
     )
     (splits / "train.jsonl").unlink()
     assert packtok_cli(*tokenize, "--ignore", "extra.*", cwd=tmp_path, code=1).stderr == (
-        f'packtok: {splits}: no split "train"; the folder has validation, test; set --split (split) to '
-        "one of them, or to all\n"
+        f'packtok: {splits}: no split "train"; the folder has validation, test; set --split to one of them, '
+        "or to all\n"
     )
     # A corpus without metadata in a run, too.
     (splits / "metadata.json").unlink()

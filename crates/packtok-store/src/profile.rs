@@ -39,7 +39,7 @@ pub(crate) enum ProfileError {
     },
     /// Its credentials are not in the files.
     #[error(
-        "profile {name} of ~/.aws obtains its credentials by {key}, which packtok does not support; run eval \"$(aws configure export-credentials --profile {name} --format env)\""
+        "profile {name} of ~/.aws obtains its credentials by {key}, which packtok does not support; export them to the environment with aws configure export-credentials"
     )]
     OtherMeans { name: String, key: &'static str },
     /// A file cannot be read.
@@ -217,7 +217,7 @@ mod tests {
         );
         assert_eq!(
             with(&[("AWS_PROFILE", "sso")]).unwrap_err(),
-            "profile sso of ~/.aws obtains its credentials by sso_session, which packtok does not support; run eval \"$(aws configure export-credentials --profile sso --format env)\""
+            "profile sso of ~/.aws obtains its credentials by sso_session, which packtok does not support; export them to the environment with aws configure export-credentials"
         );
     }
 }

@@ -172,8 +172,8 @@ def _refuse_source(raw: DictConfig) -> None:
     settings = raw.get("settings")
     if isinstance(settings, DictConfig) and OmegaConf.to_container(settings, resolve=False).get("source"):  # type: ignore[union-attr]
         raise ConfigError(
-            "settings.source cannot be set in a config, because it names code to run; give --source on the "
-            "command line, or source to packtok.pack"
+            "settings.source cannot be set in a config, because it names code to run; give it as "
+            "packtok pack --source, or as source to packtok.pack"
         )
 
 
