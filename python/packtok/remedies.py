@@ -78,7 +78,9 @@ class EntryPoint:
         if subject is not None:
             problem = self._subject(subject) + problem[subject.end() :]
         kept = [self._available(remedy) for remedy in remedies]
-        return "; ".join(map(self._spelled, filter(None, (problem, *kept))))
+        # Those with another command have its flags.
+        spelled = [one if "packtok " in one else self._spelled(one) for one in kept if one]
+        return "; ".join((self._spelled(problem), *spelled))
 
     def reword(self, error: BaseException) -> None:
         """Words the messages of an error of packtok, and of those that it came from."""
