@@ -16,6 +16,9 @@ use super::sentencepiece_types::{Kind, is_sentencepiece};
 use super::vocab::vocab_id;
 use crate::error::{Error, Result};
 
+/// The members of a JSON object, whose values keep their text.
+type Parts = BTreeMap<String, Box<RawValue>>;
+
 /// A token to add, or the properties that an added token is to have.
 #[derive(Debug, Clone, Deserialize)]
 pub struct NewToken {
@@ -108,7 +111,7 @@ impl<'a> MoreTokens<'a> {
     /// # Errors
     /// A SentencePiece model cannot have such a token.
     pub(crate) fn written(&self, json: &str, tokens: &[NewToken]) -> Result<String> {
-        let mut parts: BTreeMap<String, Box<RawValue>> = self.read_parts(json)?;
+        let mut parts: Parts = self.read_parts(json)?;
         let written = if is_sentencepiece(&self.file) {
             let (model, added) = self.symbols(&parts["model"], tokens)?;
             parts.insert("model".to_owned(), raw(&model));
@@ -170,12 +173,8 @@ impl<'a> MoreTokens<'a> {
     }
 
     /// The model of a SentencePiece model with the tokens as user-defined symbols, and its added tokens.
-    fn symbols(
-        &self,
-        model: &RawValue,
-        tokens: &[NewToken],
-    ) -> Result<(BTreeMap<String, Box<RawValue>>, Vec<Value>)> {
-        let mut model: BTreeMap<String, Box<RawValue>> = self.read_parts(model.get())?;
+    fn symbols(&self, model: &RawValue, tokens: &[NewToken]) -> Result<(Parts, Vec<Value>)> {
+        let mut model: Parts = self.read_parts(model.get())?;
         let mut pieces: Vec<Box<RawValue>> = self.read_parts(model["vocab"].get())?;
         let mut entries = self.entries();
         for token in tokens.iter().filter(|token| !token.content.is_empty()) {
