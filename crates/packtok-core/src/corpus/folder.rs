@@ -76,7 +76,7 @@ impl<'a> Folder<'a> {
         let path = object.path.clone();
         let below = path.strip_prefix(self.path).unwrap_or(&path);
         let folders = || below.ancestors().skip(1);
-        let is_hidden = |path: &Path| path.file_name().is_some_and(|name| starts_with_dot(name));
+        let is_hidden = |path: &Path| path.file_name().is_some_and(starts_with_dot);
         if folders().any(is_hidden) {
             return;
         }
