@@ -141,6 +141,7 @@ CRATES = (
     "packtok-core",
     "packtok-formats",
     "packtok-pbin",
+    "packtok-reshape",
     "packtok-sampling",
     "packtok-store",
     "packtok-tokenizer",

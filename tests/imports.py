@@ -25,7 +25,14 @@ CRATES: dict[str, tuple[str, ...]] = {
     "packtok-store": ("packtok-pbin",),
     "packtok-formats": ("packtok-pbin",),
     "packtok-sampling": ("packtok-pbin", "packtok-store", "packtok-formats"),
-    "packtok-core": ("packtok-pbin", "packtok-tokenizer", "packtok-store", "packtok-sampling"),
+    "packtok-core": (
+        "packtok-pbin",
+        "packtok-tokenizer",
+        "packtok-store",
+        "packtok-formats",
+        "packtok-sampling",
+    ),
+    "packtok-reshape": ("packtok-pbin", "packtok-formats", "packtok-sampling", "packtok-core"),
     "packtok-py": (
         "packtok-pbin",
         "packtok-tokenizer",
@@ -33,6 +40,7 @@ CRATES: dict[str, tuple[str, ...]] = {
         "packtok-formats",
         "packtok-sampling",
         "packtok-core",
+        "packtok-reshape",
     ),
 }
 

@@ -16,7 +16,9 @@ use packtok_core::pipeline::PipelineError;
 use packtok_core::shard::ShardError;
 use packtok_core::stream::StreamError;
 use packtok_core::{Error as CoreError, chain, pbin::Error as PbinError};
+use packtok_formats::Error as FormatsError;
 use packtok_formats::raw::RawError;
+use packtok_reshape::Error as ReshapeError;
 use packtok_sampling::Error as SamplingError;
 use packtok_sampling::files::FilesError;
 use packtok_sampling::items::ItemsError;
@@ -196,16 +198,32 @@ pub(crate) fn sampling_error(error: SamplingError) -> PyErr {
     match error {
         E::Pbin(error) => pbin_error(error),
         E::Io { path, source } => os_error(&path, &source),
-        E::Raw(error) => match &*error {
-            RawError::Io { path, source } => os_error(path, source),
-            error => PbinFormatError::new_err(chain(error)),
-        },
+        E::Raw(error) => raw_error(&error),
         E::Store(error) => store_error(&error),
         E::Cancelled => PyKeyboardInterrupt::new_err(()),
         E::Files(error) => files_error(&error),
         E::Items(error) => items_error(&error),
         E::Order(error) => PyValueError::new_err(chain(&error)),
         E::Plans(error) => plans_error(&error),
+    }
+}
+
+fn raw_error(error: &RawError) -> PyErr {
+    match error {
+        RawError::Io { path, source } => os_error(path, source),
+        error => PbinFormatError::new_err(chain(error)),
+    }
+}
+
+/// Maps an error of reshaping token files.
+pub(crate) fn reshape_error(error: ReshapeError) -> PyErr {
+    use ReshapeError as E;
+    match error {
+        E::Io { path, source } => os_error(&path, &source),
+        E::Core(error) => core_error(*error),
+        E::Sampling(error) => sampling_error(*error),
+        E::Formats(FormatsError::Pbin(error)) | E::Pbin(error) => pbin_error(error),
+        E::Formats(FormatsError::Raw(error)) => raw_error(&error),
     }
 }
 

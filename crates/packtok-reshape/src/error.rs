@@ -1,0 +1,54 @@
+//! The errors of this crate: unites those of its modules.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The result type of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why token files cannot be reshaped.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An I/O operation failed.
+    #[error("{}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// An error of reading a corpus, of a journal, or of ending early.
+    #[error(transparent)]
+    Core(Box<packtok_core::Error>),
+    /// An error of plans, splits and sets of files.
+    #[error(transparent)]
+    Sampling(Box<packtok_sampling::Error>),
+    /// An error of a token file of another format.
+    #[error(transparent)]
+    Formats(#[from] packtok_formats::Error),
+    /// An error of the file format.
+    #[error(transparent)]
+    Pbin(#[from] packtok_pbin::Error),
+}
+
+impl From<packtok_core::Error> for Error {
+    fn from(error: packtok_core::Error) -> Self {
+        Self::Core(error.into())
+    }
+}
+
+impl From<packtok_sampling::Error> for Error {
+    fn from(error: packtok_sampling::Error) -> Self {
+        Self::Sampling(error.into())
+    }
+}
+
+impl Error {
+    /// Returns a function that builds an [`Error::Io`] for `path`.
+    pub fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        |source| Self::Io {
+            path: path.to_owned(),
+            source,
+        }
+    }
+}

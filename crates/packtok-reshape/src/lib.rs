@@ -1,0 +1,9 @@
+//! Token files to other files: shuffling, conversions, samples.
+//!
+//! Reads token files through `packtok-formats` and `packtok-pbin`, divides and orders them with
+//! `packtok-sampling`, and writes new files. Tokenization is left to `packtok-core`.
+#![forbid(unsafe_code)]
+
+mod error;
+
+pub use error::{Error, Result};
