@@ -49,6 +49,7 @@ xargs -L 1 -P "$(nproc)" bash -c 'set -euo pipefail; fuzz "$@"' fuzz <<'TARGETS'
 engine *.text
 field *.line
 model_file *.model_file
+npy *.npy
 open_pbin *.pbin
 plan_file *.plan
 raw_index *.pickle

@@ -72,6 +72,18 @@ pub enum Error {
     /// A verification failed.
     #[error(transparent)]
     Verify(#[from] crate::verify::VerifyError),
+    /// An error of a token file that is not a pbin.
+    #[error(transparent)]
+    Formats(packtok_formats::Error),
+}
+
+impl From<packtok_formats::Error> for Error {
+    fn from(error: packtok_formats::Error) -> Self {
+        match error {
+            packtok_formats::Error::Pbin(error) => Self::Pbin(error),
+            error => Self::Formats(error),
+        }
+    }
 }
 
 /// Why a run ended that keeps its finished work.

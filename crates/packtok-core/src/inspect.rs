@@ -1,18 +1,17 @@
-//! Statistics of a pbin.
+//! Statistics of a token file.
 
-use packtok_pbin::{Reader, Result};
+use packtok_formats::{Result, TokenFile};
 
 /// Histogram of document lengths as `(min tokens, max tokens + 1, documents)`. Buckets double in
 /// width (0, 1, 2-3, 4-7, …) and range from the shortest document's to the longest's.
 ///
 /// # Errors
 /// The index is damaged.
-pub fn document_lengths_histogram(file: &Reader) -> Result<Vec<(u64, u64, u64)>> {
+pub fn document_lengths_histogram(file: &TokenFile) -> Result<Vec<(u64, u64, u64)>> {
     let mut counts = [0u64; 65];
-    for i in 0..file.len() {
-        let span = file.document_span(i)?;
-        let len_tokens = (span.end - span.start) / file.width().bytes();
-        counts[bucket_of(len_tokens)] += 1;
+    for i in 0..file.num_documents() {
+        let tokens = file.document_tokens(i)?;
+        counts[bucket_of(tokens.end - tokens.start)] += 1;
     }
     let first = counts.iter().position(|&count| count > 0).unwrap_or(0);
     let stop = counts

@@ -12,4 +12,16 @@ pub enum Error {
     /// An error of a file of raw tokens.
     #[error(transparent)]
     Raw(#[from] crate::raw::RawError),
+    /// An error of an NPY file.
+    #[error(transparent)]
+    Npy(#[from] Box<crate::npy::NpyError>),
+}
+
+impl From<crate::npy::NpyError> for Error {
+    fn from(error: crate::npy::NpyError) -> Self {
+        match error {
+            crate::npy::NpyError::Map(error) => Self::Pbin(error),
+            error => Self::Npy(error.into()),
+        }
+    }
 }

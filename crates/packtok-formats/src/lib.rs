@@ -6,6 +6,7 @@
 
 mod error;
 mod largest_ids;
+pub mod npy;
 pub mod raw;
 mod token_file;
 

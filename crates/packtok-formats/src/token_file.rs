@@ -1,11 +1,14 @@
 //! An open token file of any format.
 
+use std::fs::File;
+use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
 
 use packtok_pbin::{AccessPattern, Metadata, Reader, TokenWidth};
 
 use crate::error::Result;
+use crate::npy::{MAGIC, NpyFile};
 use crate::raw::RawFile;
 
 /// An open token file: tokens of one width, divided into documents.
@@ -19,6 +22,8 @@ pub enum TokenFile {
     Pbin(Reader),
     /// Tokens without a header, which are one document.
     Raw(RawFile),
+    /// An NPY array of documents.
+    Npy(NpyFile),
 }
 
 const _: () = assert!(size_of::<TokenFile>() <= TokenFile::MAX_BYTES);
@@ -27,12 +32,18 @@ impl TokenFile {
     /// The largest size of this type in bytes.
     pub const MAX_BYTES: usize = 48;
 
-    /// Opens the pbin at `path`.
+    /// Opens the pbin or the NPY file of documents at `path`.
     ///
     /// # Errors
-    /// As [`Reader::open`].
+    /// As [`Reader::open`]; as [`NpyFile::open`] for a file that starts as NPY files do.
     pub fn open(path: &Path) -> Result<Self> {
-        Ok(Self::Pbin(Reader::open(path)?))
+        match Reader::open(path) {
+            Ok(reader) => Ok(Self::Pbin(reader)),
+            // As the header of a pbin, the magic bytes of NPY declare more than 2^48 bytes of data: no
+            // pbin starts with them, and opening a pbin costs nothing more.
+            Err(_) if is_npy(path) => Ok(Self::Npy(NpyFile::open(path)?)),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The path of the file.
@@ -40,6 +51,7 @@ impl TokenFile {
         match self {
             Self::Pbin(reader) => reader.path(),
             Self::Raw(raw) => raw.path(),
+            Self::Npy(npy) => npy.path(),
         }
     }
 
@@ -48,6 +60,7 @@ impl TokenFile {
         match self {
             Self::Pbin(reader) => reader.width(),
             Self::Raw(raw) => raw.width(),
+            Self::Npy(_) => TokenWidth::U32,
         }
     }
 
@@ -56,6 +69,7 @@ impl TokenFile {
         match self {
             Self::Pbin(reader) => reader.len(),
             Self::Raw(_) => 1,
+            Self::Npy(npy) => npy.num_documents(),
         }
     }
 
@@ -65,6 +79,7 @@ impl TokenFile {
         match self {
             Self::Pbin(reader) => reader.num_tokens(),
             Self::Raw(raw) => raw.num_tokens(),
+            Self::Npy(npy) => npy.num_tokens(),
         }
     }
 
@@ -73,6 +88,7 @@ impl TokenFile {
         match self {
             Self::Pbin(reader) => reader.data_bytes(),
             Self::Raw(raw) => raw.num_tokens() * raw.width().bytes(),
+            Self::Npy(npy) => npy.num_tokens() * TokenWidth::U32.bytes(),
         }
     }
 
@@ -81,6 +97,7 @@ impl TokenFile {
         match self {
             Self::Pbin(reader) => reader.file_bytes(),
             Self::Raw(raw) => raw.file_bytes(),
+            Self::Npy(npy) => npy.file_bytes(),
         }
     }
 
@@ -92,6 +109,7 @@ impl TokenFile {
         match self {
             Self::Pbin(reader) => Ok(reader.tokens(tokens)?),
             Self::Raw(raw) => Ok(raw.tokens(tokens)?),
+            Self::Npy(npy) => Ok(npy.tokens(tokens)?),
         }
     }
 
@@ -101,6 +119,7 @@ impl TokenFile {
         match self {
             Self::Pbin(reader) => reader.tokens_if_there(tokens),
             Self::Raw(raw) => raw.tokens_if_there(tokens),
+            Self::Npy(npy) => npy.tokens_if_there(tokens),
         }
     }
 
@@ -112,6 +131,7 @@ impl TokenFile {
         match self {
             Self::Pbin(reader) => Ok(reader.document_tokens(i)?),
             Self::Raw(raw) => Ok(raw.document_tokens(i)?),
+            Self::Npy(npy) => Ok(npy.document_tokens(i)?),
         }
     }
 
@@ -133,6 +153,7 @@ impl TokenFile {
                 raw.tokens(token..token.saturating_add(1))?;
                 Ok(Documents::One(Some(raw.num_tokens())))
             }
+            Self::Npy(npy) => Ok(Documents::OfNpy(npy.documents_from(token)?.map(Ok))),
         }
     }
 
@@ -143,7 +164,7 @@ impl TokenFile {
     pub fn metadata(&self) -> Result<Option<&Metadata>> {
         match self {
             Self::Pbin(reader) => Ok(reader.metadata()?),
-            Self::Raw(_) => Ok(None),
+            Self::Raw(_) | Self::Npy(_) => Ok(None),
         }
     }
 
@@ -151,7 +172,7 @@ impl TokenFile {
     pub fn has_data_checksums(&self) -> bool {
         match self {
             Self::Pbin(reader) => reader.has_data_checksums(),
-            Self::Raw(_) => false,
+            Self::Raw(_) | Self::Npy(_) => false,
         }
     }
 
@@ -163,7 +184,7 @@ impl TokenFile {
     pub fn verify_data_piece(&self, piece: u64) -> Result<()> {
         match self {
             Self::Pbin(reader) => Ok(reader.verify_data_piece(piece)?),
-            Self::Raw(_) => Ok(()),
+            Self::Raw(_) | Self::Npy(_) => Ok(()),
         }
     }
 
@@ -174,7 +195,7 @@ impl TokenFile {
     pub fn verify_offsets(&self) -> Result<()> {
         match self {
             Self::Pbin(reader) => Ok(reader.verify_offsets()?),
-            Self::Raw(_) => Ok(()),
+            Self::Raw(_) | Self::Npy(_) => Ok(()),
         }
     }
 
@@ -182,7 +203,7 @@ impl TokenFile {
     pub fn content_crc32c(&self) -> Option<u32> {
         match self {
             Self::Pbin(reader) => reader.trailer_crc32c(),
-            Self::Raw(_) => None,
+            Self::Raw(_) | Self::Npy(_) => None,
         }
     }
 
@@ -191,6 +212,7 @@ impl TokenFile {
         match self {
             Self::Pbin(reader) => reader.index_crc32c(),
             Self::Raw(_) => 0,
+            Self::Npy(npy) => npy.index_crc32c(),
         }
     }
 
@@ -202,6 +224,7 @@ impl TokenFile {
         match self {
             Self::Pbin(reader) => Ok(reader.advise(pattern)?),
             Self::Raw(raw) => Ok(raw.advise(pattern)?),
+            Self::Npy(npy) => Ok(npy.advise(pattern)?),
         }
     }
 
@@ -213,23 +236,38 @@ impl TokenFile {
         match self {
             Self::Pbin(reader) => Ok(reader.prefetch(tokens)?),
             Self::Raw(raw) => Ok(raw.prefetch(tokens)?),
+            Self::Npy(npy) => Ok(npy.prefetch(tokens)?),
         }
     }
 }
 
+/// Whether the file at `path` starts as NPY files do.
+fn is_npy(path: &Path) -> bool {
+    let mut start = [0; MAGIC.len()];
+    let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
+    let read = |mut file: File| file.read_exact(&mut start);
+    is_file && File::open(path).and_then(read).is_ok() && start == MAGIC
+}
+
 /// The documents of a file with an index, or the only one, with its number of tokens.
-enum Documents<I> {
+enum Documents<I, N> {
     Many(I),
+    OfNpy(N),
     One(Option<u64>),
 }
 
-impl<I: Iterator<Item = Result<(u64, Range<u64>)>>> Iterator for Documents<I> {
+impl<I, N> Iterator for Documents<I, N>
+where
+    I: Iterator<Item = Result<(u64, Range<u64>)>>,
+    N: Iterator<Item = I::Item>,
+{
     type Item = I::Item;
 
     #[inline]
     fn next(&mut self) -> Option<I::Item> {
         match self {
             Self::Many(documents) => documents.next(),
+            Self::OfNpy(documents) => documents.next(),
             Self::One(num_tokens) => num_tokens.take().map(|stop| Ok((0, 0..stop))),
         }
     }

@@ -66,6 +66,14 @@ impl MappedFile {
         map_file(path).map(Self)
     }
 
+    /// Maps an open regular file, which the caller may fill while it is mapped but not truncate.
+    ///
+    /// # Errors
+    /// The system cannot map the file.
+    pub fn of(file: &File) -> io::Result<Self> {
+        map(file).map(Self)
+    }
+
     /// All bytes of the file.
     pub fn bytes(&self) -> &[u8] {
         &self.0

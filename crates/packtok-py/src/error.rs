@@ -17,6 +17,7 @@ use packtok_core::shard::ShardError;
 use packtok_core::stream::StreamError;
 use packtok_core::{Error as CoreError, chain, pbin::Error as PbinError};
 use packtok_formats::Error as FormatsError;
+use packtok_formats::npy::NpyError;
 use packtok_formats::raw::RawError;
 use packtok_reshape::Error as ReshapeError;
 use packtok_sampling::Error as SamplingError;
@@ -199,12 +200,22 @@ pub(crate) fn sampling_error(error: SamplingError) -> PyErr {
         E::Pbin(error) => pbin_error(error),
         E::Io { path, source } => os_error(&path, &source),
         E::Raw(error) => raw_error(&error),
+        E::Npy(error) => npy_error(*error),
         E::Store(error) => store_error(&error),
         E::Cancelled => PyKeyboardInterrupt::new_err(()),
         E::Files(error) => files_error(&error),
         E::Items(error) => items_error(&error),
         E::Order(error) => PyValueError::new_err(chain(&error)),
         E::Plans(error) => plans_error(&error),
+    }
+}
+
+/// Maps an error of a token file of any format.
+pub(crate) fn formats_error(error: FormatsError) -> PyErr {
+    match error {
+        FormatsError::Pbin(error) => pbin_error(error),
+        FormatsError::Raw(error) => raw_error(&error),
+        FormatsError::Npy(error) => npy_error(*error),
     }
 }
 
@@ -215,6 +226,35 @@ fn raw_error(error: &RawError) -> PyErr {
     }
 }
 
+fn npy_error(error: NpyError) -> PyErr {
+    use NpyError as E;
+    match error {
+        E::Io { path, source } => os_error(&path, &source),
+        E::Map(error) => pbin_error(error),
+        E::Copy { .. } => PyOSError::new_err(chain(&error)),
+        E::NoSuchTokens { .. } | E::NoSuchDocument { .. } => PyIndexError::new_err(chain(&error)),
+        E::DoesNotFit { .. } => PyValueError::new_err(chain(&error)),
+        E::NotNpy { .. }
+        | E::Pickle { .. }
+        | E::Version { .. }
+        | E::HeaderTruncated { .. }
+        | E::HeaderText { .. }
+        | E::ObjectArray { .. }
+        | E::Structured { .. }
+        | E::ElementType { .. }
+        | E::TooNarrow { .. }
+        | E::Float { .. }
+        | E::FortranOrder { .. }
+        | E::Dimensions { .. }
+        | E::Length { .. }
+        | E::Misaligned { .. }
+        | E::Count { .. }
+        | E::DocumentLength { .. }
+        | E::Lengths { .. }
+        | E::Id { .. } => PbinFormatError::new_err(chain(&error)),
+    }
+}
+
 /// Maps an error of reshaping token files.
 pub(crate) fn reshape_error(error: ReshapeError) -> PyErr {
     use ReshapeError as E;
@@ -222,8 +262,8 @@ pub(crate) fn reshape_error(error: ReshapeError) -> PyErr {
         E::Io { path, source } => os_error(&path, &source),
         E::Core(error) => core_error(*error),
         E::Sampling(error) => sampling_error(*error),
-        E::Formats(FormatsError::Pbin(error)) | E::Pbin(error) => pbin_error(error),
-        E::Formats(FormatsError::Raw(error)) => raw_error(&error),
+        E::Pbin(error) => pbin_error(error),
+        E::Formats(error) => formats_error(error),
     }
 }
 
@@ -295,6 +335,7 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         E::Shard(error) => shard_error(&error),
         E::Sampling(error) => sampling_error(*error),
         E::Stream(error) => stream_error(&error),
+        E::Formats(error) => formats_error(error),
     }
 }
 

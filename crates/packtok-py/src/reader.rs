@@ -1,4 +1,4 @@
-//! `PbinReader`: zero-copy views of a pbin.
+//! `PbinReader`: zero-copy views of a pbin or an NPY file of documents.
 
 use std::path::PathBuf;
 
@@ -9,11 +9,14 @@ use packtok_sampling::files::checked_file::CheckedFile;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 
-use crate::error::{pbin_error, sampling_error};
+use crate::error::{formats_error, pbin_error, sampling_error};
 use crate::origin::{OriginSources, PyOrigin};
 use crate::{json, views};
 
 /// A pbin, memory-mapped. Item `i` is document `i` as a read-only NumPy view, including EOD.
+///
+/// NPY files of documents, as CEPE's scripts save them, are read in the same way: without metadata,
+/// and with uint32 views whatever integers the file has.
 ///
 /// Views have the token width of the file (uint8, uint16 or uint32), copy nothing and outlive the
 /// reader. Pickles as its path.
@@ -26,16 +29,21 @@ pub(crate) struct PyPbinReader {
 }
 
 impl PyPbinReader {
-    fn reader(&self) -> &Reader {
-        match self.file.token_file() {
-            TokenFile::Pbin(reader) => reader,
-            TokenFile::Raw(_) => unreachable!("`CheckedFile::open` opens pbins only"),
+    fn file(&self) -> &TokenFile {
+        self.file.token_file()
+    }
+
+    /// The file as a pbin, the only format with metadata, sources and origins.
+    fn pbin(&self) -> Option<&Reader> {
+        match self.file() {
+            TokenFile::Pbin(reader) => Some(reader),
+            TokenFile::Raw(_) | TokenFile::Npy(_) => None,
         }
     }
 
     /// The number of document `i`; negative `i` counts from the end.
     fn position(&self, i: i64) -> PyResult<u64> {
-        let num_documents = self.reader().len();
+        let num_documents = self.file().num_documents();
         let position = match i {
             0.. => i as u64,
             // If `i` counts back past the first document, this wraps to a number past the end,
@@ -84,7 +92,7 @@ impl PyPbinReader {
 
     /// Number of documents.
     fn __len__(&self) -> usize {
-        self.reader().len() as usize
+        self.file().num_documents() as usize
     }
 
     /// Document `i` as a read-only view; negative `i` counts from the end.
@@ -102,7 +110,7 @@ impl PyPbinReader {
             return Err(PyIndexError::new_err(format!(
                 "{}: no tokens {start}..{stop}, file has {}",
                 this.path.display(),
-                this.reader().num_tokens()
+                this.file().num_tokens()
             )));
         };
         let bytes = this.read(slf.py(), |file| file.tokens(first..end))?;
@@ -118,47 +126,49 @@ impl PyPbinReader {
     /// Number of tokens, including EODs.
     #[getter]
     fn num_tokens(&self) -> u64 {
-        self.reader().num_tokens()
+        self.file().num_tokens()
     }
 
     /// CRC32C of the trailer, which identifies the contents; None without a trailer.
     #[getter]
     fn trailer_crc32c(&self) -> Option<u32> {
-        self.reader().trailer_crc32c()
+        self.file().content_crc32c()
     }
 
     /// Length of the data segment in bytes.
     #[getter]
     fn data_bytes(&self) -> u64 {
-        self.reader().data_bytes()
+        self.file().data_bytes()
     }
 
     /// Length of the file in bytes.
     #[getter]
     fn file_bytes(&self) -> u64 {
-        self.reader().file_bytes()
+        self.file().file_bytes()
     }
 
     /// dtype of the views: uint8, uint16 or uint32.
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDescr> {
-        views::dtype(py, self.reader().width())
+        views::dtype(py, self.file().width())
     }
 
-    /// Which program wrote the file: "packtok", "modalities" or "modalities-legacy".
+    /// Which program wrote the file: "packtok", "modalities" or "modalities-legacy"; "npy" for NPY
+    /// files.
     #[getter]
     fn dialect(&self) -> &'static str {
-        match self.reader().dialect() {
-            Dialect::Packtok => "packtok",
-            Dialect::Modalities => "modalities",
-            Dialect::ModalitiesLegacy => "modalities-legacy",
+        match self.pbin().map(Reader::dialect) {
+            Some(Dialect::Packtok) => "packtok",
+            Some(Dialect::Modalities) => "modalities",
+            Some(Dialect::ModalitiesLegacy) => "modalities-legacy",
+            None => "npy",
         }
     }
 
-    /// The meaning and origin of the ids; None if the file has no trailer.
+    /// The meaning and origin of the ids; None if the file has no trailer, as NPY files.
     #[getter]
     fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let metadata = self.reader().metadata().map_err(pbin_error)?;
+        let metadata = self.file().metadata().map_err(formats_error)?;
         metadata
             .map(|metadata| json::to_python(py, metadata))
             .transpose()
@@ -167,21 +177,30 @@ impl PyPbinReader {
     /// The corpus files, each with path, bytes and crc32c; empty if the file has no trailer.
     #[getter]
     fn sources<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let sources = py.detach(|| self.reader().sources()).map_err(pbin_error)?;
+        let sources = match self.pbin() {
+            Some(reader) => py.detach(|| reader.sources()).map_err(pbin_error)?,
+            None => Vec::new(),
+        };
         json::to_python(py, &sources)
     }
 
     /// Where document `i` came from, as an `Origin`; negative `i` counts from the end. None if the file
     /// does not record it: `--origins` of `packtok pack` does.
     fn origin(&self, py: Python<'_>, i: i64) -> PyResult<Option<PyOrigin>> {
-        self.sources.origin(py, self.reader(), self.position(i)?)
+        let position = self.position(i)?;
+        match self.pbin() {
+            Some(reader) => self.sources.origin(py, reader, position),
+            None => Ok(None),
+        }
     }
 
     /// The documents that came from source `source_index`, which are consecutive, as (first, last + 1);
     /// None if the file does not record it.
     fn documents_of_source(&self, source_index: u64) -> PyResult<Option<(u64, u64)>> {
-        let documents = self
-            .reader()
+        let Some(reader) = self.pbin() else {
+            return Ok(None);
+        };
+        let documents = reader
             .documents_of_source(source_index)
             .map_err(pbin_error)?;
         Ok(documents.map(|documents| (documents.start, documents.end)))
@@ -190,8 +209,8 @@ impl PyPbinReader {
     /// Histogram of document lengths as (min tokens, max tokens + 1, documents); buckets double in
     /// width.
     fn document_lengths_histogram(&self, py: Python<'_>) -> PyResult<Vec<(u64, u64, u64)>> {
-        py.detach(|| packtok_core::document_lengths_histogram(self.reader()))
-            .map_err(pbin_error)
+        py.detach(|| packtok_core::document_lengths_histogram(self.file()))
+            .map_err(formats_error)
     }
 
     fn __reduce__(slf: Bound<'_, Self>) -> (Bound<'_, PyAny>, (PathBuf,)) {
@@ -203,15 +222,15 @@ impl PyPbinReader {
         format!(
             "PbinReader({:?}, documents={}, tokens={})",
             self.path,
-            self.reader().len(),
-            self.reader().num_tokens()
+            self.file().num_documents(),
+            self.file().num_tokens()
         )
     }
 }
 
 /// `bytes` of the reader's map as a read-only array in the file's token width.
 fn view<'py>(slf: &Bound<'py, PyPbinReader>, bytes: &[u8]) -> Bound<'py, PyAny> {
-    let width = slf.get().reader().width();
+    let width = slf.get().file().width();
     // SAFETY: the reader returns complete tokens of its map. The class is frozen, so the map is
     // never replaced.
     unsafe { views::lend(slf.as_any(), width, bytes) }

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use packtok_formats::npy::NpyError;
 use packtok_formats::raw::RawError;
 
 /// The result type of this crate.
@@ -44,6 +45,9 @@ pub enum Error {
     /// An error of a file of raw tokens.
     #[error(transparent)]
     Raw(Box<RawError>),
+    /// An error of an NPY file.
+    #[error(transparent)]
+    Npy(Box<NpyError>),
 }
 
 impl From<RawError> for Error {
@@ -60,6 +64,7 @@ impl From<packtok_formats::Error> for Error {
         match error {
             packtok_formats::Error::Pbin(error) => Self::Pbin(error),
             packtok_formats::Error::Raw(error) => error.into(),
+            packtok_formats::Error::Npy(error) => Self::Npy(error),
         }
     }
 }

@@ -1,10 +1,11 @@
-//! Verifies a pbin by itself: checksums, index, ids and EODs.
+//! Verifies a token file by itself: checksums, index, ids and EODs.
 
 use crate::pipeline::PipelineError;
 use crate::verify::VerifyError;
 use std::path::Path;
 
-use packtok_pbin::{Dialect, Reader};
+use packtok_formats::TokenFile;
+use packtok_pbin::Dialect;
 use packtok_tokenizer::Tokenizer;
 use serde::Serialize;
 
@@ -25,7 +26,8 @@ pub struct FileReport {
     pub unchecked: Vec<&'static str>,
 }
 
-/// Verifies all checksums, the index, every id and every EOD of a pbin.
+/// Verifies all checksums, the index, every id and every EOD of a pbin, and the lengths and every id
+/// of an NPY file.
 ///
 /// Vocabulary and EOD come from the trailer. A file without a trailer is compared with the
 /// vocabulary of `tokenizer`, if given.
@@ -37,7 +39,7 @@ pub fn verify_file(
     tokenizer: Option<&Tokenizer>,
     monitor: &mut Monitor<'_>,
 ) -> Result<FileReport> {
-    let file = Reader::open(path)?;
+    let file = TokenFile::open(path)?;
     let metadata = file.metadata()?;
     let recorded = metadata.and_then(|metadata| metadata.tokenizer.as_ref());
     if let (Some(recorded), Some(tokenizer)) = (recorded, tokenizer)
@@ -57,12 +59,19 @@ pub fn verify_file(
             ..Progress::default()
         })
     };
-    file.verify(&mut report_progress)?;
+    let dialect = match &file {
+        TokenFile::Pbin(reader) => {
+            reader.verify(&mut report_progress)?;
+            Some(reader.dialect())
+        }
+        TokenFile::Raw(_) | TokenFile::Npy(_) => None,
+    };
     let vocab_size = recorded
         .map(|recorded| recorded.vocab_size)
         .or(tokenizer.map(Tokenizer::vocab_size));
     let eod_id = metadata.and_then(|metadata| metadata.eod.as_ref().map(|eod| eod.id));
-    if vocab_size.is_some() || eod_id.is_some() {
+    // Reading the ids of an NPY file checks that they fit in 32 bits.
+    if vocab_size.is_some() || eod_id.is_some() || dialect.is_none() {
         let mut scan = Scan {
             file: &file,
             vocab_size: vocab_size.unwrap_or(u64::MAX),
@@ -70,20 +79,27 @@ pub fn verify_file(
         };
         scan.run(&mut |bytes| report_progress(file.file_bytes() + bytes))?;
     }
-    let has_trailer = file.dialect() == Dialect::Packtok;
+    let has_trailer = dialect == Some(Dialect::Packtok);
     let phrases = [
         ("the index covers the data", true),
         ("checksums", has_trailer),
         ("offsets and pickle agree", has_trailer),
+        ("every id fits in 32 bits", true),
         ("every id is in the vocabulary", vocab_size.is_some()),
         ("every document ends with EOD", eod_id.is_some()),
     ];
+    // Ids of a pbin have at most 32 bits, and NPY files have no pickle.
+    let irrelevant = match dialect {
+        Some(_) => "every id fits in 32 bits",
+        None => "offsets and pickle agree",
+    };
     let of = |proven| {
         let phrases = phrases.iter().filter(move |phrase| phrase.1 == proven);
-        phrases.map(|phrase| phrase.0).collect()
+        let phrases = phrases.map(|phrase| phrase.0);
+        phrases.filter(|&phrase| phrase != irrelevant).collect()
     };
     Ok(FileReport {
-        documents: file.len(),
+        documents: file.num_documents(),
         tokens: file.num_tokens(),
         checked: of(true),
         unchecked: of(false),
@@ -91,7 +107,7 @@ pub fn verify_file(
 }
 
 struct Scan<'a> {
-    file: &'a Reader,
+    file: &'a TokenFile,
     vocab_size: u64,
     eod_id: Option<u32>,
 }
@@ -102,8 +118,8 @@ impl Scan<'_> {
         report_progress: &mut dyn FnMut(u64) -> std::ops::ControlFlow<()>,
     ) -> Result<()> {
         let mut bytes = 0;
-        for i in 0..self.file.len() {
-            let document = self.file.document(i)?;
+        for i in 0..self.file.num_documents() {
+            let document = self.file.tokens(self.file.document_tokens(i)?)?;
             self.check(i, document)?;
             bytes += document.len() as u64;
             // Reading the clock for each document would take longer than checking a short one.

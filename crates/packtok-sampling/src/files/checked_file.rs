@@ -58,7 +58,7 @@ impl CheckedFile {
     /// As [`CheckedFile::open`].
     pub fn open_listed(entry: &Entry, verify: bool) -> Result<Self> {
         match entry.format {
-            FileFormat::Pbin => Self::open(&entry.path, verify),
+            FileFormat::Pbin | FileFormat::Npy => Self::open(&entry.path, verify),
             FileFormat::Raw => {
                 let file = RawFile::open(&entry.path, entry.width(), entry.tokens)?;
                 Self::of(TokenFile::Raw(file), verify)

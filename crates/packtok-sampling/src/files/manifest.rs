@@ -26,6 +26,8 @@ pub enum FileFormat {
     Pbin,
     /// Tokens without a header; see [`packtok_formats::raw`].
     Raw,
+    /// An NPY array of documents; see [`packtok_formats::npy`].
+    Npy,
 }
 
 impl FileFormat {
@@ -50,7 +52,8 @@ pub struct Entry {
     /// Checksum of the trailer, which identifies the complete content; absent without a trailer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trailer_crc32c: Option<u32>,
-    /// CRC32C of the pickled index of a file without a trailer. Distinguishes files whose documents
+    /// CRC32C of the index of a file without a trailer: the pickle of a pbin, or everything before the
+    /// first token of an NPY file. Distinguishes files whose documents
     /// differ only in length.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index_crc32c: Option<u32>,
@@ -66,8 +69,9 @@ impl Entry {
         let format = match file {
             TokenFile::Pbin(_) => FileFormat::Pbin,
             TokenFile::Raw(_) => FileFormat::Raw,
+            TokenFile::Npy(_) => FileFormat::Npy,
         };
-        let has_index = format == FileFormat::Pbin && trailer_crc32c.is_none();
+        let has_index = format != FileFormat::Raw && trailer_crc32c.is_none();
         Self {
             path: file.path().to_owned(),
             file_bytes: file.file_bytes(),
@@ -149,7 +153,7 @@ impl Entry {
         let data_bytes = self.tokens.checked_mul(self.token_bytes);
         let header_bytes = match self.format {
             FileFormat::Pbin => HEADER_BYTES,
-            FileFormat::Raw => 0,
+            FileFormat::Raw | FileFormat::Npy => 0,
         };
         let least = data_bytes.and_then(|bytes| bytes.checked_add(header_bytes));
         let width_is_known = matches!(self.token_bytes, 1 | 2 | 4);
@@ -184,8 +188,10 @@ pub fn fingerprint<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> DataFing
             // A missing checksum is encoded as 2^32, which no checksum has.
             hash.update(crc.map_or(1 << 32, u64::from).to_le_bytes());
         }
-        if entry.format == FileFormat::Raw {
-            hash.update(b"raw");
+        match entry.format {
+            FileFormat::Pbin => {}
+            FileFormat::Raw => hash.update(b"raw"),
+            FileFormat::Npy => hash.update(b"npy"),
         }
     }
     hash.finalize().into()

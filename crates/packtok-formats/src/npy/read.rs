@@ -1,0 +1,680 @@
+//! Reads the documents of an NPY file.
+//!
+//! uint32 elements are the tokens themselves. Wider ids are narrowed to 32 bits piece by piece when
+//! they are first read, into an unlinked temporary file that is mapped: readers get borrowed bytes in
+//! both cases, and the system can evict them from memory.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use packtok_pbin::{AccessPattern, MappedFile, TokenWidth};
+
+use super::{Element, NpyError, NpyHeader, Shown};
+
+type Result<T> = std::result::Result<T, NpyError>;
+
+/// Every how many documents the start is in memory; the others are found by adding lengths.
+const STEP: u64 = 64;
+/// Tokens that are narrowed at a time.
+const PIECE_TOKENS: u64 = 1 << 18;
+/// Bytes of a token as it is read.
+const TOKEN_BYTES: u64 = TokenWidth::U32 as u64;
+
+/// An open NPY file of documents.
+#[derive(Debug)]
+pub struct NpyFile {
+    /// The tokens are the last bytes of it: of the file itself, or of the copy of its ids, which has
+    /// nothing else.
+    map: MappedFile,
+    num_tokens: u64,
+    details: Box<Details>,
+}
+
+#[derive(Debug)]
+struct Details {
+    path: Box<Path>,
+    header: NpyHeader,
+    file_bytes: u64,
+    num_documents: u64,
+    /// First token of each document whose number is a multiple of [`STEP`].
+    starts: Box<[u64]>,
+    /// Present if ids are narrowed.
+    narrowing: Option<Narrowing>,
+}
+
+/// The copy of ids that are wider than tokens.
+#[derive(Debug)]
+struct Narrowing {
+    original: MappedFile,
+    copy: File,
+    /// One bit per piece that has been copied.
+    copied: Box<[AtomicU64]>,
+}
+
+impl NpyFile {
+    /// Opens the file at `path`. Reads the header and the lengths of the documents.
+    ///
+    /// # Errors
+    /// The file cannot be mapped, is not an array of integers, or the number of documents and their
+    /// lengths do not match its size.
+    pub fn open(path: &Path) -> Result<Self> {
+        let map = MappedFile::open(path)?;
+        let header = NpyHeader::parse(map.bytes(), path)?;
+        let num_documents = checked_count(map.bytes(), &header, path)?;
+        let file = Numbers::new(map.bytes(), &header);
+        let num_tokens = match header.element {
+            Element::F64 => 0,
+            _ => header.elements - 1 - num_documents,
+        };
+        let starts = checked_starts(&file, num_documents, num_tokens, path)?;
+        let file_bytes = map.bytes().len() as u64;
+        let (map, narrowing) = match header.element {
+            Element::U32 => (map, None),
+            _ => narrowed(map, num_tokens, path).map(|(map, copy)| (map, Some(copy)))?,
+        };
+        Ok(Self {
+            map,
+            num_tokens,
+            details: Box::new(Details {
+                path: path.into(),
+                header,
+                file_bytes,
+                num_documents,
+                starts,
+                narrowing,
+            }),
+        })
+    }
+
+    /// The path of the file.
+    pub fn path(&self) -> &Path {
+        &self.details.path
+    }
+
+    /// The type of the elements in the file.
+    pub fn element(&self) -> Element {
+        self.details.header.element
+    }
+
+    /// Number of documents.
+    pub fn num_documents(&self) -> u64 {
+        self.details.num_documents
+    }
+
+    /// Number of tokens in all documents.
+    #[inline]
+    pub fn num_tokens(&self) -> u64 {
+        self.num_tokens
+    }
+
+    /// Bytes of the file.
+    pub fn file_bytes(&self) -> u64 {
+        self.details.file_bytes
+    }
+
+    /// CRC32C of everything before the first token: the header, the number of documents and their
+    /// lengths.
+    pub fn index_crc32c(&self) -> u32 {
+        let (bytes, first) = (self.original().bytes(), self.first_token_byte());
+        crc32c::crc32c(&bytes[..first as usize])
+    }
+
+    /// CRC32C of the complete file.
+    pub fn crc32c(&self) -> u32 {
+        crc32c::crc32c(self.original().bytes())
+    }
+
+    /// Tokens as little-endian bytes of 32-bit numbers; `None` if the range is not within the file, or
+    /// if some of them have not been narrowed yet.
+    #[inline]
+    pub fn tokens_if_there(&self, tokens: Range<u64>) -> Option<&[u8]> {
+        if tokens.start > tokens.end || tokens.end > self.num_tokens {
+            return None;
+        }
+        let bytes = self.map.bytes();
+        let first = bytes.len() as u64 - self.num_tokens * TOKEN_BYTES;
+        // Elements start after a header, so that only the copy starts with tokens.
+        if first == 0 && !self.are_copied(&tokens) {
+            return None;
+        }
+        let start = first + tokens.start * TOKEN_BYTES;
+        let stop = first + tokens.end * TOKEN_BYTES;
+        bytes.get(start as usize..stop as usize)
+    }
+
+    /// Tokens as little-endian bytes of 32-bit numbers.
+    ///
+    /// # Errors
+    /// [`NpyError::NoSuchTokens`]; [`NpyError::Id`] if an id next to them does not fit in 32 bits;
+    /// [`NpyError::Copy`].
+    pub fn tokens(&self, tokens: Range<u64>) -> Result<&[u8]> {
+        if let Some(bytes) = self.tokens_if_there(tokens.clone()) {
+            return Ok(bytes);
+        }
+        let Range { start, end: stop } = tokens;
+        if start <= stop && stop <= self.num_tokens {
+            self.narrow(&tokens)?;
+        }
+        self.tokens_if_there(tokens)
+            .ok_or_else(|| NpyError::NoSuchTokens {
+                path: self.path().into(),
+                start,
+                stop,
+                num_tokens: self.num_tokens,
+            })
+    }
+
+    /// The tokens of document `i`.
+    ///
+    /// # Errors
+    /// [`NpyError::NoSuchDocument`].
+    pub fn document_tokens(&self, i: u64) -> Result<Range<u64>> {
+        if i >= self.num_documents() {
+            return Err(NpyError::NoSuchDocument {
+                path: self.path().into(),
+                document: i,
+                num_documents: self.num_documents(),
+            });
+        }
+        let block = i / STEP;
+        let lengths = self.lengths(block * STEP..i);
+        let start = lengths.fold(self.details.starts[block as usize], u64::saturating_add);
+        let length = self.lengths(i..i + 1).sum::<u64>();
+        Ok(start..start.saturating_add(length))
+    }
+
+    /// The documents starting with the one that contains token `token`, each with its tokens,
+    /// including empty ones.
+    ///
+    /// # Errors
+    /// [`NpyError::NoSuchTokens`].
+    pub fn documents_from(
+        &self,
+        token: u64,
+    ) -> Result<impl Iterator<Item = (u64, Range<u64>)> + '_> {
+        if token >= self.num_tokens {
+            return Err(NpyError::NoSuchTokens {
+                path: self.path().into(),
+                start: token,
+                stop: token.saturating_add(1),
+                num_tokens: self.num_tokens,
+            });
+        }
+        let starts = &self.details.starts;
+        let block = starts.partition_point(|&start| start <= token) - 1;
+        let first = block as u64 * STEP;
+        let mut start = starts[block];
+        let lengths = self.lengths(first..self.num_documents());
+        let documents = lengths.zip(first..).map(move |(length, document)| {
+            let stop = start.saturating_add(length);
+            (document, std::mem::replace(&mut start, stop)..stop)
+        });
+        Ok(documents.skip_while(move |(_, tokens)| tokens.end <= token))
+    }
+
+    /// The numbers of tokens of all documents.
+    pub fn document_lengths(&self) -> impl Iterator<Item = u64> + '_ {
+        self.lengths(0..self.num_documents())
+    }
+
+    /// Advises the system how the tokens will be read.
+    ///
+    /// # Errors
+    /// The system rejects the advice.
+    pub fn advise(&self, pattern: AccessPattern) -> Result<()> {
+        let advised = self.original().advise(pattern);
+        advised.map_err(|source| self.io(source))
+    }
+
+    /// Asks the system to read the pages of `tokens` asynchronously.
+    ///
+    /// # Errors
+    /// [`NpyError::NoSuchTokens`]; the system rejects the advice.
+    pub fn prefetch(&self, tokens: Range<u64>) -> Result<()> {
+        let Range { start, end: stop } = tokens;
+        if start > stop || stop > self.num_tokens {
+            return Err(NpyError::NoSuchTokens {
+                path: self.path().into(),
+                start,
+                stop,
+                num_tokens: self.num_tokens,
+            });
+        }
+        let (first, width) = (self.first_token_byte(), self.element().bytes());
+        let bytes = (first + start * width) as usize..(first + stop * width) as usize;
+        let advised = self.original().prefetch(bytes);
+        advised.map_err(|source| self.io(source))
+    }
+
+    /// The map of the file itself.
+    fn original(&self) -> &MappedFile {
+        match &self.details.narrowing {
+            Some(narrowing) => &narrowing.original,
+            None => &self.map,
+        }
+    }
+
+    /// Position of the first token in the file.
+    fn first_token_byte(&self) -> u64 {
+        self.file_bytes() - self.num_tokens * self.element().bytes()
+    }
+
+    fn lengths(&self, documents: Range<u64>) -> impl Iterator<Item = u64> + '_ {
+        let numbers = Numbers::new(self.original().bytes(), &self.details.header);
+        // Opening has checked them. A file that another program changes gives other lengths, and
+        // reading their tokens fails.
+        documents.map(move |i| {
+            numbers
+                .at(i + 1)
+                .and_then(|n| n.try_into().ok())
+                .unwrap_or(0)
+        })
+    }
+
+    #[inline]
+    fn are_copied(&self, tokens: &Range<u64>) -> bool {
+        let Some(narrowing) = &self.details.narrowing else {
+            return false;
+        };
+        tokens.is_empty() || pieces(tokens).all(|piece| narrowing.is_copied(piece))
+    }
+
+    #[cold]
+    fn narrow(&self, tokens: &Range<u64>) -> Result<()> {
+        let Some(narrowing) = &self.details.narrowing else {
+            return Ok(());
+        };
+        for piece in pieces(tokens) {
+            if narrowing.is_copied(piece) {
+                continue;
+            }
+            let start = piece * PIECE_TOKENS;
+            let stop = (start + PIECE_TOKENS).min(self.num_tokens);
+            let ids = self.narrowed_ids(start..stop)?;
+            let written = narrowing.copy.write_all_at(&ids, start * TOKEN_BYTES);
+            written.map_err(|source| copy_error(self.path(), source))?;
+            narrowing.mark_copied(piece);
+        }
+        Ok(())
+    }
+
+    /// The ids of tokens as bytes of 32-bit numbers.
+    fn narrowed_ids(&self, tokens: Range<u64>) -> Result<Vec<u8>> {
+        let width = self.element().bytes();
+        let first = self.first_token_byte();
+        let start = (first + tokens.start * width) as usize;
+        let stop = (first + tokens.end * width) as usize;
+        let bytes = &self.original().bytes()[start..stop];
+        let bad = match self.element() {
+            Element::I32 => return self.checked_i32(bytes, tokens.start),
+            // Negative numbers are large ones, so that one comparison is enough for both types.
+            _ => {
+                let (ids, _) = bytes.as_chunks::<8>();
+                let all = ids.iter().fold(0, |all, &id| all | u64::from_le_bytes(id));
+                if all <= u64::from(u32::MAX) {
+                    return Ok(ids
+                        .iter()
+                        .flat_map(|id| [id[0], id[1], id[2], id[3]])
+                        .collect());
+                }
+                ids.iter()
+                    .position(|&id| u64::from_le_bytes(id) > u64::from(u32::MAX))
+            }
+        };
+        Err(self.bad_id(tokens.start + bad.unwrap_or(0) as u64))
+    }
+
+    fn checked_i32(&self, bytes: &[u8], first: u64) -> Result<Vec<u8>> {
+        let (ids, _) = bytes.as_chunks::<4>();
+        match ids.iter().position(|&id| i32::from_le_bytes(id) < 0) {
+            Some(i) => Err(self.bad_id(first + i as u64)),
+            None => Ok(bytes.to_vec()),
+        }
+    }
+
+    fn bad_id(&self, token: u64) -> NpyError {
+        let element = 1 + self.num_documents() + token;
+        let numbers = Numbers::new(self.original().bytes(), &self.details.header);
+        NpyError::Id {
+            path: self.path().into(),
+            token,
+            element,
+            id: Shown(numbers.at(element)),
+        }
+    }
+
+    fn io(&self, source: io::Error) -> NpyError {
+        NpyError::Io {
+            path: self.path().into(),
+            source,
+        }
+    }
+}
+
+impl Narrowing {
+    fn is_copied(&self, piece: u64) -> bool {
+        let word = self.copied[(piece / 64) as usize].load(Ordering::Acquire);
+        word & (1 << (piece % 64)) != 0
+    }
+
+    fn mark_copied(&self, piece: u64) {
+        self.copied[(piece / 64) as usize].fetch_or(1 << (piece % 64), Ordering::Release);
+    }
+}
+
+fn pieces(tokens: &Range<u64>) -> Range<u64> {
+    tokens.start / PIECE_TOKENS..tokens.end.div_ceil(PIECE_TOKENS)
+}
+
+/// The map of a new file for the tokens of `original`.
+fn narrowed(original: MappedFile, num_tokens: u64, path: &Path) -> Result<(MappedFile, Narrowing)> {
+    let create = || {
+        let copy = tempfile::tempfile()?;
+        copy.set_len(num_tokens * TOKEN_BYTES)?;
+        Ok((MappedFile::of(&copy)?, copy))
+    };
+    let (map, copy) = create().map_err(|source| copy_error(path, source))?;
+    let words = num_tokens.div_ceil(PIECE_TOKENS).div_ceil(64);
+    let narrowing = Narrowing {
+        original,
+        copy,
+        copied: (0..words).map(|_| AtomicU64::new(0)).collect(),
+    };
+    Ok((map, narrowing))
+}
+
+fn copy_error(path: &Path, source: io::Error) -> NpyError {
+    NpyError::Copy {
+        path: path.into(),
+        folder: std::env::temp_dir(),
+        source,
+    }
+}
+
+/// The elements of a file as numbers.
+#[derive(Clone, Copy)]
+struct Numbers<'a> {
+    bytes: &'a [u8],
+    element: Element,
+}
+
+impl<'a> Numbers<'a> {
+    fn new(file: &'a [u8], header: &NpyHeader) -> Self {
+        Self {
+            bytes: &file[header.header_bytes as usize..],
+            element: header.element,
+        }
+    }
+
+    /// Element `i`; `None` if there is none or it is not an integer.
+    #[inline]
+    fn at(&self, i: u64) -> Option<i128> {
+        let width = self.element.bytes() as usize;
+        let start = (i as usize).checked_mul(width)?;
+        let bytes = self.bytes.get(start..start.checked_add(width)?)?;
+        match self.element {
+            Element::I64 => bytes.try_into().ok().map(|b| i64::from_le_bytes(b).into()),
+            Element::U64 => bytes.try_into().ok().map(|b| u64::from_le_bytes(b).into()),
+            Element::I32 => bytes.try_into().ok().map(|b| i32::from_le_bytes(b).into()),
+            Element::U32 => bytes.try_into().ok().map(|b| u32::from_le_bytes(b).into()),
+            _ => None,
+        }
+    }
+}
+
+/// The number of documents, which leaves space for their lengths.
+fn checked_count(bytes: &[u8], header: &NpyHeader, path: &Path) -> Result<u64> {
+    let descr = || header.element.descr().to_owned();
+    let elements = header.elements;
+    match header.element {
+        Element::I64 | Element::U64 | Element::I32 | Element::U32 => {}
+        Element::F64 if elements == 1 && bytes.ends_with(&0f64.to_le_bytes()) => return Ok(0),
+        Element::F64 => {
+            return Err(NpyError::Float {
+                path: path.into(),
+                elements,
+            });
+        }
+        Element::I8 | Element::I16 | Element::U8 | Element::U16 => {
+            return Err(NpyError::TooNarrow {
+                path: path.into(),
+                descr: descr(),
+            });
+        }
+    }
+    let found = Numbers::new(bytes, header).at(0);
+    match found.and_then(|count| u64::try_from(count).ok()) {
+        Some(count) if count < elements => Ok(count),
+        _ => Err(NpyError::Count {
+            path: path.into(),
+            found: Shown(found),
+            elements,
+        }),
+    }
+}
+
+/// The start of every [`STEP`]th document; checks that the lengths cover the tokens.
+fn checked_starts(
+    numbers: &Numbers<'_>,
+    num_documents: u64,
+    num_tokens: u64,
+    path: &Path,
+) -> Result<Box<[u64]>> {
+    let mut starts = Vec::with_capacity(num_documents.div_ceil(STEP) as usize);
+    let mut sum: u64 = 0;
+    for document in 0..num_documents {
+        if document.is_multiple_of(STEP) {
+            starts.push(sum);
+        }
+        let element = document + 1;
+        let (found, left) = (numbers.at(element), num_tokens - sum);
+        match found.and_then(|length| u64::try_from(length).ok()) {
+            Some(length) if length <= left => sum += length,
+            _ => {
+                return Err(NpyError::DocumentLength {
+                    path: path.into(),
+                    document,
+                    element,
+                    found: Shown(found),
+                    left,
+                });
+            }
+        }
+    }
+    if sum != num_tokens {
+        return Err(NpyError::Lengths {
+            path: path.into(),
+            documents: num_documents,
+            sum,
+            tokens: num_tokens,
+        });
+    }
+    Ok(starts.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn numbers<const N: usize>(
+        element: Element,
+        all: &[i64],
+        of: impl Fn(i64) -> [u8; N],
+    ) -> Vec<u8> {
+        let mut file = NpyHeader::encode(element, all.len() as u64);
+        all.iter().for_each(|&number| file.extend(of(number)));
+        file
+    }
+
+    fn int64(all: &[i64]) -> Vec<u8> {
+        numbers(Element::I64, all, i64::to_le_bytes)
+    }
+
+    fn open(bytes: &[u8]) -> (tempfile::NamedTempFile, Result<NpyFile>) {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), bytes).unwrap();
+        let opened = NpyFile::open(file.path());
+        (file, opened)
+    }
+
+    fn message(bytes: &[u8]) -> String {
+        open(bytes).1.unwrap_err().to_string()
+    }
+
+    fn ids(bytes: &[u8]) -> Vec<u32> {
+        let (ids, rest) = bytes.as_chunks();
+        assert!(rest.is_empty());
+        ids.iter().map(|&id| u32::from_le_bytes(id)).collect()
+    }
+
+    #[test]
+    fn every_integer_type_gives_the_same_tokens() {
+        let all = [3, 2, 0, 3, 7, 8, 9, 10, 11];
+        let files = [
+            int64(&all),
+            numbers(Element::U64, &all, i64::to_le_bytes),
+            numbers(Element::I32, &all, |n| (n as i32).to_le_bytes()),
+            numbers(Element::U32, &all, |n| (n as u32).to_le_bytes()),
+        ];
+        for bytes in files {
+            let (_kept, file) = open(&bytes);
+            let file = file.unwrap();
+            assert_eq!((file.num_documents(), file.num_tokens()), (3, 5));
+            assert_eq!(file.document_tokens(0).unwrap(), 0..2);
+            assert_eq!(file.document_tokens(1).unwrap(), 2..2);
+            assert_eq!(file.document_tokens(2).unwrap(), 2..5);
+            assert!(file.document_tokens(3).is_err());
+            assert_eq!(ids(file.tokens(0..5).unwrap()), [7, 8, 9, 10, 11]);
+            assert_eq!(ids(file.tokens_if_there(1..3).unwrap()), [8, 9]);
+            assert!(file.tokens(0..6).is_err());
+            assert_eq!(file.tokens_if_there(Range { start: 2, end: 1 }), None);
+            let from = |token| file.documents_from(token).unwrap().collect::<Vec<_>>();
+            assert_eq!(from(0), [(0, 0..2), (1, 2..2), (2, 2..5)]);
+            assert_eq!(from(2), [(2, 2..5)]);
+            assert!(file.documents_from(5).is_err());
+            file.prefetch(1..5).unwrap();
+            file.advise(AccessPattern::Random).unwrap();
+        }
+    }
+
+    #[test]
+    fn wide_ids_are_narrowed_when_they_are_read() {
+        // Three documents in more than one piece.
+        let lengths = [PIECE_TOKENS as i64, 5, 40];
+        let num_tokens: i64 = lengths.iter().sum();
+        let mut all = vec![3];
+        all.extend(lengths);
+        all.extend((0..num_tokens).map(|i| i % 50_000));
+        let (_kept, file) = open(&int64(&all));
+        let file = file.unwrap();
+        assert_eq!(file.tokens_if_there(0..1), None);
+        let last = file.document_tokens(2).unwrap();
+        let expected: Vec<u32> = last.clone().map(|i| (i % 50_000) as u32).collect();
+        assert_eq!(ids(file.tokens(last).unwrap()), expected);
+        assert_eq!(file.tokens_if_there(0..1), None);
+        assert_eq!(ids(file.tokens(4..6).unwrap()), [4, 5]);
+    }
+
+    #[test]
+    fn the_starts_of_many_documents_are_found() {
+        let lengths: Vec<i64> = (0..1000).map(|i| i * 7 % 5).collect();
+        let num_tokens: i64 = lengths.iter().sum();
+        let mut all = vec![1000];
+        all.extend(&lengths);
+        all.extend(std::iter::repeat_n(1, num_tokens as usize));
+        let (_kept, file) = open(&int64(&all));
+        let file = file.unwrap();
+        let mut start = 0;
+        for (i, &length) in (0..).zip(&lengths) {
+            let tokens = start..start + length as u64;
+            assert_eq!(file.document_tokens(i).unwrap(), tokens);
+            for token in tokens.clone() {
+                let first = file.documents_from(token).unwrap().next();
+                assert_eq!(first, Some((i, tokens.clone())));
+            }
+            start = tokens.end;
+        }
+    }
+
+    #[test]
+    fn an_id_outside_32_bits_names_its_position() {
+        for id in [-1, 1 << 32, i64::MIN] {
+            let (_kept, file) = open(&int64(&[1, 3, 5, 6, id]));
+            let error = file.unwrap().tokens(0..1).unwrap_err().to_string();
+            let expected = format!(
+                "token 2 (element 4 of the array) is {id}; expected an id in 0..=4294967295"
+            );
+            assert!(error.ends_with(&expected), "{error}");
+        }
+        let (_kept, file) = open(&int64(&[1, 1, u32::MAX.into()]));
+        assert_eq!(ids(file.unwrap().tokens(0..1).unwrap()), [u32::MAX]);
+    }
+
+    #[test]
+    fn counts_that_do_not_match_the_file_are_errors() {
+        for (all, expected) in [
+            (
+                &[][..],
+                "the number of documents, is missing, but the array has 0 elements",
+            ),
+            (&[-1, 2], "the number of documents, is -1, but"),
+            (
+                &[2, 1],
+                "the number of documents, is 2, but the array has 2 elements",
+            ),
+            (&[i64::MAX], "is 9223372036854775807, but"),
+            (
+                &[1, -5, 1],
+                "document 0 has length -5 (element 1), but 1 elements are left",
+            ),
+            (
+                &[2, 2, 2, 7, 7, 7],
+                "document 1 has length 2 (element 2), but 1 elements are left",
+            ),
+            (
+                &[1, 1, 7, 7],
+                "the lengths of the 1 documents sum to 1, but the array has 2 ids",
+            ),
+            (
+                &[0, 9],
+                "the lengths of the 0 documents sum to 0, but the array has 1 ids",
+            ),
+        ] {
+            let error = message(&int64(all));
+            assert!(error.contains(expected), "{all:?}: {error}");
+        }
+        let torn = &int64(&[1, 3, 5, 6, 7])[..150];
+        assert!(
+            message(torn).contains("end at byte 168, but the file has 150; the file is truncated")
+        );
+        let u16 = numbers(Element::U16, &[0], |n| (n as u16).to_le_bytes());
+        assert!(message(&u16).contains("dtype \"<u2\", too narrow: the number of documents"));
+    }
+
+    #[test]
+    fn the_empty_file_of_floats_has_no_documents() {
+        let float = |all: &[f64]| {
+            let mut file = NpyHeader::encode(Element::F64, all.len() as u64);
+            all.iter()
+                .for_each(|number| file.extend(number.to_le_bytes()));
+            file
+        };
+        let (_kept, file) = open(&float(&[0.]));
+        let file = file.unwrap();
+        assert_eq!((file.num_documents(), file.num_tokens()), (0, 0));
+        assert!(file.tokens(0..0).unwrap().is_empty());
+        assert!(message(&float(&[1., 1., 5.])).contains("3 elements of dtype float64"));
+        assert!(message(&float(&[1.])).contains("1 elements of dtype float64"));
+        for bytes in [
+            int64(&[0]),
+            numbers(Element::U32, &[0], |n| (n as u32).to_le_bytes()),
+        ] {
+            assert_eq!(open(&bytes).1.unwrap().num_documents(), 0);
+        }
+    }
+}
