@@ -96,7 +96,7 @@ pub fn merge(
         &join_options,
         &mut report_progress,
     )?;
-    let tokenizer_path = copy_tokenizer(options, tokenizer)?;
+    let tokenizer_path = copy_tokenizer(&options.output, &options.parts, tokenizer)?;
     Ok(MergeReport {
         tokenizer_path,
         output: options.output.clone(),
@@ -108,14 +108,19 @@ pub fn merge(
     })
 }
 
-/// Copies the tokenizer next to the output, so that data and tokenizer stay together.
+/// Copies the tokenizer next to a pbin that was made from others, so that data and tokenizer stay
+/// together, and returns where it is.
 ///
-/// Uses the given one, or the first found next to a part whose fingerprint matches the merged file.
-fn copy_tokenizer(
-    options: &MergeOptions,
+/// Uses the given one, or the first found next to a part whose fingerprint matches the pbin.
+///
+/// # Errors
+/// The pbin cannot be read, or the copy cannot be written.
+pub fn copy_tokenizer(
+    output: &Path,
+    parts: &[PathBuf],
     tokenizer: Option<&Tokenizer>,
 ) -> Result<Option<PathBuf>> {
-    let merged = Reader::open(&options.output)?;
+    let merged = Reader::open(output)?;
     let recorded = merged
         .metadata()?
         .and_then(|metadata| metadata.tokenizer.as_ref());
@@ -126,9 +131,9 @@ fn copy_tokenizer(
     };
     let found = tokenizer
         .cloned()
-        .or_else(|| options.parts.iter().find_map(next_to));
+        .or_else(|| parts.iter().find_map(next_to));
     found
-        .map(|found| publish_tokenizer(&options.output, &found))
+        .map(|found| publish_tokenizer(output, &found))
         .transpose()
 }
 

@@ -131,6 +131,17 @@ pub enum Error {
         /// Where the data ends.
         expected: u64,
     },
+    /// The documents of a source are not consecutive.
+    #[error(
+        "{}: the documents of source {source_index} are not consecutive, since the file was shuffled; read the origin of each document instead",
+        path.display()
+    )]
+    SourceScattered {
+        /// The pbin.
+        path: PathBuf,
+        /// Index of the source.
+        source_index: u64,
+    },
     /// The origin of a document is not encoded as a writer does, or names no source.
     #[error(
         "{}: the origin of document {document} is damaged; packtok verify shows what else is",

@@ -4,7 +4,7 @@
 //! `verify` checks each part and `writer` writes the result.
 
 use std::fs::{self, File};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -48,17 +48,15 @@ pub fn join(
     let first = parts
         .first()
         .ok_or_else(|| Error::NoParts { path: dst.into() })?;
-    let first_part = Reader::open(first)?;
-    let (width, has_origins) = (first_part.width(), first_part.has_origins());
     let mut joined = Joined::new(options.vouched.clone());
+    joined.requires_tokenizer = true;
     // Report incompatible parts before hours of copying, not after.
     for path in parts {
         let part = Reader::open(path)?;
-        check_width(&part, width, first)?;
-        check_origins(&part, has_origins, first)?;
         joined.add(&part)?;
     }
-    let mut writer = Writer::create(dst, width, has_origins)?;
+    let width = (joined.width()).ok_or_else(|| Error::NoParts { path: dst.into() })?;
+    let mut writer = Writer::create(dst, width, joined.has_origins())?;
     let mut done_bytes = 0;
     let mut num_sources = 0;
     for path in parts {
@@ -69,10 +67,11 @@ pub fn join(
         let data_crc32c = copy(&opened, &mut writer, &mut |bytes| {
             progress(done_bytes + bytes)
         })?;
-        joined.list(part, data_crc32c);
+        joined.list(part, 0..part.len(), data_crc32c)?;
         done_bytes += part.file_bytes();
     }
-    let finished = writer.finish(&joined.metadata, &joined.sources)?;
+    let (metadata, sources) = joined.finish();
+    let finished = writer.finish(&metadata, &sources)?;
     report_progress(progress, done_bytes)?;
     finished.publish(options.replace)
 }
@@ -210,18 +209,31 @@ fn copy(opened: &OpenPart, writer: &mut Writer, progress: Progress<'_>) -> Resul
     Ok(data_crc32c)
 }
 
-/// The metadata and sources of the result, and the part that each value came from.
-struct Joined {
+/// The metadata and sources of a file that is made from parts, and the part that each value came
+/// from. Parts must agree in token width, origins, tokenizer, EOD, BOS and options.
+#[derive(Debug)]
+pub struct Joined {
     metadata: Metadata,
     sources: Vec<Source>,
     vouched: Option<TokenizerInfo>,
+    /// Whether it is an error if the tokenizer of a part is unknown.
+    requires_tokenizer: bool,
+    /// Whether the tokenizer of a part is unknown.
+    lacks_tokenizer: bool,
+    /// Path, token width and whether there are origins, of the first part.
+    first: Option<(PathBuf, TokenWidth, bool)>,
     tokenizer_from: PathBuf,
     options_from: PathBuf,
 }
 
 impl Joined {
-    fn new(vouched: Option<TokenizerInfo>) -> Self {
+    /// Starts without parts. `vouched` is the tokenizer of those that do not name theirs. If it is
+    /// `None` and the tokenizer of any part is unknown, that of the result is, too.
+    pub fn new(vouched: Option<TokenizerInfo>) -> Self {
         Self {
+            requires_tokenizer: false,
+            lacks_tokenizer: false,
+            first: None,
             metadata: Metadata {
                 tokenizer: vouched.clone(),
                 ..Metadata::default()
@@ -233,17 +245,40 @@ impl Joined {
         }
     }
 
-    /// Adds the metadata of a part.
-    fn add(&mut self, part: &Reader) -> Result<()> {
+    /// Adds the metadata of a complete part.
+    ///
+    /// # Errors
+    /// [`Error::PartWidth`], [`Error::PartTokenizerUnknown`], [`Error::PartDiffers`],
+    /// [`Error::VouchedDiffers`]; metadata or sources of the part are damaged.
+    pub fn add(&mut self, part: &Reader) -> Result<()> {
+        self.add_documents(part, 0..part.len())
+    }
+
+    /// Adds the metadata of a part of which only `documents` are used.
+    ///
+    /// # Errors
+    /// As [`Joined::add`]; [`Error::NoSuchDocument`].
+    pub fn add_documents(&mut self, part: &Reader, documents: Range<u64>) -> Result<()> {
+        self.add_layout(part)?;
+        let metadata = part.metadata()?;
+        let is_whole = documents == (0..part.len());
         let counts = &mut self.metadata.counts;
-        let Some(metadata) = part.metadata()? else {
-            // A file without a trailer only provides its counts.
-            counts.documents += part.len();
-            counts.tokens += part.num_tokens();
+        match metadata.filter(|_| is_whole) {
+            Some(metadata) => counts.add(&metadata.counts),
+            // Without a trailer nothing is known of the corpus, and its other counts do not tell
+            // about some of the documents.
+            None => {
+                let data = part.documents_span(documents.clone())?;
+                counts.documents += documents.end - documents.start;
+                counts.tokens += part.width().tokens_in(data.end - data.start);
+            }
+        }
+        self.metadata.rearranged |= !is_whole;
+        let Some(metadata) = metadata else {
             return self.add_tokenizer(part.path(), None);
         };
-        counts.add(&metadata.counts);
         self.metadata.stopped_early |= metadata.stopped_early;
+        self.metadata.rearranged |= metadata.rearranged;
         self.sources.extend(part.sources()?);
         self.add_tokenizer(part.path(), metadata.tokenizer.as_ref())?;
         if metadata.options.are_unknown() {
@@ -251,6 +286,30 @@ impl Joined {
         }
         self.add_special(part.path(), metadata)?;
         self.add_options(part.path(), &metadata.options)
+    }
+
+    /// The token width of the parts; `None` without parts.
+    pub fn width(&self) -> Option<TokenWidth> {
+        self.first.as_ref().map(|&(_, width, _)| width)
+    }
+
+    /// Whether the parts record origins.
+    pub fn has_origins(&self) -> bool {
+        (self.first.as_ref()).is_some_and(|&(_, _, has_origins)| has_origins)
+    }
+
+    /// Number of sources of the parts so far.
+    pub fn num_sources(&self) -> u64 {
+        self.sources.len() as u64
+    }
+
+    fn add_layout(&mut self, part: &Reader) -> Result<()> {
+        let Some((first, width, has_origins)) = &self.first else {
+            self.first = Some((part.path().into(), part.width(), part.has_origins()));
+            return Ok(());
+        };
+        check_width(part, *width, first)?;
+        check_origins(part, *has_origins, first)
     }
 
     /// Adds EOD and BOS of a part with known options. Must be called before the part's options are
@@ -277,9 +336,10 @@ impl Joined {
 
     fn add_tokenizer(&mut self, path: &Path, found: Option<&TokenizerInfo>) -> Result<()> {
         let Some(found) = found else {
-            return match self.vouched {
-                Some(_) => Ok(()),
-                None => Err(Error::PartTokenizerUnknown { path: path.into() }),
+            self.lacks_tokenizer |= self.vouched.is_none();
+            return match self.lacks_tokenizer && self.requires_tokenizer {
+                true => Err(Error::PartTokenizerUnknown { path: path.into() }),
+                false => Ok(()),
             };
         };
         if let Some(vouched) = self
@@ -327,21 +387,39 @@ impl Joined {
         Ok(())
     }
 
-    /// Adds a copied part to the list of parts.
-    fn list(&mut self, part: &Reader, data_crc32c: u32) {
+    /// Adds a part, or `documents` of it, to the list of parts; `data_crc32c` is the checksum of
+    /// their data.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchDocument`]; [`Error::DocumentSpan`] if the offsets there are damaged.
+    pub fn list(&mut self, part: &Reader, documents: Range<u64>, data_crc32c: u32) -> Result<()> {
         let name = part
             .path()
             .file_name()
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned();
-        let (documents, tokens) = (part.len(), part.num_tokens());
+        let data = part.documents_span(documents.clone())?;
         self.metadata.parts.push(PartInfo {
             name,
-            documents,
-            tokens,
+            documents: documents.end - documents.start,
+            tokens: part.width().tokens_in(data.end - data.start),
             data_crc32c,
         });
+        Ok(())
+    }
+
+    /// The metadata and the sources of the result.
+    pub fn finish(self) -> (Metadata, Vec<Source>) {
+        let mut metadata = self.metadata;
+        if self.lacks_tokenizer {
+            // What is known of other parts does not hold for all documents.
+            metadata.tokenizer = None;
+            metadata.eod = None;
+            metadata.bos = None;
+            metadata.options = Options::default();
+        }
+        (metadata, self.sources)
     }
 }
 

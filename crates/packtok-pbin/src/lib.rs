@@ -40,11 +40,12 @@ pub use error::{Error, Result, chain};
 pub use fault::{Checked, PickleFault, TrailerFault};
 pub use header::{HEADER_BYTES, Header, TokenWidth};
 pub use index::{Dialect, read_raw_index};
-pub use join::{JoinOptions, OpenPart, join, join_as};
+pub use join::{JoinOptions, Joined, OpenPart, join, join_as};
 pub use map::MappedFile;
 pub use metadata::{
-    CorpusFormat, Counts, EmptyDocument, Metadata, Options, PartInfo, ShardInfo, Source,
-    SpecialToken, SpecialTokensInText, TokenizerInfo, WriterInfo,
+    ChunkInfo, CorpusFormat, Counts, EmptyDocument, Metadata, Options, PartInfo, ShardInfo,
+    ShuffleGenerator, ShuffleInfo, Source, SpecialToken, SpecialTokensInText, TokenizerInfo,
+    WriterInfo,
 };
 pub use origins::Origin;
 pub use pickle_parse::parse_pairs;

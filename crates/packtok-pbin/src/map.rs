@@ -9,7 +9,7 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 
-use memmap2::{Advice, Mmap, MmapOptions};
+use memmap2::{Advice, Mmap, MmapOptions, UncheckedAdvice};
 
 use crate::access_pattern::AccessPattern;
 use crate::error::{Error, Result};
@@ -48,6 +48,16 @@ fn map(file: &File) -> io::Result<Mmap> {
         },
         mapped => mapped,
     }
+}
+
+/// Unmaps the pages of a map that are in memory; they are read again at the next access. Does
+/// nothing where the system cannot.
+pub(crate) fn release_pages(map: &Mmap) {
+    // SAFETY: all maps of this module are read-only and show a file, so the next access of a page
+    // reads the same bytes from it.
+    let released = unsafe { map.unchecked_advise(UncheckedAdvice::DontNeed) };
+    // Without it, more memory is in use, and nothing else changes.
+    drop(released);
 }
 
 /// The bytes of a memory-mapped file; cheap to share between threads.

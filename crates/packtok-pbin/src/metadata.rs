@@ -32,6 +32,13 @@ pub struct Metadata {
     /// The files that were joined into this one, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<PartInfo>,
+    /// How the documents of the parts were shuffled, if they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shuffle: Option<ShuffleInfo>,
+    /// Whether the documents are not all of the sources' in their order: they, or those of a part,
+    /// were shuffled, or only some were taken.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub rearranged: bool,
 }
 
 /// The program that wrote a file.
@@ -232,7 +239,7 @@ pub struct ShardInfo {
     pub plan: String,
 }
 
-/// One part of a joined file.
+/// One part of a joined file: a complete file or, in a shuffled chunk, consecutive documents of one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartInfo {
     /// Its file name, without the folder.
@@ -241,8 +248,41 @@ pub struct PartInfo {
     pub documents: u64,
     /// Its tokens.
     pub tokens: u64,
-    /// CRC32C of its data segment.
+    /// CRC32C of its data.
     pub data_crc32c: u32,
+}
+
+/// How the documents of a file were shuffled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShuffleInfo {
+    /// What computed the order.
+    pub generator: ShuffleGenerator,
+    /// Its seed, in decimal; in hexadecimal after `0x` if it exceeds 64 bits.
+    pub seed: String,
+    /// The chunk of every part that was taken, if not all documents were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chunk: Option<ChunkInfo>,
+}
+
+/// What computes the order of shuffled documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ShuffleGenerator {
+    /// `random.Random(seed).shuffle` of CPython.
+    Python,
+    /// `numpy.random.default_rng(seed).shuffle` of a list.
+    Numpy,
+    /// The permutation of packtok.
+    Packtok,
+}
+
+/// Which of the equal chunks of each part was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChunkInfo {
+    /// Number of the chunk, from 0.
+    pub index: u64,
+    /// Number of chunks.
+    pub count: u64,
 }
 
 /// A file of the corpus, with its path relative to the inputs' common folder.

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::fault::Checked;
 use crate::header::{HEADER_BYTES, Header, TokenWidth};
 use crate::index::{Dialect, ParsedIndex, check_span};
-use crate::map::{map_file, open_and_map};
+use crate::map::{map_file, open_and_map, release_pages};
 use crate::metadata::{Metadata, Source};
 use crate::origins::{Origin, Origins};
 use crate::trailer::{
@@ -174,6 +174,19 @@ impl Reader {
         Ok(start..stop)
     }
 
+    /// Bytes of consecutive documents, counted from the start of the data.
+    ///
+    /// # Errors
+    /// As [`Reader::document_span`].
+    pub fn documents_span(&self, documents: Range<u64>) -> Result<Range<u64>> {
+        if documents.is_empty() {
+            return Ok(0..0);
+        }
+        let first = self.document_span(documents.start)?;
+        let last = self.document_span(documents.end - 1)?;
+        Ok(first.start..last.end.max(first.start))
+    }
+
     fn check_document(&self, i: u64) -> Result<()> {
         let documents = self.len();
         match i < documents {
@@ -295,10 +308,14 @@ impl Reader {
     /// not record where they came from.
     ///
     /// # Errors
+    /// [`Error::SourceScattered`] if the file was shuffled and they are not consecutive;
     /// [`Error::DamagedOrigin`] if the bytes read for it are damaged.
     pub fn documents_of_source(&self, source: u64) -> Result<Option<Range<u64>>> {
         if !self.has_origins() {
             return Ok(None);
+        }
+        if (self.metadata()?).is_some_and(|metadata| metadata.rearranged) {
+            return self.scan_for_source(source).map(Some);
         }
         let start = self.first_from_source(source)?;
         let stop = match source.checked_add(1) {
@@ -306,6 +323,29 @@ impl Reader {
             None => self.len(),
         };
         Ok(Some(start..stop.max(start)))
+    }
+
+    /// Like [`Reader::documents_of_source`], for origins in any order.
+    fn scan_for_source(&self, source: u64) -> Result<Range<u64>> {
+        let mut found = 0..0;
+        self.for_each_origin(|document, origin| {
+            if origin.source != source {
+                return Ok(());
+            }
+            if found.is_empty() {
+                found = document..document;
+            }
+            if found.end != document {
+                let path = self.about.path.clone();
+                return Err(Error::SourceScattered {
+                    path,
+                    source_index: source,
+                });
+            }
+            found.end += 1;
+            Ok(())
+        })?;
+        Ok(found)
     }
 
     /// The first document from `source` or a later one.
@@ -364,6 +404,12 @@ impl Reader {
         let pieces = self.checked_section(section)?.chunks_exact(4);
         let pieces = pieces.map(|piece| u32_at(piece, 0));
         Ok(Some(combined(pieces, self.header.data_bytes)))
+    }
+
+    /// Takes the pages of the file that were read out of this process's memory; they stay in the
+    /// system's cache. For passes over files that are larger than the memory a caller may use.
+    pub fn release_pages(&self) {
+        release_pages(&self.file);
     }
 
     pub(crate) fn header(&self) -> Header {

@@ -39,11 +39,14 @@ impl Reader {
     }
 
     /// Calls `each` with every piece of the data in order, after verifying its checksum if there is
-    /// one.
-    pub(crate) fn for_each_data_piece(
+    /// one. `progress` receives the position in the file.
+    ///
+    /// # Errors
+    /// [`Error::Checksum`], the errors of `each`; [`Error::Cancelled`] if `progress` breaks.
+    pub fn for_each_data_piece(
         &self,
         each: &mut dyn FnMut(&[u8]) -> Result<()>,
-        progress: Progress<'_>,
+        progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) -> Result<()> {
         let expected = self
             .section(DATA_CHECKSUMS)
@@ -62,7 +65,10 @@ impl Reader {
     }
 
     /// Verifies everything except the data.
-    pub(crate) fn verify_rest(&self, progress: Progress<'_>) -> Result<()> {
+    ///
+    /// # Errors
+    /// The first fault found; [`Error::Cancelled`] if `progress` breaks.
+    pub fn verify_rest(&self, progress: &mut dyn FnMut(u64) -> ControlFlow<()>) -> Result<()> {
         if let Some(trailer) = self.trailer() {
             self.verify_sections(trailer, progress)?;
             self.verify_index(trailer, progress)?;

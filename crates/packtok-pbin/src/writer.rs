@@ -274,7 +274,10 @@ impl Writer {
     }
 
     /// Writes data of documents that are added before or afterwards with [`Writer::push_document`].
-    pub(crate) fn write_data(&mut self, data: &[u8]) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn write_data(&mut self, data: &[u8]) -> Result<()> {
         self.out.write_all(data).map_err(Error::io(&self.path))?;
         self.checksums.update(data);
         self.data_bytes += data.len() as u64;
@@ -296,8 +299,12 @@ impl Writer {
         Ok(())
     }
 
-    /// Records a document of `bytes` bytes, whose data is written separately.
-    pub(crate) fn push_document(&mut self, bytes: u64) -> Result<()> {
+    /// Records a document of `bytes` bytes, whose data is written separately with
+    /// [`Writer::write_data`]. The caller guarantees that the lengths add up to the data.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn push_document(&mut self, bytes: u64) -> Result<()> {
         self.lengths.push(bytes).map_err(Error::io(&self.path))
     }
 
@@ -417,6 +424,11 @@ impl Finished {
     pub fn publish(self, replace: Replace) -> Result<Summary> {
         self.file.publish(replace)?;
         Ok(self.summary)
+    }
+
+    /// The temporary name.
+    pub fn path(&self) -> &Path {
+        self.file.path()
     }
 
     /// Counts and checksum of the file.

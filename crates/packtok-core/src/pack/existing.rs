@@ -59,7 +59,7 @@ impl Existing {
     ///
     /// # Errors
     /// The output exists and must be neither kept nor replaced; or it is not a file.
-    pub(crate) fn keeps(self, output: &Path) -> Result<bool> {
+    pub fn keeps(self, output: &Path) -> Result<bool> {
         match (output_exists(output)?, self) {
             (false, _) | (true, Self::Replace) => Ok(false),
             (true, Self::Skip) => Ok(true),
@@ -84,7 +84,7 @@ impl Existing {
     }
 
     /// The corresponding option of publishing.
-    pub(crate) fn replace(self) -> Replace {
+    pub fn replace(self) -> Replace {
         match self {
             Self::Replace => Replace::Existing,
             Self::Error | Self::Skip => Replace::Never,
@@ -190,7 +190,15 @@ pub(super) fn compare(
         "its number of merged parts",
         &num_parts(found),
         &num_parts(expected),
-    )
+    )?;
+    let order = |metadata: &Metadata| {
+        let order = match metadata.rearranged {
+            true => "shuffled or filtered",
+            false => "the corpus",
+        };
+        Some(order.to_owned())
+    };
+    differs("its order of documents", &order(found), &order(expected))
 }
 
 /// Compares the options.

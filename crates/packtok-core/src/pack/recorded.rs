@@ -48,6 +48,8 @@ pub(crate) fn metadata(
         stopped_early,
         shard: None,
         parts: Vec::new(),
+        shuffle: None,
+        rearranged: false,
     }
 }
 
