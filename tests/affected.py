@@ -68,6 +68,8 @@ _AFFECTED = {
     "python/packtok/commands/locate.py": "locate",
     "python/packtok/commands/manifest.py": "manifest",
     "python/packtok/commands/merge.py": "merge",
+    "python/packtok/commands/shuffle.py": "shuffle",
+    "python/packtok/compat/modalities.py": "shuffle",
     "python/packtok/commands/pack.py": "cli config docstrings newcomer pack shards",
     "python/packtok/commands/plan.py": "launch shards",
     "python/packtok/commands/run.py": "launch ray run_tokenize slurm",

@@ -81,7 +81,7 @@ ORDER: dict[str, tuple[str, ...]] = {
             "stream",
             "launch",
         ),
-        *("commands", "cli"),
+        *("commands", "compat", "cli"),
     ),
 }
 

@@ -20,6 +20,7 @@ use packtok_formats::Error as FormatsError;
 use packtok_formats::npy::NpyError;
 use packtok_formats::raw::RawError;
 use packtok_reshape::Error as ReshapeError;
+use packtok_reshape::shuffle::ShuffleError;
 use packtok_sampling::Error as SamplingError;
 use packtok_sampling::files::FilesError;
 use packtok_sampling::items::ItemsError;
@@ -137,6 +138,7 @@ pub(crate) fn pbin_error(error: PbinError) -> PyErr {
         E::PartWidth { .. }
         | E::PartTokenizerUnknown { .. }
         | E::PartDiffers { .. }
+        | E::SourceScattered { .. }
         | E::VouchedDiffers { .. } => PacktokError::new_err(chain(&error)),
         E::TooShort { .. }
         | E::TokenWidth { .. }
@@ -264,6 +266,25 @@ pub(crate) fn reshape_error(error: ReshapeError) -> PyErr {
         E::Sampling(error) => sampling_error(*error),
         E::Pbin(error) => pbin_error(error),
         E::Formats(error) => formats_error(error),
+        error @ E::ExistingDiffers { .. } => PacktokError::new_err(chain(&error)),
+        E::Shuffle(error) => shuffle_error(&error),
+    }
+}
+
+fn shuffle_error(error: &ShuffleError) -> PyErr {
+    use ShuffleError as E;
+    match error {
+        E::NoChunks | E::NoSuchChunk { .. } | E::EmptyChunk { .. } | E::NotAFile { .. } => {
+            PyValueError::new_err(chain(error))
+        }
+        E::ListedMissing { .. } => PyFileNotFoundError::new_err(chain(error)),
+        E::TooManyDocuments { .. }
+        | E::ListedNoFile { .. }
+        | E::ListNotUtf8 { .. }
+        | E::ListEmpty { .. }
+        | E::Compressed { .. }
+        | E::Changed { .. }
+        | E::Unprovable { .. } => PacktokError::new_err(chain(error)),
     }
 }
 

@@ -24,6 +24,7 @@ mod plans;
 mod plugin;
 mod proof;
 mod reader;
+mod reshape;
 mod rows;
 mod scans;
 mod shards;
@@ -61,6 +62,7 @@ fn _packtok(module: &Bound<'_, PyModule>) -> PyResult<()> {
     cpus::register(module)?;
     operations::register(module)?;
     proof::register(module)?;
+    reshape::register(module)?;
     scans::register(module)?;
     shards::register(module)?;
     stores::register(module)?;

@@ -8,7 +8,7 @@ use packtok_core::{Error, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error::{core_error, sampling_error};
+use crate::error::{core_error, reshape_error, sampling_error};
 
 /// Interval between two signal checks, and so the maximum delay of Ctrl-C.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
@@ -20,6 +20,9 @@ const KEPT_NOTE: &str =
 
 /// Note on an interruption that came too late to have an effect.
 const WHOLE_NOTE: &str = "the pbin was already complete";
+
+/// The same for an output of any format.
+const COMPLETE_NOTE: &str = "the output was already complete";
 
 /// Asks Python regularly whether to continue.
 struct Watch {
@@ -137,6 +140,25 @@ pub(crate) fn watched_planning<R: Send>(
     match (outcome, watch.raised) {
         (_, Some(raised)) => Err(raised),
         (outcome, None) => outcome.map_err(sampling_error),
+    }
+}
+
+/// Runs `call`, which reshapes token files, like [`watched`]. If an interruption comes too late, a
+/// note says that the file is complete.
+pub(crate) fn watched_reshaping<R: Send>(
+    py: Python<'_>,
+    on_progress: Option<Py<PyAny>>,
+    call: impl FnOnce(&mut dyn FnMut(&Progress) -> ControlFlow<()>) -> packtok_reshape::Result<R> + Send,
+) -> PyResult<R> {
+    let mut watch = Watch::new(on_progress);
+    let outcome = py.detach(|| call(&mut |progress| watch.check(progress)));
+    let report = match outcome {
+        Ok(report) => report,
+        Err(error) => return Err(watch.error_or(reshape_error(error))),
+    };
+    match watch.raised.map_or_else(|| py.check_signals(), Err) {
+        Ok(()) => Ok(report),
+        Err(error) => Err(with_note(py, error, COMPLETE_NOTE)),
     }
 }
 

@@ -26,6 +26,20 @@ pub enum Error {
     /// An error of a token file of another format.
     #[error(transparent)]
     Formats(#[from] packtok_formats::Error),
+    /// The existing output has other bytes than this run would write.
+    #[error(
+        "{}: the existing output differs from what this run would write, from byte {offset} on; set --existing (existing) to replace, or choose another output",
+        path.display()
+    )]
+    ExistingDiffers {
+        /// The output.
+        path: PathBuf,
+        /// Offset of the first difference.
+        offset: u64,
+    },
+    /// An error of shuffling files.
+    #[error(transparent)]
+    Shuffle(#[from] crate::shuffle::ShuffleError),
     /// An error of the file format.
     #[error(transparent)]
     Pbin(#[from] packtok_pbin::Error),

@@ -5,5 +5,8 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod existing;
+pub mod filter;
+pub mod shuffle;
 
 pub use error::{Error, Result};

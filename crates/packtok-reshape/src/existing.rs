@@ -1,0 +1,68 @@
+//! What happens to an output that already exists.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use packtok_core::pack::{Existing, PackError};
+use packtok_pbin::remove_abandoned;
+
+use crate::error::{Error, Result};
+
+/// Bytes that are read at a time.
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// Rejects an output that is an input, removes what killed runs left, and returns whether the output
+/// exists and is to be kept.
+///
+/// # Errors
+/// An input does not exist or is the output; the output exists and is neither kept nor replaced.
+pub(crate) fn prepare(inputs: &[PathBuf], output: &Path, existing: Existing) -> Result<bool> {
+    let found = fs::metadata(output);
+    for input in inputs {
+        let metadata = fs::metadata(input).map_err(Error::io(input))?;
+        let is_output = (found.as_ref())
+            .is_ok_and(|output| (output.dev(), output.ino()) == (metadata.dev(), metadata.ino()));
+        if is_output {
+            let path = input.clone();
+            return Err(packtok_core::Error::from(PackError::OutputIsInput { path }).into());
+        }
+    }
+    let keeps = existing.keeps(output)?;
+    remove_abandoned(&[output])?;
+    Ok(keeps)
+}
+
+/// Compares the result of a run, under its temporary name, with the existing output.
+///
+/// # Errors
+/// [`Error::ExistingDiffers`]; a file cannot be read.
+pub(crate) fn compare(result: &Path, existing: &Path) -> Result<()> {
+    let open = |path: &Path| {
+        let file = File::open(path).map_err(Error::io(path))?;
+        Ok::<_, Error>(BufReader::with_capacity(BUFFER_BYTES, file))
+    };
+    let (mut result_reader, mut existing_reader) = (open(result)?, open(existing)?);
+    let mut offset = 0;
+    loop {
+        let expected = result_reader.fill_buf().map_err(Error::io(result))?;
+        let found = existing_reader.fill_buf().map_err(Error::io(existing))?;
+        if expected.is_empty() && found.is_empty() {
+            return Ok(());
+        }
+        let len = expected.len().min(found.len());
+        let num_same = (expected.iter().zip(found))
+            .take_while(|(a, b)| a == b)
+            .count();
+        if num_same < len || len == 0 {
+            return Err(Error::ExistingDiffers {
+                path: existing.into(),
+                offset: offset + num_same as u64,
+            });
+        }
+        offset += len as u64;
+        result_reader.consume(len);
+        existing_reader.consume(len);
+    }
+}

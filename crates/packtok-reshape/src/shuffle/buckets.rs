@@ -1,0 +1,315 @@
+//! Shuffles more than fits in memory: distributes documents to buckets on disk by their position in
+//! the output, then writes the buckets one after the other.
+//!
+//! The input is read once and in order. All buckets are in one temporary file without a name, which
+//! the system removes with the process. It grows by blocks, each of one bucket, so that distributing
+//! writes in order too. A bucket is a range of positions whose documents fit in memory. Long
+//! documents, and those of a bucket that has become too large, are not copied: the bucket refers to
+//! the input.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use packtok_pbin::Origin;
+
+use crate::error::{Error, Result};
+
+/// How much memory shuffling uses, apart from the order.
+#[derive(Debug, Clone, Copy)]
+pub struct Budget {
+    /// Inputs of up to this size are shuffled in memory.
+    pub in_memory_bytes: u64,
+    /// The size that buckets have on average, at most.
+    pub bucket_bytes: u64,
+    /// Memory of all buffers while documents are distributed.
+    pub buffer_bytes: u64,
+    /// The longest document that is copied to a bucket.
+    pub inline_bytes: u64,
+}
+
+impl Default for Budget {
+    /// At most 300 MB.
+    fn default() -> Self {
+        Self {
+            in_memory_bytes: 256 << 20,
+            bucket_bytes: 128 << 20,
+            buffer_bytes: 64 << 20,
+            inline_bytes: 1 << 20,
+        }
+    }
+}
+
+/// Where a document is in the input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Index of the file.
+    pub(super) file: u32,
+    /// Offset of the document: the caller's choice of a unit, which it gets back.
+    pub(super) offset: u64,
+    /// Bytes of the document.
+    pub(super) bytes: u64,
+}
+
+/// Receives documents in their new order.
+pub(super) trait Sink {
+    /// Receives the next bytes of the current document.
+    fn piece(&mut self, bytes: &[u8]) -> Result<()>;
+
+    /// Ends the current document.
+    fn end(&mut self, origin: Option<Origin>) -> Result<()>;
+}
+
+const POSITION_BYTES: usize = 4;
+const LEN_BYTES: usize = 4;
+const ORIGIN_BYTES: usize = 16;
+const PLACE_BYTES: usize = 20;
+/// The most bytes of a record without its document.
+const RECORD_BYTES: u64 = (POSITION_BYTES + LEN_BYTES + ORIGIN_BYTES + PLACE_BYTES) as u64;
+/// The length of a document that is not copied.
+const REFERRED: u32 = u32::MAX;
+const MIN_BLOCK_BYTES: usize = 4 << 10;
+const MAX_BLOCK_BYTES: usize = 1 << 20;
+
+/// Documents distributed by their position in the output.
+pub(super) struct Buckets {
+    file: File,
+    /// Where the file is, for messages.
+    folder: PathBuf,
+    /// A position shifted by this is the number of its bucket.
+    shift: u32,
+    num_positions: u32,
+    has_origins: bool,
+    block_bytes: usize,
+    num_blocks: u64,
+    inline_bytes: u64,
+    max_bucket_bytes: u64,
+    buckets: Vec<Bucket>,
+}
+
+#[derive(Default)]
+struct Bucket {
+    /// Bytes that are in no block yet.
+    buffer: Vec<u8>,
+    /// The numbers of its blocks, in order.
+    blocks: Vec<u32>,
+    num_bytes: u64,
+}
+
+impl Buckets {
+    /// Buckets for `num_positions` documents with `data_bytes` bytes together, next to `output`.
+    pub(super) fn create(
+        output: &Path,
+        (num_positions, data_bytes): (u32, u64),
+        has_origins: bool,
+        budget: &Budget,
+    ) -> Result<Self> {
+        let folder = match output.parent() {
+            Some(folder) if folder != Path::new("") => folder,
+            _ => Path::new("."),
+        };
+        std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
+        let all_bytes = data_bytes.saturating_add(u64::from(num_positions) * RECORD_BYTES);
+        let wanted = all_bytes.div_ceil(budget.bucket_bytes).max(1);
+        let positions = u64::from(num_positions).div_ceil(wanted).max(1);
+        // The largest power of two that is not more: a shift is faster than a division.
+        let shift = positions.ilog2();
+        let num_buckets = (u64::from(num_positions) >> shift) as usize + 1;
+        let block_bytes = (budget.buffer_bytes as usize / num_buckets).next_power_of_two() / 2;
+        Ok(Self {
+            file: tempfile::tempfile_in(folder).map_err(Error::io(folder))?,
+            folder: folder.to_owned(),
+            shift,
+            num_positions,
+            has_origins,
+            block_bytes: block_bytes.clamp(MIN_BLOCK_BYTES, MAX_BLOCK_BYTES),
+            num_blocks: 0,
+            inline_bytes: budget.inline_bytes.min(u64::from(REFERRED) - 1),
+            max_bucket_bytes: budget.bucket_bytes + budget.bucket_bytes / 2,
+            buckets: std::iter::repeat_with(Bucket::default)
+                .take(num_buckets)
+                .collect(),
+        })
+    }
+
+    /// Adds the document for a position. `document` is `None` if the caller has only its place.
+    pub(super) fn push(
+        &mut self,
+        position: u32,
+        document: &[u8],
+        place: Place,
+        origin: Option<Origin>,
+    ) -> Result<()> {
+        let bucket = &mut self.buckets[(position >> self.shift) as usize];
+        let is_copied = place.bytes <= self.inline_bytes
+            && bucket.num_bytes + place.bytes <= self.max_bucket_bytes;
+        let before = bucket.buffer.len();
+        bucket.buffer.extend_from_slice(&position.to_le_bytes());
+        let len = if is_copied {
+            place.bytes as u32
+        } else {
+            REFERRED
+        };
+        bucket.buffer.extend_from_slice(&len.to_le_bytes());
+        if self.has_origins {
+            let origin = origin.unwrap_or_default();
+            bucket
+                .buffer
+                .extend_from_slice(&origin.source.to_le_bytes());
+            bucket
+                .buffer
+                .extend_from_slice(&origin.offset.to_le_bytes());
+        }
+        if is_copied {
+            bucket.buffer.extend_from_slice(document);
+        } else {
+            bucket.buffer.extend_from_slice(&place.file.to_le_bytes());
+            bucket.buffer.extend_from_slice(&place.offset.to_le_bytes());
+            bucket.buffer.extend_from_slice(&place.bytes.to_le_bytes());
+        }
+        bucket.num_bytes += (bucket.buffer.len() - before) as u64;
+        if bucket.buffer.len() < self.block_bytes {
+            return Ok(());
+        }
+        let num_full = bucket.buffer.len() / self.block_bytes * self.block_bytes;
+        for block in bucket.buffer[..num_full].chunks(self.block_bytes) {
+            let offset = self.num_blocks * self.block_bytes as u64;
+            (self.file.write_all_at(block, offset)).map_err(Error::io(&self.folder))?;
+            bucket.blocks.push(self.num_blocks as u32);
+            self.num_blocks += 1;
+        }
+        bucket.buffer.drain(..num_full);
+        Ok(())
+    }
+
+    /// Passes all documents to `sink` in the order of their positions. `refer` passes on the bytes
+    /// of a document that was not copied. `check` receives the number of documents of each bucket.
+    pub(super) fn write_with<S: Sink>(
+        mut self,
+        sink: &mut S,
+        refer: &mut dyn FnMut(Place, &mut S) -> Result<()>,
+        check: &mut dyn FnMut(&S, u64) -> Result<()>,
+    ) -> Result<()> {
+        let mut records = Vec::new();
+        let mut starts = Vec::new();
+        for (number, bucket) in (0u32..).zip(std::mem::take(&mut self.buckets)) {
+            let first = number << self.shift;
+            let num_positions = (self.num_positions - first).min(1 << self.shift);
+            self.load(bucket, &mut records)?;
+            starts.clear();
+            starts.resize(num_positions as usize, 0u32);
+            let mut at = 0;
+            while at < records.len() {
+                let record = Record::at(&records, at, self.has_origins);
+                starts[(record.position - first) as usize] = at as u32;
+                at = record.stop;
+            }
+            for &start in &starts {
+                let record = Record::at(&records, start as usize, self.has_origins);
+                match record.place {
+                    Some(place) => refer(place, sink)?,
+                    None => sink.piece(record.document)?,
+                }
+                sink.end(record.origin)?;
+            }
+            check(sink, num_positions.into())?;
+        }
+        Ok(())
+    }
+
+    /// Reads a bucket, and gives its blocks back to the file system.
+    fn load(&self, bucket: Bucket, records: &mut Vec<u8>) -> Result<()> {
+        records.clear();
+        records.reserve_exact(bucket.num_bytes as usize);
+        for &block in &bucket.blocks {
+            let offset = u64::from(block) * self.block_bytes as u64;
+            let start = records.len();
+            records.resize(start + self.block_bytes, 0);
+            (self.file.read_exact_at(&mut records[start..], offset))
+                .map_err(Error::io(&self.folder))?;
+            self.free(offset);
+        }
+        records.extend_from_slice(&bucket.buffer);
+        Ok(())
+    }
+
+    /// Gives a block that was read back to the file system, so that the disk holds the documents
+    /// once. Where the system cannot, they are on disk twice until the end.
+    fn free(&self, offset: u64) {
+        let _: io::Result<()> = free(&self.file, offset, self.block_bytes as u64);
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn free(file: &File, offset: u64, len: u64) -> io::Result<()> {
+    use rustix::fs::{FallocateFlags, fallocate};
+
+    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    fallocate(file, flags, offset, len).map_err(io::Error::from)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn free(_: &File, _: u64, _: u64) -> io::Result<()> {
+    Ok(())
+}
+
+/// A record of a bucket.
+struct Record<'a> {
+    position: u32,
+    origin: Option<Origin>,
+    /// Empty if there is a place.
+    document: &'a [u8],
+    place: Option<Place>,
+    /// Offset of the next record.
+    stop: usize,
+}
+
+impl<'a> Record<'a> {
+    /// The record at a byte of a bucket, which this module wrote.
+    #[inline]
+    fn at(records: &'a [u8], start: usize, has_origins: bool) -> Self {
+        let mut at = start;
+        let mut bytes = |len: usize| {
+            let bytes = &records[at..at + len];
+            at += len;
+            bytes
+        };
+        let position = u32_of(bytes(POSITION_BYTES));
+        let len = u32_of(bytes(LEN_BYTES));
+        let origin = has_origins.then(|| Origin {
+            source: u64_of(bytes(8)),
+            offset: u64_of(bytes(8)),
+        });
+        let (document, place): (&[u8], _) = match len {
+            REFERRED => {
+                let place = Place {
+                    file: u32_of(bytes(4)),
+                    offset: u64_of(bytes(8)),
+                    bytes: u64_of(bytes(8)),
+                };
+                (&[], Some(place))
+            }
+            len => (bytes(len as usize), None),
+        };
+        Self {
+            position,
+            origin,
+            document,
+            place,
+            stop: at,
+        }
+    }
+}
+
+fn u32_of(bytes: &[u8]) -> u32 {
+    bytes
+        .first_chunk()
+        .map_or(0, |&bytes| u32::from_le_bytes(bytes))
+}
+
+fn u64_of(bytes: &[u8]) -> u64 {
+    bytes
+        .first_chunk()
+        .map_or(0, |&bytes| u64::from_le_bytes(bytes))
+}

@@ -1,0 +1,87 @@
+//! Chunks of files: which documents of each file are in chunk `k` of `n`, and the lists of files.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use packtok_pbin::ChunkInfo;
+
+use super::ShuffleError;
+use crate::error::{Error, Result};
+
+/// Checks that a chunk exists.
+pub(super) fn checked(chunk: ChunkInfo) -> Result<ChunkInfo> {
+    let ChunkInfo { index, count } = chunk;
+    match (count, index < count) {
+        (0, _) => Err(ShuffleError::NoChunks.into()),
+        (_, true) => Ok(chunk),
+        (_, false) => Err(ShuffleError::NoSuchChunk {
+            chunk_id: index,
+            num_chunks: count,
+        }
+        .into()),
+    }
+}
+
+/// The documents of a file with `num_documents` that are in a chunk. The first chunks have one
+/// document more where the division leaves a remainder.
+pub(super) fn documents(chunk: ChunkInfo, num_documents: u64) -> Range<u64> {
+    let (least, remainder) = (num_documents / chunk.count, num_documents % chunk.count);
+    let start = chunk.index * least + chunk.index.min(remainder);
+    start..start + least + u64::from(chunk.index < remainder)
+}
+
+/// The error that no file has a document for a chunk.
+pub(super) fn empty(chunk: ChunkInfo, num_documents: &[u64]) -> Error {
+    ShuffleError::EmptyChunk {
+        chunk_id: chunk.index,
+        num_chunks: chunk.count,
+        num_files: num_documents.len(),
+        longest: num_documents.iter().copied().max().unwrap_or(0),
+    }
+    .into()
+}
+
+/// Reads a list of files: one path on each line, relative to `root`, whose suffix is replaced by
+/// `extension`. Blank lines are skipped.
+///
+/// # Errors
+/// A file does not exist; the list cannot be read, or names no files.
+pub fn read_list(list: &Path, root: &Path, extension: &str) -> Result<Vec<PathBuf>> {
+    let bytes = std::fs::read(list).map_err(Error::io(list))?;
+    let mut files = Vec::new();
+    for (line, bytes) in (1..).zip(bytes.split(|&byte| byte == b'\n')) {
+        let text = std::str::from_utf8(bytes).map_err(|_| ShuffleError::ListNotUtf8 {
+            list: list.to_owned(),
+            line,
+        })?;
+        let text = text.trim();
+        if text.is_empty() {
+            continue;
+        }
+        let mut path = root.join(text);
+        if !path.set_extension(extension) {
+            return Err(ShuffleError::ListedNoFile {
+                list: list.to_owned(),
+                line,
+                text: text.to_owned(),
+            }
+            .into());
+        }
+        if !path.exists() {
+            return Err(ShuffleError::ListedMissing {
+                list: list.to_owned(),
+                line,
+                path,
+            }
+            .into());
+        }
+        files.push(path);
+    }
+    match files.is_empty() {
+        true => Err(ShuffleError::ListEmpty {
+            list: list.to_owned(),
+        }
+        .into()),
+        false => Ok(files),
+    }
+}

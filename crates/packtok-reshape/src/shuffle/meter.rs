@@ -1,0 +1,46 @@
+//! Progress and cancellation of a shuffle.
+
+use std::ops::ControlFlow;
+
+use packtok_core::pipeline::{Monitor, PipelineError, Progress};
+
+use crate::error::Result;
+
+/// Counts what is done and asks a monitor whether to continue.
+pub(super) struct Meter<'a, 'm> {
+    monitor: &'a mut Monitor<'m>,
+    progress: Progress,
+}
+
+impl<'a, 'm> Meter<'a, 'm> {
+    /// A meter of work on `total_bytes`.
+    pub(super) fn new(monitor: &'a mut Monitor<'m>, total_bytes: u64) -> Self {
+        Self {
+            monitor,
+            progress: Progress {
+                total_bytes,
+                ..Progress::default()
+            },
+        }
+    }
+
+    /// Adds bytes that are done and documents that are written.
+    ///
+    /// # Errors
+    /// The monitor breaks.
+    pub(super) fn add(&mut self, bytes: u64, documents: u64) -> Result<()> {
+        self.progress.bytes_read += bytes;
+        self.progress.documents += documents;
+        match (self.monitor)(&self.progress) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => {
+                Err(packtok_core::Error::from(PipelineError::Cancelled).into())
+            }
+        }
+    }
+
+    /// Asks whether to continue, as the functions of the file format do.
+    pub(super) fn check(&mut self) -> ControlFlow<()> {
+        (self.monitor)(&self.progress)
+    }
+}

@@ -1,0 +1,90 @@
+//! Shuffles the documents of pbins and the lines of JSONL files, whole or in chunks.
+//!
+//! With a seed, the order is that of Modalities: `mersenne` and `numpy_random` are the generators
+//! behind it, `seed` their seeds. Without one it is packtok's permutation. `order` holds an order in
+//! 4 bytes a document. `pbins` and `lines` read and write the two kinds of files: in memory if the
+//! input is small, otherwise through `buckets`. `chunk` knows which documents of each file a chunk
+//! has.
+
+mod buckets;
+mod chunk;
+mod error;
+mod lines;
+mod mersenne;
+mod meter;
+mod numpy_random;
+mod order;
+mod pbins;
+mod seed;
+
+use std::path::PathBuf;
+
+use packtok_core::pack::Existing;
+use packtok_pbin::{ChunkInfo, ShuffleGenerator};
+use serde::Serialize;
+
+pub use buckets::Budget;
+pub use chunk::read_list;
+pub use error::ShuffleError;
+pub use lines::shuffle_lines;
+pub use order::Shuffle;
+pub use pbins::shuffle_pbins;
+pub use seed::Seed;
+
+use crate::error::Result;
+use crate::existing;
+
+/// What to shuffle, and how.
+#[derive(Debug, Clone)]
+pub struct ShuffleOptions {
+    /// The files, in order.
+    pub inputs: Vec<PathBuf>,
+    /// The file to write.
+    pub output: PathBuf,
+    /// What to do if the output already exists.
+    pub existing: Existing,
+    /// The order.
+    pub shuffle: Shuffle,
+    /// Whether the caller chose the seed. If not, an existing output may have any seed.
+    pub is_seed_given: bool,
+    /// The chunk of each file that is taken; `None` for all documents.
+    pub chunk: Option<ChunkInfo>,
+    /// How much memory to use.
+    pub budget: Budget,
+}
+
+/// The result of a shuffle.
+#[derive(Debug, Serialize)]
+pub struct ShuffleReport {
+    /// The written file.
+    pub output: PathBuf,
+    /// Number of inputs.
+    pub num_inputs: usize,
+    /// Documents or lines of the output.
+    pub documents: u64,
+    /// Tokens of the output; `None` for lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Its length in bytes.
+    pub file_bytes: u64,
+    /// What computed the order.
+    pub generator: ShuffleGenerator,
+    /// The generator's seed, as in the trailer.
+    pub seed: String,
+    /// The copy of the tokenizer next to the output, if one was found next to an input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokenizer_path: Option<PathBuf>,
+    /// Whether the output already existed and was proven correct.
+    pub skipped_existing: bool,
+}
+
+impl ShuffleOptions {
+    /// Checks chunk and output, removes what killed runs left, and returns whether the output
+    /// exists and is to be kept.
+    fn prepare(&self) -> Result<bool> {
+        self.chunk.map(chunk::checked).transpose()?;
+        existing::prepare(&self.inputs, &self.output, self.existing)
+    }
+}
+#[cfg(test)]
+mod tests;
