@@ -20,6 +20,7 @@ CONFIG = (
 )
 LOADER = "dataset: {paths: t.pbin, context_length: 2}\nloader: {global_batch_size: 1}\n"
 CORPUS = ("-i", "c.jsonl", "-t", "gpt2")
+ROOT = ("--input_data_root_path", ".", "--chunk_id", 0, "--num_chunks", 1)
 # The folder itself is the base directory of its datasets.
 BASE = {"PACKTOK_BASE_DIR": "."}
 # Arguments of each command, and a key of its result; a new command needs a line here.
@@ -53,6 +54,19 @@ CASES: dict[str, tuple[tuple[object, ...], str]] = {
     "data create_raw_index": (("c.jsonl", "--index_path", "new.idx"), "entries"),
     "data pack_encoded_data": (("pack.yaml",), "documents"),
     "data merge_packed_data": (("t.pbin", "t.pbin", "both.pbin"), "documents"),
+    "data shuffle_tokenized_data": (
+        ("--input_data_path", "t.pbin", "--output_data_path", "s.pbin", "--quiet"),
+        "seed",
+    ),
+    "data shuffle_jsonl_data": (("--input-data-path", "c.jsonl", "--output-data-path", "s.jsonl"), "seed"),
+    "data create_shuffled_dataset_chunk": (
+        ("--input_file_list_path", "t.list", *ROOT, "--output_chunk_file_path", "k.pbin"),
+        "seed",
+    ),
+    "data create_shuffled_jsonl_chunk": (
+        ("--input_file_list_path", "c.list", *ROOT, "--output_chunk_file_path", "k.jsonl"),
+        "seed",
+    ),
 }
 # Commands that run until Ctrl-C, and the file that tests their first line.
 SERVERS = {"explore": "test_explore_server.py"}
@@ -79,6 +93,8 @@ def write_files(folder: Path, packtok_cli: PacktokCli) -> Path:
     """Writes the files that the cases need into a folder, and returns it."""
     (folder / "c.jsonl").write_text('{"text": "a b c"}\n{"text": "\\u001b[31m\\u0660"}\n')
     (folder / "pack.yaml").write_text(CONFIG)
+    (folder / "t.list").write_text("t.pbin\n")
+    (folder / "c.list").write_text("c.jsonl\n")
     (folder / "plugin.py").write_text("def documents(corpus):\n    return [corpus]\n")
     (folder / "loader.yaml").write_text(LOADER)
     packtok_cli("pack", *CORPUS, "-o", "t.pbin", cwd=folder)

@@ -15,6 +15,7 @@ import zstandard
 from conftest import PacktokCli
 
 import packtok
+import packtok.compat.modalities
 from packtok.cli import app
 from packtok.config.options import OPTIONS
 from packtok.remedies import FUNCTIONS, INSTEAD, EntryPoint, of_command
@@ -30,6 +31,15 @@ COUNT = ("packtok count", "packtok.count", "packtok tokenizer verify")
 INDEX = ("packtok index", "packtok data create_raw_index", "packtok.index")
 MERGE = ("packtok merge", "packtok data merge_packed_data", "packtok.merge")
 JOIN = ("packtok join", "packtok.join")
+SHUFFLE = (
+    *("packtok data shuffle_tokenized_data", "packtok data shuffle_jsonl_data"),
+    *("packtok.shuffle_tokenized_data", "packtok.shuffle_jsonl_data"),
+)
+CHUNKS = (
+    *("packtok data create_shuffled_dataset_chunk", "packtok data create_shuffled_jsonl_chunk"),
+    *("packtok.create_shuffled_dataset_chunk", "packtok.create_shuffled_jsonl_dataset_chunk"),
+)
+FILTER = ("packtok.filter_dataset", "packtok.create_filtered_tokenized_dataset")
 VERIFY = ("packtok verify", "packtok.verify", "packtok.verify_corpus", "packtok.verify_origins")
 STREAM = ("from_files",)
 READ = (*PACK, *TOKENIZE, *COUNT, *STREAM)
@@ -45,6 +55,12 @@ REACH: dict[str, tuple[str, ...]] = {
     "crates/packtok-core/src/verify": VERIFY,
     "crates/packtok-pbin/src": MERGE,
     "crates/packtok-py/src/error.rs": (*PACK, *TOKENIZE, *INDEX, *MERGE, *JOIN),
+    "crates/packtok-reshape/src/error.rs": (*SHUFFLE, *CHUNKS, *FILTER),
+    "crates/packtok-reshape/src/shuffle": (*SHUFFLE, *CHUNKS),
+    "crates/packtok-reshape/src/shuffle/error.rs: --num-chunks": CHUNKS,
+    "crates/packtok-reshape/src/shuffle/error.rs: --chunk-id": CHUNKS,
+    "crates/packtok-reshape/src/shuffle/error.rs: chunk ": CHUNKS,
+    "crates/packtok-reshape/src/shuffle/error.rs: {}: line": CHUNKS[:2],
     "crates/packtok-store/src": (*PACK, *JOIN),
     "crates/packtok-tokenizer/src": PACK,
     "python/packtok/catalog/cards": ("packtok data card",),
@@ -63,6 +79,8 @@ REACH: dict[str, tuple[str, ...]] = {
     "python/packtok/commands/run_command.py": RUN,
     "python/packtok/commands/run_command.py: --join": ("packtok run",),
     "python/packtok/commands/run_command.py: --array-tasks": ("packtok run",),
+    "python/packtok/commands/shuffle.py": (SHUFFLE[0], CHUNKS[0]),
+    "python/packtok/commands/shuffle.py: --{}": CHUNKS,
     "python/packtok/commands/tokenize.py": TOKENIZE,
     "python/packtok/commands/tokenizer.py": ("packtok tokenizer verify",),
     "python/packtok/commands/verify.py": VERIFY,

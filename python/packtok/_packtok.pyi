@@ -463,6 +463,31 @@ def write_raw_index(
     max_document_bytes: int,
     on_progress: _Progress | None,
 ) -> dict[str, Any]: ...
+def shuffle_files(
+    *,
+    kind: str,
+    inputs: Sequence[str],
+    output: str,
+    existing: str,
+    generator: str,
+    seed: str,
+    is_seed_given: bool,
+    chunk: tuple[int, int] | None,
+    on_progress: _Progress | None,
+    memory: tuple[int, int] | None = None,
+) -> dict[str, Any]: ...
+def read_file_list(list: str, root: str, extension: str) -> list[Path]: ...
+def shuffled_order(generator: str, seed: str, len: int) -> list[int]: ...
+def chunk_seed(global_seed: str, chunk_id: int) -> str: ...
+
+@final
+class PbinFilter:
+    def __new__(cls, input: str, output: str, *, existing: str) -> PbinFilter: ...
+    def decide(self, flags: bytes) -> None: ...
+    @property
+    def num_taken(self) -> int: ...
+    def finish(self) -> dict[str, Any]: ...
+
 def merge(
     *,
     parts: Sequence[str],

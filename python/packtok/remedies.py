@@ -39,6 +39,12 @@ INSTEAD: dict[str, dict[str, str]] = {
     },
     "packtok.run": {"conf": "settings"},
     "packtok.retry": {"conf": "settings"},
+    "packtok.create_filtered_tokenized_dataset": {"existing": "file_existence_policy"},
+    "packtok.create_shuffled_dataset_chunk": {"existing": "file_existence_policy"},
+    "packtok.create_shuffled_jsonl_dataset_chunk": {"existing": "file_existence_policy"},
+    "packtok.filter_dataset": {"existing": "file_existence_policy"},
+    "packtok.shuffle_jsonl_data": {"existing": "file_existence_policy"},
+    "packtok.shuffle_tokenized_data": {"existing": "file_existence_policy"},
     "from_files": {"field": "text_column", "input": "urls", "num-cpus": "the number of CPUs of the process"},
 }
 

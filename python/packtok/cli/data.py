@@ -16,6 +16,12 @@ from packtok.cli.merge import merge
 from packtok.cli.options import IgnoreOption, JsonOption, QuietOption, with_parameters
 from packtok.cli.pack import pack
 from packtok.cli.progress import progress
+from packtok.cli.shuffle import (
+    create_shuffled_dataset_chunk,
+    create_shuffled_jsonl_chunk,
+    shuffle_jsonl_data,
+    shuffle_tokenized_data,
+)
 
 if TYPE_CHECKING:
     from packtok.catalog.survey import Estimate, Guesses
@@ -31,6 +37,10 @@ app.command("create_raw_index", help="Write the raw index of a JSONL file; the s
 )
 app.command("pack_encoded_data", help="Pack the corpus of a config; the same as `packtok pack CONFIG`.")(pack)
 app.command("merge_packed_data", help="Join pbins into one; the same as `packtok merge`.")(merge)
+app.command("shuffle_tokenized_data")(shuffle_tokenized_data)
+app.command("shuffle_jsonl_data")(shuffle_jsonl_data)
+app.command("create_shuffled_dataset_chunk")(create_shuffled_dataset_chunk)
+app.command("create_shuffled_jsonl_chunk")(create_shuffled_jsonl_chunk)
 
 
 def _with_questions(command: Callable[..., None]) -> Callable[..., None]:
