@@ -12,13 +12,14 @@ from typing import Protocol
 
 import forked_cli
 import pytest
+from extent import extent
 from hypothesis import settings
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE / "golden"), str(HERE.parent / "examples" / "getting_started")]
 
 # How long an example takes depends on what else the machine does.
-settings.register_profile("packtok", deadline=None)
+settings.register_profile("packtok", deadline=None, max_examples=extent(100, 30))
 settings.load_profile("packtok")
 
 # A shell's background job ignores Ctrl-C, and so would its children, to which tests send it.

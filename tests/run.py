@@ -341,7 +341,7 @@ def _cargo_steps(after: str, *, is_thorough: bool) -> list[Step]:
     if not is_thorough:
         # Without criterion, examples and documentation, which has no code to test.
         test += ["--workspace", *(f"--exclude={crate}" for crate in NOT_TESTED_BY_CARGO), "--tests"]
-    fuzz_seconds = "60" if is_thorough else "10"
+    fuzz_seconds = "60" if is_thorough else "4"
     steps = [
         Step("cargo test build", [*test, "--no-run"], [after], niceness=LAST),
         Step("cargo test", test, ["cargo test build"], niceness=LAST),
@@ -357,7 +357,7 @@ def _cargo_steps(after: str, *, is_thorough: bool) -> list[Step]:
     for step in steps:
         step.environment = {
             **(BUILT_ONCE if _is_ci() else {}),
-            **({"PACKTOK_THOROUGH": "1"} if is_thorough else {}),
+            **({"PACKTOK_THOROUGH": "1"} if is_thorough else {"PROPTEST_CASES": "64"}),
         }
     return steps
 

@@ -788,6 +788,7 @@ def test_pickles_are_small_and_do_not_close_the_files(tmp_path: Path) -> None:
     assert copy.fingerprint != dataset.fingerprint
 
 
+@pytest.mark.whole
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is measured in /proc")
 def test_a_spawned_worker_uses_little_memory_for_34_large_files(tmp_path: Path) -> None:
     """34 sparse files of 2^30 tokens each, as in the documentation of tatm."""

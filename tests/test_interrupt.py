@@ -32,7 +32,7 @@ from packtok.cli.progress import CHECKING, PlainLines
 LARGE_BYTES = 400_000_000
 HUGE_BYTES = 100_000_000
 # Each takes some seconds, most of them for the check of the engine.
-STARTUP_MOMENTS = extent(24, 5)
+STARTUP_MOMENTS = extent(24, 3)
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from conftest import MAIN, PacktokCli
+from extent import extent
 from stories import TOKENIZER
 
 from packtok.catalog.corpora import corpus_input
@@ -162,8 +163,10 @@ def test_every_combination_of_answers_works(dataset: Path, tmp_path: Path) -> No
         {"corpus": ["arxiv", "book"], "corpus_separation_strategy": "configs"},
     ]
     np.arange(100, dtype="uint16").tofile(dataset / "tokenized_0.bin")
+    combinations = itertools.product(("json", "yaml"), ("text", "image", "other"), corpora, ("y", "n"))
+    # Every fifth has each answer, because no number of answers is divisible by five.
     for i, (output_format, content, corpus, tokenized) in enumerate(
-        itertools.product(("json", "yaml"), ("text", "image", "other"), corpora, ("y", "n"))
+        itertools.islice(combinations, 0, None, extent(1, 5))
     ):
         folder = tmp_path / str(i)
         folder.mkdir()

@@ -180,6 +180,7 @@ def test_modalities_reads_every_document_and_block(tmp_path: Path) -> None:
         assert found == expected, file.name
 
 
+@pytest.mark.whole
 def test_modalities_model_trains_on_items_of_the_equivalent_classes(tmp_path: Path) -> None:
     python = modalities_python()
     documents = [[(7 * i + j) % 256 for j in range(9)] for i in range(4)]
@@ -216,6 +217,7 @@ def test_modalities_model_trains_on_items_of_the_equivalent_classes(tmp_path: Pa
         assert "to have one of the following scalar types: Long, Int; but got" in views["error"]
 
 
+@pytest.mark.whole
 def test_sentencepiece_config_packs_the_same_as_modalities(tmp_path: Path, packtok_cli: PacktokCli) -> None:
     program = modalities_python().with_name("modalities")
     oracle.write_lines(tmp_path / "corpus.jsonl", [text for text in TEXTS if text])

@@ -114,7 +114,7 @@ def test_added_tokens_stripped_or_hidden_by_others(
     assert_as_wheel(file, ["", "a", "a b", "abab ab", "AB Ab", "a  b ", "ababa"])
 
 
-@pytest.mark.parametrize("length", [65_536, extent(1_000_000, 200_000)])
+@pytest.mark.parametrize("length", extent([65_536, 1_000_000], [65_536]))
 def test_added_token_of_any_length(length: int) -> None:
     token = "x" * length
     for file in (file_of(pre_tokenizer=WHITESPACE), json.loads(Tokenizer.builtin("gpt2").to_json())):
@@ -122,7 +122,7 @@ def test_added_token_of_any_length(length: int) -> None:
         assert_as_wheel(file, [token, f"a{token}b", token[1:20]])
 
 
-@pytest.mark.parametrize("highest", [10**9, HIGHEST])
+@pytest.mark.parametrize("highest", extent([10**9, HIGHEST], [HIGHEST]))
 @pytest.mark.parametrize("kind", ["byte-level", "words", "WordPiece", "added", "template"])
 def test_high_ids_take_no_memory(tmp_path: Path, highest: int, kind: str) -> None:
     """Runs with a memory limit of 2 GB; a table sized by the highest id would need at least 4 GB."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from extent import extent
 from processes import (
     SLOWER_FIELD,
     dataset_files,
@@ -165,7 +166,7 @@ def test_interrupt_stops_the_tasks_and_the_same_command_resumes(
     assert site.output.read_bytes() == at_once
 
 
-@pytest.mark.parametrize("parts", [(), ("--parts", 4)])
+@pytest.mark.parametrize("parts", extent([(), ("--parts", 4)], [("--parts", 4)]))
 def test_tokenize_with_a_dead_worker_writes_the_dataset_of_one_process(
     site: Site, parts: tuple[object, ...]
 ) -> None:

@@ -421,6 +421,7 @@ def test_one_job_with_tasks_started_by_srun(site: Site, corpus: Corpus) -> None:
     assert site.status()["done"] == list(range(8))
 
 
+@pytest.mark.whole
 def test_ray_on_the_nodes_of_a_job(site: Site, corpus: Corpus) -> None:
     pytest.importorskip("ray", reason="needs Ray (pip install '.[ray]')")
     jobs = site.run(corpus, "--engine", "ray", "--nodes", "2")

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from conftest import PacktokCli
+from extent import extent
 from processes import start, wait_until_packing
 from stories import TOKENIZER
 from test_finding_tokenizers import write_tokenizer
@@ -187,7 +188,7 @@ def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
     return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in paths}
 
 
-@pytest.mark.parametrize("parts", [(), ("--parts", "2")])
+@pytest.mark.parametrize("parts", extent([(), ("--parts", "2")], [("--parts", "2")]))
 def test_complete_dataset_is_kept_if_the_command_would_write_it(
     tmp_path: Path, jsonl: Path, parquet: Path, packtok_cli: PacktokCli, parts: tuple[str, ...]
 ) -> None:
