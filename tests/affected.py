@@ -30,7 +30,7 @@ _AFFECTED = {
     "crates/packtok-core/src/field/": "corpus_formats pack",
     "crates/packtok-core/src/journal/": "faults file_systems interrupt shards",
     "crates/packtok-core/src/pack/": "faults interrupt max_rejects memory pack",
-    "crates/packtok-formats/": "dataset get_dataset manifest npy reader stores token_dataset",
+    "crates/packtok-formats/": "dataset get_dataset manifest mds npy reader stores token_dataset",
     "crates/packtok-sampling/": (
         "batch_memory dataset get_dataset loader locate manifest mixture permutation plans sampler "
         "token_dataset"

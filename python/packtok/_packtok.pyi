@@ -20,6 +20,8 @@ __all__ = [
     "TOKENIZERS_VERSION",
     "Blocks",
     "DocumentError",
+    "MdsReader",
+    "MdsWriter",
     "Mixture",
     "Order",
     "Origin",
@@ -55,6 +57,7 @@ __all__ = [
     "list_shards",
     "marker_name",
     "mask_of_item",
+    "mds_marker",
     "merge",
     "natural_sorted",
     "object_bytes",
@@ -64,6 +67,7 @@ __all__ = [
     "plan_shards",
     "presence_of_tokens",
     "publish_bytes",
+    "publish_mds_index",
     "raw_entries",
     "read_plan",
     "read_tokenizer",
@@ -198,6 +202,44 @@ class Texts:
     def __new__(cls, spec: str, key: str | None = None) -> Texts: ...
     def __iter__(self) -> Texts: ...
     def __next__(self) -> str | dict[str, str]: ...
+
+@final
+class MdsWriter:
+    def __new__(
+        cls,
+        folder: _StrPath,
+        columns: dict[str, str],
+        *,
+        size_limit: int | None = 67108864,
+        hashes: Sequence[str] = ...,
+        compression: str | None = None,
+        first_shard: int = 0,
+    ) -> MdsWriter: ...
+    def write(self, sample: dict[str, Any]) -> None: ...
+    @property
+    def num_samples(self) -> int: ...
+    def finish(
+        self, *, marker: dict[str, Any] | None = None, publish_index: bool = True
+    ) -> list[dict[str, Any]]: ...
+    def discard(self) -> None: ...
+    def __enter__(self) -> MdsWriter: ...
+    def __exit__(self, kind: object, _error: object, _traceback: object, /) -> None: ...
+
+@final
+class MdsReader:
+    def __new__(cls, folder: _StrPath, *, verify: bool = True) -> MdsReader: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, i: int, /) -> dict[str, Any]: ...
+    @property
+    def columns(self) -> dict[str, str]: ...
+    @property
+    def shards(self) -> list[dict[str, Any]]: ...
+    @property
+    def marker(self) -> dict[str, Any] | None: ...
+    @property
+    def folder(self) -> Path: ...
+    def verify(self) -> None: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
 
 @final
 class PbinReader:
@@ -505,6 +547,10 @@ def verify(
 def raw_entries(paths: Sequence[_StrPath], token_bytes: int) -> list[_Entry]: ...
 def largest_ids(entries: Sequence[_Entry], on_progress: _Progress | None) -> tuple[int, int, int]: ...
 def mask_of_item(document_ids: _Ids) -> npt.NDArray[np.bool_]: ...
+def mds_marker(folder: _StrPath) -> dict[str, Any] | None: ...
+def publish_mds_index(
+    folder: _StrPath, shards: Sequence[dict[str, Any]], *, marker: dict[str, Any] | None = None
+) -> None: ...
 def find_or_plan(
     blocks: Blocks,
     *,

@@ -48,6 +48,7 @@ export here seconds golden targets work
 xargs -L 1 -P "$(nproc)" bash -c 'set -euo pipefail; fuzz "$@"' fuzz <<'TARGETS'
 engine *.text
 field *.line
+mds *.mds_folder
 model_file *.model_file
 npy *.npy
 open_pbin *.pbin

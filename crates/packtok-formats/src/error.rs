@@ -12,6 +12,9 @@ pub enum Error {
     /// An error of a file of raw tokens.
     #[error(transparent)]
     Raw(#[from] crate::raw::RawError),
+    /// An error of an MDS folder.
+    #[error(transparent)]
+    Mds(#[from] Box<crate::mds::MdsError>),
     /// An error of an NPY file.
     #[error(transparent)]
     Npy(#[from] Box<crate::npy::NpyError>),
@@ -22,6 +25,15 @@ impl From<crate::npy::NpyError> for Error {
         match error {
             crate::npy::NpyError::Map(error) => Self::Pbin(error),
             error => Self::Npy(error.into()),
+        }
+    }
+}
+
+impl From<crate::mds::MdsError> for Error {
+    fn from(error: crate::mds::MdsError) -> Self {
+        match error {
+            crate::mds::MdsError::File(error) => Self::Pbin(error),
+            error => Self::Mds(error.into()),
         }
     }
 }

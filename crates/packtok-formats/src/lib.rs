@@ -1,4 +1,4 @@
-//! Token files, in every format that packtok reads, as one type: [`TokenFile`].
+//! Token files, in every format that packtok reads, as one type: [`TokenFile`]; and folders of samples ([`mds`]).
 //!
 //! Everything that reads tokens for training uses [`TokenFile`] and does not know the format. Each
 //! format is a variant; a new one is a module here and an arm in each method.
@@ -6,6 +6,7 @@
 
 mod error;
 mod largest_ids;
+pub mod mds;
 pub mod npy;
 pub mod raw;
 mod token_file;

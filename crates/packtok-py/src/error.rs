@@ -17,6 +17,7 @@ use packtok_core::shard::ShardError;
 use packtok_core::stream::StreamError;
 use packtok_core::{Error as CoreError, chain, pbin::Error as PbinError};
 use packtok_formats::Error as FormatsError;
+use packtok_formats::mds::MdsError;
 use packtok_formats::npy::NpyError;
 use packtok_formats::raw::RawError;
 use packtok_reshape::Error as ReshapeError;
@@ -203,6 +204,7 @@ pub(crate) fn sampling_error(error: SamplingError) -> PyErr {
         E::Io { path, source } => os_error(&path, &source),
         E::Raw(error) => raw_error(&error),
         E::Npy(error) => npy_error(*error),
+        E::Mds(error) => mds_error(*error),
         E::Store(error) => store_error(&error),
         E::Cancelled => PyKeyboardInterrupt::new_err(()),
         E::Files(error) => files_error(&error),
@@ -218,6 +220,7 @@ pub(crate) fn formats_error(error: FormatsError) -> PyErr {
         FormatsError::Pbin(error) => pbin_error(error),
         FormatsError::Raw(error) => raw_error(&error),
         FormatsError::Npy(error) => npy_error(*error),
+        FormatsError::Mds(error) => mds_error(*error),
     }
 }
 
@@ -254,6 +257,42 @@ fn npy_error(error: NpyError) -> PyErr {
         | E::DocumentLength { .. }
         | E::Lengths { .. }
         | E::Id { .. } => PbinFormatError::new_err(chain(&error)),
+    }
+}
+
+/// Maps an error of MDS folders.
+pub(crate) fn mds_error(error: MdsError) -> PyErr {
+    use MdsError as E;
+    match error {
+        E::Io { path, source } => os_error(&path, &source),
+        E::File(error) => pbin_error(error),
+        E::NoSuchSample { .. } => PyIndexError::new_err(chain(&error)),
+        E::SizeLimit { .. }
+        | E::UnknownHash { .. }
+        | E::UnknownCompression { .. }
+        | E::NoColumns
+        | E::Values { .. }
+        | E::Value { .. }
+        | E::NoHash { .. }
+        | E::SampleTooLarge { .. } => PyValueError::new_err(chain(&error)),
+        E::Encoding { .. } | E::Codec { .. } | E::Format { .. } | E::Version { .. } => {
+            PacktokError::new_err(chain(&error))
+        }
+        E::Json { .. }
+        | E::TooLarge { .. }
+        | E::ColumnLists { .. }
+        | E::ColumnSize { .. }
+        | E::Basename { .. }
+        | E::CompressedFile { .. }
+        | E::TooManySamples { .. }
+        | E::Bytes { .. }
+        | E::Samples { .. }
+        | E::TooShort { .. }
+        | E::Position { .. }
+        | E::Sample { .. }
+        | E::HashDiffers { .. }
+        | E::Damaged { .. }
+        | E::DecompressedBytes { .. } => PbinFormatError::new_err(chain(&error)),
     }
 }
 

@@ -3,6 +3,7 @@
 
 use pyo3::prelude::*;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// `value` as Python's own dicts, lists and numbers.
 pub(crate) fn to_python<'py>(
@@ -12,4 +13,15 @@ pub(crate) fn to_python<'py>(
     let text = serde_json::to_string(value)
         .map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;
     py.import("json")?.call_method1("loads", (text,))
+}
+
+/// Dicts, lists and numbers of Python as a type of Rust.
+pub(crate) fn from_python<T: DeserializeOwned>(value: &Bound<'_, PyAny>) -> PyResult<T> {
+    let text: String = value
+        .py()
+        .import("json")?
+        .call_method1("dumps", (value,))?
+        .extract()?;
+    serde_json::from_str(&text)
+        .map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))
 }

@@ -12,6 +12,7 @@ mod foreign;
 mod integers;
 mod json;
 mod manifest;
+mod mds;
 mod memory;
 mod mixture;
 mod monitor;
@@ -53,6 +54,7 @@ fn _packtok(module: &Bound<'_, PyModule>) -> PyResult<()> {
     block_options::register(module)?;
     arrays::register(module)?;
     manifest::register(module)?;
+    mds::register(module)?;
     mixture::register(module)?;
     module.add_class::<order::PyPermutation>()?;
     module.add_class::<order::PyOrder>()?;

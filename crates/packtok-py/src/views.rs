@@ -1,10 +1,14 @@
 //! Read-only arrays: views that borrow a map, and arrays that own their tokens.
 
-use std::os::raw::c_int;
+use std::os::raw::{c_int, c_void};
+use std::ptr;
 
 use numpy::npyffi::flags::NPY_ARRAY_WRITEABLE;
-use numpy::{Element, PyArray1, PyArrayDescr, PyUntypedArrayMethods};
+use numpy::npyffi::{NPY_TYPES, PY_ARRAY_API, npy_intp};
+use numpy::{Element, PyArray1, PyArrayDescr, PyUntypedArray, PyUntypedArrayMethods};
 use packtok_core::pbin::TokenWidth;
+use packtok_formats::mds::Dtype;
+use pyo3::PyTypeInfo;
 use pyo3::prelude::*;
 
 /// dtype of tokens of `width`.
@@ -57,6 +61,58 @@ unsafe fn lend_as<'py, T: Element + Copy>(
     let array = unsafe { PyArray1::borrow_from_array(&tokens, owner.clone()) };
     clear_writeable_flag(&array);
     array.into_any()
+}
+
+/// `bytes` as a read-only array of this type and shape, with `owner` as its base object. The elements may be unaligned, which NumPy
+/// allows and records in the array's flags.
+///
+/// # Safety
+/// `bytes` must be the elements of the array in memory that stays mapped and unchanged as long as `owner` lives.
+pub(crate) unsafe fn lend_array<'py>(
+    owner: &Bound<'py, PyAny>,
+    dtype: Dtype,
+    dims: &[u64],
+    bytes: &[u8],
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = owner.py();
+    let number = match dtype {
+        Dtype::U8 => NPY_TYPES::NPY_UBYTE,
+        Dtype::I8 => NPY_TYPES::NPY_BYTE,
+        Dtype::U16 => NPY_TYPES::NPY_USHORT,
+        Dtype::I16 => NPY_TYPES::NPY_SHORT,
+        Dtype::F16 => NPY_TYPES::NPY_HALF,
+        Dtype::U32 => NPY_TYPES::NPY_UINT,
+        Dtype::I32 => NPY_TYPES::NPY_INT,
+        Dtype::F32 => NPY_TYPES::NPY_FLOAT,
+        Dtype::U64 => NPY_TYPES::NPY_ULONGLONG,
+        Dtype::I64 => NPY_TYPES::NPY_LONGLONG,
+        Dtype::F64 => NPY_TYPES::NPY_DOUBLE,
+    };
+    let mut shape: Vec<npy_intp> = dims.iter().map(|&dim| dim as npy_intp).collect();
+    // SAFETY: the pointer refers to as many elements as the shape has, as the caller guarantees; flags of 0 make the array read-only
+    // and not the owner of its elements. `NewFromDescr` takes the reference to the type. An error returns NULL.
+    let array = unsafe {
+        let array = PY_ARRAY_API.PyArray_NewFromDescr(
+            py,
+            PyUntypedArray::type_object_raw(py),
+            PY_ARRAY_API.PyArray_DescrFromType(py, number as c_int),
+            shape.len() as c_int,
+            shape.as_mut_ptr(),
+            ptr::null_mut(),
+            bytes.as_ptr().cast_mut().cast::<c_void>(),
+            0,
+            ptr::null_mut(),
+        );
+        Bound::from_owned_ptr_or_err(py, array)?
+    };
+    // SAFETY: the array is new and has no base; `SetBaseObject` takes the reference that `into_ptr` hands over.
+    let done = unsafe {
+        PY_ARRAY_API.PyArray_SetBaseObject(py, array.as_ptr().cast(), owner.clone().into_ptr())
+    };
+    match done {
+        0 => Ok(array),
+        _ => Err(PyErr::fetch(py)),
+    }
 }
 
 /// `tokens` as a read-only array.

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use packtok_formats::mds::MdsError;
 use packtok_formats::npy::NpyError;
 use packtok_formats::raw::RawError;
 
@@ -48,6 +49,9 @@ pub enum Error {
     /// An error of an NPY file.
     #[error(transparent)]
     Npy(Box<NpyError>),
+    /// An error of an MDS folder.
+    #[error(transparent)]
+    Mds(Box<MdsError>),
 }
 
 impl From<RawError> for Error {
@@ -59,12 +63,22 @@ impl From<RawError> for Error {
     }
 }
 
+impl From<MdsError> for Error {
+    fn from(error: MdsError) -> Self {
+        match error {
+            MdsError::File(error) => Self::Pbin(error),
+            error => Self::Mds(error.into()),
+        }
+    }
+}
+
 impl From<packtok_formats::Error> for Error {
     fn from(error: packtok_formats::Error) -> Self {
         match error {
             packtok_formats::Error::Pbin(error) => Self::Pbin(error),
             packtok_formats::Error::Raw(error) => error.into(),
             packtok_formats::Error::Npy(error) => Self::Npy(error),
+            packtok_formats::Error::Mds(error) => Self::Mds(error),
         }
     }
 }

@@ -7,63 +7,19 @@
 //! check. Pieces are never evicted, because views of the map may refer to them. Whole files are
 //! evicted instead, and only if no process has them open.
 
-use std::env;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use packtok_formats::TokenFile;
-use packtok_pbin::file_system::{self, Locked};
+use packtok_pbin::file_system;
 use packtok_pbin::{CHECKED_DATA_BYTES, HEADER_BYTES, Header, rename_new};
 use packtok_store::{Location, Object, RemoteFile};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
-use crate::files::FilesError;
-
-/// Default size limit of the cache.
-const DEFAULT_BYTES: u64 = 100 << 30;
-const FOLDER_VARIABLE: &str = "PACKTOK_CACHE_DIR";
-const BYTES_VARIABLE: &str = "PACKTOK_CACHE_BYTES";
-/// Suffix of a file's name until everything but the data is present.
-const UNFINISHED: &str = ".tmp";
-
-/// The cache folder and its size limit.
-#[derive(Debug, Clone)]
-pub(crate) struct CacheLimits {
-    folder: PathBuf,
-    bytes: u64,
-}
-
-impl CacheLimits {
-    /// `PACKTOK_CACHE_DIR`, or `packtok/pbins` in the user's cache; `PACKTOK_CACHE_BYTES`, or 100
-    /// GiB.
-    pub(crate) fn of_environment() -> Result<Self> {
-        let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
-        let cache = || {
-            crate::files::user_cache::user_cache()
-                .unwrap_or_else(|| ".cache/packtok".into())
-                .join("pbins")
-        };
-        let bytes = match variable(BYTES_VARIABLE) {
-            None => DEFAULT_BYTES,
-            Some(text) => {
-                let text = text.to_string_lossy();
-                text.parse().map_err(|_| {
-                    Error::Files(FilesError::CacheBytes {
-                        found: text.into_owned(),
-                    })
-                })?
-            }
-        };
-        Ok(Self {
-            folder: variable(FOLDER_VARIABLE).map_or_else(cache, PathBuf::from),
-            bytes,
-        })
-    }
-}
+use crate::files::cache_limits::{CacheLimits, UNFINISHED};
 
 /// The local file of one version of an object.
 #[derive(Debug)]
@@ -79,16 +35,10 @@ impl CachedObject {
     /// Opens or creates the local file of the object at `url`, and the token file in it. The data may
     /// not be present yet.
     pub(crate) fn open(url: &str, limits: CacheLimits) -> Result<(Self, TokenFile)> {
-        let mut builder = DirBuilder::new();
-        let folder = &limits.folder;
-        builder
-            .recursive(true)
-            .mode(0o700)
-            .create(folder)
-            .map_err(|cause| Error::io(folder, cause))?;
+        limits.create_folder()?;
         let remote = RemoteFile::open(Location::parse(url)?)?;
         let object = remote.object().clone();
-        let path = folder.join(format!("{}.pbin", name_of(&object)));
+        let path = limits.folder().join(format!("{}.pbin", name_of(&object)));
         let file = match locked(&path)? {
             Some(file) => file,
             None => {
@@ -145,7 +95,7 @@ impl CachedObject {
 }
 
 /// The file name for this version of an object.
-fn name_of(object: &Object) -> String {
+pub(super) fn name_of(object: &Object) -> String {
     let version = object.version.as_deref().unwrap_or_default();
     let hash = Sha256::digest(format!("{}\n{}\n{version}", object.url, object.bytes));
     hash[..16]
@@ -186,7 +136,7 @@ fn make(remote: &RemoteFile, path: &Path, limits: &CacheLimits) -> Result<()> {
     let io = |cause| Error::io(path, cause);
     let mut made = tempfile::Builder::new()
         .suffix(UNFINISHED)
-        .tempfile_in(&limits.folder)
+        .tempfile_in(limits.folder())
         .map_err(io)?;
     made.as_file().set_len(file_bytes).map_err(io)?;
     made.write_all(&head).map_err(io)?;
@@ -205,52 +155,5 @@ fn make(remote: &RemoteFile, path: &Path, limits: &CacheLimits) -> Result<()> {
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(io(error)),
-    }
-}
-
-impl CacheLimits {
-    /// Evicts files that no process has open, least recently used first, until `bytes` more fit.
-    fn make_room(&self, bytes: u64) -> Result<()> {
-        let mut files = self.files()?;
-        let mut taken: u64 = files.iter().map(|file| file.1).sum();
-        files.sort_unstable_by_key(|file| file.2);
-        for (path, file_bytes, _) in files {
-            if taken + bytes <= self.bytes {
-                return Ok(());
-            }
-            let Ok(file) = file_system::open_to_lock(&path) else {
-                continue;
-            };
-            let is_unused = matches!(file_system::try_lock(&file), Ok(Locked::Taken));
-            if is_unused && fs::remove_file(&path).is_ok() {
-                taken -= file_bytes;
-            }
-        }
-        match taken + bytes <= self.bytes {
-            true => Ok(()),
-            false => Err(Error::Files(FilesError::CacheFull {
-                folder: self.folder.clone(),
-                bytes: self.bytes,
-            })),
-        }
-    }
-
-    /// All files with their size and last use.
-    fn files(&self) -> Result<Vec<(PathBuf, u64, SystemTime)>> {
-        let io = |cause| Error::io(&self.folder, cause);
-        let mut files = Vec::new();
-        for entry in fs::read_dir(&self.folder).map_err(io)? {
-            let entry = entry.map_err(io)?;
-            // A file that another process just removed takes no space.
-            let Ok(metadata) = entry.metadata() else {
-                continue;
-            };
-            let is_ours = entry.path().extension().is_some_and(|name| name == "pbin");
-            if is_ours && metadata.is_file() {
-                let used = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-                files.push((entry.path(), metadata.blocks() * 512, used));
-            }
-        }
-        Ok(files)
     }
 }

@@ -12,7 +12,9 @@ use packtok_pbin::CHECKED_DATA_BYTES;
 use crate::error::{Error, Result};
 use crate::files::FilesError;
 #[cfg(feature = "remote")]
-use crate::files::cached_object::{CacheLimits, CachedObject};
+use crate::files::cache_limits::CacheLimits;
+#[cfg(feature = "remote")]
+use crate::files::cached_object::CachedObject;
 use crate::files::manifest::{Entry, FileFormat};
 
 /// An open token file, and the checks that its data still needs.

@@ -1,5 +1,6 @@
-//! Token files: opened individually or as a set, listed in manifests, fetched from object stores.
+//! Token files and folders of samples: opened individually or as a set, listed in manifests, fetched from object stores.
 
+mod cache_limits;
 #[cfg(feature = "remote")]
 mod cached_object;
 pub mod checked_file;
@@ -9,6 +10,7 @@ pub mod fingerprint;
 pub mod largest_ids;
 mod location;
 pub mod manifest;
+pub mod mds_folder;
 pub(crate) mod ranges;
 mod user_cache;
 

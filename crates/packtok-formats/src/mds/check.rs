@@ -1,0 +1,255 @@
+//! Hashes and compression of shard files.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use packtok_pbin::MappedFile;
+use sha2::{Digest, Sha256};
+use xxhash_rust::xxh64::Xxh64;
+
+use crate::mds::entry::FileEntry;
+use crate::mds::error::MdsError;
+
+/// Bytes that are hashed and written at a time, so that they are in the cache for each step.
+pub(super) const STEP_BYTES: usize = 256 << 10;
+/// The window of the highest level of zstd: bounds the memory that a file can request.
+const WINDOW_LOG_MAX: u32 = 27;
+
+/// A hash function of shard files, in the order in which an index lists them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Hash {
+    /// SHA-256.
+    Sha256,
+    /// XXH64.
+    Xxh64,
+}
+
+impl Hash {
+    /// The hash function of this name.
+    ///
+    /// # Errors
+    /// [`MdsError::UnknownHash`].
+    pub fn parse(name: &str) -> Result<Self, MdsError> {
+        [Self::Sha256, Self::Xxh64]
+            .into_iter()
+            .find(|hash| hash.name() == name)
+            .ok_or_else(|| MdsError::UnknownHash {
+                found: name.to_owned(),
+            })
+    }
+
+    /// The name in an index.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sha256 => "sha256",
+            Self::Xxh64 => "xxh64",
+        }
+    }
+}
+
+/// A compression of shard files: zstd with a level.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compression {
+    text: String,
+    level: i32,
+}
+
+impl Compression {
+    /// The compression of this name: `zstd`, or with a level `zstd:3`.
+    ///
+    /// # Errors
+    /// [`MdsError::UnknownCompression`].
+    pub fn parse(text: &str) -> Result<Self, MdsError> {
+        let level = match text.strip_prefix("zstd") {
+            Some("") => Some(3),
+            Some(rest) => rest.strip_prefix(':').and_then(|level| level.parse().ok()),
+            None => None,
+        };
+        match level {
+            Some(level @ 1..=22) => Ok(Self {
+                text: text.to_owned(),
+                level,
+            }),
+            _ => Err(MdsError::UnknownCompression {
+                found: text.to_owned(),
+            }),
+        }
+    }
+
+    /// The name as it was given.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn level(&self) -> i32 {
+        self.level
+    }
+}
+
+/// Computes hashes and counts bytes of what is written through it.
+pub(super) struct Hashed<W> {
+    pub(super) inner: W,
+    sha256: Option<Sha256>,
+    xxh64: Option<Xxh64>,
+    bytes: u64,
+}
+
+impl<W> Hashed<W> {
+    pub(super) fn new(inner: W, hashes: &[Hash]) -> Self {
+        Self {
+            inner,
+            sha256: hashes.contains(&Hash::Sha256).then(Sha256::new),
+            xxh64: hashes.contains(&Hash::Xxh64).then(|| Xxh64::new(0)),
+            bytes: 0,
+        }
+    }
+
+    fn update(&mut self, bytes: &[u8]) {
+        if let Some(hash) = &mut self.sha256 {
+            hash.update(bytes);
+        }
+        if let Some(hash) = &mut self.xxh64 {
+            hash.update(bytes);
+        }
+        self.bytes += bytes.len() as u64;
+    }
+
+    /// What the index says of the file that was written.
+    pub(super) fn entry(&self, basename: String) -> FileEntry {
+        let mut hashes = BTreeMap::new();
+        if let Some(hash) = &self.sha256 {
+            hashes.insert(
+                Hash::Sha256.name().to_owned(),
+                hex(&hash.clone().finalize()),
+            );
+        }
+        if let Some(hash) = &self.xxh64 {
+            hashes.insert(
+                Hash::Xxh64.name().to_owned(),
+                format!("{:016x}", hash.digest()),
+            );
+        }
+        FileEntry {
+            basename,
+            bytes: self.bytes,
+            hashes,
+        }
+    }
+}
+
+impl<W: Write> Write for Hashed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(bytes)?;
+        self.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+/// Hexadecimal digits of `bytes`.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Verifies the hashes of a file with the content `bytes`: all that are known, or only the fastest.
+pub(super) fn verify(
+    path: &Path,
+    bytes: &[u8],
+    entry: &FileEntry,
+    all: bool,
+) -> Result<(), MdsError> {
+    let expected = |hash: &Hash| entry.hashes.get(hash.name());
+    // The fastest first.
+    let hashes = [Hash::Xxh64, Hash::Sha256].into_iter();
+    let mut hashes: Vec<_> = hashes.filter(|hash| expected(hash).is_some()).collect();
+    if hashes.is_empty() {
+        return Err(MdsError::NoHash { path: path.into() });
+    }
+    if !all {
+        hashes.truncate(1);
+    }
+    let mut hashed = Hashed::new((), &hashes);
+    for step in bytes.chunks(STEP_BYTES) {
+        hashed.update(step);
+    }
+    let found = hashed.entry(String::new()).hashes;
+    for hash in hashes {
+        let (found, expected) = (&found[hash.name()], &entry.hashes[hash.name()]);
+        if !found.eq_ignore_ascii_case(expected) {
+            return Err(MdsError::HashDiffers {
+                path: path.into(),
+                algorithm: hash.name(),
+                found: found.clone(),
+                expected: expected.clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Decompresses the file at `path`, which has the compression `codec`, into `out`, verified if `verified`.
+pub(super) fn decompress(
+    path: &Path,
+    codec: &str,
+    [stored, raw]: [&FileEntry; 2],
+    verified: bool,
+    mut out: impl Write,
+) -> Result<(), MdsError> {
+    if codec.split(':').next() != Some("zstd") {
+        return Err(MdsError::Codec {
+            path: path.into(),
+            found: codec.to_owned(),
+        });
+    }
+    let map = MappedFile::open(path)?;
+    check_bytes(path, map.bytes().len() as u64, stored.bytes)?;
+    if verified {
+        verify(path, map.bytes(), stored, false)?;
+    }
+    let damaged = |source| MdsError::Damaged {
+        path: path.into(),
+        source,
+    };
+    let mut decoder = zstd::Decoder::with_buffer(map.bytes()).map_err(damaged)?;
+    decoder.window_log_max(WINDOW_LOG_MAX).map_err(damaged)?;
+    let mut step = vec![0; STEP_BYTES];
+    let mut found = 0;
+    loop {
+        let count = decoder.read(&mut step).map_err(damaged)?;
+        if count == 0 {
+            break;
+        }
+        found += count as u64;
+        if found > raw.bytes {
+            break;
+        }
+        out.write_all(&step[..count]).map_err(MdsError::io(path))?;
+    }
+    if found == raw.bytes {
+        return Ok(());
+    }
+    Err(MdsError::DecompressedBytes {
+        path: path.into(),
+        found,
+        expected: raw.bytes,
+    })
+}
+
+pub(super) fn check_bytes(path: &Path, found: u64, expected: u64) -> Result<(), MdsError> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(MdsError::Bytes {
+        path: path.into(),
+        found,
+        expected,
+    })
+}

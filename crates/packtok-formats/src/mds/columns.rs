@@ -1,0 +1,150 @@
+//! The columns of a shard.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::mds::encoding::Encoding;
+use crate::mds::entry::ShardEntry;
+use crate::mds::error::MdsError;
+use crate::mds::json::dumps;
+
+/// A column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// Its encoding as it is written in the files, which may have several spellings.
+    pub encoding_text: String,
+    /// Its encoding.
+    pub encoding: Encoding,
+    /// Bytes of every value; `None` if they vary.
+    pub size: Option<u64>,
+}
+
+/// The columns of a shard, in the order of their values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Columns(Vec<Column>);
+
+/// What a shard file says about itself.
+#[derive(Serialize)]
+struct Config<'a> {
+    column_encodings: Vec<&'a str>,
+    column_names: Vec<&'a str>,
+    column_sizes: Vec<Option<u64>>,
+    compression: Option<&'a str>,
+    format: &'static str,
+    hashes: &'a [String],
+    size_limit: Option<u64>,
+    version: u64,
+}
+
+impl Columns {
+    /// The columns with these names and encodings, sorted by name.
+    ///
+    /// # Errors
+    /// An encoding that is unknown or not supported, no column.
+    pub fn new<'a>(
+        columns: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, MdsError> {
+        let mut columns = columns
+            .into_iter()
+            .map(|(name, encoding)| Self::column(Path::new(""), name, encoding))
+            .collect::<Result<Vec<_>, _>>()?;
+        columns.sort_by(|a, b| a.name.cmp(&b.name));
+        if columns.is_empty() {
+            return Err(MdsError::NoColumns);
+        }
+        Ok(Self(columns))
+    }
+
+    /// The columns that an index lists for a shard.
+    pub(super) fn of_entry(
+        path: &Path,
+        shard: usize,
+        entry: &ShardEntry,
+    ) -> Result<Self, MdsError> {
+        let (names, encodings) = (&entry.column_names, &entry.column_encodings);
+        let sizes = &entry.column_sizes;
+        if names.is_empty() || names.len() != encodings.len() || names.len() != sizes.len() {
+            return Err(MdsError::ColumnLists {
+                path: path.into(),
+                shard,
+                names: names.len(),
+                encodings: encodings.len(),
+                sizes: sizes.len(),
+            });
+        }
+        let columns = names.iter().zip(encodings).zip(sizes);
+        let columns = columns.map(|((name, encoding), &found)| {
+            let column = Self::column(path, name, encoding)?;
+            if column.size == found {
+                return Ok(column);
+            }
+            Err(MdsError::ColumnSize {
+                path: path.into(),
+                expected: column.size,
+                found,
+                column: column.name,
+                encoding: column.encoding_text,
+            })
+        });
+        Ok(Self(columns.collect::<Result<_, _>>()?))
+    }
+
+    fn column(path: &Path, name: &str, encoding_text: &str) -> Result<Column, MdsError> {
+        let encoding = Encoding::parse(encoding_text).map_err(|source| MdsError::Encoding {
+            path: path.into(),
+            column: name.to_owned(),
+            encoding: encoding_text.to_owned(),
+            source,
+        })?;
+        Ok(Column {
+            name: name.to_owned(),
+            encoding_text: encoding_text.to_owned(),
+            size: encoding.size(),
+            encoding,
+        })
+    }
+
+    /// All columns.
+    pub fn all(&self) -> &[Column] {
+        &self.0
+    }
+
+    /// The position of the column of this name.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.0.iter().position(|column| column.name == name)
+    }
+
+    /// Whether an entry of an index lists these columns.
+    pub(super) fn are_of(&self, entry: &ShardEntry) -> bool {
+        self.0.len() == entry.column_names.len()
+            && self.0.len() == entry.column_encodings.len()
+            && self.0.len() == entry.column_sizes.len()
+            && self.0.iter().enumerate().all(|(i, column)| {
+                column.name == entry.column_names[i]
+                    && column.encoding_text == entry.column_encodings[i]
+                    && column.size == entry.column_sizes[i]
+            })
+    }
+
+    /// The JSON in every shard file with these columns.
+    pub(super) fn config(
+        &self,
+        compression: Option<&str>,
+        hashes: &[String],
+        size_limit: Option<u64>,
+    ) -> Vec<u8> {
+        dumps(&Config {
+            column_encodings: self.0.iter().map(|column| &*column.encoding_text).collect(),
+            column_names: self.0.iter().map(|column| &*column.name).collect(),
+            column_sizes: self.0.iter().map(|column| column.size).collect(),
+            compression,
+            format: "mds",
+            hashes,
+            size_limit,
+            version: 2,
+        })
+    }
+}

@@ -1,0 +1,105 @@
+//! `packtok.json`: what the samples of a folder are.
+//!
+//! MDS has no place for it, and its readers ignore other files. The format is described in `docs/mds.md`.
+
+use std::path::Path;
+
+use packtok_pbin::{Replace, publish_bytes};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::mds::check::hex;
+use crate::mds::entry::ShardEntry;
+use crate::mds::error::MdsError;
+use crate::mds::index::{check_version, index_bytes, read_at_most};
+
+/// The name of the marker in a folder.
+pub const MARKER_FILE: &str = "packtok.json";
+const MAX_MARKER_BYTES: u64 = 256 << 20;
+const VERSION: u64 = 1;
+
+/// What the samples of a folder are, so that folders that belong together can be aligned.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Marker {
+    /// The version of this format.
+    pub version: u64,
+    /// What the samples are: `samples`, `logits` or `retrieval`.
+    pub kind: String,
+    /// The fingerprint of the plan by which the samples were drawn. Folders about the same samples have the same one.
+    pub plan: String,
+    /// The side of the split: `train` or `test`.
+    pub side: String,
+    /// The domain.
+    pub domain: String,
+    /// The number of the first sample, in the order of the plan's samples of this side and domain.
+    pub start: u64,
+    /// The number after that of the last sample.
+    pub stop: u64,
+    /// SHA-256 of the folder's `index.json`; absent in the marker of a part, whose shards have no index yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index_sha256: Option<String>,
+    /// The shards of a part, with their hashes, for the index of the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shards: Option<Vec<ShardEntry>>,
+    /// More about the samples: options, tokenizer, the teacher and its method.
+    #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
+    pub details: serde_json::Map<String, serde_json::Value>,
+}
+
+impl Marker {
+    /// Reads the marker of a folder; `None` if there is none.
+    ///
+    /// # Errors
+    /// It cannot be read, or is invalid.
+    pub fn of_folder(folder: &Path) -> Result<Option<Self>, MdsError> {
+        let path = folder.join(MARKER_FILE);
+        match read_at_most(&path, MAX_MARKER_BYTES) {
+            Ok(bytes) => Self::parse(&path, &bytes).map(Some),
+            Err(MdsError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Parses the marker at `path`, which errors name.
+    ///
+    /// # Errors
+    /// It is invalid.
+    pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self, MdsError> {
+        let marker: Self = serde_json::from_slice(bytes).map_err(|source| MdsError::Json {
+            path: path.into(),
+            what: "the marker",
+            source,
+        })?;
+        check_version(path, marker.version, VERSION)?;
+        Ok(marker)
+    }
+
+    /// The marker of a folder with the index of `entries`.
+    pub fn with_index(self, entries: &[ShardEntry]) -> Self {
+        Self {
+            version: VERSION,
+            index_sha256: Some(hex(&Sha256::digest(index_bytes(entries)))),
+            ..self
+        }
+    }
+
+    /// Publishes the marker in a folder; one that is there is replaced, because it is of a run that has not published its index.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn publish(&self, folder: &Path) -> Result<(), MdsError> {
+        self.publish_as(&folder.join(MARKER_FILE))
+    }
+
+    /// Publishes the marker of a part under another name.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn publish_as(&self, path: &Path) -> Result<(), MdsError> {
+        let mut bytes = serde_json::to_vec_pretty(self).expect("a marker has string keys");
+        bytes.push(b'\n');
+        Ok(publish_bytes(path, &bytes, Replace::Existing)?)
+    }
+}

@@ -1,0 +1,39 @@
+//! MDS, the folders of samples that mosaicml-streaming reads: shard files and an `index.json`.
+//!
+//! The only place that knows these bytes. `write.rs` writes shard files, `index.rs` reads and writes the index, `entry.rs` has its entries, `read.rs` opens shard files
+//! and finds samples in them, `encoding.rs` has the encodings of columns, `columns.rs` the columns of a shard, `check.rs` the
+//! hashes and the compression of files, and `marker.rs` the file `packtok.json` that says what a folder's samples are.
+//! Shards in object stores, and the cache of decompressed shards, are left to packtok-sampling.
+//!
+//! A shard file:
+//!
+//! ```text
+//! u32 n | u32 offset[n + 1], from the start of the file | columns as JSON | sample 0 | … | sample n - 1
+//! ```
+//!
+//! A sample: a u32 for each column of variable size, the size of its value; then the values, in the order of the columns'
+//! names. All integers are little-endian.
+
+mod check;
+mod columns;
+mod encoding;
+mod entry;
+mod error;
+mod index;
+mod json;
+mod marker;
+mod read;
+mod write;
+
+pub use check::{Compression, Hash};
+pub use columns::{Column, Columns};
+pub use encoding::{Dims, Dtype, Encoding, Value};
+pub use entry::{FileEntry, ShardEntry, shard_name};
+pub use error::{EncodingFault, MdsError, SampleFault};
+pub use index::{INDEX_FILE, Index, MAX_INDEX_BYTES, publish_index};
+pub use marker::{MARKER_FILE, Marker};
+pub use read::{Sample, Shard};
+pub use write::{DEFAULT_SIZE_LIMIT, Finished, Options, Writer};
+
+/// The largest file: positions in it are 32 bits wide.
+const MAX_FILE_BYTES: u64 = u32::MAX as u64;

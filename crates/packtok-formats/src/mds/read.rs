@@ -1,0 +1,253 @@
+//! Reads samples from a mapped shard file.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+use packtok_pbin::MappedFile;
+
+use crate::mds::check::{check_bytes, decompress, verify};
+use crate::mds::columns::Columns;
+use crate::mds::encoding::Value;
+use crate::mds::entry::ShardEntry;
+use crate::mds::error::{MdsError, SampleFault};
+
+/// An open shard file.
+///
+/// Opening checks the size of the file and its number of samples. Every position and size is checked when it is used, because
+/// the file may have been written by anyone.
+#[derive(Debug)]
+pub struct Shard {
+    map: MappedFile,
+    path: Box<Path>,
+    columns: Arc<Columns>,
+    num_samples: u64,
+}
+
+impl Shard {
+    /// Opens the uncompressed shard file at `path`, which an index describes so.
+    ///
+    /// # Errors
+    /// It cannot be mapped, or has another size or number of samples.
+    pub fn open(path: &Path, entry: &ShardEntry, columns: Arc<Columns>) -> Result<Self, MdsError> {
+        let map = MappedFile::open(path)?;
+        let file_bytes = map.bytes().len() as u64;
+        check_bytes(path, file_bytes, entry.raw_data.bytes)?;
+        let too_short = |expected| MdsError::TooShort {
+            path: path.into(),
+            found: file_bytes,
+            expected,
+        };
+        let found = u32_at(map.bytes(), 0).ok_or_else(|| too_short(4))?.into();
+        if found != entry.samples {
+            return Err(MdsError::Samples {
+                path: path.into(),
+                found,
+                expected: entry.samples,
+            });
+        }
+        let shard = Self {
+            num_samples: found,
+            columns,
+            path: path.into(),
+            map,
+        };
+        if shard.first_position() > entry.raw_data.bytes {
+            return Err(too_short(shard.first_position()));
+        }
+        Ok(shard)
+    }
+
+    /// Decompresses the shard file at `path`, which an index describes so, into `out`. With `verified`, its hash is checked.
+    ///
+    /// # Errors
+    /// The compression is not supported, or the file does not have the content that the index describes.
+    pub fn decompress(
+        path: &Path,
+        entry: &ShardEntry,
+        verified: bool,
+        out: impl Write,
+    ) -> Result<(), MdsError> {
+        let codec = entry.compression.as_deref().unwrap_or_default();
+        decompress(
+            path,
+            codec,
+            [entry.stored(), &entry.raw_data],
+            verified,
+            out,
+        )
+    }
+
+    /// The path of the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Number of samples.
+    pub fn num_samples(&self) -> u64 {
+        self.num_samples
+    }
+
+    /// The columns.
+    pub fn columns(&self) -> &Arc<Columns> {
+        &self.columns
+    }
+
+    /// Verifies the fastest hash that the index has of the file, or all of them.
+    ///
+    /// # Errors
+    /// It differs, or there is none.
+    pub fn verify(&self, entry: &ShardEntry, all: bool) -> Result<(), MdsError> {
+        verify(&self.path, self.map.bytes(), &entry.raw_data, all)
+    }
+
+    /// Sample `number` of this shard.
+    ///
+    /// # Errors
+    /// There is no such sample, or its position is wrong.
+    #[inline]
+    pub fn sample(&self, number: u64) -> Result<Sample<'_>, MdsError> {
+        if number >= self.num_samples {
+            return Err(MdsError::NoSuchSample {
+                path: self.path().into(),
+                sample: number,
+                num_samples: self.num_samples,
+            });
+        }
+        let bytes = self.map.bytes();
+        // Opening has checked that all positions are within the file.
+        let at = 4 + 4 * number as usize;
+        let [start, stop] = [at, at + 4].map(|at| u32_at(bytes, at).unwrap_or_default());
+        let range =
+            (u64::from(start) >= self.first_position()).then_some(start as usize..stop as usize);
+        match range.and_then(|range| bytes.get(range)) {
+            Some(bytes) => Ok(Sample {
+                shard: self,
+                number,
+                bytes,
+            }),
+            None => Err(MdsError::Position {
+                path: self.path().into(),
+                sample: number,
+                start: start.into(),
+                stop: stop.into(),
+                first: self.first_position(),
+                file_bytes: bytes.len() as u64,
+            }),
+        }
+    }
+
+    /// The earliest position of a sample: that after all positions.
+    fn first_position(&self) -> u64 {
+        4 + 4 * (self.num_samples + 1)
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    let bytes = bytes.get(at..at.checked_add(4)?)?;
+    bytes.try_into().ok().map(u32::from_le_bytes)
+}
+
+/// A sample in a mapped shard file.
+#[derive(Debug, Clone, Copy)]
+pub struct Sample<'a> {
+    shard: &'a Shard,
+    number: u64,
+    bytes: &'a [u8],
+}
+
+impl<'a> Sample<'a> {
+    /// The bytes of the sample.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The bytes of the value of each column, passed to `each` with the column's position.
+    ///
+    /// # Errors
+    /// The sample does not have the size of its values.
+    pub fn each_value(&self, mut each: impl FnMut(usize, &'a [u8])) -> Result<(), MdsError> {
+        let columns = self.shard.columns.all();
+        let mut at = 0;
+        let num_sizes = columns
+            .iter()
+            .filter(|column| column.size.is_none())
+            .count();
+        let short = |column: usize, needed: u64, left: u64| {
+            self.damaged(column, SampleFault::Short { needed, left })
+        };
+        let head_bytes = 4 * num_sizes;
+        let left = self.bytes.len() as u64;
+        let mut values = self
+            .bytes
+            .get(head_bytes..)
+            .ok_or_else(|| short(0, head_bytes as u64, left))?;
+        for (i, column) in columns.iter().enumerate() {
+            let size = match column.size {
+                Some(size) => size,
+                None => {
+                    let size = u32_at(self.bytes, at).unwrap_or_default();
+                    at += 4;
+                    size.into()
+                }
+            };
+            let left = values.len() as u64;
+            let count = usize::try_from(size).ok();
+            let (value, rest) = count
+                .and_then(|count| values.split_at_checked(count))
+                .ok_or_else(|| short(i, size, left))?;
+            values = rest;
+            each(i, value);
+        }
+        if values.is_empty() {
+            return Ok(());
+        }
+        let left = values.len() as u64;
+        Err(self.damaged(columns.len() - 1, SampleFault::Long { left }))
+    }
+
+    /// The value of the column at this position.
+    ///
+    /// # Errors
+    /// The sample is damaged.
+    ///
+    /// # Panics
+    /// There is no such column.
+    pub fn value(&self, column: usize) -> Result<Value<'a>, MdsError> {
+        let mut bytes = &[][..];
+        self.each_value(|i, value| {
+            if i == column {
+                bytes = value;
+            }
+        })?;
+        self.decode(column, bytes)
+    }
+
+    /// All values, in the order of the columns.
+    ///
+    /// # Errors
+    /// The sample is damaged.
+    pub fn values(&self) -> Result<Vec<Value<'a>>, MdsError> {
+        let mut bytes = Vec::with_capacity(self.shard.columns.all().len());
+        self.each_value(|_, value| bytes.push(value))?;
+        let bytes = bytes.into_iter().enumerate();
+        bytes.map(|(i, bytes)| self.decode(i, bytes)).collect()
+    }
+
+    fn decode(&self, column: usize, bytes: &'a [u8]) -> Result<Value<'a>, MdsError> {
+        let shard: &'a Shard = self.shard;
+        let encoding = &shard.columns.all()[column].encoding;
+        encoding
+            .decode(bytes)
+            .map_err(|fault| self.damaged(column, fault))
+    }
+
+    fn damaged(&self, column: usize, fault: SampleFault) -> MdsError {
+        MdsError::Sample {
+            path: self.shard.path().into(),
+            sample: self.number,
+            column: self.shard.columns.all()[column].name.clone(),
+            fault,
+        }
+    }
+}

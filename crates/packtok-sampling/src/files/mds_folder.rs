@@ -1,0 +1,303 @@
+//! A folder of samples in MDS format, local or in an object store.
+//!
+//! Shards are opened when a sample of theirs is first read. Those of a store are downloaded whole into the user's cache, because
+//! an index has hashes of whole files only, and compressed ones are decompressed there. Files in the cache may be evicted while
+//! they are mapped: the system keeps them until the last map ends.
+
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
+
+use packtok_formats::mds::{
+    INDEX_FILE, Index, MARKER_FILE, MAX_INDEX_BYTES, Marker, MdsError, Sample, Shard, ShardEntry,
+};
+use packtok_pbin::rename_new;
+use sha2::{Digest, Sha256};
+
+use crate::error::{Error, Result};
+use crate::files::cache_limits::{CacheLimits, UNFINISHED};
+
+/// Times that a file is made again when it is evicted before it is mapped.
+const ATTEMPTS: usize = 3;
+
+/// An open folder of samples.
+#[derive(Debug)]
+pub struct MdsFolder {
+    folder: PathBuf,
+    is_remote: bool,
+    index: Index,
+    marker: Option<Marker>,
+    shards: Box<[OnceLock<Arc<Shard>>]>,
+    verify: bool,
+}
+
+impl MdsFolder {
+    /// Opens the folder at a path or URL. With `verify`, a hash of each shard is checked when it is first used; shards that are
+    /// fetched or decompressed are always checked if the index has hashes of them.
+    ///
+    /// # Errors
+    /// The index cannot be read, is invalid, or has columns that are not supported.
+    pub fn open(folder: &Path, verify: bool) -> Result<Self> {
+        let is_remote = is_remote(folder);
+        let (index, marker) = if is_remote {
+            open_remote(folder)?
+        } else {
+            (Index::open(folder)?, Marker::of_folder(folder)?)
+        };
+        Ok(Self {
+            folder: folder.into(),
+            is_remote,
+            marker,
+            shards: index.shards().iter().map(|_| OnceLock::new()).collect(),
+            index,
+            verify,
+        })
+    }
+
+    /// The path or URL.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The index.
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// What the samples are, if the folder says so.
+    pub fn marker(&self) -> Option<&Marker> {
+        self.marker.as_ref()
+    }
+
+    /// Sample `number` of all.
+    ///
+    /// # Errors
+    /// There is no such sample; its shard cannot be opened or is damaged.
+    #[inline]
+    pub fn sample(&self, number: u64) -> Result<Sample<'_>> {
+        let Some((shard, number)) = self.index.find(number) else {
+            return Err(MdsError::NoSuchSample {
+                path: self.folder.clone(),
+                sample: number,
+                num_samples: self.index.num_samples(),
+            }
+            .into());
+        };
+        Ok(self.shard(shard)?.sample(number)?)
+    }
+
+    /// The shard at this position in the index, opened if it is not.
+    ///
+    /// # Errors
+    /// It cannot be opened or is damaged.
+    ///
+    /// # Panics
+    /// There is no such shard.
+    #[inline]
+    pub fn shard(&self, number: usize) -> Result<&Arc<Shard>> {
+        if let Some(shard) = self.shards[number].get() {
+            return Ok(shard);
+        }
+        let shard = Arc::new(self.open_shard(number)?);
+        // Another thread may have opened it too.
+        Ok(self.shards[number].get_or_init(|| shard))
+    }
+
+    /// Checks the size and all hashes of every shard, and the bounds of every sample.
+    ///
+    /// # Errors
+    /// A shard is damaged, or has no hashes.
+    pub fn verify(&self) -> Result<()> {
+        for (number, entry) in self.index.shards().iter().enumerate() {
+            let shard = self.open_shard(number)?;
+            shard.verify(entry, true)?;
+            for sample in 0..shard.num_samples() {
+                shard.sample(sample)?.values()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn open_shard(&self, number: usize) -> Result<Shard> {
+        let entry = &self.index.shards()[number];
+        let columns = self.index.columns(number);
+        let raw = self.folder.join(&entry.raw_data.basename);
+        if !self.is_remote && (entry.zip_data.is_none() || raw.exists()) {
+            let shard = Shard::open(&raw, entry, Arc::clone(columns))?;
+            if self.verify {
+                shard.verify(entry, false)?;
+            }
+            return Ok(shard);
+        }
+        let limits = CacheLimits::of_environment()?;
+        limits.create_folder()?;
+        let stored = self.folder.join(&entry.stored().basename);
+        for _ in 1..ATTEMPTS {
+            match self.open_cached(entry, columns, &stored, &limits) {
+                Err(Error::Pbin(packtok_pbin::Error::Io { source, .. }))
+                    if source.kind() == std::io::ErrorKind::NotFound => {}
+                answer => return answer,
+            }
+        }
+        self.open_cached(entry, columns, &stored, &limits)
+    }
+
+    /// Opens the shard in the cache, which it is first brought into.
+    fn open_cached(
+        &self,
+        entry: &ShardEntry,
+        columns: &Arc<packtok_formats::mds::Columns>,
+        stored: &Path,
+        limits: &CacheLimits,
+    ) -> Result<Shard> {
+        let identity = if self.is_remote {
+            remote_identity(stored)?
+        } else {
+            local_identity(stored)?
+        };
+        let path = limits.folder().join(format!("{identity}.mds"));
+        let is_new = !path.exists();
+        if is_new {
+            limits.make_room(entry.raw_data.bytes)?;
+            self.make(entry, stored, &path, limits)?;
+        } else if let Ok(file) = File::options().append(true).open(&path) {
+            // The order in which files are evicted. A file that cannot be touched is evicted earlier.
+            let _ = file.set_modified(SystemTime::now());
+        }
+        let shard = Shard::open(&path, entry, Arc::clone(columns))?;
+        if self.verify || (is_new && !entry.raw_data.hashes.is_empty()) {
+            shard.verify(entry, false).inspect_err(|_| {
+                // So that the next attempt fetches it again.
+                let _ = fs::remove_file(&path);
+            })?;
+        }
+        Ok(shard)
+    }
+
+    /// Fetches or decompresses the file `stored` and gives it the name `path` in the cache.
+    fn make(
+        &self,
+        entry: &ShardEntry,
+        stored: &Path,
+        path: &Path,
+        limits: &CacheLimits,
+    ) -> Result<()> {
+        let io = |cause| Error::io(path, cause);
+        let mut builder = tempfile::Builder::new();
+        let builder = builder.suffix(UNFINISHED);
+        let mut made = builder.tempfile_in(limits.folder()).map_err(io)?;
+        let fetched = match self.is_remote {
+            true => {
+                let fetched = builder.tempfile_in(limits.folder()).map_err(io)?;
+                fetch(stored, fetched.path())?;
+                Some(fetched)
+            }
+            false => None,
+        };
+        let local = fetched.as_ref().map_or(stored, |file| file.path());
+        if entry.zip_data.is_some() {
+            let has_hashes = !entry.stored().hashes.is_empty();
+            Shard::decompress(local, entry, has_hashes, made.as_file_mut())?;
+        } else {
+            fs::rename(local, made.path()).map_err(io)?;
+        }
+        match rename_new(made.path(), path) {
+            Ok(()) => {
+                made.disable_cleanup(true);
+                Ok(())
+            }
+            // Another process was faster; the content is the same.
+            Err(cause) if cause.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+            Err(cause) => Err(io(cause)),
+        }
+    }
+}
+
+/// The name in the cache of a version of a local file.
+fn local_identity(path: &Path) -> Result<String> {
+    let io = |cause| Error::io(path, cause);
+    let full = fs::canonicalize(path).map_err(io)?;
+    let metadata = fs::metadata(&full).map_err(io)?;
+    let mut hash = Sha256::new();
+    hash.update(full.as_os_str().as_encoded_bytes());
+    for number in [
+        metadata.len(),
+        metadata.ino(),
+        metadata.mtime() as u64,
+        metadata.mtime_nsec() as u64,
+    ] {
+        hash.update(number.to_le_bytes());
+    }
+    let hash = hash.finalize();
+    Ok(hash[..16]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect())
+}
+
+#[cfg(feature = "remote")]
+fn is_remote(folder: &Path) -> bool {
+    crate::files::location::is_url(folder) && !folder.exists()
+}
+
+#[cfg(feature = "remote")]
+fn object_of(url: &Path) -> Result<packtok_store::RemoteFile> {
+    Ok(packtok_store::RemoteFile::open(
+        packtok_store::Location::parse(&url.to_string_lossy())?,
+    )?)
+}
+
+#[cfg(feature = "remote")]
+fn open_remote(folder: &Path) -> Result<(Index, Option<Marker>)> {
+    let read = |name: &str| -> Result<Vec<u8>> {
+        let path = folder.join(name);
+        let file = object_of(&path)?;
+        let bytes = file.object().bytes;
+        if bytes > MAX_INDEX_BYTES {
+            let most = MAX_INDEX_BYTES;
+            return Err(MdsError::TooLarge { path, bytes, most }.into());
+        }
+        Ok(file.bytes(0..bytes)?.to_vec())
+    };
+    let index = Index::parse(&folder.join(INDEX_FILE), &read(INDEX_FILE)?)?;
+    let marker = match read(MARKER_FILE) {
+        Ok(bytes) => Some(Marker::parse(&folder.join(MARKER_FILE), &bytes)?),
+        Err(Error::Store(packtok_store::Error::Absent { .. })) => None,
+        Err(error) => return Err(error),
+    };
+    Ok((index, marker))
+}
+
+#[cfg(feature = "remote")]
+fn remote_identity(url: &Path) -> Result<String> {
+    Ok(crate::files::cached_object::name_of(
+        object_of(url)?.object(),
+    ))
+}
+
+#[cfg(feature = "remote")]
+fn fetch(url: &Path, path: &Path) -> Result<()> {
+    Ok(object_of(url)?.save(path)?)
+}
+
+#[cfg(not(feature = "remote"))]
+fn is_remote(_: &Path) -> bool {
+    false
+}
+
+#[cfg(not(feature = "remote"))]
+fn open_remote(folder: &Path) -> Result<(Index, Option<Marker>)> {
+    Ok((Index::open(folder)?, Marker::of_folder(folder)?))
+}
+
+#[cfg(not(feature = "remote"))]
+fn remote_identity(path: &Path) -> Result<String> {
+    local_identity(path)
+}
+
+#[cfg(not(feature = "remote"))]
+fn fetch(_: &Path, path: &Path) -> Result<()> {
+    Err(Error::io(path, std::io::ErrorKind::Unsupported.into()))
+}
