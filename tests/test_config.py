@@ -78,9 +78,26 @@ def test_keys_without_effect_are_listed_with_the_reason(modalities_file: Path) -
         ("settings.raw_samples_queue_size", BY_BYTES),
         ("settings.processed_samples_queue_size", BY_BYTES),
         ("settings.sequence_length", "documents are packed in full; a dataset cuts sequences when it reads"),
-        ("tokenizer.config.padding", "documents are packed back to back, without padding"),
+        ("tokenizer.config.padding", "each document is encoded alone, so none is longer"),
         ("tokenizer.config.max_length", "--truncation is off, so documents are not truncated"),
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "padding", "pad_to"),
+    [
+        (True, "longest", None),
+        (False, "do_not_pad", None),
+        (None, "do_not_pad", None),
+        ("max_length",) * 2 + (9,),
+    ],
+)
+def test_padding_has_the_values_of_transformers(given: object, padding: str, pad_to: int | None) -> None:
+    config = load_config(with_tokenizer(padding=given, max_length=9))
+    assert (config.tokenizer.config.padding, config.pad_to) == (padding, pad_to)
+    ignored = [key for key, _ in config.ignored]
+    assert ("tokenizer.config.padding" in ignored) == (given is True)
+    assert ("tokenizer.config.max_length" in ignored) == (pad_to is None)
 
 
 def test_each_reason_is_reported_once(modalities_file: Path) -> None:
@@ -207,6 +224,15 @@ def test_defaults_match_the_documentation() -> None:
             {"tokenizer.config.truncation": True},
             "--truncation: tokenizer.config.truncation is true, but max_length is not set; give "
             "--max-length, or set tokenizer.config.max_length",
+        ),
+        (
+            {"tokenizer.config.padding": "max_length"},
+            "--padding: tokenizer.config.padding is 'max_length', but max_length is not set; give "
+            "--max-length, or set tokenizer.config.max_length",
+        ),
+        (
+            {"tokenizer.config.padding": "left"},
+            "--padding: tokenizer.config.padding is 'left'; expected 'do_not_pad', 'longest' or 'max_length'",
         ),
     ],
 )

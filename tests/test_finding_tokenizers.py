@@ -121,7 +121,7 @@ def test_settings_that_change_ids_elsewhere_are_reported(tmp_path: Path) -> None
         "--add-special-tokens-from-config to add them, as Transformers does",
         "add_prefix_space is true, but tokenizer.json behaves differently; tokenizer.json takes precedence",
         "do_lower_case is true, but tokenizer.json behaves differently; tokenizer.json takes precedence",
-        "truncation_side is left and has no effect; tokenizer.json sets the side, which is right by default",
+        "truncation_side is left; packing truncates on the left, streams on the right",
     ]
 
 

@@ -445,6 +445,156 @@ def test_width_follows_the_highest_id_added_tokens_included(
     assert pbin.metadata["tokenizer"]["vocab_size"] == vocab_size + len(added)
 
 
+# --- padding and truncation
+
+
+def padded_tokenizer(folder: Path, files: dict[str, Any] | None = None, **sections: Any) -> Path:
+    """Writes a tokenizer that adds EOD, with the files next to it and sections of tokenizer.json."""
+    folder.mkdir()
+    processor = oracle.template(before=("<|bos|>",), after=("<sep>",), ids={"<|bos|>": 301, "<sep>": 302})
+    added = (oracle.EOD, "<|bos|>", "<sep>", "<pad>")
+    path = oracle.byte_level(folder / "tokenizer.json", added=added, post_processor=processor)
+    path.write_text(json.dumps(json.loads(path.read_text()) | sections), encoding="utf-8")
+    for name, content in (files or {}).items():
+        (folder / name).write_text(json.dumps(content), encoding="utf-8")
+    return path
+
+
+def wheel_ids(path: Path, texts: list[str], length: int, sides: tuple[str, str], pad: str) -> list[list[int]]:
+    """Returns the ids that the wheel gives with truncation and padding at these sides."""
+    wheel = oracle.load(path)
+    wheel.enable_truncation(length, direction=sides[0])
+    wheel.enable_padding(length=length, direction=sides[1], pad_id=wheel.token_to_id(pad), pad_token=pad)
+    return [encoding.ids for encoding in wheel.encode_batch(texts)]
+
+
+PADDED_TEXTS = ["the thing that is longer", "", "a", f"x{oracle.EOD}y", f"ends{oracle.EOD}", "12345678"]
+
+
+@pytest.mark.parametrize("engine", ["fast", "reference"])
+@pytest.mark.parametrize("pad", ["<pad>", oracle.EOD])
+@pytest.mark.parametrize(
+    "sides", [("left", "left"), ("left", "right"), ("right", "left"), ("right", "right")]
+)
+def test_padding_and_truncation_give_the_ids_of_the_wheel(
+    tmp_path: Path, sides: tuple[str, str], pad: str, engine: str
+) -> None:
+    config = {"truncation_side": sides[0], "padding_side": sides[1], "pad_token": pad}
+    tokenizer = padded_tokenizer(tmp_path / "tokenizer", {"tokenizer_config.json": config})
+    oracle.write_lines(tmp_path / "corpus.jsonl", PADDED_TEXTS)
+    for length in (2, 9, 30):
+        report = pack(
+            tmp_path, tokenizer, truncation=True, padding="max_length", max_length=length, engine=engine
+        )
+        ids = wheel_ids(tokenizer, PADDED_TEXTS, length, sides, pad)
+        assert packed_documents(tmp_path / "out.pbin") == [oracle.close(one, 300) for one in ids]
+        # Documents that are padded at their end with EOD are closed by padding.
+        unpadded = wheel_ids(tokenizer, PADDED_TEXTS, length, sides, "<pad>")
+        num_of_texts = sum(one.count(300) for one in unpadded)
+        num_closing = sum(one[-1] == 300 for one in unpadded)
+        assert report.eods_in_text == num_of_texts - num_closing
+
+
+def test_padding_comes_from_the_file_that_transformers_reads_first(tmp_path: Path) -> None:
+    padding = {"strategy": {"Fixed": 3}, "direction": "Left", "pad_to_multiple_of": None, "pad_id": 1}
+    padding |= {"pad_type_id": 0, "pad_token": "<sep>"}
+    cases: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any], str, str]] = [
+        ({"pad_token": "<pad>", "padding_side": "right"}, {"padding": padding}, {}, "right", "<pad>"),
+        ({}, {"padding": padding}, {}, "left", "<sep>"),
+        ({}, {"padding": padding}, {"special_tokens": {"pad_token": "<pad>"}}, "left", "<pad>"),
+        ({"tokenizer_class": "LlamaTokenizerFast", "pad_token": "<pad>"}, {}, {}, "left", "<pad>"),
+        ({"tokenizer_class": "GPT2Tokenizer", "pad_token": "<pad>"}, {}, {}, "right", "<pad>"),
+    ]
+    oracle.write_lines(tmp_path / "corpus.jsonl", ["a"])
+    for i, (config, sections, options, side, pad) in enumerate(cases):
+        tokenizer = padded_tokenizer(tmp_path / str(i), {"tokenizer_config.json": config}, **sections)
+        component = {
+            "pretrained_model_name_or_path": str(tokenizer),
+            "padding": "max_length",
+            "max_length": 6,
+        }
+        packtok.pack(
+            {"tokenizer": {"config": component | options}},
+            input=tmp_path / "corpus.jsonl",
+            output=tmp_path / "out.pbin",
+            eod=oracle.EOD,
+            existing="replace",
+        )
+        ids = wheel_ids(tokenizer, ["a"], 6, ("right", side), pad)
+        assert packed_documents(tmp_path / "out.pbin") == [oracle.close(ids[0], 300)], i
+
+
+def test_padding_without_truncation_leaves_longer_documents(tmp_path: Path) -> None:
+    tokenizer = padded_tokenizer(tmp_path / "t", {"special_tokens_map.json": {"pad_token": "<pad>"}})
+    oracle.write_lines(tmp_path / "corpus.jsonl", ["12345", "1"])
+    pack(tmp_path, tokenizer, padding="max_length", max_length=5)
+    assert [len(document) for document in packed_documents(tmp_path / "out.pbin")] == [8, 6]
+
+
+def test_padding_needs_a_token_and_a_possible_length(tmp_path: Path) -> None:
+    oracle.write_lines(tmp_path / "corpus.jsonl", ["a"])
+    bare = padded_tokenizer(tmp_path / "bare")
+    absent = padded_tokenizer(tmp_path / "absent", {"tokenizer_config.json": {"pad_token": "[PAD]"}})
+    odd = {"pad_token": "<pad>", "padding_side": "up"}
+    cases = [
+        (
+            bare,
+            9,
+            "padding: tokenizer.config.padding is 'max_length', but bare names no pad_token; name one of its "
+            "tokens as pad_token in tokenizer.config.special_tokens",
+        ),
+        (
+            absent,
+            9,
+            "padding: tokenizer.config.padding is 'max_length', but absent does not have its pad_token "
+            "'[PAD]'; name one of its tokens as pad_token in tokenizer.config.special_tokens",
+        ),
+        (
+            padded_tokenizer(tmp_path / "odd", {"tokenizer_config.json": odd}),
+            9,
+            f"{tmp_path}/odd/tokenizer_config.json: padding_side is 'up'; expected 'left' or 'right'",
+        ),
+        (
+            padded_tokenizer(tmp_path / "long", {"tokenizer_config.json": {"pad_token": "<pad>"}}),
+            1 << 40,
+            "max_length: tokenizer.config.max_length is 1099511627776; documents can be padded to at most "
+            "16777216 ids; lower it, or remove padding",
+        ),
+    ]
+    for tokenizer, length, message in cases:
+        with pytest.raises((ValueError, packtok.TokenizerError)) as caught:
+            pack(tmp_path, tokenizer, padding="max_length", max_length=length)
+        assert str(caught.value) == message
+        assert not (tmp_path / "out.pbin").exists()
+
+
+def test_padding_is_recorded_and_compared(tmp_path: Path) -> None:
+    config = {"pad_token": "<pad>", "padding_side": "left", "truncation_side": "left"}
+    tokenizer = padded_tokenizer(tmp_path / "t", {"tokenizer_config.json": config})
+    oracle.write_lines(tmp_path / "corpus.jsonl", ["a", "the thing that is longer"])
+    options = {"padding": "max_length", "truncation": True, "max_length": 5}
+    pack(tmp_path, tokenizer, **options, origins=True)
+    metadata = reference.read_pbin(tmp_path / "out.pbin").metadata
+    assert metadata is not None
+    found = {key: metadata["options"][key] for key in ("truncate_to", "truncate_side", "padding")}
+    padding = {"length": 5, "id": 303, "side": "left"}
+    assert found == {"truncate_to": 5, "truncate_side": "left", "padding": padding}
+    # A check needs no config, so that it pads as the file says.
+    assert packtok.verify_origins(str(tmp_path / "out.pbin"), str(tmp_path)) == {
+        "documents": 2,
+        "compared": 2,
+    }
+    packtok.verify_corpus(
+        str(tmp_path / "out.pbin"),
+        {
+            "settings": {"src_path": str(tmp_path / "corpus.jsonl")},
+            "tokenizer": {"config": {"pretrained_model_name_or_path": str(tokenizer), **options}},
+        },
+    )
+    with pytest.raises(packtok.PacktokError, match="its option padding is "):
+        pack(tmp_path, tokenizer, **options | {"padding": "longest"}, origins=True, existing="skip")
+
+
 # --- limits
 
 

@@ -21,6 +21,7 @@ from packtok.errors import ConfigError
 from packtok.progress import Progress
 from packtok.remedies import worded_here
 from packtok.tokenizer.find import FoundTokenizer, default_eod, find_tokenizer, with_special_tokens
+from packtok.tokenizer.length import padding, truncation_side
 
 if TYPE_CHECKING:
     from packtok.plugins.plugin import Plugin
@@ -108,7 +109,28 @@ class Packing:
         """The options of the compiled module, as JSON."""
         differing = {"input_fields": self.input_fields} if self.input_fields else {}
         source = None if self.plugin is None else self.plugin.name
-        return self.config.spec(eod=self.eod_token, index_path=self.index_path, source=source, **differing)
+        return self.config.spec(
+            eod=self.eod_token,
+            index_path=self.index_path,
+            source=source,
+            **self.lengths,
+            **differing,
+        )
+
+    @property
+    def lengths(self) -> dict[str, Any]:
+        """The options of the compiled module that need the tokenizer's files, which are read only then.
+
+        Raises:
+            ConfigError: If documents are padded, but the tokenizer has no token for it.
+        """
+        component = self.config.tokenizer.config
+        found: dict[str, Any] = {}
+        if self.config.truncate_to is not None:
+            found["truncate_side"] = truncation_side(self.found)
+        if self.config.pad_to is not None:
+            found["padding"] = padding(self.found, self.config.pad_to, component.special_tokens)
+        return found
 
     def run_here(self, on_progress: Progress | None, shard: ShardChoice | None) -> PackReport:
         """Packs into a local file."""

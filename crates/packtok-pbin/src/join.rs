@@ -424,7 +424,7 @@ impl Joined {
 }
 
 /// The options by name, formatted for messages.
-fn described(options: &Options) -> [(&'static str, String); 13] {
+fn described(options: &Options) -> [(&'static str, String); 15] {
     let limit =
         |limit: Option<u64>| limit.map_or_else(|| "unset".into(), |limit| limit.to_string());
     [
@@ -445,6 +445,11 @@ fn described(options: &Options) -> [(&'static str, String); 13] {
         ),
         ("empty_document", quoted(&options.empty_document)),
         ("truncate_to", limit(options.truncate_to)),
+        ("truncate_side", quoted(&options.truncate_side)),
+        (
+            "padding",
+            (options.padding.as_ref()).map_or_else(|| "unset".into(), quoted),
+        ),
         ("max_document_bytes", options.max_document_bytes.to_string()),
         ("max_documents", limit(options.max_documents)),
         ("max_tokens", limit(options.max_tokens)),

@@ -43,9 +43,9 @@ pub use index::{Dialect, read_raw_index};
 pub use join::{JoinOptions, Joined, OpenPart, join, join_as};
 pub use map::MappedFile;
 pub use metadata::{
-    ChunkInfo, CorpusFormat, Counts, EmptyDocument, Metadata, Options, PartInfo, ShardInfo,
-    ShuffleGenerator, ShuffleInfo, Source, SpecialToken, SpecialTokensInText, TokenizerInfo,
-    WriterInfo,
+    ChunkInfo, CorpusFormat, Counts, EmptyDocument, Metadata, Options, Padding, PartInfo,
+    ShardInfo, ShuffleGenerator, ShuffleInfo, Side, Source, SpecialToken, SpecialTokensInText,
+    TokenizerInfo, WriterInfo,
 };
 pub use origins::Origin;
 pub use pickle_parse::parse_pairs;

@@ -146,6 +146,34 @@ pub enum EmptyDocument {
     Fail,
 }
 
+/// An end of a document.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// Its start.
+    Left,
+    /// Its end.
+    #[default]
+    Right,
+}
+
+impl Side {
+    fn is_right(&self) -> bool {
+        *self == Self::Right
+    }
+}
+
+/// How short documents are padded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Padding {
+    /// The number of ids that shorter documents are padded to, without EOD and BOS of the run.
+    pub length: u64,
+    /// The id of padding.
+    pub id: u32,
+    /// Where the padding is.
+    pub side: Side,
+}
+
 /// The format of a corpus. Its `Display` is the name.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, thiserror::Error,
@@ -204,6 +232,12 @@ pub struct Options {
     /// The number of ids that documents are truncated to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncate_to: Option<u64>,
+    /// The end at which truncation removes ids.
+    #[serde(default, skip_serializing_if = "Side::is_right")]
+    pub truncate_side: Side,
+    /// How short documents are padded; `None` if they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub padding: Option<Padding>,
     /// The longest accepted record.
     pub max_document_bytes: u64,
     /// The maximum number of documents.

@@ -6,7 +6,7 @@ use crate::encode_error::EncodeError;
 use crate::engines::choose::FastScratch;
 use crate::error::{Error, Result};
 use crate::loaded::Loaded;
-use crate::options::{EncodeOptions, EngineChoice, SpecialTokensInText};
+use crate::options::{EncodeOptions, EngineChoice, SpecialTokensInText, TruncationSide};
 
 /// Encodes documents on one thread. Holds the cache and the buffers that are reused from document to document.
 pub struct Encoder {
@@ -88,11 +88,20 @@ impl Encoder {
             ids.truncate(start);
             return Err(error);
         }
-        ids.truncate(text_start.saturating_add(self.truncate_text_to));
+        self.truncate(text_start, ids);
         if self.options.add_special_tokens {
             ids.extend_from_slice(&self.tokenizer.description.template.suffix);
         }
         Ok(())
+    }
+
+    /// Cuts the ids of a text, which start at `text_start`, to the length that the options allow.
+    fn truncate(&self, text_start: usize, ids: &mut Vec<u32>) {
+        let num_cut = (ids.len() - text_start).saturating_sub(self.truncate_text_to);
+        match self.options.truncation_side {
+            TruncationSide::Left => drop(ids.drain(text_start..text_start + num_cut)),
+            TruncationSide::Right => ids.truncate(ids.len() - num_cut),
+        }
     }
 
     /// [`Encoder::encode_into`] for ids of two bytes, which take half the memory.

@@ -36,6 +36,6 @@ pub use load::{
     builtin_json, fingerprint_of,
 };
 pub use nasty::nasty_texts;
-pub use options::{EncodeOptions, EngineChoice, SpecialTokensInText};
+pub use options::{EncodeOptions, EngineChoice, SpecialTokensInText, TruncationSide};
 pub use tokenizer::Tokenizer;
 pub use vocabulary::Vocabulary;

@@ -28,6 +28,16 @@ pub enum EngineChoice {
     Reference,
 }
 
+/// The end of a document at which truncation removes ids.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TruncationSide {
+    /// The start: the last ids are kept.
+    Left,
+    /// The end: the first ids are kept.
+    #[default]
+    Right,
+}
+
 /// How documents are encoded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EncodeOptions {
@@ -35,9 +45,11 @@ pub struct EncodeOptions {
     pub add_special_tokens: bool,
     /// What becomes of special-token text.
     pub special_tokens_in_text: SpecialTokensInText,
-    /// Maximum number of tokens of a document, including those that the post-processor adds. The rest is cut off on
-    /// the right.
+    /// Maximum number of tokens of a document, including those that the post-processor adds, which are
+    /// kept.
     pub truncate_to: Option<usize>,
+    /// Where the rest is cut off.
+    pub truncation_side: TruncationSide,
     /// Which engine encodes.
     pub engine: EngineChoice,
     /// Maximum size of the fast engine's cache in bytes, for each encoder. The default is 48 MiB.

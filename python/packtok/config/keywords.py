@@ -20,7 +20,9 @@ class PackOptions(TypedDict, total=False):
     truncation: bool | None
     """Cut documents to --max-length ids. Default: no."""
     max_length: int | None
-    """Ids a document keeps under --truncation."""
+    """Ids a document keeps under --truncation, or gets under --padding."""
+    padding: str | None
+    """Pad documents to --max-length ids. 'do_not_pad', 'longest', 'max_length'. Default: do_not_pad."""
     source: str | None
     """Plug-in that yields the documents, such as my_source.py:documents. Default: the inputs are files."""
     field: str | None

@@ -87,6 +87,12 @@ class PackConfig:
         return self.tokenizer.config.max_length if self.tokenizer.config.truncation else None
 
     @property
+    def pad_to(self) -> int | None:
+        """Number of ids that shorter documents are padded to, or ``None`` if they are not padded."""
+        config = self.tokenizer.config
+        return config.max_length if config.padding == "max_length" else None
+
+    @property
     def max_rejects(self) -> str | None:
         """Maximum number of rejected documents as a number or a percentage, for the compiled module."""
         limit = self.settings.max_rejects
@@ -263,7 +269,7 @@ def _checked(values: dict[str, Any], referenced: frozenset[str], redactor: Redac
         component = validated(Component, _with_tuples(tokenizer))
     except ValidationError as error:
         raise ConfigError(_SCHEMA.worded(error, ("tokenizer",))) from None
-    _check_truncation(component)
+    _check_max_length(component)
     _check_source(checked_settings)
     return PackConfig(
         settings=checked_settings,
@@ -350,19 +356,27 @@ def _check_source(settings: Settings) -> None:
             raise ConfigError(f"{flag}: it describes files, but --source reads the inputs; give only one")
 
 
-def _check_truncation(component: Component) -> None:
-    if component.config.truncation and component.config.max_length is None:
-        raise ConfigError(
-            "--truncation: tokenizer.config.truncation is true, but max_length is not set; give "
-            "--max-length, or set tokenizer.config.max_length"
-        )
+def _check_max_length(component: Component) -> None:
+    config = component.config
+    if config.max_length is not None or not (config.truncation or config.padding == "max_length"):
+        return
+    if config.truncation:
+        found = "--truncation: tokenizer.config.truncation is true"
+    else:
+        found = "--padding: tokenizer.config.padding is 'max_length'"
+    raise ConfigError(
+        f"{found}, but max_length is not set; give --max-length, or set tokenizer.config.max_length"
+    )
 
 
 def _ignored(settings: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     values = {"settings": settings, "tokenizer": tokenizer}
     found = [(path, reason) for path, reason in IGNORED_KEYS.items() if _is_given(values, path)]
     config = tokenizer["config"]
-    if config.get("max_length") is not None and not config.get("truncation"):
+    if config.get("padding") in (True, "longest"):
+        found.append(("tokenizer.config.padding", "each document is encoded alone, so none is longer"))
+    uses_length = config.get("truncation") or config.get("padding") == "max_length"
+    if config.get("max_length") is not None and not uses_length:
         found.append(("tokenizer.config.max_length", "--truncation is off, so documents are not truncated"))
     if settings.get("source") not in (None, DATASETS) and "jq_pattern" in settings:
         found.append(("settings.jq_pattern", "the documents of a source plug-in are texts"))

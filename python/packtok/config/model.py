@@ -53,6 +53,8 @@ def _checked_type(hint: Any, limits: Limits) -> Any:
         return _model_of(hint)
     if limits.kind == "reject limit":
         return Annotated[int | str, BeforeValidator(_reject_limit)] | None
+    if limits.kind == "padding":
+        return Annotated[hint, BeforeValidator(_padding)]
     if limits.kind == "paths":
         return Annotated[tuple[_Text, ...], BeforeValidator(_as_paths), Field(min_length=1)]
     if limits.kind == "globs":
@@ -83,6 +85,12 @@ def _no_url(value: str) -> str:
     # As a path, a URL would create folders whose names contain its credentials.
     if "://" in value:
         raise PydanticCustomError("url", "a path")
+    return value
+
+
+def _padding(value: Any) -> Any:
+    if value is None or isinstance(value, bool):
+        return "longest" if value else "do_not_pad"
     return value
 
 

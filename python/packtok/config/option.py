@@ -18,7 +18,7 @@ class Limits:
 
     at_least: int | None = None
     at_most: int | None = None
-    kind: Literal["paths", "globs", "local path", "reject limit"] | None = None
+    kind: Literal["paths", "globs", "local path", "padding", "reject limit"] | None = None
     """A special check, implemented in `packtok.config.model`."""
 
 

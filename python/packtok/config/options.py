@@ -348,20 +348,38 @@ class HfTokenizer:
     )
     truncation: bool = option(
         "Cut documents to --max-length ids.",
-        meaning="truncate documents to `max_length` ids",
+        meaning=(
+            "truncate documents to `max_length` ids, at the side that `truncation_side` in "
+            "`tokenizer_config.json` or `tokenizer.json` names, by default the right"
+        ),
         changes_bytes=True,
         default=False,
         is_for_core=False,
     )
     max_length: int | None = option(
-        "Ids a document keeps under --truncation.",
-        meaning="the ids that a document keeps with `truncation`, including special tokens but not EOD",
+        "Ids a document keeps under --truncation, or gets under --padding.",
+        meaning=(
+            "the ids that a document keeps with `truncation`, and gets with `padding: max_length`, including "
+            "special tokens but not EOD and BOS, which packing adds"
+        ),
         changes_bytes=True,
         default=None,
         limits=Limits(at_least=0, at_most=MAX_COUNT),
         is_for_core=False,
     )
-    padding: bool | str = ignored("documents are packed back to back, without padding", default=False)
+    padding: Literal["do_not_pad", "longest", "max_length"] = option(
+        "Pad documents to --max-length ids.",
+        meaning=(
+            "`max_length`: pad documents to `max_length` ids, at most 16,777,216, with the `pad_token` that "
+            "`special_tokens`, `tokenizer_config.json` or `tokenizer.json` names, at their `padding_side`, "
+            "by default the right. `longest` (`true`) has no effect, because each document is encoded alone; "
+            "`do_not_pad` (`false`)"
+        ),
+        changes_bytes=True,
+        default="do_not_pad",
+        limits=Limits(kind="padding"),
+        is_for_core=False,
+    )
     special_tokens: dict[str, str | list[str]] | tuple[str, ...] | None = None
 
 

@@ -13,7 +13,7 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +69,8 @@ class FoundTokenizer:
     """The file it was read from; ``None`` for a built-in tokenizer."""
     bos_token: str | None = None
     """Its BOS token, if the files next to it name one."""
+    neighbours: Neighbours = field(default_factory=lambda: Neighbours({}))
+    """The files next to it."""
 
 
 def find_tokenizer(name: str, add_special_tokens_from_config: bool = False) -> FoundTokenizer:
@@ -250,7 +252,7 @@ def _with_neighbours(tokenizer: Tokenizer, neighbours: Neighbours, path: Path, a
     shown = [f"{neighbours.shown}: {text}" for text in before]
     after = [f"{neighbours.shown}: {text}" for text in _text_keys(tokenizer, config, path.name)]
     remarks = [*shown, *_other_ids(tokenizer, neighbours, path.name), *remarks, *after]
-    return FoundTokenizer(tokenizer, eos_token, tuple(remarks), path, neighbours.bos_token)
+    return FoundTokenizer(tokenizer, eos_token, tuple(remarks), path, neighbours.bos_token, neighbours)
 
 
 def _special_keys(tokenizer: Tokenizer, config: Mapping[str, Any], file: str) -> list[str]:
@@ -294,9 +296,7 @@ def _text_keys(tokenizer: Tokenizer, config: Mapping[str, Any], file: str) -> li
         if (ids[0] == ids[1]) != wanted:
             found.append(f"{key} is {_yaml(wanted)}, but {file} behaves differently; {file} takes precedence")
     if config.get("truncation_side") == "left":
-        found.append(
-            f"truncation_side is left and has no effect; {file} sets the side, which is right by default"
-        )
+        found.append("truncation_side is left; packing truncates on the left, streams on the right")
     return found
 
 

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from packtok import _packtok
 from packtok._packtok import Tokenizer
@@ -23,6 +23,7 @@ ADDED_FILE = "added_tokens.json"
 NEIGHBOUR_FILES = (CONFIG_FILE, MAP_FILE, ADDED_FILE)
 ADD_FLAG = "--add-special-tokens-from-config"
 
+Side = Literal["left", "right"]
 _ROLES = tuple(f"{role}_token" for role in ("bos", "eos", "unk", "sep", "pad", "cls", "mask"))
 _WITHOUT_ROLE = ("extra_special_tokens", "additional_special_tokens")
 _DECODER = "added_tokens_decoder"
@@ -84,6 +85,22 @@ class Neighbours:
     def eos_token(self) -> str | None:
         """The token that the files name as EOS."""
         return self._named("eos_token")
+
+    @property
+    def pad_token(self) -> str | None:
+        """The token that the files name for padding."""
+        return self._named("pad_token")
+
+    def side(self, key: str) -> Side | None:
+        """Returns the side that a key of `tokenizer_config.json` names.
+
+        Raises:
+            TokenizerError: If it is neither left nor right.
+        """
+        side = self.config.get(key)
+        if side not in (None, "left", "right"):
+            raise TokenizerError(f"{self.shown}: {key} is {side!r}; expected 'left' or 'right'")
+        return side
 
     def _named(self, role: str) -> str | None:
         named = (self._content(name).get(role) for name in (CONFIG_FILE, MAP_FILE))
@@ -294,8 +311,13 @@ def _id_of(value: Any) -> int:
 
 def _pad_token(tokenizer: Tokenizer) -> str | None:
     """Returns the token with which a tokenizer.json pads."""
-    padding = json.loads(tokenizer.to_json()).get("padding")
-    return content_of(padding.get("pad_token")) if isinstance(padding, dict) else None
+    return content_of(section_of_file(tokenizer, "padding").get("pad_token"))
+
+
+def section_of_file(tokenizer: Tokenizer, key: str) -> Mapping[str, Any]:
+    """Returns a section of a tokenizer.json, or an empty one. Parses the file, which takes up to a second."""
+    section = json.loads(tokenizer.to_json()).get(key)
+    return section if isinstance(section, dict) else {}
 
 
 def _groups(tokenizer: Tokenizer, tokens: Sequence[NamedToken]) -> dict[tuple[str, str], list[str]]:

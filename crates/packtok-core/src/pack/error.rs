@@ -122,6 +122,26 @@ pub enum SpecError {
         /// Number of inputs.
         expected: usize,
     },
+    /// Documents are to be padded to a length that one document cannot have.
+    #[error(
+        "--max-length: tokenizer.config.max_length is {length}; documents can be padded to at most {limit} ids; lower it, or remove --padding"
+    )]
+    PaddingTooLong {
+        /// The length.
+        length: u64,
+        /// The largest possible length.
+        limit: u64,
+    },
+    /// The id of padding is not one of the tokenizer.
+    #[error("the id of padding is {id}, but {tokenizer} has {vocab_size} ids; give its tokenizer")]
+    PaddingId {
+        /// The id.
+        id: u32,
+        /// Name of the tokenizer.
+        tokenizer: String,
+        /// Highest id + 1.
+        vocab_size: u64,
+    },
     /// A special token is not a single token of the tokenizer.
     #[error(
         "{option} {token:?} is not one token of {tokenizer}; its special tokens are {}",

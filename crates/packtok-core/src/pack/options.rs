@@ -7,8 +7,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use packtok_pbin::{Options, SpecialToken};
-use packtok_tokenizer::{EncodeOptions, EngineChoice, SpecialTokensInText, Tokenizer};
+use packtok_pbin::{Options, Side, SpecialToken};
+use packtok_tokenizer::{
+    EncodeOptions, EngineChoice, SpecialTokensInText, Tokenizer, TruncationSide,
+};
 use serde::Deserialize;
 
 use super::companions::tokenizer_path_of;
@@ -116,6 +118,10 @@ impl PackSpec {
             },
             truncate_to: (self.recorded.truncate_to)
                 .map(|tokens| usize::try_from(tokens).unwrap_or(usize::MAX)),
+            truncation_side: match self.recorded.truncate_side {
+                Side::Left => TruncationSide::Left,
+                Side::Right => TruncationSide::Right,
+            },
             engine: self.engine,
             cache_bytes: self.cache_bytes,
         }

@@ -4,10 +4,11 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use packtok_pbin::{EmptyDocument, TokenWidth};
+use packtok_pbin::{EmptyDocument, Padding, Side, TokenWidth};
 use packtok_sampling::order::splitmix::mixed;
 use packtok_tokenizer::{Encoder, Tokenizer};
 
+use super::error::SpecError;
 use super::reason::Reason;
 use super::{OnBadDocument, PackOptions};
 use crate::corpus::{Body, Chunk, Place, Record};
@@ -18,6 +19,10 @@ use crate::pipeline::Work;
 /// Capacity for the ids of a document that is kept between documents (16 MiB). The buffers of a
 /// huge document are freed.
 pub(crate) const KEPT_IDS: usize = 4 << 20;
+
+/// The largest number of ids that documents are padded to. A small text takes this much memory,
+/// whatever the limit on the length of documents.
+const MAX_PADDED_IDS: u64 = 1 << 24;
 
 /// The length of a document that was counted but not encoded.
 pub(crate) const UNSAMPLED: u64 = u64::MAX;
@@ -176,6 +181,7 @@ pub(crate) struct Worker {
     bos_id: Option<u32>,
     width: TokenWidth,
     vocab_size: u64,
+    padding: Option<Padding>,
     empty_document: EmptyDocument,
     on_bad_document: OnBadDocument,
     max_document_bytes: u64,
@@ -198,6 +204,7 @@ impl Worker {
             bos_id: options.bos.as_ref().map(|bos| bos.id),
             width: TokenWidth::for_vocab(tokenizer.vocab_size()),
             vocab_size: tokenizer.vocab_size(),
+            padding: checked_padding(options.spec.recorded.padding, tokenizer)?,
             empty_document: options.spec.recorded.empty_document,
             on_bad_document: options.spec.on_bad_document,
             max_document_bytes: options.spec.recorded.max_document_bytes,
@@ -236,6 +243,7 @@ impl Worker {
             .map_err(Reason::Tokenizer)?;
         // Freed before encoding, because the tokens of a huge document need as much memory again.
         self.extractors.of_input(self.input).release();
+        let eods_of_padding = self.pad();
         if self.ids.is_empty() {
             match self.empty_document {
                 EmptyDocument::Skip => return Ok(Outcome::Empty),
@@ -250,19 +258,38 @@ impl Worker {
         if self.ids.last() != Some(&self.eod_id) {
             self.ids.push(self.eod_id);
         }
-        self.append_document(out);
+        self.append_document(eods_of_padding, out);
         Ok(Outcome::Packed)
     }
 
-    fn append_document(&mut self, out: &mut DocBatch) {
+    /// Pads the ids of a document; returns how many EODs were added, not counting one that closes
+    /// the document.
+    fn pad(&mut self) -> u64 {
+        let Some(padding) = self.padding else {
+            return 0;
+        };
+        let length = usize::try_from(padding.length).unwrap_or(usize::MAX);
+        let num_added = length.saturating_sub(self.ids.len());
+        self.ids.resize(self.ids.len() + num_added, padding.id);
+        if padding.side == Side::Left {
+            self.ids.rotate_right(num_added);
+        }
+        if padding.id != self.eod_id {
+            return 0;
+        }
+        let is_at_end = padding.side == Side::Right || num_added == self.ids.len();
+        (num_added - usize::from(num_added > 0 && is_at_end)) as u64
+    }
+
+    fn append_document(&mut self, eods_of_padding: u64, out: &mut DocBatch) {
         // The width holds every id below this; a larger id would be truncated to another one.
         if let Some(id) = first_beyond(&self.ids, self.vocab_size) {
             panic!("the engine gave id {id}, beyond the vocabulary");
         }
-        let num_eods = num_equal(&self.ids, self.eod_id);
-        if num_eods > 1 {
+        let eods_in_text = num_equal(&self.ids, self.eod_id) - eods_of_padding - 1;
+        if eods_in_text > 0 {
             out.eods_in_text
-                .push((out.document_bytes.len(), num_eods - 1));
+                .push((out.document_bytes.len(), eods_in_text));
         }
         let start = out.data.len();
         append_tokens(&self.ids, self.width, &mut out.data);
@@ -312,6 +339,28 @@ impl Work for Worker {
     fn place(&self) -> (usize, u64) {
         self.place
     }
+}
+
+/// `padding`, if documents of `tokenizer` can be padded like this.
+fn checked_padding(padding: Option<Padding>, tokenizer: &Tokenizer) -> Result<Option<Padding>> {
+    let Some(Padding { length, id, .. }) = padding else {
+        return Ok(None);
+    };
+    if length > MAX_PADDED_IDS {
+        let limit = MAX_PADDED_IDS;
+        return Err(SpecError::PaddingTooLong { length, limit }.into());
+    }
+    let vocab_size = tokenizer.vocab_size();
+    if u64::from(id) >= vocab_size {
+        let tokenizer = tokenizer.name().to_owned();
+        return Err(SpecError::PaddingId {
+            id,
+            tokenizer,
+            vocab_size,
+        }
+        .into());
+    }
+    Ok(padding)
 }
 
 /// The first of `ids` that is not below `vocab_size`.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::fixture::{byte_tokenizer, line, options, run};
 use packtok_core::Error;
 use packtok_core::pack::{Existing, OnBadDocument, pack};
-use packtok_core::pbin::Reader;
+use packtok_core::pbin::{Padding, Reader, Side};
 use packtok_core::verify::verify_corpus;
 use proptest::prelude::*;
 
@@ -29,14 +29,21 @@ proptest! {
         files in prop::collection::vec(prop::collection::vec(line(), 0..30), 1..4),
         max_documents in prop::option::of(0u64..20),
         max_tokens in prop::option::of(0u64..200),
+        padding in prop::option::of((0u64..12, 250u32..257, any::<bool>())),
     ) {
         let folder = tempfile::TempDir::new().unwrap();
         let inputs = write_corpus(folder.path(), &files);
+        let padding = padding.map(|(length, id, is_left)| Padding {
+            length,
+            id,
+            side: if is_left { Side::Left } else { Side::Right },
+        });
         let mut first: Option<(Vec<u8>, Option<Vec<u8>>)> = None;
         for (i, (num_threads, chunk_bytes)) in [(1, 1 << 20), (1, 1), (2, 40), (7, 64)].into_iter().enumerate() {
             let output = folder.path().join(format!("{i}.pbin"));
             let mut options = options(&inputs, &output, num_threads, chunk_bytes);
             (options.spec.recorded.max_documents, options.spec.recorded.max_tokens) = (max_documents, max_tokens);
+            options.spec.recorded.padding = padding;
             let report = run(&options).unwrap();
             prop_assert_eq!(report.lines, report.packed + report.empty + report.blank + report.rejected);
             let file = Reader::open(&output).unwrap();

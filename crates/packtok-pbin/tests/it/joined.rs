@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use packtok_pbin::{
-    Error, JoinOptions, Metadata, PartInfo, Reader, Replace, Source, SpecialToken, TokenWidth,
-    TokenizerInfo, join,
+    Error, JoinOptions, Metadata, Padding, PartInfo, Reader, Replace, Side, Source, SpecialToken,
+    TokenWidth, TokenizerInfo, join,
 };
 use tempfile::TempDir;
 
@@ -177,7 +177,7 @@ fn parts_without_a_trailer_are_joined_if_the_tokenizer_is_specified() {
 #[test]
 fn incompatible_parts_are_rejected() {
     type Edit = fn(&mut Metadata);
-    let cases: [(Edit, &str); 5] = [
+    let cases: [(Edit, &str); 7] = [
         (
             |metadata| metadata.tokenizer.as_mut().unwrap().fingerprint = "other".into(),
             "tokenizer fingerprint is \"other\", in part0.pbin it is \"sha256:00\"",
@@ -207,6 +207,20 @@ fn incompatible_parts_are_rejected() {
         (
             |metadata| metadata.options.truncate_to = Some(5),
             "truncate_to is 5, in part0.pbin it is unset",
+        ),
+        (
+            |metadata| metadata.options.truncate_side = Side::Left,
+            "truncate_side is \"left\", in part0.pbin it is \"right\"",
+        ),
+        (
+            |metadata| {
+                metadata.options.padding = Some(Padding {
+                    length: 8,
+                    id: 3,
+                    side: Side::Left,
+                })
+            },
+            "padding is {\"length\":8,\"id\":3,\"side\":\"left\"}, in part0.pbin it is unset",
         ),
     ];
     for (edit, text) in cases {

@@ -182,6 +182,7 @@ impl Pair {
                         truncate_to,
                         engine,
                         cache_bytes: Some(limits.cache_bytes),
+                        ..EncodeOptions::default()
                     };
                     self.make_encoder(limits, options)?;
                 }

@@ -3,6 +3,7 @@
 use std::fs;
 
 use packtok_core::pack::PackOptions;
+use packtok_core::pbin::{Padding, Side};
 use packtok_core::shard::{Choice, pack_shard};
 
 use super::{PROCEED, Setting, output_files, pack_one, plan_as};
@@ -52,10 +53,20 @@ fn another_config_for_the_same_folder_is_rejected() {
     let setting = Setting::small();
     setting.pack(0, Some(2)).unwrap();
     type Change = fn(&mut PackOptions);
-    let changes: [(Change, &str); 4] = [
+    let changes: [(Change, &str); 5] = [
         (
             |options| options.spec.recorded.truncate_to = Some(5),
             "options.truncate_to is none, expected 5",
+        ),
+        (
+            |options| {
+                options.spec.recorded.padding = Some(Padding {
+                    length: 8,
+                    id: 3,
+                    side: Side::Right,
+                })
+            },
+            "options.padding is none, expected {\"id\":3,\"length\":8,\"side\":\"right\"}",
         ),
         (
             |options| options.spec.recorded.max_document_bytes = 9,
