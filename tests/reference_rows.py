@@ -97,3 +97,16 @@ def _row(
         [label is not None for label in labels] + [False] * padding,
         segments + [padding] * (padding > 0),
     )
+
+
+def counted(documents: Sequence[Sequence[int]], begin: int, end: int) -> list[list[bool]]:
+    """Returns for each token whether its label counts: the last marker before it in its document begins."""
+    result = []
+    for document in documents:
+        is_open = False
+        result.append([])
+        for token in document:
+            result[-1].append(is_open and token not in (begin, end))
+            if token in (begin, end):
+                is_open = token == begin
+    return result

@@ -456,7 +456,7 @@ def test_what_files_of_tatm_do_not_record_is_an_error(tmp_path: Path) -> None:
             packtok.TokenDataset(folder, 4, **options)  # type: ignore[arg-type]
         assert str(raised.value) == (
             f"{folder}/tokenized_0.bin: {named}, but files without a header do not record where documents "
-            "start; use packing='concat' without a split, or tokenize the data with packtok"
+            "start; use packing='concat' without split and loss_markers, or tokenize the data with packtok"
         )
 
 

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import oracle
 import pbins
 import pytest
 import reference_rows
+from extent import extent
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +22,7 @@ torch = pytest.importorskip("torch", reason="needs torch, which is not installed
 from torch.utils.data import ConcatDataset, DataLoader, RandomSampler, Subset, default_collate  # noqa: E402
 
 import packtok  # noqa: E402
-from packtok.collate import Item, ItemList  # noqa: E402
+from packtok.collate import Item, ItemList, LossMaskingCollateFnWrapper, collate  # noqa: E402
 from packtok.data.fields import document_mask  # noqa: E402
 from packtok.data.token_dataset import TokenDataset  # noqa: E402
 
@@ -76,6 +78,117 @@ def rows_of(
     if packing == "concat":
         return reference_rows.concat_rows(documents, context_length, aligned=aligned)
     return reference_rows.document_rows(documents, context_length, pad_token_id, aligned=aligned)
+
+
+BEGIN, END = 1, 2
+_MARKERS = {"b_include_to_loss_token": BEGIN, "e_include_to_loss_token": END}
+
+
+@given(data=st.data())
+@settings(max_examples=extent(300, 60), deadline=None)
+def test_loss_markers_equal_a_loop_over_the_file(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("markers")
+    # Mostly without markers, so that rows begin in the middle of parts that count.
+    ids = st.sampled_from([3, 4, 5, 6, 7, BEGIN, END])
+    documents_of_a_file = st.lists(st.lists(ids, max_size=14), min_size=1, max_size=6)
+    files = data.draw(st.lists(documents_of_a_file, min_size=1, max_size=2))
+    packing = data.draw(st.sampled_from(["concat", "document", "best_fit"]))
+    labels = data.draw(st.sampled_from(["shifted", "aligned"]))
+    context_length = data.draw(st.integers(1, 6))
+    documents = [document for file in files for document in file]
+    if sum(map(len, documents)) <= context_length:
+        return
+    width = data.draw(st.sampled_from([1, 2, 4]))
+    options: dict[str, Any] = {"packing": packing, "labels": labels, "loss_mask": True}
+    # A file of the same lengths whose tokens are their numbers shows which token each label is.
+    numbers = iter(range(100, 1 << 14))
+    numbered = [[[next(numbers) for _ in document] for document in file] for file in files]
+    found, plain = (
+        TokenDataset(
+            [pbins.write(folder / f"{name}{i}.pbin", file, wide) for i, file in enumerate(contents)],
+            context_length,
+            cache_dir=folder / name,
+            **options,
+            **markers,
+        ).__getitems__
+        for name, contents, wide, markers in (
+            ("a", files, width, {"loss_markers": (BEGIN, END)}),
+            ("b", numbered, 2, {}),
+        )
+    )
+    flat = [token for document in documents for token in document]
+    counts = [one for document in reference_rows.counted(documents, BEGIN, END) for one in document]
+    num_items = len(
+        TokenDataset(sorted(folder.glob("b*.pbin")), context_length, packing=packing, cache_dir=folder / "b")
+    )
+    batch, numbers_of = found(range(num_items)).batch, plain(range(num_items)).batch["labels"]
+    is_counted = [[number >= 100 and counts[number - 100] for number in row] for row in numbers_of.tolist()]
+    assert batch["loss_mask"].tolist() == is_counted
+    assert batch["labels"].tolist() == [
+        [
+            flat[number - 100] if counts_here else -100
+            for number, counts_here in zip(row, counted, strict=True)
+        ]
+        for row, counted in zip(numbers_of.tolist(), is_counted, strict=True)
+    ]
+
+
+def test_rows_that_begin_inside_an_answer_are_masked(tmp_path: Path) -> None:
+    """Modalities' wrapper raises an error for such a row, or counts the wrong part of it."""
+    documents = [[5, BEGIN, 6, 7, 8, 9, END, 5], [4, 4, BEGIN, 3, END, 4, 4, 4, 4]]
+    path = pbins.write(tmp_path / "train.pbin", documents)
+    dataset = TokenDataset(path, 4, loss_markers=(BEGIN, END))
+    assert [dataset[i]["labels"].tolist() for i in range(4)] == [
+        [-100, 6, 7, 8],
+        [9, -100, -100, -100],
+        [-100, -100, 3, -100],
+        [-100, -100, -100, -100],
+    ]
+    theirs = LossMaskingCollateFnWrapper(collate, "labels", -100, _MARKERS)
+    unmasked = TokenDataset(path, 4)
+    with pytest.raises(ValueError, match="row 1 has an end marker without a begin marker at position 1"):
+        theirs(unmasked.__getitems__(range(4)))
+
+
+def test_loss_markers_in_a_mixture_and_in_workers(tmp_path: Path) -> None:
+    documents = [[5, BEGIN, 6, 7, 8, 9, END, 5]] * 5
+    path = pbins.write(tmp_path / "train.pbin", documents)
+    marked = TokenDataset(path, 4, loss_markers=(BEGIN, END))
+    expected = [marked[i]["labels"].tolist() for i in range(len(marked))]
+    again = pickle.loads(pickle.dumps(marked))
+    assert [again[i]["labels"].tolist() for i in range(len(again))] == expected
+    other = TokenDataset(path, 4, loss_markers=(BEGIN, END))
+    mixture = packtok.Mixture({marked: 1, other: 1}, num_items=4, shuffle=False)
+    assert mixture.__getitems__([0, 1, 2, 3]).batch["labels"].tolist() == [  # type: ignore[union-attr]
+        expected[i] for i in (0, 0, 1, 1)
+    ]
+    with pytest.raises(ValueError, match="create both with the same options"):
+        packtok.Mixture({marked: 1, TokenDataset(path, 4): 1}, num_items=4)
+
+
+def test_loss_markers_are_looked_up_in_the_tokenizer_of_the_file(tmp_path: Path) -> None:
+    path = pbins.write(tmp_path / "train.pbin", [[5, 300, 6, 7, 301, 9]])
+    with pytest.raises(ValueError, match="no tokenizer next to the file has the marker"):
+        TokenDataset(path, 4, loss_markers=("<b>", 301))
+    oracle.byte_level(tmp_path / "train.pbin.tokenizer.json", added=("<b>", "<e>"))
+    dataset = TokenDataset(path, 5, loss_markers=("<b>", "<e>"))
+    assert dataset[0]["labels"].tolist() == [-100, 6, 7, -100, -100]
+    for markers, message in [
+        (
+            ("<b>", "<x>"),
+            f"{path}.tokenizer.json: has no token '<x>'; give a marker that is one of its tokens",
+        ),
+        (
+            ("<b>", 300),
+            "loss_markers is ('<b>', 300): the begin and end markers have the same id 300; give two",
+        ),
+        ((1,), "loss_markers is (1,); expected two, the begin and the end marker"),
+        ((1, -2), "loss_markers is -2, expected an integer from 0 to"),
+    ]:
+        with pytest.raises(ValueError, match=re.escape(message)):
+            TokenDataset(path, 4, loss_markers=markers)  # type: ignore[arg-type]
 
 
 @given(data=st.data())

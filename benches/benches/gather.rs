@@ -35,6 +35,7 @@ const FILLING: Filling = Filling {
     aligned: false,
     segments: false,
     number_padding: false,
+    loss_markers: None,
 };
 
 fn main() {
@@ -116,6 +117,7 @@ fn bench_fill(
             let filling = Filling {
                 segments,
                 number_padding: false,
+                loss_markers: None,
                 ..FILLING
             };
             fill(rows, filling, &mut batch).expect("the items exist")
@@ -145,6 +147,7 @@ fn check(rows: &[(&Items, u64)], arrays: &mut [i64]) {
     let filling = Filling {
         segments: true,
         number_padding: false,
+        loss_markers: None,
         ..FILLING
     };
     let mut batch = batch(input_ids, labels, Some(position_ids));

@@ -313,6 +313,7 @@ class Blocks:
         aligned: bool = False,
         segments: bool = False,
         number_padding: bool = False,
+        loss_markers: tuple[int, int] | None = None,
     ) -> tuple[npt.NDArray[np.int32], int] | None: ...
     def locate(self, item: int) -> list[tuple[str, int, int, int]]: ...
     def advise(self, pattern: str) -> None: ...
@@ -370,6 +371,7 @@ def fill_from(
     ignore_index: int = ...,
     aligned: bool = False,
     segments: bool = False,
+    loss_markers: tuple[int, int] | None = None,
 ) -> tuple[npt.NDArray[np.int32], int] | None: ...
 
 @final

@@ -9,7 +9,7 @@ use packtok_core::pbin::{AccessPattern, TokenWidth};
 use packtok_sampling::files::manifest;
 use packtok_sampling::items::batch::Filling;
 use packtok_sampling::items::items::Items;
-use packtok_sampling::items::{Id, ItemsError};
+use packtok_sampling::items::{Id, ItemsError, LossMarkers};
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PySlice, PyTuple};
@@ -140,10 +140,12 @@ impl PyBlocks {
     ///
     /// `input_ids`, `labels`, `position_ids` and `document_ids` are int64, int32, uint32 or uint16,
     /// `loss_mask` is bool. The document of padding is −1 or, with `number_padding`, the number after
-    /// that of the last document. Returns `None`, or with `segments` the boundaries of the documents in the concatenated
+    /// that of the last document. With `loss_markers`, only labels after the first of the two tokens
+    /// and before the second one in their document count. Returns `None`, or with `segments` the boundaries of the documents in the concatenated
     /// rows, as int32, and the length of the longest one.
     #[pyo3(signature = (items, *, input_ids, labels=None, position_ids=None, document_ids=None, loss_mask=None,
-                        pad_token_id=0, ignore_index=-100, aligned=false, segments=false, number_padding=false))]
+                        pad_token_id=0, ignore_index=-100, aligned=false, segments=false, number_padding=false,
+                        loss_markers=None))]
     #[expect(clippy::too_many_arguments, reason = "keyword-only in Python")]
     fn fill<'py>(
         &self,
@@ -159,6 +161,7 @@ impl PyBlocks {
         aligned: bool,
         segments: bool,
         number_padding: bool,
+        loss_markers: Option<(u32, u32)>,
     ) -> PyResult<Option<Boundaries<'py>>> {
         let items = self.ordinals(items)?;
         let rows: Vec<_> = items.into_iter().map(|i| (&self.items, i)).collect();
@@ -168,6 +171,7 @@ impl PyBlocks {
             aligned,
             segments,
             number_padding,
+            loss_markers: loss_markers.map(|(begin, end)| LossMarkers { begin, end }),
         };
         let ids = [Some(input_ids), labels, position_ids, document_ids];
         fill_rows(py, &rows, self.context_length()?, filling, ids, loss_mask)

@@ -3,6 +3,7 @@
 use std::num::NonZeroU64;
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use packtok_sampling::items::LossMarkers;
 use packtok_sampling::items::batch::{Filling, context_length};
 use packtok_sampling::items::items::Items;
 use packtok_sampling::order::mixture::Mixture;
@@ -80,7 +81,8 @@ impl PyMixture {
 /// Like `Blocks.fill`, but row i is item `items[i]` of `blocks[sources[i]]`.
 #[pyfunction]
 #[pyo3(signature = (blocks, sources, items, *, input_ids, labels=None, position_ids=None, document_ids=None,
-                    loss_mask=None, pad_token_id=0, ignore_index=-100, aligned=false, segments=false))]
+                    loss_mask=None, pad_token_id=0, ignore_index=-100, aligned=false, segments=false,
+                    loss_markers=None))]
 #[expect(clippy::too_many_arguments, reason = "keyword-only in Python")]
 fn fill_from<'py>(
     py: Python<'py>,
@@ -96,6 +98,7 @@ fn fill_from<'py>(
     ignore_index: i32,
     aligned: bool,
     segments: bool,
+    loss_markers: Option<(u32, u32)>,
 ) -> PyResult<Option<Boundaries<'py>>> {
     let blocks: Vec<&Items> = blocks.iter().map(|blocks| &blocks.get().items).collect();
     let row = |(&source, &item): (&i64, &i64)| {
@@ -115,6 +118,7 @@ fn fill_from<'py>(
         aligned,
         segments,
         number_padding: false,
+        loss_markers: loss_markers.map(|(begin, end)| LossMarkers { begin, end }),
     };
     let ids = [Some(input_ids), labels, position_ids, document_ids];
     fill_rows(

@@ -330,6 +330,7 @@ fn add_fields<'py>(
         aligned: fields.labels == Some(LabelKind::Aligned),
         segments: fields.cu_seqlens,
         number_padding: false,
+        loss_markers: None,
     };
     let shape = Shape {
         num_rows: rows.len(),

@@ -36,6 +36,8 @@ class Fields:
     segments: bool
     document_mask: Literal["compact", "dense"] | None
     pin_memory: bool
+    loss_markers: tuple[int, int] | None = None
+    """The ids between which labels count in the loss."""
 
     def filled(self, num_rows: int, fill: Callable[..., tuple[np.ndarray[Any, Any], int] | None]) -> ItemList:
         """Returns a batch in newly allocated memory.
@@ -47,7 +49,11 @@ class Fields:
         tensors, arrays = self._allocate(num_rows)
         batch: dict[str, Any] = dict(tensors)
         segments = fill(
-            **arrays, pad_token_id=self.pad_token_id, aligned=self.aligned, segments=self.segments
+            **arrays,
+            pad_token_id=self.pad_token_id,
+            aligned=self.aligned,
+            segments=self.segments,
+            loss_markers=self.loss_markers,
         )
         if segments is not None:
             batch["cu_seqlens"], batch["max_seqlen"] = torch.from_numpy(segments[0]), segments[1]

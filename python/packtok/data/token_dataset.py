@@ -16,6 +16,7 @@ from torch.utils.data import Dataset
 from packtok._packtok import Blocks, fill_from, find_or_plan
 from packtok.collate import Item, ItemList
 from packtok.data.fields import Fields
+from packtok.data.loss_markers import marker_ids
 from packtok.data.raw_files import report_padding, separator_id, with_last_separator
 from packtok.data.split import Split, held_out, side_of
 from packtok.data.token_sources import TokenFiles, files_of_source
@@ -57,6 +58,10 @@ class TokenDataset(Dataset[Item]):
             the attention mask where it is needed; ``"dense"`` includes the bool matrix itself, which is
             large.
         loss_mask: Whether to include a mask of the labels that count for the loss.
+        loss_markers: The begin and the end marker of the labels that count for the loss, as ids or as tokens
+            of the tokenizer next to the data. A label counts if the last marker before it in its document is
+            the begin marker, and it is no marker itself; all others are -100. A row that begins inside an
+            answer continues it. Default: all labels count. See docs/instruction.md.
         pad_token_id: Token id of padding. Default: the EOD id of the files, or 0 if it is unknown.
         dtype: Dtype of ids, labels and positions: ``torch.int64`` or ``torch.int32``.
         by_file: Whether ``"concat"`` items stay within one file, so that each file drops its last partial
@@ -99,6 +104,7 @@ class TokenDataset(Dataset[Item]):
         cu_seqlens: bool = False,
         document_mask: Literal["compact", "dense"] | None = None,
         loss_mask: bool = False,
+        loss_markers: tuple[int | str, int | str] | None = None,
         pad_token_id: int | None = None,
         dtype: torch.dtype = torch.int64,
         by_file: bool = False,
@@ -134,7 +140,7 @@ class TokenDataset(Dataset[Item]):
         folders: list[str] = []
         documents: dict[str, Any] = {**found.files, "verify": verify}
         if found.is_raw:
-            _check_raw(found, packing, split)
+            _check_raw(found, packing, split, loss_markers)
             separates = position_ids or document_ids or cu_seqlens or document_mask is not None
             documents = _raw_documents(found, documents, eos_token, separates=separates)
             self._told.append(documents["separator"])
@@ -160,6 +166,7 @@ class TokenDataset(Dataset[Item]):
             segments=cu_seqlens,
             document_mask=document_mask,
             pin_memory=pin_memory,
+            loss_markers=None if loss_markers is None else marker_ids(loss_markers, self._blocks.paths[0]),
         )
 
     def __len__(self) -> int:
@@ -265,14 +272,20 @@ class RowsOfMany:
         return self._fields.filled(len(items), partial(fill_from, self._blocks, sources, items))
 
 
-def _check_raw(found: TokenFiles, packing: Packing, split: Split | None) -> None:
+def _check_raw(found: TokenFiles, packing: Packing, split: Split | None, loss_markers: object) -> None:
     """Raises a `ValueError` if an option needs to know where documents start."""
-    option = f"packing is {packing!r}" if packing != "concat" else f"split is {split!r}"
-    if packing != "concat" or split is not None:
-        raise ValueError(
-            f"{found.files['entries'][0][0]}: {option}, but files without a header do not record where "
-            "documents start; use packing='concat' without a split, or tokenize the data with packtok"
-        )
+    if packing != "concat":
+        option = f"packing is {packing!r}"
+    elif split is not None:
+        option = f"split is {split!r}"
+    elif loss_markers is not None:
+        option = f"loss_markers is {loss_markers!r}"
+    else:
+        return
+    raise ValueError(
+        f"{found.files['entries'][0][0]}: {option}, but files without a header do not record where documents "
+        "start; use packing='concat' without split and loss_markers, or tokenize the data with packtok"
+    )
 
 
 def _raw_documents(

@@ -9,9 +9,11 @@ use packtok_formats::TokenFile;
 use packtok_pbin::TokenWidth;
 
 use crate::error::{Error, Result};
+use crate::files::file_set::Files;
 use crate::items::ItemsError;
 use crate::items::ids::{IdsMut, write_ids};
 use crate::items::items::{Items, LastLabel};
+use crate::items::loss::LossMarkers;
 use crate::items::stream::{Piece, Stream};
 
 #[cfg(target_arch = "x86_64")]
@@ -47,6 +49,8 @@ pub struct Filling {
     /// Whether the document of padding is the number after that of the last document, for arrays of
     /// unsigned integers; otherwise it is −1.
     pub number_padding: bool,
+    /// The tokens between which labels count; `None` if all count.
+    pub loss_markers: Option<LossMarkers>,
 }
 
 /// Segment boundaries of a batch, over its concatenated rows.
@@ -80,7 +84,7 @@ pub fn fill<'a>(
     let mut next = Row::default();
     let mut upcoming = rows.iter();
     let mut read = |row: &mut Row<'a>| match upcoming.next() {
-        Some(&(source, item)) => row.read(source, item, len, wants_segments),
+        Some(&(source, item)) => row.read(source, item, len, wants_segments, filling),
         None => Ok(()),
     };
     read(&mut next)?;
@@ -154,6 +158,8 @@ pub(super) struct Row<'a> {
     parts: Vec<Part<'a>>,
     /// Positions of inputs without a target, unless inputs are their own labels.
     unlabelled: Vec<usize>,
+    /// Positions of inputs whose label does not count because of its place among markers.
+    ignored: Vec<Range<usize>>,
     /// Starts of segments in ascending order, if requested. The first is 0 unless the row is all
     /// padding.
     pub(super) starts: Vec<usize>,
@@ -183,9 +189,11 @@ impl<'a> Row<'a> {
         item: u64,
         len: usize,
         wants_segments: bool,
+        filling: Filling,
     ) -> Result<()> {
         self.parts.clear();
         self.unlabelled.clear();
+        self.ignored.clear();
         self.starts.clear();
         self.end = 0;
         self.len = len;
@@ -218,13 +226,17 @@ impl<'a> Row<'a> {
                     let inputs = num_inputs * files.width().bytes() as usize;
                     self.separate(files.width(), &bytes[..inputs], separator);
                 }
-                self.parts.push(Part {
+                let part = Part {
                     piece,
                     bytes,
                     at,
                     num_inputs,
                     starts_span,
-                });
+                };
+                if let Some(markers) = filling.loss_markers {
+                    self.find_ignored(markers, files, &part, filling.aligned)?;
+                }
+                self.parts.push(part);
                 starts_span = false;
                 self.end += num_inputs;
             }
@@ -251,6 +263,32 @@ impl<'a> Row<'a> {
             }
         }
         Ok(start > tokens.end)
+    }
+
+    /// Appends the inputs whose labels are tokens of a part and do not count.
+    fn find_ignored(
+        &mut self,
+        markers: LossMarkers,
+        files: &Files,
+        part: &Part<'_>,
+        aligned: bool,
+    ) -> Result<()> {
+        let mut tokens = part.piece.tokens.clone();
+        // Position in the row of the input whose label is the first token.
+        let mut at = part.at;
+        if aligned {
+            tokens.end = tokens.start + part.num_inputs as u64;
+        } else if part.starts_span {
+            tokens.start += 1;
+        } else {
+            at -= 1;
+        }
+        if tokens.is_empty() {
+            return Ok(());
+        }
+        markers.ignored(files, part.piece.file, tokens, |range| {
+            self.ignored.push(at + range.start..at + range.end);
+        })
     }
 
     /// Appends the starts of documents among the inputs `bytes` of a file, which come next in the
@@ -314,16 +352,18 @@ impl<'a> Row<'a> {
             loss_mask[inputs].fill(true);
             loss_mask[padding].fill(false);
         }
-        if filling.aligned {
-            return Ok(());
-        }
-        for i in &self.unlabelled {
-            let i = place.start + i;
+        let unlabelled = match filling.aligned {
+            true => &[][..],
+            false => &self.unlabelled,
+        };
+        let unlabelled = unlabelled.iter().map(|&i| i..i + 1);
+        for range in unlabelled.chain(self.ignored.iter().cloned()) {
+            let range = place.start + range.start..place.start + range.end;
             if let Some(labels) = &mut batch.labels {
-                labels.set(i..i + 1, filling.ignore_index);
+                labels.set(range.clone(), filling.ignore_index);
             }
             if let Some(loss_mask) = &mut batch.loss_mask {
-                loss_mask[i] = false;
+                loss_mask[range].fill(false);
             }
         }
         Ok(())

@@ -7,10 +7,12 @@ mod error;
 mod ids;
 #[expect(clippy::module_inception, reason = "the items of this module")]
 pub mod items;
+mod loss;
 mod mask;
 pub mod stream;
 pub mod token_rows;
 
 pub use error::ItemsError;
 pub use ids::{Id, IdsMut};
+pub use loss::LossMarkers;
 pub use mask::fill_mask;

@@ -182,6 +182,7 @@ fn filled(items: &Items) -> Vec<Row> {
         aligned: false,
         segments: true,
         number_padding: false,
+        loss_markers: None,
     };
     let segments = fill(&rows, filling, &mut batch).unwrap().unwrap();
     let lengths = lengths(&segments);
@@ -361,6 +362,7 @@ fn batches_with_more_tokens_than_32_bits_are_rejected() {
         aligned: false,
         segments: true,
         number_padding: false,
+        loss_markers: None,
     };
     let error = fill(&[(&items, 0), (&items, 0)], filling, &mut batch).unwrap_err();
     assert_eq!(
