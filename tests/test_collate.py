@@ -6,6 +6,7 @@ import functools
 import pickle
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ torch = pytest.importorskip("torch", reason="collators make torch tensors")
 
 from torch.utils.data import DataLoader, default_collate  # noqa: E402
 
+import packtok  # noqa: E402
 from packtok.collate import (  # noqa: E402
     Item,
     ItemList,
@@ -128,6 +130,41 @@ def test_masks_equal_those_of_a_state_machine(targets: list[list[int]]) -> None:
             masked(targets)
     else:
         assert masked(targets) == expected
+
+
+@dataclass
+class MaskTokens:
+    """As Modalities' class of the same purpose: the markers are attributes."""
+
+    b_include_to_loss_token: str
+    e_include_to_loss_token: str
+
+
+def test_class_has_the_arguments_and_attributes_of_modalities() -> None:
+    class Tokenizer:
+        def get_token_id(self, token: str) -> int:
+            return {"<b>": BEGIN, "<e>": END}[token]
+
+    wrapped = packtok.LossMaskingCollateFnWrapper(
+        wrapped_collate_fn=shifted,
+        target_keys_to_mask=["target_ids"],
+        loss_ignore_index=-1,
+        mask_tokens=MaskTokens("<b>", "<e>"),
+        tokenizer=Tokenizer(),
+    )
+    assert (wrapped.b_mask_token_id, wrapped.e_mask_token_id) == (BEGIN, END)
+    items = [{"input_ids": torch.tensor([0, 3, BEGIN, 4, END])}]
+    assert wrapped(items).targets["target_ids"].tolist() == [[-1, -1, 4, -1]]
+    again = pickle.loads(pickle.dumps(wrapped))
+    assert again(items).targets["target_ids"].tolist() == [[-1, -1, 4, -1]]
+
+
+def test_only_rank_0_warns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.distributed, "get_rank", lambda: 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert masked([[1, 2]]) == [[IGNORED, IGNORED]]
 
 
 def test_error_locates_markers_that_do_not_alternate() -> None:

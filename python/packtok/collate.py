@@ -5,7 +5,6 @@ A batch that `TokenDataset.__getitems__` filled is returned unchanged. Separate 
 collation, so a plain ``torch.utils.data.DataLoader(dataset, batch_size=...)`` gives the same batches.
 """
 
-import functools
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, overload
@@ -24,6 +23,7 @@ __all__ = [
     "Batch",
     "Item",
     "ItemList",
+    "LossMaskingCollateFnWrapper",
     "collate",
     "gpt_2_llm_collator",
     "mask_loss_collator_wrapper",
@@ -174,77 +174,98 @@ def gpt_2_llm_collator(
 _Collator = Callable[[Any], Any]
 
 
+class LossMaskingCollateFnWrapper:
+    """Wraps a collator so that only targets between two marker tokens count for the loss.
+
+    Equivalent to Modalities' class of the same name. Targets after each begin marker and before the next end
+    marker are kept. All others, including the markers, become ``loss_ignore_index``. If a batch lacks one of
+    the markers, a warning is issued and no target of the batch counts. Rows must not begin inside a part that
+    counts; with ``loss_markers``, `packtok.TokenDataset` masks such rows too.
+
+    Args:
+        wrapped_collate_fn: Returns a batch with ``targets`` by key, or a dict of tensors, as `collate` does.
+        target_keys_to_mask: Key or keys of the targets to mask, each a tensor of shape ``(items, tokens)``.
+        loss_ignore_index: Value that the loss ignores.
+        mask_tokens: The markers under ``b_include_to_loss_token`` and ``e_include_to_loss_token``, keys or
+            attributes, as ids or as tokens of ``tokenizer``.
+        tokenizer: Converts tokens to ids. A tokenizer of packtok, ``tokenizers``, ``transformers`` or
+            Modalities.
+
+    Raises:
+        ValueError: If the markers are equal, or the tokenizer does not have one of them. A call raises it if
+            the begin and end markers of a row do not alternate, starting with a begin marker.
+    """
+
+    def __init__(
+        self,
+        wrapped_collate_fn: _Collator,
+        target_keys_to_mask: str | Collection[str],
+        loss_ignore_index: int,
+        mask_tokens: Any,
+        tokenizer: Any = None,
+    ) -> None:
+        keys = target_keys_to_mask
+        self.wrapped_collate_fn = wrapped_collate_fn
+        self.target_keys_to_mask = [keys] if isinstance(keys, str) else list(keys)
+        self.loss_ignore_index = loss_ignore_index
+        self.tokenizer = tokenizer
+        self.b_mask_token_id = _token_id(_marker(mask_tokens, "b_include_to_loss_token"), tokenizer)
+        self.e_mask_token_id = _token_id(_marker(mask_tokens, "e_include_to_loss_token"), tokenizer)
+        if self.b_mask_token_id == self.e_mask_token_id:
+            raise ValueError(
+                f"the begin and end markers have the same id {self.b_mask_token_id}; give two different "
+                "tokens"
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Workers need the ids only, and not every tokenizer can be pickled.
+        return {**self.__dict__, "tokenizer": None}
+
+    def __call__(self, batch: Any) -> Any:
+        """Returns the batch of the wrapped collator with masked targets."""
+        collated = self.wrapped_collate_fn(batch)
+        targets = collated.targets if hasattr(collated, "targets") else collated
+        for key in self.target_keys_to_mask:
+            targets[key] = _masked(
+                targets[key], key, self.loss_ignore_index, self.b_mask_token_id, self.e_mask_token_id
+            )
+        return collated
+
+
 def mask_loss_collator_wrapper(
     wrapped_collate_fn: _Collator,
     target_keys_to_mask: str | Collection[str],
     loss_ignore_index: int,
     mask_tokens: Mapping[str, str | int],
     tokenizer: Any = None,
-) -> _Collator:
-    """Wraps a collator so that only targets between two marker tokens count for the loss.
+) -> LossMaskingCollateFnWrapper:
+    """Returns a `LossMaskingCollateFnWrapper`, under the name that Modalities' configs use.
 
-    Equivalent to Modalities' wrapper of the same name. Targets after each begin marker and before the next
-    end marker are kept. All others, including the markers, become ``loss_ignore_index``. If a batch lacks one
-    of the markers, a warning is issued and no target of the batch counts.
-
-    Args:
-        wrapped_collate_fn: Returns a batch with ``targets`` by key, or a dict of tensors, as `collate` does.
-        target_keys_to_mask: Key or keys of the targets to mask, each a tensor of shape ``(items, tokens)``.
-        loss_ignore_index: Value that the loss ignores.
-        mask_tokens: The markers under ``b_include_to_loss_token`` and ``e_include_to_loss_token``, as ids or
-            as tokens of ``tokenizer``.
-        tokenizer: Converts tokens to ids. A tokenizer of packtok, ``tokenizers``, ``transformers`` or
-            Modalities.
-
-    Returns:
-        A collator that can be pickled if ``wrapped_collate_fn`` can. It raises ValueError if the begin and
-        end markers of a row do not alternate, starting with a begin marker.
-
-    Raises:
-        ValueError: If the markers are equal, or the tokenizer does not have one of them.
+    It can be pickled if ``wrapped_collate_fn`` can. Arguments and errors are those of the
+    class.
     """
-    keys = (target_keys_to_mask,) if isinstance(target_keys_to_mask, str) else tuple(target_keys_to_mask)
-    begin, end = (
-        _token_id(mask_tokens[key], tokenizer)
-        for key in ("b_include_to_loss_token", "e_include_to_loss_token")
-    )
-    if begin == end:
-        raise ValueError(f"the begin and end markers have the same id {begin}; give two different tokens")
-    return functools.partial(
-        _collate_masked,
-        wrapped_collate_fn=wrapped_collate_fn,
-        keys=keys,
-        ignore_index=loss_ignore_index,
-        begin=begin,
-        end=end,
+    return LossMaskingCollateFnWrapper(
+        wrapped_collate_fn, target_keys_to_mask, loss_ignore_index, mask_tokens, tokenizer
     )
 
 
-def _collate_masked(
-    batch: Any,
-    *,
-    wrapped_collate_fn: _Collator,
-    keys: tuple[str, ...],
-    ignore_index: int,
-    begin: int,
-    end: int,
-) -> Any:
-    collated = wrapped_collate_fn(batch)
-    targets = collated.targets if hasattr(collated, "targets") else collated
-    for key in keys:
-        targets[key] = _masked(targets[key], key, ignore_index, begin, end)
-    return collated
+def _marker(mask_tokens: Any, name: str) -> str | int:
+    """Returns a marker of a mapping, or of Modalities' object."""
+    marker: str | int = mask_tokens[name] if isinstance(mask_tokens, Mapping) else getattr(mask_tokens, name)
+    return marker
 
 
 def _masked(target: torch.Tensor, key: str, ignore_index: int, begin: int, end: int) -> torch.Tensor:
     begins, ends = target == begin, target == end
     for name, id_, found in (("begin", begin, begins), ("end", end, ends)):
         if not found.any():
-            warnings.warn(
-                f"{key}: the {name} marker, id {id_}, does not occur in the batch, so no token counts for "
-                "the loss; check that the tokenizer encodes the marker as one token, also next to spaces",
-                stacklevel=2,
-            )
+            if _is_first_rank():
+                warnings.warn(
+                    f"{key}: the {name} marker, id {id_}, does not occur in the batch, so no token counts "
+                    "for the loss; check that the tokenizer encodes the marker as one token, also next to "
+                    "spaces",
+                    stacklevel=3,
+                )
             return torch.full_like(target, ignore_index)
     # Number of open spans at each target: a begin marker opens one after itself, an end marker closes one at
     # itself.
@@ -264,6 +285,12 @@ def _masked(target: torch.Tensor, key: str, ignore_index: int, begin: int, end: 
             "marker; put each conversation in its own row"
         )
     return target.where(depth == 1, ignore_index)
+
+
+def _is_first_rank() -> bool:
+    """Returns whether this process is rank 0, or there are no ranks."""
+    distributed = torch.distributed
+    return not (distributed.is_available() and distributed.is_initialized()) or distributed.get_rank() == 0
 
 
 def _token_id(token: str | int, tokenizer: Any) -> int:
