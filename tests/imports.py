@@ -76,6 +76,7 @@ ORDER: dict[str, tuple[str, ...]] = {
             "catalog",
             "explore",
             "collate",
+            "instruction",
             "data",
             "integrations",
             "stream",

@@ -18,6 +18,14 @@ CONFIG = (
     "tokenizer: {component_key: tokenizer, variant_key: pretrained_hf_tokenizer,\n"
     "  config: {pretrained_model_name_or_path: gpt2}}\n"
 )
+CHAT = """
+settings: {src_path: chats.jsonl, dst_path: prepared/c.jsonl, messages_key: m,
+  pbin_creation_config_file_path: pack_chat.yaml,
+  split_config: {splitting: {train: 100, val: 0, test: 0}, seed: 1}}
+instruction_data_transformation: {role_mapping: {a: A}}
+jinja2_chat_template: "{{ messages[0].content }}"
+chat_template_data: {}
+"""
 LOADER = "dataset: {paths: t.pbin, context_length: 2}\nloader: {global_batch_size: 1}\n"
 CORPUS = ("-i", "c.jsonl", "-t", "gpt2")
 ROOT = ("--input_data_root_path", ".", "--chunk_id", 0, "--num_chunks", 1)
@@ -54,6 +62,7 @@ CASES: dict[str, tuple[tuple[object, ...], str]] = {
     "data create_raw_index": (("c.jsonl", "--index_path", "new.idx"), "entries"),
     "data pack_encoded_data": (("pack.yaml",), "documents"),
     "data merge_packed_data": (("t.pbin", "t.pbin", "both.pbin"), "documents"),
+    "data prepare_instruction_tuning_data": (("--config_file_path", "chat.yaml"), "folder"),
     "data shuffle_tokenized_data": (
         ("--input_data_path", "t.pbin", "--output_data_path", "s.pbin", "--quiet"),
         "seed",
@@ -93,6 +102,9 @@ def write_files(folder: Path, packtok_cli: PacktokCli) -> Path:
     """Writes the files that the cases need into a folder, and returns it."""
     (folder / "c.jsonl").write_text('{"text": "a b c"}\n{"text": "\\u001b[31m\\u0660"}\n')
     (folder / "pack.yaml").write_text(CONFIG)
+    (folder / "chats.jsonl").write_text('{"m": [{"role": "a", "content": "x"}]}\n')
+    (folder / "chat.yaml").write_text(CHAT)
+    (folder / "pack_chat.yaml").write_text(CONFIG.replace(".text", ".chat"))
     (folder / "t.list").write_text("t.pbin\n")
     (folder / "c.list").write_text("c.jsonl\n")
     (folder / "plugin.py").write_text("def documents(corpus):\n    return [corpus]\n")

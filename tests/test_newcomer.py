@@ -259,6 +259,11 @@ STDIN = "- means standard input, which is not supported; write the data to a fil
         (["index", "corpus.jsonl", "--index-path", "-"], 2, f"--index-path: {STDOUT}"),
         (["data", "create_raw_index", "corpus.jsonl", "--index_path", "-"], 2, f"--index-path: {STDOUT}"),
         (["data", "merge_packed_data", "a.pbin", "-"], 2, f"OUT: {STDOUT}"),
+        (
+            ["data", "prepare_instruction_tuning_data", "--config_file_path", "-"],
+            2,
+            f"--config_file_path: {STDIN}",
+        ),
         (["data", "pack_encoded_data", "stdout.yaml"], 2, f"--output: {STDOUT}"),
         (["pack", *arguments(i="-")], 2, f"--input: {STDIN}"),
         (["count", "-", "-t", "gpt2"], 2, f"CORPUS: {STDIN}"),

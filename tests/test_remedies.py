@@ -40,6 +40,7 @@ CHUNKS = (
     *("packtok.create_shuffled_dataset_chunk", "packtok.create_shuffled_jsonl_dataset_chunk"),
 )
 FILTER = ("packtok.filter_dataset", "packtok.create_filtered_tokenized_dataset")
+INSTRUCTION = ("packtok data prepare_instruction_tuning_data", "packtok.prepare_instruction_tuning_data")
 VERIFY = ("packtok verify", "packtok.verify", "packtok.verify_corpus", "packtok.verify_origins")
 STREAM = ("from_files",)
 READ = (*PACK, *TOKENIZE, *COUNT, *STREAM)
@@ -49,6 +50,7 @@ REACH: dict[str, tuple[str, ...]] = {
     "crates/packtok-core/src/corpus": READ,
     # Declared inputs, journals and limits that only packing has.
     "crates/packtok-core/src/pack": (*PACK, *TOKENIZE),
+    "crates/packtok-core/src/pack/error.rs: --max-length": PACK,
     "crates/packtok-core/src/field": READ,
     "crates/packtok-core/src/pipeline": READ,
     "crates/packtok-core/src/shard": (*PACK, *TOKENIZE),
@@ -72,6 +74,7 @@ REACH: dict[str, tuple[str, ...]] = {
     "python/packtok/commands/data.py: the card": ("packtok data card",),
     "python/packtok/commands/explore.py": ("packtok explore",),
     "python/packtok/commands/index.py": INDEX,
+    "python/packtok/commands/instruction.py": INSTRUCTION,
     "python/packtok/commands/join.py": JOIN,
     "python/packtok/commands/pack.py": ("packtok pack", "packtok.pack"),
     "python/packtok/commands/plan.py": ("packtok plan", "packtok.plan"),
@@ -92,6 +95,7 @@ REACH: dict[str, tuple[str, ...]] = {
     "python/packtok/plugins": (*PACK, *TOKENIZE, *COUNT),
     "python/packtok/store": PACK,
     "python/packtok/tokenizer": (*PACK, *TOKENIZE),
+    "python/packtok/tokenizer/length.py": PACK,
 }
 # Options of packtok in the text that no option of the entry point is, with the reason.
 NOT_OPTIONS = {

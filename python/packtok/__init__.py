@@ -23,8 +23,10 @@ from packtok.errors import (  # noqa: E402
 
 if TYPE_CHECKING:
     from packtok import collate, stream
+    from packtok.collate import LossMaskingCollateFnWrapper
     from packtok.commands.count import count
     from packtok.commands.index import index
+    from packtok.commands.instruction import prepare_instruction_tuning_data
     from packtok.commands.join import join
     from packtok.commands.locate import locate
     from packtok.commands.manifest import write_manifest
@@ -57,6 +59,7 @@ __all__ = [
     "ConfigError",
     "DataLoader",
     "DocumentError",
+    "LossMaskingCollateFnWrapper",
     "Mixture",
     "Origin",
     "PackConfig",
@@ -86,6 +89,7 @@ __all__ = [
     "merge",
     "pack",
     "plan",
+    "prepare_instruction_tuning_data",
     "retry",
     "run",
     "source",
@@ -100,6 +104,7 @@ __all__ = [
 _HOME = {
     "CombinedDataset": "packtok.data.modalities",
     "DataLoader": "packtok.data.loader",
+    "LossMaskingCollateFnWrapper": "packtok.collate",
     "Mixture": "packtok.data.mixture",
     "PackConfig": "packtok.config",
     "PackReport": "packtok.packing",
@@ -120,6 +125,7 @@ _HOME = {
     "merge": "packtok.commands.merge",
     "pack": "packtok.commands.pack",
     "plan": "packtok.commands.plan",
+    "prepare_instruction_tuning_data": "packtok.commands.instruction",
     "retry": "packtok.commands.run",
     "run": "packtok.commands.run",
     "source": "packtok.plugins.declare",

@@ -1,4 +1,4 @@
-"""What packtok says if PyTorch, which only its extra `torch` installs, is missing."""
+"""What packtok says if a package is missing that only one of its extras installs."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,11 +14,28 @@ def needing_torch(user: str) -> Iterator[None]:
     Raises:
         ModuleNotFoundError: If torch is missing; names the extra.
     """
+    with needing("torch", user, "PyTorch", extra="torch"):
+        yield
+
+
+@contextmanager
+def needing(module: str, user: str, package: str, *, extra: str) -> Iterator[None]:
+    """Replaces the error of importing a module where it is not installed.
+
+    Args:
+        module: The module.
+        user: What needs it, such as ``packtok.TokenDataset``.
+        package: What users call it.
+        extra: The extra that installs it.
+
+    Raises:
+        ModuleNotFoundError: If the module is missing; names the extra.
+    """
     try:
         yield
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "torch":
+        if (error.name or "").partition(".")[0] != module:
             raise
         raise ModuleNotFoundError(
-            f"{user} needs PyTorch, which is not installed; run pip install 'packtok[torch]'", name="torch"
+            f"{user} needs {package}, which is not installed; run pip install 'packtok[{extra}]'", name=module
         ) from None

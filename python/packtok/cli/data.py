@@ -12,6 +12,7 @@ import typer
 from packtok.catalog.questions import QUESTIONS, NoAnswerError, Question
 from packtok.cli import console
 from packtok.cli.index import index as raw_index
+from packtok.cli.instruction import prepare_instruction_tuning_data
 from packtok.cli.merge import merge
 from packtok.cli.options import IgnoreOption, JsonOption, QuietOption, with_parameters
 from packtok.cli.pack import pack
@@ -41,6 +42,7 @@ app.command("shuffle_tokenized_data")(shuffle_tokenized_data)
 app.command("shuffle_jsonl_data")(shuffle_jsonl_data)
 app.command("create_shuffled_dataset_chunk")(create_shuffled_dataset_chunk)
 app.command("create_shuffled_jsonl_chunk")(create_shuffled_jsonl_chunk)
+app.command("prepare_instruction_tuning_data")(prepare_instruction_tuning_data)
 
 
 def _with_questions(command: Callable[..., None]) -> Callable[..., None]:

@@ -1,4 +1,4 @@
-"""Modalities' functions that shuffle and filter files, by their names and with their arguments.
+"""Modalities' functions that shuffle and filter files and prepare instructions, by their names and arguments.
 
 With a seed, the order is that of Modalities. Other than there, an output is published complete and never
 removed first, and no more memory is used for larger files, apart from 4 bytes a document. Errors are those of
@@ -7,18 +7,23 @@ packtok: an existing output is a `FileExistsError`.
 
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from packtok.commands import shuffle
+from packtok.commands import instruction, shuffle
 from packtok.remedies import entry_point
 from packtok.sources import StrPath
 
+if TYPE_CHECKING:
+    from packtok.collate import LossMaskingCollateFnWrapper
+
 __all__ = [
     "FileExistencePolicy",
+    "LossMaskingCollateFnWrapper",
     "create_filtered_tokenized_dataset",
+    "create_instruction_tuning_data",
     "create_shuffled_dataset_chunk",
     "create_shuffled_jsonl_dataset_chunk",
     "filter_dataset",
@@ -213,3 +218,21 @@ def create_filtered_tokenized_dataset(
 def _existing(policy: FileExistencePolicy) -> str:
     policy = FileExistencePolicy(policy)
     return "replace" if policy is FileExistencePolicy.OVERRIDE else policy.value
+
+
+def create_instruction_tuning_data(config_file_path: StrPath) -> None:
+    """Renders conversations, splits them and packs each part, as `packtok.prepare_instruction_tuning_data`.
+
+    Args:
+        config_file_path: Modalities' config.
+    """
+    instruction.prepare_instruction_tuning_data(config_file_path)
+
+
+def __getattr__(name: str) -> Any:
+    # It needs torch, which the functions do not.
+    if name == "LossMaskingCollateFnWrapper":
+        from packtok.collate import LossMaskingCollateFnWrapper
+
+        return LossMaskingCollateFnWrapper
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,124 @@
+"""A folder that appears under its name when all of its files are complete.
+
+Files are written in a folder of another name next to it, which a lock on the folder marks as in use. One that
+a killed run left behind has no lock; the next run for the same output removes it.
+"""
+
+import errno
+import fcntl
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+_ENDING = ".unfinished"
+_HELD_BY_OTHERS = (errno.EACCES, errno.EAGAIN)
+
+
+@contextmanager
+def unfinished(folder: Path) -> Iterator[Path]:
+    """Yields a new, empty folder next to ``folder``, and removes it afterwards if it was not published.
+
+    If an exception has the attribute ``keeps_folder``, the folder is kept for the next run to remove, because
+    the message refers to a file in it.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    _remove_abandoned(folder)
+    path, lock = _new(folder)
+    try:
+        yield path
+    except BaseException as error:
+        if not getattr(error, "keeps_folder", False):
+            shutil.rmtree(path, ignore_errors=True)
+        raise
+    finally:
+        os.close(lock)
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def publish(path: Path, folder: Path) -> None:
+    """Gives a complete folder its name; one that exists is replaced.
+
+    A kill at any moment leaves the old folder, the new folder, or for the moment between two renames none;
+    never one with files of both.
+    """
+    _sync(path)
+    replaced = None
+    if folder.exists():
+        replaced = _free_name(folder)
+        folder.rename(replaced)
+    try:
+        path.rename(folder)
+    except OSError:
+        if replaced is not None:
+            replaced.rename(folder)
+        raise
+    _sync(folder.parent)
+    if replaced is not None:
+        shutil.rmtree(replaced, ignore_errors=True)
+
+
+def check_replaceable(folder: Path, is_ours: Callable[[str], bool]) -> None:
+    """Raises a `FileExistsError` if replacing a folder would remove something that is not of this command."""
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise FileExistsError(
+            errno.EEXIST, "is no folder; remove it, or change settings.dst_path", str(folder)
+        )
+    others = sorted(one.name for one in folder.iterdir() if not is_ours(one.name)) if folder.exists() else []
+    if others:
+        raise FileExistsError(
+            errno.EEXIST,
+            "replacing the folder of the output would remove a file of yours; move it",
+            str(folder / others[0]),
+        )
+
+
+def _new(folder: Path) -> tuple[Path, int]:
+    while True:
+        path = _free_name(folder)
+        path.mkdir()
+        lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        # Where folders cannot be locked, nothing is removed by others.
+        with suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if path.exists():
+            return path, lock
+        # Another run removed it before it was locked.
+        os.close(lock)
+
+
+def _free_name(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.{secrets.token_hex(4)}{_ENDING}")
+
+
+def _remove_abandoned(folder: Path) -> None:
+    pattern = re.compile(rf"\.{re.escape(folder.name)}\.[0-9a-f]{{8}}{re.escape(_ENDING)}")
+    for path in folder.parent.iterdir():
+        if pattern.fullmatch(path.name) and path.is_dir() and not path.is_symlink():
+            _remove_if_abandoned(path)
+
+
+def _remove_if_abandoned(path: Path) -> None:
+    try:
+        lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(path, ignore_errors=True)
+    except OSError:
+        # In use, or on a file system without locks for folders.
+        pass
+    finally:
+        os.close(lock)
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
