@@ -31,6 +31,12 @@ _AFFECTED = {
     "crates/packtok-core/src/journal/": "faults file_systems interrupt shards",
     "crates/packtok-core/src/pack/": "faults interrupt max_rejects memory pack",
     "crates/packtok-formats/": "dataset get_dataset manifest mds npy reader stores token_dataset",
+    "crates/packtok-formats/src/mds/": "mds sample",
+    "crates/packtok-reshape/src/sample/": "sample",
+    "python/packtok/cli/sample.py": "cli json newcomer sample",
+    "python/packtok/commands/sample.py": "docstrings sample",
+    "python/packtok/sample/": "sample",
+    "tests/reference_samples.py": "sample",
     "crates/packtok-sampling/": (
         "batch_memory dataset get_dataset loader locate manifest mixture permutation plans sampler "
         "token_dataset"

@@ -32,7 +32,13 @@ CRATES: dict[str, tuple[str, ...]] = {
         "packtok-formats",
         "packtok-sampling",
     ),
-    "packtok-reshape": ("packtok-pbin", "packtok-formats", "packtok-sampling", "packtok-core"),
+    "packtok-reshape": (
+        "packtok-pbin",
+        "packtok-tokenizer",
+        "packtok-formats",
+        "packtok-sampling",
+        "packtok-core",
+    ),
     "packtok-py": (
         "packtok-pbin",
         "packtok-tokenizer",
@@ -81,6 +87,7 @@ ORDER: dict[str, tuple[str, ...]] = {
             "integrations",
             "stream",
             "launch",
+            "sample",
         ),
         *("commands", "compat", "cli"),
     ),

@@ -435,7 +435,8 @@ def test_help_and_version_work(tmp_path: Path) -> None:
     out, _ = run("--help", cwd=tmp_path)
     assert re.findall(r"^  (\w+) ", out.partition("Commands:")[2], re.M) == [
         *("pack", "plan", "join", "index", "inspect", "cat", "count", "verify", "merge", "manifest"),
-        *("locate", "tokenize", "explore", "run", "status", "retry", "tokenizer", "data", "source", "stream"),
+        *("locate", "tokenize", "explore", "run", "status", "retry", "tokenizer", "data", "sample"),
+        *("source", "stream"),
     ]
     assert run("--version", cwd=tmp_path)[0] == f"packtok {packtok.__version__}\n"
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pbins
 import pytest
 import typer
 from conftest import PacktokCli
@@ -54,6 +55,10 @@ CASES: dict[str, tuple[tuple[object, ...], str]] = {
     "data create-metadata": (("--yes", "--dataset-path", "c.jsonl", "--output", "m.json"), "details"),
     "data index": ((), "datasets"),
     "data list": ((), "name"),
+    "sample ab": (("ab", 12, 4, 0, 4, "--tokens", "samples", "--allow-short"), "train_samples"),
+    "sample concat": (("concat", 8, 4, 0, 4, 0, "--tokens", "samples", "--allow-short"), "train_samples"),
+    "sample pack": (("rows", "--tokens", "samples"), "rows"),
+    "sample recipe": (("samples.yaml", "-o", "samples-out", "--tokens", "samples"), "train_samples"),
     "source check": (("plugin.py:documents", "any"), "faults"),
     "stream show": (("state.json",), "steps"),
     "data search": (("desc",), "name"),
@@ -107,6 +112,12 @@ def write_files(folder: Path, packtok_cli: PacktokCli) -> Path:
     (folder / "pack_chat.yaml").write_text(CONFIG.replace(".text", ".chat"))
     (folder / "t.list").write_text("t.pbin\n")
     (folder / "c.list").write_text("c.jsonl\n")
+    for name in ("arxiv", "book", "c4-rp", "cc", "github", "stackexchange", "wiki"):
+        (folder / "samples" / name).mkdir(parents=True)
+        pbins.write(folder / "samples" / name / "t.pbin", [[number] * 12 for number in range(9)])
+    (folder / "samples.yaml").write_text(
+        "windows: {from: stream, context: 8, decoder: 4}\nsamples: {train: 1}\ndomains: {wiki: 1}\n"
+    )
     (folder / "plugin.py").write_text("def documents(corpus):\n    return [corpus]\n")
     (folder / "loader.yaml").write_text(LOADER)
     packtok_cli("pack", *CORPUS, "-o", "t.pbin", cwd=folder)

@@ -39,6 +39,8 @@ CHUNKS = (
     *("packtok data create_shuffled_dataset_chunk", "packtok data create_shuffled_jsonl_chunk"),
     *("packtok.create_shuffled_dataset_chunk", "packtok.create_shuffled_jsonl_dataset_chunk"),
 )
+SAMPLE = ("packtok sample ab", "packtok sample concat", "packtok sample recipe", "packtok.draw_samples")
+PACK_SAMPLES = ("packtok sample pack", "packtok.pack_samples")
 FILTER = ("packtok.filter_dataset", "packtok.create_filtered_tokenized_dataset")
 INSTRUCTION = ("packtok data prepare_instruction_tuning_data", "packtok.prepare_instruction_tuning_data")
 VERIFY = ("packtok verify", "packtok.verify", "packtok.verify_corpus", "packtok.verify_origins")
@@ -63,6 +65,10 @@ REACH: dict[str, tuple[str, ...]] = {
     "crates/packtok-reshape/src/shuffle/error.rs: --chunk-id": CHUNKS,
     "crates/packtok-reshape/src/shuffle/error.rs: chunk ": CHUNKS,
     "crates/packtok-reshape/src/shuffle/error.rs: {}: line": CHUNKS[:2],
+    "crates/packtok-reshape/src/sample": SAMPLE,
+    "crates/packtok-reshape/src/sample/error.rs: {}: has": (*SAMPLE, *PACK_SAMPLES),
+    "crates/packtok-reshape/src/sample/error.rs: {}: exists": (*SAMPLE, *PACK_SAMPLES),
+    "crates/packtok-reshape/src/sample/error.rs: the retrieval": SAMPLE[1:],
     "crates/packtok-store/src": (*PACK, *JOIN),
     "crates/packtok-tokenizer/src": PACK,
     "python/packtok/catalog/cards": ("packtok data card",),
@@ -84,6 +90,8 @@ REACH: dict[str, tuple[str, ...]] = {
     "python/packtok/commands/run_command.py: --array-tasks": ("packtok run",),
     "python/packtok/commands/shuffle.py": (SHUFFLE[0], CHUNKS[0]),
     "python/packtok/commands/shuffle.py: --{}": CHUNKS,
+    "python/packtok/commands/sample.py": SAMPLE,
+    "python/packtok/sample": SAMPLE,
     "python/packtok/commands/tokenize.py": TOKENIZE,
     "python/packtok/commands/tokenizer.py": ("packtok tokenizer verify",),
     "python/packtok/commands/verify.py": VERIFY,

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from packtok.commands.pack import pack
     from packtok.commands.plan import plan
     from packtok.commands.run import retry, run
+    from packtok.commands.sample import draw_samples, pack_samples
     from packtok.commands.source import check_source
     from packtok.commands.tokenize import tokenize
     from packtok.commands.verify import verify, verify_corpus, verify_origins
@@ -81,6 +82,7 @@ __all__ = [
     "collate",
     "count",
     "document_mask",
+    "draw_samples",
     "get_data",
     "get_dataset",
     "index",
@@ -88,6 +90,7 @@ __all__ = [
     "locate",
     "merge",
     "pack",
+    "pack_samples",
     "plan",
     "prepare_instruction_tuning_data",
     "retry",
@@ -119,6 +122,8 @@ _HOME = {
     "get_dataset": "packtok.data.described",
     "check_source": "packtok.commands.source",
     "count": "packtok.commands.count",
+    "draw_samples": "packtok.commands.sample",
+    "pack_samples": "packtok.commands.sample",
     "index": "packtok.commands.index",
     "join": "packtok.commands.join",
     "locate": "packtok.commands.locate",

@@ -44,6 +44,7 @@ __all__ = [
     "delete_object",
     "describe_corpus",
     "download",
+    "draw_samples",
     "fill_from",
     "find_marker",
     "find_or_plan",
@@ -63,6 +64,7 @@ __all__ = [
     "object_bytes",
     "on_engine_check",
     "pack",
+    "pack_samples",
     "pack_shard",
     "plan_shards",
     "presence_of_tokens",
@@ -532,6 +534,16 @@ class PbinFilter:
     def num_taken(self) -> int: ...
     def finish(self) -> dict[str, Any]: ...
 
+def draw_samples(
+    recipe: str,
+    tokenizer: Tokenizer | None,
+    *,
+    shard: tuple[int, int] | None,
+    join: bool,
+    num_threads: int,
+    on_progress: _Progress | None,
+) -> dict[str, Any]: ...
+def pack_samples(recipe: str, on_progress: _Progress | None) -> dict[str, Any]: ...
 def merge(
     *,
     parts: Sequence[str],

@@ -21,6 +21,7 @@ use packtok_formats::mds::MdsError;
 use packtok_formats::npy::NpyError;
 use packtok_formats::raw::RawError;
 use packtok_reshape::Error as ReshapeError;
+use packtok_reshape::sample::SampleError;
 use packtok_reshape::shuffle::ShuffleError;
 use packtok_sampling::Error as SamplingError;
 use packtok_sampling::files::FilesError;
@@ -307,6 +308,7 @@ pub(crate) fn reshape_error(error: ReshapeError) -> PyErr {
         E::Formats(error) => formats_error(error),
         error @ E::ExistingDiffers { .. } => PacktokError::new_err(chain(&error)),
         E::Shuffle(error) => shuffle_error(&error),
+        E::Sample(error) => sample_error(*error),
     }
 }
 
@@ -324,6 +326,26 @@ fn shuffle_error(error: &ShuffleError) -> PyErr {
         | E::Compressed { .. }
         | E::Changed { .. }
         | E::Unprovable { .. } => PacktokError::new_err(chain(error)),
+    }
+}
+
+fn sample_error(error: SampleError) -> PyErr {
+    use SampleError as E;
+    match error {
+        E::Mds(error) => mds_error(error),
+        E::Exists { .. } => PyFileExistsError::new_err(chain(&error)),
+        E::Option { .. }
+        | E::NoSuchShard { .. }
+        | E::NoSuchPart { .. }
+        | E::NoFiles { .. }
+        | E::NoTokenizer => PyValueError::new_err(chain(&error)),
+        E::Short { .. }
+        | E::OtherPlan { .. }
+        | E::PartsMissing { .. }
+        | E::PartDamaged { .. }
+        | E::Changed { .. }
+        | E::IdTooLarge { .. }
+        | E::Decode { .. } => PacktokError::new_err(chain(&error)),
     }
 }
 

@@ -27,6 +27,7 @@ mod proof;
 mod reader;
 mod reshape;
 mod rows;
+mod sample;
 mod scans;
 mod shards;
 mod stores;
@@ -65,6 +66,7 @@ fn _packtok(module: &Bound<'_, PyModule>) -> PyResult<()> {
     operations::register(module)?;
     proof::register(module)?;
     reshape::register(module)?;
+    sample::register(module)?;
     scans::register(module)?;
     shards::register(module)?;
     stores::register(module)?;

@@ -40,6 +40,9 @@ pub enum Error {
     /// An error of shuffling files.
     #[error(transparent)]
     Shuffle(#[from] crate::shuffle::ShuffleError),
+    /// An error of drawing samples.
+    #[error(transparent)]
+    Sample(Box<crate::sample::SampleError>),
     /// An error of the file format.
     #[error(transparent)]
     Pbin(#[from] packtok_pbin::Error),
@@ -54,6 +57,12 @@ impl From<packtok_core::Error> for Error {
 impl From<packtok_sampling::Error> for Error {
     fn from(error: packtok_sampling::Error) -> Self {
         Self::Sampling(error.into())
+    }
+}
+
+impl From<crate::sample::SampleError> for Error {
+    fn from(error: crate::sample::SampleError) -> Self {
+        Self::Sample(error.into())
     }
 }
 

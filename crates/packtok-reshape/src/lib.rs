@@ -7,6 +7,7 @@
 mod error;
 mod existing;
 pub mod filter;
+pub mod sample;
 pub mod shuffle;
 
 pub use error::{Error, Result};

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from packtok import __version__, interrupts, limits
-from packtok.cli import console, data, source, standard_streams, stream, tokenizer
+from packtok.cli import console, data, sample, source, standard_streams, stream, tokenizer
 from packtok.cli.cat import cat
 from packtok.cli.count import count
 from packtok.cli.explore import explore
@@ -129,6 +129,7 @@ app.command()(status)
 app.command()(retry)
 app.add_typer(tokenizer.app, name="tokenizer")
 app.add_typer(data.app, name="data")
+app.add_typer(sample.app, name="sample")
 app.add_typer(source.app, name="source")
 app.add_typer(stream.app, name="stream")
 

@@ -23,6 +23,7 @@ mod index;
 mod json;
 mod marker;
 mod read;
+mod size;
 mod write;
 
 pub use check::{Compression, Hash};

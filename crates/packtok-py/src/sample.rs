@@ -1,0 +1,57 @@
+//! Samples of token files: converts the arguments, calls `packtok-reshape` without the GIL, converts the result.
+
+use packtok_reshape::sample::{self, LongRecipe, Recipe, Task};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::json;
+use crate::monitor::watched_reshaping;
+use crate::tokenizer::PyTokenizer;
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(draw_samples, module)?)?;
+    module.add_function(wrap_pyfunction!(pack_samples, module)?)
+}
+
+/// Draws and writes the samples of a recipe, which is JSON, and returns a report.
+///
+/// With `shard`, number and count, writes only that part; with `join`, publishes all parts.
+#[pyfunction]
+#[pyo3(signature = (recipe, tokenizer, *, shard, join, num_threads, on_progress))]
+fn draw_samples<'py>(
+    py: Python<'py>,
+    recipe: &str,
+    tokenizer: Option<Py<PyTokenizer>>,
+    shard: Option<(u64, u64)>,
+    join: bool,
+    num_threads: usize,
+    on_progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let recipe: Recipe = serde_json::from_str(recipe)
+        .map_err(|error| PyValueError::new_err(format!("recipe: {error}")))?;
+    let task = match (shard, join) {
+        (Some((index, count)), _) => Task::Shard { index, count },
+        (None, true) => Task::Join,
+        (None, false) => Task::All,
+    };
+    let tokenizer = tokenizer.as_ref().map(|tokenizer| &tokenizer.get().inner);
+    let report = watched_reshaping(py, on_progress, |monitor| {
+        sample::sample(&recipe, task, tokenizer, num_threads, monitor)
+    })?;
+    json::to_python(py, &report)
+}
+
+/// Packs long documents into rows as a recipe, which is JSON, says, and returns a report.
+#[pyfunction]
+fn pack_samples<'py>(
+    py: Python<'py>,
+    recipe: &str,
+    on_progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let recipe: LongRecipe = serde_json::from_str(recipe)
+        .map_err(|error| PyValueError::new_err(format!("recipe: {error}")))?;
+    let report = watched_reshaping(py, on_progress, |monitor| {
+        sample::pack_long(&recipe, monitor)
+    })?;
+    json::to_python(py, &report)
+}

@@ -1,0 +1,354 @@
+//! Which parts are written, and moving them to their place when all are.
+//!
+//! A part `k` of an output is written into `WORK/FINGERPRINT/k/`, then recorded in `WORK/FINGERPRINT/k.json`. The index of a folder
+//! and the marker of a retrieval shard are published last, so that what has one is complete.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use packtok_core::pack::Existing;
+use packtok_formats::mds::{Finished, INDEX_FILE, MARKER_FILE, Marker, ShardEntry};
+use packtok_pbin::{Replace, publish_bytes};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::error::{Error, Result};
+use crate::sample::error::SampleError;
+use crate::sample::output::{Form, Output, Part};
+use crate::sample::plan::Plan;
+use crate::sample::recipe::{Recipe, Side};
+
+/// The folder of unfinished work in an output.
+pub(super) const WORK_FOLDER: &str = ".packtok-sample";
+
+/// A part that is written.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum State {
+    /// An MDS file.
+    Shard(ShardEntry),
+    /// A file of JSON lines.
+    Lines { bytes: u64, sha256: String },
+}
+
+pub(super) fn part_folder(output: &Output, part: &Part) -> PathBuf {
+    output.work.join(part.number.to_string())
+}
+
+pub(super) fn marker(output: &Output, part: &Part) -> PathBuf {
+    output.work.join(format!("{}.json", part.number))
+}
+
+pub(super) fn jsonl_name(recipe: &Recipe, output: &Output) -> String {
+    format!("{}.jsonl", recipe.domains[output.domain].name)
+}
+
+/// Records that a part is written.
+pub(super) fn record(marker: &Path, state: &State) -> Result<()> {
+    let bytes = serde_json::to_vec(state).map_err(|error| Error::io(marker)(error.into()))?;
+    Ok(publish_bytes(marker, &bytes, Replace::Existing)?)
+}
+
+pub(super) fn is_written(recipe: &Recipe, output: &Output, part: &Part) -> bool {
+    state(output, part).is_some_and(|state| {
+        let (name, bytes) = match &state {
+            State::Shard(entry) => (entry.stored().basename.clone(), entry.stored().bytes),
+            State::Lines { bytes, .. } => (jsonl_name(recipe, output), *bytes),
+        };
+        // A join that was killed has moved the file already.
+        let places = [part_folder(output, part), output.folder.clone()];
+        places
+            .iter()
+            .any(|folder| size(&folder.join(&name)) == Some(bytes))
+    })
+}
+
+fn state(output: &Output, part: &Part) -> Option<State> {
+    let bytes = fs::read(marker(output, part)).ok()?;
+    serde_json::from_slice(&bytes).ok()
+}
+
+fn size(path: &Path) -> Option<u64> {
+    fs::metadata(path).ok().map(|metadata| metadata.len())
+}
+
+/// Whether each output is finished.
+///
+/// # Errors
+/// One has samples of another plan that must not be replaced.
+pub(super) fn finished(recipe: &Recipe, outputs: &[Output]) -> Result<Vec<bool>> {
+    outputs
+        .iter()
+        .map(|output| is_finished(recipe, output))
+        .collect()
+}
+
+fn is_finished(recipe: &Recipe, output: &Output) -> Result<bool> {
+    let is_retrieval = output.side == Side::Retrieval;
+    let path = match is_retrieval {
+        true => output.folder.join(jsonl_name(recipe, output)),
+        false => output.folder.join(INDEX_FILE),
+    };
+    if !path.exists() {
+        return Ok(false);
+    }
+    let plan = match is_retrieval {
+        true => lines_of(&output.folder, &jsonl_name(recipe, output)).map(|lines| lines.plan),
+        false => Marker::of_folder(&output.folder)
+            .map_err(SampleError::Mds)?
+            .map(|marker| marker.plan),
+    };
+    let shown = if is_retrieval {
+        path
+    } else {
+        output.folder.clone()
+    };
+    match (recipe.existing, plan) {
+        (Existing::Error, _) => Err(SampleError::Exists { path: shown }.into()),
+        (_, Some(plan)) if plan == output.fingerprint => Ok(true),
+        (Existing::Replace, _) => Ok(false),
+        // A process was killed after it had moved the file and before it published the marker.
+        (Existing::Skip, None) if is_retrieval && output.work.is_dir() => Ok(false),
+        (Existing::Skip, _) => Err(SampleError::OtherPlan { path: shown }.into()),
+    }
+}
+
+/// A file of a retrieval shard, in its marker.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Lines {
+    plan: String,
+    samples: u64,
+    bytes: u64,
+    sha256: String,
+}
+
+/// The files that the marker of a retrieval shard lists.
+fn listed(folder: &Path) -> Map<String, Value> {
+    let bytes = fs::read(folder.join(MARKER_FILE)).unwrap_or_default();
+    let content: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    content["files"].as_object().cloned().unwrap_or_default()
+}
+
+fn lines_of(folder: &Path, name: &str) -> Option<Lines> {
+    serde_json::from_value(listed(folder).get(name)?.clone()).ok()
+}
+
+/// Publishes all outputs that are not finished.
+///
+/// # Errors
+/// Parts are missing or damaged; a file cannot be moved.
+pub(super) fn join(
+    recipe: &Recipe,
+    plan: &Plan,
+    form: &Form,
+    outputs: &[Output],
+    parts: &[Part],
+    finished: &[bool],
+) -> Result<()> {
+    let needed: Vec<&Part> = parts.iter().filter(|part| !finished[part.output]).collect();
+    let missing = needed
+        .iter()
+        .filter(|part| state(&outputs[part.output], part).is_none())
+        .count();
+    if missing > 0 {
+        return Err(SampleError::PartsMissing {
+            path: recipe.output.clone(),
+            missing,
+            total: parts.len(),
+        }
+        .into());
+    }
+    for (number, output) in outputs
+        .iter()
+        .enumerate()
+        .filter(|&(number, _)| !finished[number])
+    {
+        let parts: Vec<&Part> = parts.iter().filter(|part| part.output == number).collect();
+        match output.side {
+            Side::Retrieval => publish_lines(recipe, output, parts[0])?,
+            Side::Test | Side::Train => publish_samples(recipe, plan, form, output, &parts)?,
+        }
+        fs::remove_dir_all(&output.work).map_err(Error::io(&output.work))?;
+    }
+    Ok(())
+}
+
+fn publish_samples(
+    recipe: &Recipe,
+    plan: &Plan,
+    form: &Form,
+    output: &Output,
+    parts: &[&Part],
+) -> Result<()> {
+    let folder = &output.folder;
+    fs::create_dir_all(folder).map_err(Error::io(folder))?;
+    if recipe.existing == Existing::Replace {
+        remove_samples(folder)?;
+    }
+    let mut entries = Vec::with_capacity(parts.len());
+    for part in parts {
+        if let Some(State::Shard(entry)) = state(output, part) {
+            let name = &entry.stored().basename;
+            put(output, part, name, entry.stored().bytes)?;
+            entries.push(entry);
+        }
+    }
+    let finished = Finished {
+        folder: folder.clone(),
+        num_samples: entries.iter().map(|entry| entry.samples).sum(),
+        entries,
+    };
+    let marker = Marker {
+        version: 1,
+        kind: "samples".to_owned(),
+        plan: output.fingerprint.clone(),
+        side: output.side.name().to_owned(),
+        domain: recipe.domains[output.domain].name.clone(),
+        start: 0,
+        stop: finished.num_samples,
+        index_sha256: None,
+        shards: None,
+        details: details(recipe, plan, form)?,
+    };
+    Ok(finished.publish(Some(marker)).map_err(SampleError::Mds)?)
+}
+
+/// More about the samples, for the readers of a marker.
+fn details(recipe: &Recipe, plan: &Plan, form: &Form) -> Result<Map<String, Value>> {
+    let content = json!({
+        "from": recipe.from,
+        "context": recipe.context,
+        "decoder": recipe.decoder,
+        "min_tokens": recipe.min_tokens,
+        "splits": recipe.splits,
+        "seed": recipe.seed,
+        "dtype": form.dtype,
+        "tokenizer": tokenizer_of(plan)?,
+    });
+    Ok(content.as_object().cloned().unwrap_or_default())
+}
+
+/// The tokenizer that the token files record.
+fn tokenizer_of(plan: &Plan) -> Result<Value> {
+    let Some(first) = plan.files.first() else {
+        return Ok(Value::Null);
+    };
+    let file = packtok_formats::TokenFile::open(&first.path)?;
+    let metadata = file.metadata()?;
+    let tokenizer = metadata.and_then(|metadata| metadata.tokenizer.as_ref());
+    Ok(tokenizer.map_or(Value::Null, |tokenizer| {
+        json!({"name": tokenizer.name, "fingerprint": tokenizer.fingerprint, "vocab_size": tokenizer.vocab_size})
+    }))
+}
+
+/// Removes the index, then the files of a folder that is replaced.
+pub(super) fn remove_samples(folder: &Path) -> Result<()> {
+    let index = folder.join(INDEX_FILE);
+    match fs::remove_file(&index) {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(Error::io(&index)(error)),
+    }
+    for entry in fs::read_dir(folder).map_err(Error::io(folder))? {
+        let path = entry.map_err(Error::io(folder))?.path();
+        let name = path
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default();
+        if name.starts_with("shard.") && name.contains(".mds") {
+            fs::remove_file(&path).map_err(Error::io(&path))?;
+        }
+    }
+    Ok(())
+}
+
+fn publish_lines(recipe: &Recipe, output: &Output, part: &Part) -> Result<()> {
+    let Some(State::Lines { bytes, sha256 }) = state(output, part) else {
+        return Ok(());
+    };
+    let name = jsonl_name(recipe, output);
+    fs::create_dir_all(&output.folder).map_err(Error::io(&output.folder))?;
+    put(output, part, &name, bytes)?;
+    let lines = Lines {
+        plan: output.fingerprint.clone(),
+        samples: output.samples.end - output.samples.start,
+        bytes,
+        sha256,
+    };
+    let mut files = listed(&output.folder);
+    files.insert(name, json!(lines));
+    let content =
+        json!({"version": 1, "kind": "retrieval corpus", "shard": output.shard, "files": files});
+    let mut bytes = serde_json::to_vec_pretty(&content).unwrap_or_default();
+    bytes.push(b'\n');
+    Ok(publish_bytes(
+        &output.folder.join(MARKER_FILE),
+        &bytes,
+        Replace::Existing,
+    )?)
+}
+
+/// Moves a part's file to its place, if an earlier attempt has not.
+fn put(output: &Output, part: &Part, name: &str, bytes: u64) -> Result<()> {
+    let (from, to) = (
+        part_folder(output, part).join(name),
+        output.folder.join(name),
+    );
+    let place = if from.exists() { &from } else { &to };
+    match size(place) {
+        Some(found) if found == bytes => {}
+        found => {
+            return Err(SampleError::PartDamaged {
+                path: place.clone(),
+                found: found.unwrap_or(0),
+                expected: bytes,
+                marker: marker(output, part),
+            }
+            .into());
+        }
+    }
+    if place == &from {
+        fs::rename(&from, &to).map_err(Error::io(&to))?;
+    }
+    Ok(())
+}
+
+/// Removes what finished work leaves: the plan is kept if the next retrieval shard needs it.
+pub(super) fn clean(recipe: &Recipe, work: &Path) -> Result<()> {
+    if recipe
+        .retrieval
+        .as_ref()
+        .is_some_and(|retrieval| retrieval.only.is_some())
+    {
+        return Ok(());
+    }
+    Plan::remove(work);
+    match fs::remove_dir_all(work) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io(work)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Whether the folder has the samples of a plan.
+///
+/// # Errors
+/// It has others that must not be replaced.
+pub(super) fn is_of_plan(folder: &Path, plan: &str, existing: Existing) -> Result<bool> {
+    if !folder.join(INDEX_FILE).exists() {
+        return Ok(false);
+    }
+    let marker = Marker::of_folder(folder).map_err(SampleError::Mds)?;
+    let path = folder.to_owned();
+    match (existing, marker) {
+        (Existing::Error, _) => Err(SampleError::Exists { path }.into()),
+        (_, Some(marker)) if marker.plan == plan => Ok(true),
+        (Existing::Replace, _) => Ok(false),
+        (Existing::Skip, _) => Err(SampleError::OtherPlan { path }.into()),
+    }
+}
+
+/// Moves a file to its place.
+pub(super) fn put_file(from: &Path, to: &Path) -> Result<()> {
+    fs::rename(from, to).map_err(Error::io(to))
+}

@@ -1,0 +1,112 @@
+//! What became of every document.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::sample::output::Output;
+use crate::sample::plan::Plan;
+use crate::sample::recipe::{Recipe, Side, Task};
+
+/// What was drawn, and what was not.
+#[derive(Debug, Serialize)]
+pub struct SampleReport {
+    /// The folder.
+    pub output: PathBuf,
+    /// Samples of the folders of the test and train sides, and of the retrieval shards.
+    pub test_samples: u64,
+    /// Samples of the train side.
+    pub train_samples: u64,
+    /// Chunks of all written retrieval shards.
+    pub retrieval_samples: u64,
+    /// Outputs that were finished before.
+    pub kept: u64,
+    /// Whether only a shard was written, which `--join` publishes.
+    pub is_part: bool,
+    /// Every side of every domain.
+    pub sides: Vec<SideReport>,
+}
+
+/// One side of one domain. Every document is used, too short, or only in samples over the quota.
+#[derive(Debug, Serialize)]
+pub struct SideReport {
+    /// The domain.
+    pub domain: String,
+    /// The side.
+    pub side: Side,
+    /// Documents on the side.
+    pub documents: u64,
+    /// Their tokens.
+    pub tokens: u64,
+    /// Documents without a sample.
+    pub too_short: u64,
+    /// Their tokens.
+    pub too_short_tokens: u64,
+    /// Tokens after the last windows.
+    pub tail_tokens: u64,
+    /// Samples that can be taken.
+    pub available: u64,
+    /// Samples that were requested.
+    pub requested: u64,
+    /// Samples that were taken.
+    pub used: u64,
+    /// Samples that were not taken.
+    pub over_quota: u64,
+}
+
+impl SampleReport {
+    pub(super) fn new(
+        recipe: &Recipe,
+        plan: &Plan,
+        outputs: &[Output],
+        finished: &[bool],
+        task: Task,
+    ) -> Self {
+        let mut sides = Vec::new();
+        for side in Side::ALL {
+            let quotas = recipe.quotas(side);
+            for (i, domain) in recipe.domains.iter().enumerate() {
+                let counts = &plan.group(side, i).counts;
+                let of_side = outputs
+                    .iter()
+                    .filter(|output| output.side == side && output.domain == i);
+                let used = of_side
+                    .map(|output| output.samples.end - output.samples.start)
+                    .sum();
+                let shards = match side {
+                    Side::Retrieval => recipe.retrieval_shards().count() as u64,
+                    Side::Test | Side::Train => 1,
+                };
+                sides.push(SideReport {
+                    domain: domain.name.clone(),
+                    side,
+                    documents: counts.documents,
+                    tokens: counts.tokens,
+                    too_short: counts.too_short,
+                    too_short_tokens: counts.too_short_tokens,
+                    tail_tokens: counts.tail_tokens,
+                    available: counts.available,
+                    requested: quotas[i] * shards,
+                    used,
+                    over_quota: counts.available - used,
+                });
+            }
+        }
+        let samples = |side| {
+            sides
+                .iter()
+                .filter(|one| one.side == side)
+                .map(|one| one.used)
+                .sum()
+        };
+        Self {
+            output: recipe.output.clone(),
+            test_samples: samples(Side::Test),
+            train_samples: samples(Side::Train),
+            retrieval_samples: samples(Side::Retrieval),
+            kept: finished.iter().filter(|&&is_finished| is_finished).count() as u64,
+            is_part: matches!(task, Task::Shard { .. }),
+            sides,
+        }
+    }
+}

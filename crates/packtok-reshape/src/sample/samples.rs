@@ -1,0 +1,218 @@
+//! The samples of one side of one domain, and the MDS files that they are written to.
+
+use std::num::NonZeroU64;
+use std::ops::Range;
+use std::path::Path;
+
+use packtok_formats::mds::{Dtype, ShardEntry, Value, Writer};
+use packtok_sampling::order::permutation::Permutation;
+
+use crate::error::Result;
+use crate::sample::error::SampleError;
+use crate::sample::output::{Form, Output, Part};
+use crate::sample::plan::{Group, Plan};
+use crate::sample::recipe::{From, IdType, Recipe, Side};
+use crate::sample::tokens::OpenFiles;
+
+/// Where the tokens of a sample start.
+#[derive(Debug, Clone, Copy)]
+struct Start {
+    file: u32,
+    token: u64,
+    /// The document of a stream, and the tokens before the sample in it.
+    document: u64,
+    offset: u64,
+}
+
+/// The samples of an output.
+pub(super) struct Samples<'a> {
+    recipe: &'a Recipe,
+    plan: &'a Plan,
+    form: &'a Form,
+    output: &'a Output,
+    group: &'a Group,
+    /// The order of a stream's windows.
+    order: Option<Permutation>,
+}
+
+impl<'a> Samples<'a> {
+    pub(super) fn new(
+        recipe: &'a Recipe,
+        plan: &'a Plan,
+        form: &'a Form,
+        output: &'a Output,
+    ) -> Result<Self> {
+        let group = plan.group(output.side, output.domain);
+        let order = match recipe.from {
+            From::Documents => None,
+            From::Stream => NonZeroU64::new(group.counts.available)
+                .map(|available| Permutation::new(available, recipe.seed, output.side as u64)),
+        };
+        Ok(Self {
+            recipe,
+            plan,
+            form,
+            output,
+            group,
+            order,
+        })
+    }
+
+    fn start(&self, sample: u64) -> Start {
+        let Some(order) = &self.order else {
+            let entry = self.plan.entry(self.group, sample);
+            return Start {
+                file: entry.file,
+                token: entry.token,
+                document: 0,
+                offset: 0,
+            };
+        };
+        let position = self.recipe.window().start(order.at(sample));
+        let document = self.plan.document_at(self.group, position);
+        let entry = self.plan.entry(self.group, document);
+        Start {
+            file: entry.file,
+            token: entry.token + (position - entry.extra),
+            document,
+            offset: position - entry.extra,
+        }
+    }
+
+    /// Appends the tokens of a sample to `out`.
+    fn read(&self, files: &mut OpenFiles<'_>, start: Start, out: &mut Vec<u8>) -> Result<()> {
+        let len = self.recipe.window().tokens();
+        if self.order.is_none() {
+            return files.append(
+                start.file,
+                start.token..start.token + len,
+                self.form.dtype,
+                out,
+            );
+        }
+        let (mut document, mut offset, mut left) = (start.document, start.offset, len);
+        while left > 0 {
+            let entry = self.plan.entry(self.group, document);
+            // Only the last document has no successor, and the last window ends in it at the latest.
+            let in_document = if document + 1 < self.group.len {
+                self.plan.entry(self.group, document + 1).extra - entry.extra - offset
+            } else {
+                left
+            };
+            let count = left.min(in_document);
+            let first = entry.token + offset;
+            files.append(entry.file, first..first + count, self.form.dtype, out)?;
+            left -= count;
+            (document, offset) = (document + 1, 0);
+        }
+        Ok(())
+    }
+
+    /// Calls `call` with the values of a sample's columns, in the order of their names.
+    fn with_values<R>(&self, start: Start, ids: &[u8], call: impl FnOnce(&[Value<'_>]) -> R) -> R {
+        let (context, decoder) =
+            ids.split_at(self.recipe.context as usize * self.form.dtype.bytes());
+        let dtype = match self.form.dtype {
+            IdType::Uint16 => Dtype::U16,
+            IdType::Uint32 => Dtype::U32,
+            IdType::Int32 => Dtype::I32,
+        };
+        let domain = Value::Str(&self.recipe.domains[self.output.domain].name);
+        let (context, decoder) = (Value::row(dtype, context), Value::row(dtype, decoder));
+        if !self.recipe.origin {
+            return call(&[domain, context, decoder]);
+        }
+        let source = self
+            .recipe
+            .source_name(&self.plan.files[start.file as usize].path);
+        let (source, start) = (Value::Str(&source), Value::Int(start.token as i64));
+        call(&[domain, context, source, start, decoder])
+    }
+
+    /// The samples of each file: as many as its size limit allows, as mosaicml-streaming's writer divides them.
+    pub(super) fn files(&self) -> Result<Vec<Range<u64>>> {
+        let ids = vec![0; self.recipe.window().tokens() as usize * self.form.dtype.bytes()];
+        let mut files = Vec::new();
+        let head = Writer::head_bytes(&self.form.columns, &self.form.options);
+        let mut first = self.output.samples.start;
+        let mut bytes = head;
+        let fixed = self.bytes_of(self.start(first), &ids)?;
+        for sample in self.output.samples.clone() {
+            // Only names of sources vary.
+            let sample_bytes = match self.recipe.origin {
+                true => self.bytes_of(self.start(sample), &ids)?,
+                false => fixed,
+            };
+            if sample > first && bytes + sample_bytes + 4 > self.recipe.size_limit {
+                files.push(first..sample);
+                (first, bytes) = (sample, head);
+            }
+            bytes += sample_bytes + 4;
+        }
+        files.push(first..self.output.samples.end);
+        Ok(files)
+    }
+
+    fn bytes_of(&self, start: Start, ids: &[u8]) -> Result<u64> {
+        let bytes = self.with_values(start, ids, |values| self.form.columns.sample_bytes(values));
+        Ok(bytes.map_err(SampleError::Mds)?)
+    }
+
+    /// Writes one file into `folder`. `written` receives the bytes of each sample, and ends the work by an error.
+    pub(super) fn write(
+        &self,
+        part: &Part,
+        folder: &Path,
+        written: &mut impl FnMut(u64) -> Result<()>,
+    ) -> Result<ShardEntry> {
+        let mut options = self.form.options.clone();
+        options.first_shard = part.number;
+        let mut writer =
+            Writer::create(folder, self.form.columns.clone(), options).map_err(SampleError::Mds)?;
+        let mut files = OpenFiles::new(&self.plan.files);
+        let mut ids = Vec::new();
+        for sample in part.samples.clone() {
+            let start = self.start(sample);
+            ids.clear();
+            self.read(&mut files, start, &mut ids)?;
+            self.with_values(start, &ids, |values| writer.write(values))
+                .map_err(SampleError::Mds)?;
+            written(ids.len() as u64)?;
+        }
+        let mut finished = writer.finish().map_err(SampleError::Mds)?;
+        debug_assert_eq!(finished.entries.len(), 1, "a part is one file");
+        Ok(finished.entries.swap_remove(0))
+    }
+}
+
+/// Divides all outputs into parts.
+pub(super) fn parts(
+    recipe: &Recipe,
+    plan: &Plan,
+    form: &Form,
+    outputs: &[Output],
+) -> Result<Vec<Part>> {
+    let mut parts = Vec::new();
+    for (number, output) in outputs.iter().enumerate() {
+        if output.side == Side::Retrieval {
+            parts.push(Part {
+                output: number,
+                number: 0,
+                samples: output.samples.clone(),
+            });
+            continue;
+        }
+        for (file, samples) in Samples::new(recipe, plan, form, output)?
+            .files()?
+            .into_iter()
+            .enumerate()
+        {
+            parts.push(Part {
+                output: number,
+                number: file as u64,
+                samples,
+            });
+        }
+    }
+    Ok(parts)
+}

@@ -1,0 +1,614 @@
+"""`packtok sample` draws the samples of a naive implementation, without the losses of CEPE's scripts."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import oracle
+import pbins
+import pytest
+import reference_samples as reference
+from conftest import PacktokCli
+from extent import extent
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import packtok
+
+HALVES = (0.3, 0.3, 0.4)
+Domains = dict[str, list[list[int]]]
+
+
+def documents(count: int, longest: int, seed: int, vocabulary: int = 200) -> list[list[int]]:
+    """Returns documents of random lengths and ids."""
+    numbers = random.Random(seed)
+    return [
+        [numbers.randrange(vocabulary) for _ in range(numbers.randrange(longest + 1))] for _ in range(count)
+    ]
+
+
+def write(folder: Path, domains: Domains, files: int = 2, width: int = 2) -> Path:
+    """Writes each domain's documents into some pbins in a folder of its name."""
+    for name, listed in domains.items():
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        for number in range(files):
+            pbins.write(folder / name / f"{number}.pbin", listed[number::files], width)
+    return folder
+
+
+def recipe(domains: Domains, *, from_: str = "documents", **options: Any) -> dict[str, Any]:
+    """Returns a recipe of equal proportions, with windows of 8 + 4 tokens."""
+    return {
+        "windows": {"from": from_, "context": 8, "decoder": 4},
+        "domains": {name: 1 / len(domains) for name in domains},
+        "splits": dict(zip(reference.SIDES, HALVES, strict=True)),
+        "samples": {"test": 6, "train": 10},
+        **options,
+    }
+
+
+def taken(out: Path, side: str, domain: str) -> list[list[int]]:
+    """Returns the tokens of each sample of a folder."""
+    samples = reference.read_mds(out / side / domain)
+    assert all(sample["domain"] == domain for sample in samples)
+    return [sample["prev_token_ids"] + sample["token_ids"] for sample in samples]
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """Returns the content of all files below a folder."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Domains]:
+    """Token files of two domains, and their documents."""
+    domains = {"arxiv": documents(60, 60, 1), "book": documents(50, 90, 2)}
+    return write(tmp_path_factory.mktemp("tokens"), domains), domains
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A folder of a packed domain, and its tokenizer."""
+    folder = tmp_path_factory.mktemp("texts")
+    tokenizer = oracle.byte_level(folder / "tokenizer.json")
+    (folder / "wiki").mkdir()
+    numbers = random.Random(5)
+    lines = [{"text": "".join(numbers.choices("ab é\n", k=numbers.randrange(80)))} for _ in range(40)]
+    (folder / "c.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    packtok.pack(input=str(folder / "c.jsonl"), output=folder / "wiki" / "w.pbin", tokenizer=str(tokenizer))
+    return folder, tokenizer
+
+
+@pytest.mark.parametrize("from_", ["documents", "stream"])
+@settings(max_examples=extent(200, 12))
+@given(data=st.data())
+def test_samples_are_those_of_a_naive_implementation(from_: str, data: st.DataObject) -> None:
+    seed = data.draw(st.integers(0, 2**32))
+    domains = {"a": documents(20, 40, seed), "b": documents(10, 60, seed + 1)}
+    domains["a"] += domains["a"][:3]
+    context, decoder = data.draw(st.tuples(st.integers(1, 12), st.integers(1, 12)))
+    expected = {
+        name: reference.draw(
+            listed, is_stream=from_ == "stream", context=context, decoder=decoder, splits=HALVES, seed=seed
+        )
+        for name, listed in domains.items()
+    }
+    totals = {}
+    for side in ("test", "train"):
+        available = [len(expected[name][side].samples) for name in domains]
+        totals[side] = data.draw(st.integers(0, 2 * min(available)))
+    with tempfile.TemporaryDirectory() as folder:
+        root = write(Path(folder) / "tokens", domains, files=data.draw(st.integers(1, 4)))
+        report = packtok.draw_samples(
+            recipe(
+                domains,
+                from_=from_,
+                windows={"from": from_, "context": context, "decoder": decoder},
+                samples=totals,
+                seed=seed,
+            ),
+            Path(folder) / "out",
+            tokens=root,
+        )
+        for side, total in totals.items():
+            for name, quota in zip(domains, reference.quotas(total, ["0.5", "0.5"]), strict=True):
+                if quota == 0:
+                    assert not (Path(folder) / "out" / side / name).exists()
+                else:
+                    found = taken(Path(folder) / "out", side, name)
+                    assert found == expected[name][side].samples[:quota]
+    for one in report["sides"]:
+        side = expected[one["domain"]][one["side"]]
+        assert one["documents"] == len(side.documents)
+        if one["side"] != "retrieval":
+            assert one["available"] == len(side.samples)
+            assert one["used"] + one["over_quota"] == one["available"]
+            assert one["too_short"] == (side.too_short if from_ == "documents" else 0)
+            assert one["tail_tokens"] == side.tail_tokens
+
+
+def test_windows_tile_a_document(tmp_path: Path) -> None:
+    document = list(range(200))
+    root = write(tmp_path / "tokens", {"a": [document]}, files=1)
+    side = reference.side_of(document, HALVES, 42)
+    assert side != "retrieval"
+    packtok.draw_samples(recipe({"a": []}, samples={side: 48}), tmp_path / "out", tokens=root)
+    found = reference.read_mds(tmp_path / "out" / side / "a")
+    decoders = sorted(sample["token_ids"] for sample in found)
+    assert [token for ids in decoders for token in ids] == document[8:]
+    assert all(
+        one["prev_token_ids"] == list(range(one["token_ids"][0] - 8, one["token_ids"][0])) for one in found
+    )
+
+
+def test_sides_are_disjoint_and_duplicates_stay_together(tmp_path: Path) -> None:
+    unique = [[number] * 12 for number in range(100)]
+    root = write(tmp_path / "tokens", {"a": unique * 3}, files=3)
+    report = packtok.draw_samples(
+        recipe({"a": []}, samples={"test": 1000, "train": 1000}),
+        tmp_path / "out",
+        tokens=root,
+        allow_short=True,
+    )
+    sides = {side: {ids[0] for ids in taken(tmp_path / "out", side, "a")} for side in ("test", "train")}
+    assert not sides["test"] & sides["train"]
+    counts = {one["side"]: one["documents"] for one in report["sides"]}
+    assert sum(counts.values()) == 300
+    assert {side: counts[side] for side in sides} == {
+        side: 3 * len(numbers) for side, numbers in sides.items()
+    }
+
+
+def test_files_and_other_documents_do_not_move_a_document(two: tuple[Path, Domains], tmp_path: Path) -> None:
+    root, domains = two
+    packtok.draw_samples(recipe(domains), tmp_path / "a", tokens=root)
+    shuffled = {name: random.Random(3).sample(listed, len(listed)) for name, listed in domains.items()}
+    packtok.draw_samples(recipe(domains), tmp_path / "b", tokens=write(tmp_path / "one", shuffled, files=1))
+    assert tree(tmp_path / "a") == tree(tmp_path / "b")
+    more = {name: listed + documents(30, 80, 9) for name, listed in domains.items()}
+    every = {"test": 10**6, "train": 10**6}
+    for out, files in (("c", root), ("d", write(tmp_path / "more", more, files=5))):
+        packtok.draw_samples(recipe(domains, samples=every), tmp_path / out, tokens=files, allow_short=True)
+    for side in every:
+        for name in domains:
+            some, many = (set(map(tuple, taken(tmp_path / out, side, name))) for out in "cd")
+            assert some <= many
+
+
+def test_more_samples_begin_with_those_of_fewer(two: tuple[Path, Domains], tmp_path: Path) -> None:
+    root, domains = two
+    for from_ in ("documents", "stream"):
+        for train in (10, 40):
+            packtok.draw_samples(
+                recipe(domains, from_=from_, samples={"test": 6, "train": train}),
+                tmp_path / f"{from_}{train}",
+                tokens=root,
+            )
+        for name in domains:
+            few, many = (taken(tmp_path / f"{from_}{train}", "train", name) for train in (10, 40))
+            assert many[: len(few)] == few
+            assert tree(tmp_path / f"{from_}10" / "test") == tree(tmp_path / f"{from_}40" / "test")
+
+
+def test_a_longer_total_moves_no_document_to_another_side(two: tuple[Path, Domains], tmp_path: Path) -> None:
+    root, domains = two
+    for context in (8, 20):
+        packtok.draw_samples(
+            recipe(domains, samples={"test": 1000}),
+            tmp_path / str(context),
+            tokens=root,
+            context=context,
+            allow_short=True,
+        )
+    test = [
+        document
+        for one in domains["book"]
+        for document in [one]
+        if reference.side_of(one, HALVES, 42) == "test"
+    ]
+    for sample in taken(tmp_path / "20", "test", "book"):
+        assert any(_contains(document, sample) for document in test)
+
+
+def _contains(document: list[int], part: list[int]) -> bool:
+    return any(document[i : i + len(part)] == part for i in range(len(document) - len(part) + 1))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "width"), [(None, 1), (None, 4), ("uint32", 2), ("int32", 2), ("uint16", 4)]
+)
+def test_every_type_of_ids_holds_the_same_ids(
+    two: tuple[Path, Domains], tmp_path: Path, dtype: Any, width: int
+) -> None:
+    root, domains = two
+    packtok.draw_samples(recipe(domains), tmp_path / "a", tokens=root)
+    wide = write(tmp_path / "wide", domains, width=width)
+    packtok.draw_samples(recipe(domains), tmp_path / "b", tokens=wide, dtype=dtype)
+    for name in domains:
+        assert taken(tmp_path / "b", "train", name) == taken(tmp_path / "a", "train", name)
+    index = json.loads((tmp_path / "b" / "train" / "arxiv" / "index.json").read_bytes())
+    expected = dtype or ("uint32" if width == 4 else "uint16")
+    assert index["shards"][0]["column_encodings"] == ["str", f"ndarray:{expected}", f"ndarray:{expected}"]
+
+
+def test_an_id_that_does_not_fit_is_named(tmp_path: Path) -> None:
+    root = write(tmp_path / "tokens", {"a": [[70_000] * 12] * 9}, files=1, width=4)
+    side = reference.side_of([70_000] * 12, HALVES, 42)
+    with pytest.raises(packtok.PacktokError) as raised:
+        packtok.draw_samples(
+            recipe({"a": []}, samples={side: 1}), tmp_path / "out", tokens=root, dtype="uint16"
+        )
+    assert str(raised.value) == (
+        f"{root}/a/0.pbin: token 0 has id 70000, which uint16 cannot hold; set dtype to uint32 or int32"
+    )
+
+
+def test_the_origin_of_a_sample_leads_to_its_tokens(two: tuple[Path, Domains], tmp_path: Path) -> None:
+    root, domains = two
+    packtok.draw_samples(recipe(domains), tmp_path / "out", tokens=root, origin=True)
+    for sample in reference.read_mds(tmp_path / "out" / "train" / "book"):
+        data = np.concatenate([packtok.PbinReader(str(root / sample["source"]))[i] for i in range(25)])
+        tokens = data[sample["start"] : sample["start"] + 12].tolist()
+        assert tokens == sample["prev_token_ids"] + sample["token_ids"]
+
+
+@pytest.mark.parametrize("count", [2, 7])
+def test_shards_together_equal_one_run(
+    texts: tuple[Path, Path], tmp_path: Path, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Small files, so that each shard writes some.
+    monkeypatch.setattr("packtok.commands.sample.SIZE_LIMIT", 500)
+    wanted = recipe(
+        {"wiki": []},
+        from_="stream",
+        samples={"test": 20, "train": 30},
+        retrieval={"samples": 4, "shards": 3, "chunk": 5},
+    )
+    for origin in (False, True):
+        options = {"tokens": texts[0], "origin": origin}
+        one, many = tmp_path / f"one{origin}", tmp_path / f"many{origin}"
+        packtok.draw_samples(wanted, one, **options)
+        for shard in reversed(range(count)):
+            packtok.draw_samples(wanted, many, shard=f"{shard}/{count}", **options)
+        assert not list(many.rglob("index.json"))
+        packtok.draw_samples(wanted, many, join=True, **options)
+        assert tree(many) == tree(one)
+        assert len(json.loads((one / "train" / "wiki" / "index.json").read_bytes())["shards"]) > 3
+
+
+def test_a_missing_shard_is_named_and_can_be_written_later(two: tuple[Path, Domains], tmp_path: Path) -> None:
+    root, domains = two
+    packtok.draw_samples(recipe(domains), tmp_path / "out", tokens=root, shard="0/2")
+    with pytest.raises(packtok.PacktokError) as raised:
+        packtok.draw_samples(recipe(domains), tmp_path / "out", tokens=root, join=True)
+    assert str(raised.value) == (
+        f"{tmp_path}/out: 2 of 4 parts are not written; run the missing shards, then set join"
+    )
+    packtok.draw_samples(recipe(domains), tmp_path / "out", tokens=root, shard="1/2")
+    # A shard that vanished is written again.
+    shutil.rmtree(next((tmp_path / "out" / ".packtok-sample").glob("*/0")))
+    packtok.draw_samples(recipe(domains), tmp_path / "out", tokens=root)
+    packtok.draw_samples(recipe(domains), tmp_path / "expected", tokens=root)
+    assert tree(tmp_path / "out") == tree(tmp_path / "expected")
+
+
+def test_finished_outputs_of_the_same_plan_are_kept_and_others_refused(
+    two: tuple[Path, Domains], tmp_path: Path
+) -> None:
+    root, domains = two
+    out = tmp_path / "out"
+    packtok.draw_samples(recipe(domains), out, tokens=root)
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("*")}
+    assert packtok.draw_samples(recipe(domains), out, tokens=root)["kept"] == 4
+    assert {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()} == {
+        path: time for path, time in before.items() if path.is_file()
+    }
+    with pytest.raises(packtok.PacktokError) as raised:
+        packtok.draw_samples(recipe(domains), out, tokens=root, train=12)
+    assert str(raised.value) == (
+        f"{out}/train/arxiv: has samples of another plan or program; set existing to replace, or choose "
+        "another output"
+    )
+    with pytest.raises(FileExistsError):
+        packtok.draw_samples(recipe(domains), out, tokens=root, existing="error")
+    report = packtok.draw_samples(recipe(domains), out, tokens=root, train=12, existing="replace")
+    assert report["kept"] == 2
+    packtok.draw_samples(recipe(domains), tmp_path / "expected", tokens=root, train=12)
+    assert tree(out) == tree(tmp_path / "expected")
+
+
+def test_a_shortfall_states_what_is_available(two: tuple[Path, Domains], tmp_path: Path) -> None:
+    root, domains = two
+    side = reference.draw(domains["arxiv"], is_stream=False, context=8, decoder=4, splits=HALVES)["train"]
+    with pytest.raises(packtok.PacktokError) as raised:
+        packtok.draw_samples(recipe(domains), tmp_path / "out", tokens=root, train=10_000)
+    assert str(raised.value) == (
+        f'train side of domain "arxiv": 5000 samples requested, {len(side.samples)} available '
+        f"({len(side.documents)} documents, {side.too_short} of them too short); request fewer, add data, or "
+        "set allow_short"
+    )
+    assert not (tmp_path / "out" / "train").exists()
+    report = packtok.draw_samples(
+        recipe(domains), tmp_path / "out", tokens=root, train=10_000, allow_short=True
+    )
+    assert report["train_samples"] == sum(
+        one["available"] for one in report["sides"] if one["side"] == "train"
+    )
+
+
+def test_a_file_of_less_than_100_documents_is_used_to_the_last(tmp_path: Path) -> None:
+    # CEPE's scripts take nothing from such a file, and lose the documents after 100 * (n // 100).
+    for count in (50, 150):
+        listed = [[number] * 12 for number in range(count)]
+        root = write(tmp_path / str(count), {"a": listed}, files=1)
+        report = packtok.draw_samples(
+            recipe({"a": []}, samples={"test": 1, "train": 1}), tmp_path / f"out{count}", tokens=root
+        )
+        assert sum(one["documents"] for one in report["sides"]) == count
+
+
+def test_a_domain_is_a_whole_name_of_a_folder(tmp_path: Path) -> None:
+    # Their scripts look for "book/" anywhere in the path.
+    domains = {"book": [[1] * 12] * 30, "notebook": [[2] * 12] * 30}
+    root = write(tmp_path / "tokens", domains)
+    report = packtok.draw_samples(recipe({"book": []}, samples={"test": 0}), tmp_path / "out", tokens=root)
+    assert sum(one["documents"] for one in report["sides"]) == 30
+    assert report["files_of_no_domain"] == [f"{root}/notebook/{number}.pbin" for number in range(2)]
+
+
+def test_retrieval_chunks_are_those_of_a_naive_implementation(
+    texts: tuple[Path, Path], tmp_path: Path
+) -> None:
+    folder, tokenizer = texts
+    wanted = recipe({"wiki": []}, samples={}, retrieval={"samples": 5, "shards": 4, "chunk": 6})
+    packtok.draw_samples(wanted, tmp_path / "all", tokens=folder)
+    reader = packtok.PbinReader(str(folder / "wiki" / "w.pbin"))
+    listed = [reader[i].tolist() for i in range(len(reader))]
+    side = reference.draw(listed, is_stream=False, context=8, decoder=4, splits=HALVES, chunk=6)["retrieval"]
+    decode = packtok.Tokenizer.from_file(str(tokenizer)).decode
+    for shard in range(4):
+        content = (tmp_path / "all" / "retrieval" / str(shard) / "wiki.jsonl").read_text()
+        expected = [
+            {
+                "id": f"wiki_{shard}_{number}",
+                "contents": decode(ids[:6]).replace("<eod>", ""),
+                "neighbor": decode(ids[6:]).replace("<eod>", ""),
+                "contents_token_ids": ids[:6],
+                "neighbor_token_ids": ids[6:],
+            }
+            for number, ids in enumerate(side.samples[5 * shard : 5 * shard + 5])
+        ]
+        found = [json.loads(line) for line in content.splitlines()]
+        for one, other in zip(found, expected, strict=True):
+            assert {**one, "contents": "", "neighbor": ""} == {**other, "contents": "", "neighbor": ""}
+        assert content == "".join(json.dumps(one) + "\n" for one in found)
+        # A shard that is requested alone has the same bytes.
+        packtok.draw_samples(wanted, tmp_path / "single", tokens=folder, retrieval_shard=shard)
+    assert tree(tmp_path / "single" / "retrieval") == tree(tmp_path / "all" / "retrieval")
+
+
+def test_the_commands_take_the_arguments_of_the_readme(
+    two: tuple[Path, Domains], tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
+    root, _ = two
+    out = packtok_cli(
+        *("sample", "ab", tmp_path / "ab", "12", "4", "0", "1e1", "--tokens", root, "--json", "--quiet")
+    ).stdout
+    assert json.loads(out)["train_samples"] == 10
+    assert sorted(path.name for path in (tmp_path / "ab").iterdir()) == ["train"]
+    seven = ("arxiv", "book", "c4-rp", "cc", "github", "stackexchange", "wiki")
+    seven_root = write(tmp_path / "seven", {name: documents(30, 60, i) for i, name in enumerate(seven)})
+    shutil.copy(oracle.byte_level(tmp_path / "tokenizer.json"), seven_root / "tokenizer.json")
+    arguments = ("sample", "concat", tmp_path / "concat", 8, 4, 0, 40, "1e1")
+    for shard in (0, 1):
+        packtok_cli(*arguments, shard, "--tokens", seven_root, "--retrieval_chunk", 4, "--quiet")
+    samples = {name: len(taken(tmp_path / "concat", "train", name)) for name in seven}
+    shares = ["0.025", "0.045", "0.15", "0.67", "0.045", "0.02", "0.045"]
+    assert list(samples.values()) == reference.quotas(40, shares)
+    lines = sum(
+        path.read_text().count("\n") for path in (tmp_path / "concat" / "retrieval").glob("*/*.jsonl")
+    )
+    assert lines == 20
+
+
+def test_a_recipe_is_a_yaml_file(two: tuple[Path, Domains], tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    root, domains = two
+    (tmp_path / "r.yaml").write_text(
+        "windows: {from: documents, context: 8, decoder: 4}\n"
+        "samples: {test: 6, train: 1e1}\n"
+        "splits: {test: 0.3, train: 0.3, retrieval: 0.4}\n"
+        "domains:\n  arxiv: 0.5\n  book: {proportion: 0.5, files: book/*.pbin}\n"
+    )
+    packtok_cli("sample", tmp_path / "r.yaml", "-o", tmp_path / "out", "--tokens", root)
+    packtok.draw_samples(recipe(domains), tmp_path / "expected", tokens=root)
+    assert tree(tmp_path / "out") == tree(tmp_path / "expected")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"seeds": 1}, "seeds is not a known key; did you mean seed?"),
+        (
+            {"samples": {"test": 2.5}},
+            "samples.test is 2.5; expected a whole number from 0 to 2^53, such as 1000 or 2e6",
+        ),
+        ({"domains": {"a": 0.5}}, "proportions of the domains sum to 0.5; expected 1"),
+        ({"domains": {"../a": 1}}, "domains: '../a' cannot be the name of a folder"),
+        ({"splits": {"test": 0.5}}, "splits sum to 1.49; expected 1"),
+    ],
+)
+def test_a_wrong_recipe_is_explained(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(packtok.ConfigError) as raised:
+        packtok.draw_samples({**recipe({"a": []}), **changes}, tmp_path / "out", tokens=tmp_path)
+    assert str(raised.value) == message
+
+
+def test_wrong_usage_is_explained(two: tuple[Path, Domains], tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    root, _ = two
+    for arguments, message in (
+        (("ab", "out", 4, 4, 0, 1), "TOTAL: is 4; it must exceed DEC, which is 4"),
+        (
+            ("ab", "out", 8, 4, "x", 1),
+            "EVAL: is 'x'; expected a whole number from 0 to 2^53, such as 1000 or 2e6",
+        ),
+        (("ab", "out", 8, 4, 1, 1), "domain 'arxiv' has no files; set --tokens, or list files in the recipe"),
+        (
+            ("ab", "out", 8, 4, 1, 1, "--tokens", root, "--shard", "1"),
+            "--shard: is '1', without the number of shards; give k/N",
+        ),
+    ):
+        done = packtok_cli("sample", *arguments, cwd=tmp_path, code=2)
+        assert done.stderr.strip() == f"packtok: {message}"
+
+
+def test_a_damaged_token_file_is_refused(tmp_path: Path) -> None:
+    root = write(tmp_path / "tokens", {"a": [[1] * 12] * 30}, files=1)
+    path = root / "a" / "0.pbin"
+    content = bytearray(path.read_bytes())
+    content[40] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(packtok.PbinFormatError) as raised:
+        packtok.draw_samples(recipe({"a": []}), tmp_path / "out", tokens=root)
+    assert str(raised.value).startswith(f"{path}: ")
+
+
+def test_a_killed_run_continues(two: tuple[Path, Domains], tmp_path: Path) -> None:
+    root, domains = two
+    folder = tmp_path
+    packtok.draw_samples(recipe(domains), folder / "expected", tokens=root)
+    points = [f"{place}:{number}" for number in range(9) for place in ("file synced", "file renamed")]
+    for point in extent(points, points[::4]):
+        shutil.rmtree(folder / "out", ignore_errors=True)
+        _die_at(point, recipe(domains), folder / "out", root)
+        finished = [path.parent for path in (folder / "out").rglob("index.json")]
+        assert all(
+            tree(path) == tree(folder / "expected" / path.relative_to(folder / "out")) for path in finished
+        )
+        packtok.draw_samples(recipe(domains), folder / "out", tokens=root)
+        assert tree(folder / "out") == tree(folder / "expected")
+
+
+def _die_at(point: str, wanted: dict[str, Any], out: Path, root: Path) -> None:
+    """Draws samples in a child process that dies at a crash point."""
+    child = os.fork()
+    if child == 0:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        os.environ["PACKTOK_CRASH"] = point
+        packtok.draw_samples(wanted, out, tokens=root)
+        os._exit(1)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == -signal.SIGABRT, point
+
+
+def test_a_full_disk_leaves_nothing_and_the_run_continues(two: tuple[Path, Domains], tmp_path: Path) -> None:
+    root, domains = two
+    packtok.draw_samples(recipe(domains), tmp_path / "expected", tokens=root)
+    for limit in extent(range(0, 4000, 200), [0, 700, 3000]):
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+            try:
+                packtok.draw_samples(recipe(domains), tmp_path / "out", tokens=root)
+            except OSError as error:
+                os._exit(error.errno == errno.EFBIG)
+            os._exit(2)
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == 1, limit
+        assert not list((tmp_path / "out").rglob("index.json"))
+        packtok.draw_samples(recipe(domains), tmp_path / "out", tokens=root)
+        assert tree(tmp_path / "out") == tree(tmp_path / "expected")
+
+
+@settings(max_examples=extent(100, 8))
+@given(seed=st.integers(0, 2**32), length=st.integers(1, 40), min_length=st.integers(0, 20))
+def test_rows_of_long_documents_have_every_token_once(seed: int, length: int, min_length: int) -> None:
+    # Ids are unique, so that a piece shows where it is from.
+    identifiers = iter(range(10**6))
+    listed = [[next(identifiers) for _ in document] for document in documents(30, 50, seed)]
+    with tempfile.TemporaryDirectory() as folder:
+        root = write(Path(folder) / "tokens", {"a": listed}, width=4)
+        report = packtok.pack_samples(Path(folder) / "out", tokens=root, length=length, min_length=min_length)
+        long = [document for document in listed if len(document) >= max(min_length, 1)]
+        rows = reference.read_mds(Path(folder) / "out" / "a") if long else []
+    pieces = []
+    for row in rows:
+        assert row["domain"] == "a"
+        assert row["length"] == len(row["input_ids"]) <= length
+        assert [0, *(stop for _, stop in row["indices"])] == [
+            *(start for start, _ in row["indices"]),
+            row["length"],
+        ]
+        pieces += [row["input_ids"][start:stop] for start, stop in row["indices"]]
+    expected = [
+        document[start : start + length] for document in long for start in range(0, len(document), length)
+    ]
+    assert sorted(pieces) == sorted(expected)
+    (counts,) = report["domains"]
+    assert counts["rows"] == report["rows"] == len(rows)
+    assert counts["row_tokens"] == sum(map(len, long))
+    assert counts["too_short"] == len(listed) - len(long)
+    assert counts["too_short_tokens"] == sum(map(len, listed)) - sum(map(len, long))
+    assert counts["cut"] == sum(len(document) > length for document in long)
+    assert counts["short_rows"] == sum(row["length"] < length for row in rows)
+
+
+def test_pieces_of_fixed_lengths_have_rows_of_their_own(tmp_path: Path) -> None:
+    identifiers = iter(range(10**6))
+    listed = [[next(identifiers) for _ in document] for document in documents(40, 30, 3)]
+    root = write(tmp_path / "tokens", {"a": listed}, files=1, width=4)
+    for _ in range(2):
+        report = packtok.pack_samples(tmp_path / "out", tokens=root, length=8, by_length=[4, 8])
+    expected: dict[int, list[list[int]]] = {8: [], 4: []}
+    left_over = 0
+    for document in listed:
+        eights = len(document) // 8 * 8
+        expected[8] += [document[start : start + 8] for start in range(0, eights, 8)]
+        rest = document[eights:]
+        if len(rest) >= 4:
+            expected[4].append(rest[:4])
+            rest = rest[4:]
+        left_over += len(rest)
+    found = {
+        length: [
+            row["input_ids"][start:stop]
+            for row in reference.read_mds(tmp_path / "out" / "a" / f"{length}-8")
+            for start, stop in row["indices"]
+        ]
+        for length in (4, 8)
+    }
+    assert found == expected
+    (counts,) = report["domains"]
+    assert counts["left_over_tokens"] == left_over
+    assert counts["short_rows"] == len(expected[4]) % 2
+    assert counts["rows"] == len(expected[8]) + -(-len(expected[4]) // 2)
+    # The second call kept what the first one wrote.
+    assert counts["kept"]
+
+
+def test_rows_of_other_options_are_refused(
+    two: tuple[Path, Domains], tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
+    root, _ = two
+    packtok_cli("sample", "pack", tmp_path / "out", "--tokens", root, "--length", 32, "--min_length", "1e1")
+    done = packtok_cli("sample", "pack", tmp_path / "out", "--tokens", root, "--length", 64, code=1)
+    assert done.stderr.strip() == (
+        f"packtok: {tmp_path}/out/arxiv: has samples of another plan or program; set --existing to replace, "
+        "or choose another output"
+    )
+    packtok_cli("sample", "pack", tmp_path / "out", "--tokens", root, "--length", 64, "--existing", "replace")
+    done = packtok_cli("sample", "pack", tmp_path / "out", "--tokens", root, "--by-length", "7", code=1)
+    assert (
+        done.stderr.strip() == "packtok: --by-length: is 7; expected lengths that divide the length of a row"
+    )
