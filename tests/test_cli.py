@@ -370,7 +370,7 @@ def test_all_public_names_exist() -> None:
 NEED_TORCH = {
     *("CombinedDataset", "DataLoader", "Mixture", "PackedMemMapDatasetBase", "PackedMemMapDatasetContinuous"),
     *("PackedMemMapDatasetMegatron", "ResumableBatchSampler", "ResumableDistributedSampler", "TokenDataset"),
-    *("collate", "document_mask", "get_dataset"),
+    *("LossMaskingCollateFnWrapper", "collate", "document_mask", "get_dataset"),
 }
 WITHOUT_TORCH = """
 import importlib, json, packtok

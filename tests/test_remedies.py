@@ -51,8 +51,8 @@ READ = (*PACK, *TOKENIZE, *COUNT, *STREAM)
 REACH: dict[str, tuple[str, ...]] = {
     "crates/packtok-core/src/corpus": READ,
     # Declared inputs, journals and limits that only packing has.
-    "crates/packtok-core/src/pack": (*PACK, *TOKENIZE),
-    "crates/packtok-core/src/pack/error.rs: --max-length": PACK,
+    "crates/packtok-core/src/pack": (*PACK, *TOKENIZE, *INSTRUCTION),
+    "crates/packtok-core/src/pack/error.rs: --max-length": (*PACK, *INSTRUCTION),
     "crates/packtok-core/src/field": READ,
     "crates/packtok-core/src/pipeline": READ,
     "crates/packtok-core/src/shard": (*PACK, *TOKENIZE),
@@ -103,7 +103,7 @@ REACH: dict[str, tuple[str, ...]] = {
     "python/packtok/plugins": (*PACK, *TOKENIZE, *COUNT),
     "python/packtok/store": PACK,
     "python/packtok/tokenizer": (*PACK, *TOKENIZE),
-    "python/packtok/tokenizer/length.py": PACK,
+    "python/packtok/tokenizer/length.py": (*PACK, *INSTRUCTION),
 }
 # Options of packtok in the text that no option of the entry point is, with the reason.
 NOT_OPTIONS = {
@@ -227,6 +227,16 @@ def test_keys_of_a_config_are_named_with_their_flag() -> None:
     ("name", "message", "expected"),
     [
         ("packtok pack", "a; set --field (jq_pattern) to b", "a; set --field (jq_pattern) to b"),
+        (
+            "packtok data prepare_instruction_tuning_data",
+            "--padding: tokenizer.config.padding is 'x'; set --field (jq_pattern) to b, or remove --eod",
+            "tokenizer.config.padding is 'x'; set jq_pattern to b, or remove settings.eod_token",
+        ),
+        (
+            "packtok.prepare_instruction_tuning_data",
+            "a; set --existing replace (existing: replace), or --engine auto (engine: auto)",
+            'a; set existing="replace", or engine: auto',
+        ),
         ("packtok.pack", "a; set --field (jq_pattern) to b", "a; set field (jq_pattern in a config) to b"),
         ("packtok tokenize", "a; set --field (jq_pattern) to b", "a; set content_field in the metadata to b"),
         ("from_files", "a; set --field (jq_pattern) to b", "a; set text_column to b"),

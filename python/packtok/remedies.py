@@ -48,6 +48,14 @@ INSTEAD: dict[str, dict[str, str]] = {
     "from_files": {"field": "text_column", "input": "urls", "num-cpus": "the number of CPUs of the process"},
 }
 
+# Entry points that read a config for packing and have hardly an option of `pack` themselves: messages name those
+# that they lack by their keys.
+READ_CONFIGS = (
+    "packtok data prepare_instruction_tuning_data",
+    "packtok.create_instruction_tuning_data",
+    "packtok.prepare_instruction_tuning_data",
+)
+
 # An option of `pack`, with its key in a config.
 _OPTION = re.compile(
     r"--(?P<flag>[a-z][a-z-]*)(?: (?P<value>[^\s,;()]+)(?= \())? "
@@ -78,6 +86,8 @@ class EntryPoint:
         """Returns a message that names options as the caller gives them."""
         if self.style == "flag" and self.takes_config:
             return text
+        if self.name in READ_CONFIGS:
+            text = self._with_keys(text)
         # The first part says what is wrong, the others what to do.
         problem, *remedies = text.split("; ")
         subject = _SUBJECT.match(problem)
@@ -87,6 +97,26 @@ class EntryPoint:
         # Those with another command have its flags.
         spelled = [one if "packtok " in one else self._spelled(one) for one in kept if one]
         return "; ".join((self._spelled(problem), *spelled))
+
+    def _with_keys(self, text: str) -> str:
+        """Returns a message that names options that the caller lacks by their keys in a config."""
+
+        def subject(found: re.Match[str]) -> str:
+            if found["flag"] in self.options or not found["key"]:
+                return found[0]
+            return found["key"].lstrip()
+
+        def option(found: re.Match[str]) -> str:
+            if found["flag"] in self.options:
+                return found[0]
+            value = found["set"] or found["value"]
+            return found["key"] if value is None else f"{found['key']}: {value}"
+
+        def flag(found: re.Match[str]) -> str:
+            key = None if found["flag"] in self.options else _keys_of_flags().get(found["flag"])
+            return found[0] if key is None else key
+
+        return _FLAG.sub(flag, _OPTION.sub(option, _SUBJECT.sub(subject, text)))
 
     def reword(self, error: BaseException) -> None:
         """Words the messages of an error of packtok, and of those that it came from."""
@@ -150,6 +180,15 @@ def flags_of_pack_in(text: str) -> set[str]:
 
     known = {flag[2:] for one in OPTIONS.values() for flag in one.flags or () if flag.startswith("--")}
     return {found["flag"] for found in _FLAG.finditer(text)} & known
+
+
+def _keys_of_flags() -> dict[str, str]:
+    """Returns the key in a config of each flag of `pack`, without the dashes."""
+    from packtok.config.options import OPTIONS
+
+    return {
+        flag[2:]: one.key for one in OPTIONS.values() for flag in one.flags or () if flag.startswith("--")
+    }
 
 
 def _keyword(flag: str) -> str:
