@@ -48,8 +48,8 @@ INSTEAD: dict[str, dict[str, str]] = {
     "from_files": {"field": "text_column", "input": "urls", "num-cpus": "the number of CPUs of the process"},
 }
 
-# Entry points that read a config for packing and have hardly an option of `pack` themselves: messages name those
-# that they lack by their keys.
+# Entry points that read a config for packing and have hardly an option of `pack` themselves: messages name
+# the options that they lack by their keys.
 READ_CONFIGS = (
     "packtok data prepare_instruction_tuning_data",
     "packtok.create_instruction_tuning_data",
