@@ -3,10 +3,9 @@
     python benches/peers/shuffle.py --modalities-python ENV/bin/python
     python benches/peers/shuffle.py --large 4000 --work FOLDER
 
-The first compares CPU seconds of one core: pbins of 40 and of 550 tokens a document, and JSONL. Start-up time
-is measured with files of ten documents, and subtracted. Both get the same seed, and packtok's file must start
-with all of Modalities' file. Each packtok process shuffles its file several times: once takes too little time
-to measure.
+The first compares CPU seconds of one core, without start-up: pbins of 40 and of 550 tokens a document, and
+JSONL. Both tools shuffle a small file first, then the file several times, with the same seed. packtok's file
+must start with all of Modalities' file.
 
 The second compares packtok with `cp --reflink=never` and a sync, in seconds and peak memory, for files of so
 many MB. FOLDER needs three times as much space.
@@ -16,6 +15,7 @@ import argparse
 import os
 import pickle
 import random
+import statistics
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -25,28 +25,45 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from cost import Cost, machine, run, spread
 
-TIMES = 5
-SEED = 7
+from packtok import _packtok
+from packtok.commands.shuffle import shuffle_file
 
-# Arguments: the kind of the files, input, output, how many times.
-MODALITIES = """
-import sys
+TIMES = 5
+
+# Arguments: the kind of the files, a small input, the input, the output, how many times. Prints CPU seconds.
+MEASURED = """
+import resource, sys
 from pathlib import Path
-from modalities.api import FileExistencePolicy, shuffle_jsonl_data, shuffle_tokenized_data
-kind, source, output, times = sys.argv[1:]
+kind, tiny, source, output, times = sys.argv[1:]
+shuffle(kind, tiny, output)
+before = resource.getrusage(resource.RUSAGE_SELF)
 for _ in range(int(times)):
+    shuffle(kind, source, output)
+after = resource.getrusage(resource.RUSAGE_SELF)
+print((after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / int(times))
+"""
+MODALITIES = """
+from modalities.api import FileExistencePolicy, shuffle_jsonl_data, shuffle_tokenized_data
+def shuffle(kind, source, output):
     if kind == "pbin":
         shuffle_tokenized_data(Path(source), Path(output), 100, FileExistencePolicy.OVERRIDE, 7)
     else:
         shuffle_jsonl_data(Path(source), Path(output), FileExistencePolicy.OVERRIDE, 7)
 """
 PACKTOK = """
-import sys
 from packtok.commands.shuffle import shuffle_file
-kind, source, output, times = sys.argv[1:]
-for _ in range(int(times)):
+def shuffle(kind, source, output):
     shuffle_file(kind, source, output, seed=7, existing="replace")
 """
+LARGE = """
+import sys
+from packtok.commands.shuffle import shuffle_file
+shuffle_file(*sys.argv[1:], seed=7)
+"""
+# Name, kind, and mean tokens or bytes of a document.
+INPUTS = (("40 tokens", "pbin", 40), ("550 tokens", "pbin", 550), ("lines of 200 bytes", "jsonl", 200))
+PIECE_BYTES = 1 << 24
+PART_BYTES = 100_000_000
 
 
 def main() -> None:
@@ -63,11 +80,6 @@ def main() -> None:
             compare(Path(folder), arguments)
         if arguments.large:
             compare_with_cp(Path(folder), arguments)
-
-
-# Name, kind, and mean tokens or bytes of a document.
-INPUTS = (("40 tokens", "pbin", 40), ("550 tokens", "pbin", 550), ("lines of 200 bytes", "jsonl", 200))
-PIECE_BYTES = 1 << 24
 
 
 def write(path: Path, kind: str, num_bytes: int, mean: int) -> Path:
@@ -102,40 +114,55 @@ def lengths_of_documents(num_bytes: int, mean_tokens: int) -> Iterator[int]:
 
 
 def compare(folder: Path, arguments: argparse.Namespace) -> None:
-    tools = {
-        "modalities": (arguments.modalities_python, MODALITIES, 1),
-        "packtok": (Path(sys.executable), PACKTOK, TIMES),
-    }
+    tools = {"modalities": (arguments.modalities_python, MODALITIES), "packtok": (sys.executable, PACKTOK)}
     for name, kind, mean in INPUTS:
         tiny = write(folder / f"tiny.{kind}", kind, 10 * mean, mean)
         whole = write(folder / f"whole.{kind}", kind, arguments.megabytes * 1_000_000, mean)
         if kind == "pbin":
-            # As packtok writes them, with checksums to verify and origins unknown.
+            # As packtok writes them, with checksums to verify.
             tiny, whole = (with_trailer(path) for path in (tiny, whole))
         seconds: dict[str, list[float]] = {tool: [] for tool in tools}
         for _ in range(arguments.repetitions):
-            for tool, (python, code, times) in tools.items():
-                costs = [
-                    run([python, "-c", code, kind, path, folder / f"{tool}.{kind}", str(times)], "0")
-                    for path in (tiny, whole)
-                ]
-                seconds[tool].append((costs[1].cpu_seconds - costs[0].cpu_seconds) / times)
+            for tool, (python, code) in tools.items():
+                output = folder / f"{tool}.{kind}"
+                command = [python, "-c", code + MEASURED, kind, tiny, whole, output, str(TIMES)]
+                seconds[tool].append(float(run(command, "0").output))
             require_equal(folder / f"modalities.{kind}", folder / f"packtok.{kind}")
-        megabytes = whole.stat().st_size / 1e6
-        print(f"\n{name}, {megabytes:.0f} MB, CPU seconds without start-up")
+        print(f"\n{name}, {whole.stat().st_size / 1e6:.0f} MB, CPU seconds without start-up")
         for tool, of_tool in seconds.items():
             print(f"{tool:11} {spread(of_tool, '.3f')}")
-        print(f"ratio {min(seconds['modalities']) / min(seconds['packtok']):.1f}")
+        medians = {tool: statistics.median(of_tool) for tool, of_tool in seconds.items()}
+        print(f"ratio {medians['modalities'] / medians['packtok']:.1f}")
 
 
 def with_trailer(path: Path) -> Path:
     """Returns the pbin with a trailer, which packtok adds when it copies documents."""
-    from packtok.commands.shuffle import shuffle_file
-
     copy = path.with_suffix(".trailer.pbin")
     shuffle_file("pbin", path, copy, seed=1, existing="replace")
     path.unlink()
     return copy
+
+
+def repeated(part: Path, megabytes: int) -> Path:
+    """Returns a file of so many MB with the documents of a part over and over; removes the part."""
+    whole = part.with_stem("large")
+    num_parts = megabytes * 1_000_000 // PART_BYTES
+    if part.suffix == ".pbin":
+        part = with_trailer(part)
+        _packtok.merge(
+            parts=[str(part)] * num_parts,
+            output=str(whole),
+            existing="error",
+            tokenizer=None,
+            on_progress=None,
+        )
+    else:
+        content = part.read_bytes()
+        with whole.open("wb") as file:
+            for _ in range(num_parts):
+                file.write(content)
+    part.unlink()
+    return whole
 
 
 def require_equal(theirs: Path, ours: Path) -> None:
@@ -147,10 +174,8 @@ def require_equal(theirs: Path, ours: Path) -> None:
 
 def compare_with_cp(folder: Path, arguments: argparse.Namespace) -> None:
     for kind, mean in (("pbin", 40), ("pbin", 550), ("jsonl", 2000)):
-        source = write(folder / f"large.{kind}", kind, arguments.large * 1_000_000, mean)
         output = folder / f"shuffled.{kind}"
-        if kind == "pbin":
-            source = with_trailer(source)
+        source = repeated(write(folder / f"part.{kind}", kind, PART_BYTES, mean), arguments.large)
         num_documents = arguments.large * 1_000_000 // (2 * mean if kind == "pbin" else mean)
         copied: list[Cost] = []
         shuffled: list[Cost] = []
@@ -158,7 +183,7 @@ def compare_with_cp(folder: Path, arguments: argparse.Namespace) -> None:
             command = f"cp --reflink=never '{source}' '{output}' && sync '{output}'"
             copied.append(run(["sh", "-c", command], "0"))
             output.unlink()
-            shuffled.append(run([Path(sys.executable), "-c", PACKTOK, kind, source, output, "1"], "0"))
+            shuffled.append(run([sys.executable, "-c", LARGE, kind, source, output], "0"))
             output.unlink()
         source.unlink()
         print(f"\n{kind}, {arguments.large} MB, {mean} tokens or bytes a document, seconds")

@@ -41,6 +41,13 @@ impl Default for Budget {
     }
 }
 
+impl Budget {
+    /// Whether inputs with this many bytes are shuffled in memory, where offsets have 32 bits.
+    pub(super) fn fits_in_memory(&self, num_bytes: u64) -> bool {
+        num_bytes <= self.in_memory_bytes.min(u32::MAX.into())
+    }
+}
+
 /// Where a document is in the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
@@ -59,6 +66,24 @@ pub(super) trait Sink {
 
     /// Ends the current document.
     fn end(&mut self, origin: Option<Origin>) -> Result<()>;
+}
+
+/// Documents that are brought into the cache together.
+pub(super) const GROUP_LEN: usize = 64;
+
+/// Reads the ends of some documents, which are anywhere in memory, so that the processor waits for
+/// all of them at the same time and not for one after the other.
+#[inline]
+pub(super) fn fetch(documents: [&[u8]; GROUP_LEN]) {
+    let ends = |document: &[u8]| match document {
+        [first, .., last] => first ^ last,
+        [only] => *only,
+        [] => 0,
+    };
+    let all = documents
+        .iter()
+        .fold(0, |all, document| all ^ ends(document));
+    std::hint::black_box(all);
 }
 
 const POSITION_BYTES: usize = 4;
@@ -205,13 +230,20 @@ impl Buckets {
                 starts[(record.position - first) as usize] = at as u32;
                 at = record.stop;
             }
-            for &start in &starts {
-                let record = Record::at(&records, start as usize, self.has_origins);
-                match record.place {
-                    Some(place) => refer(place, sink)?,
-                    None => sink.piece(record.document)?,
+            for group in starts.chunks(GROUP_LEN) {
+                let mut headers: [&[u8]; GROUP_LEN] = [&[]; GROUP_LEN];
+                for (header, &start) in headers.iter_mut().zip(group) {
+                    *header = &records[start as usize..][..POSITION_BYTES + LEN_BYTES];
                 }
-                sink.end(record.origin)?;
+                fetch(headers);
+                for &start in group {
+                    let record = Record::at(&records, start as usize, self.has_origins);
+                    match record.place {
+                        Some(place) => refer(place, sink)?,
+                        None => sink.piece(record.document)?,
+                    }
+                    sink.end(record.origin)?;
+                }
             }
             check(sink, num_positions.into())?;
         }

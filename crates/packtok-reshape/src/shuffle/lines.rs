@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use packtok_core::pipeline::Monitor;
 use packtok_pbin::{Origin, TempFile};
 
-use super::buckets::{Buckets, Place, Sink};
+use super::buckets::{Buckets, GROUP_LEN, Place, Sink, fetch};
 use super::meter::Meter;
 use super::order::{checked_len, inverted};
 use super::{ShuffleError, ShuffleOptions, ShuffleReport, chunk};
@@ -26,7 +26,7 @@ const MARK_BYTES: u64 = 64 << 20;
 /// Lines between two calls of the monitor.
 const LINES_PER_CALL: usize = 1 << 16;
 /// Memory of a line beside its bytes and its place in the order.
-const START_BYTES: u64 = 4;
+const SPAN_BYTES: u64 = 8;
 /// Starts of compressed files. None is the start of a JSON value.
 const COMPRESSIONS: [(&[u8], &str); 4] = [
     (&[0x1f, 0x8b], "gzip"),
@@ -56,7 +56,7 @@ pub fn shuffle_lines(options: &ShuffleOptions, monitor: &mut Monitor<'_>) -> Res
     let total_bytes: u64 = inputs.iter().map(Input::len).sum();
     let mut sink = LinesSink::new(TempFile::create(&options.output)?);
     let mut meter = Meter::new(monitor, 2 * total_bytes);
-    let in_memory = match total_bytes <= options.budget.in_memory_bytes {
+    let in_memory = match options.budget.fits_in_memory(total_bytes) {
         true => Lines::load(options, &inputs, total_bytes)?,
         false => None,
     };
@@ -249,15 +249,15 @@ impl LineCount {
 /// The lines of the result, in memory.
 struct Lines {
     bytes: Vec<u8>,
-    /// Start of each line; its end is its newline.
-    starts: Vec<u32>,
+    /// Start and end of each line.
+    spans: Vec<(u32, u32)>,
 }
 
 impl Lines {
     /// Reads all files; `None` if their lines are too many for the memory.
     fn load(options: &ShuffleOptions, inputs: &[Input], total_bytes: u64) -> Result<Option<Self>> {
         let mut bytes = Vec::with_capacity(total_bytes as usize + inputs.len());
-        let mut starts = Vec::new();
+        let mut spans = Vec::new();
         let mut lens = Vec::new();
         for input in inputs {
             let start = bytes.len();
@@ -271,20 +271,24 @@ impl Lines {
             let lines = memchr::memchr_iter(b'\n', &bytes[start..]).count() as u64;
             let wanted = wanted(options, lines);
             lens.push(lines);
-            let num = starts.len() as u64 + wanted.end - wanted.start;
-            if total_bytes + num * START_BYTES > options.budget.in_memory_bytes {
+            let num = spans.len() as u64 + wanted.end - wanted.start;
+            if !options
+                .budget
+                .fits_in_memory(total_bytes + num * SPAN_BYTES)
+            {
                 return Ok(None);
             }
-            starts.reserve_exact((wanted.end - wanted.start) as usize);
-            let ends = memchr::memchr_iter(b'\n', &bytes[start..]).map(|end| start + end + 1);
-            let all = std::iter::once(start).chain(ends).take(lines as usize);
-            let used = all
-                .skip(wanted.start as usize)
-                .take((wanted.end - wanted.start) as usize);
-            starts.extend(used.map(|start| start as u32));
+            let num_wanted = (wanted.end - wanted.start) as usize;
+            spans.reserve_exact(num_wanted);
+            let mut at = start as u32;
+            let all = memchr::memchr_iter(b'\n', &bytes[start..]).map(|end| {
+                let stop = (start + end + 1) as u32;
+                (std::mem::replace(&mut at, stop), stop)
+            });
+            spans.extend(all.skip(wanted.start as usize).take(num_wanted));
         }
-        check_chunk(options, starts.len() as u64, &lens)?;
-        Ok(Some(Self { bytes, starts }))
+        check_chunk(options, spans.len() as u64, &lens)?;
+        Ok(Some(Self { bytes, spans }))
     }
 
     fn shuffle(
@@ -293,23 +297,25 @@ impl Lines {
         sink: &mut LinesSink,
         meter: &mut Meter<'_, '_>,
     ) -> Result<u64> {
-        let len = checked_len(self.starts.len() as u64)?;
+        let len = checked_len(self.spans.len() as u64)?;
         let order = options.shuffle.order(len, &mut || meter.add(0, 0))?;
         for lines in order.chunks(LINES_PER_CALL) {
             let before = sink.num_bytes;
-            for &line in lines {
-                sink.piece(self.line(line as usize))?;
-                sink.end(None)?;
+            for group in lines.chunks(GROUP_LEN) {
+                let mut contents: [&[u8]; GROUP_LEN] = [&[]; GROUP_LEN];
+                for (content, &line) in contents.iter_mut().zip(group) {
+                    let (start, stop) = self.spans[line as usize];
+                    *content = &self.bytes[start as usize..stop as usize];
+                }
+                fetch(contents);
+                for content in &contents[..group.len()] {
+                    sink.piece(content)?;
+                    sink.end(None)?;
+                }
             }
             meter.add(2 * (sink.num_bytes - before), lines.len() as u64)?;
         }
         Ok(len.into())
-    }
-
-    #[inline]
-    fn line(&self, line: usize) -> &[u8] {
-        let rest = &self.bytes[self.starts[line] as usize..];
-        &rest[..memchr::memchr(b'\n', rest).map_or(rest.len(), |end| end + 1)]
     }
 }
 

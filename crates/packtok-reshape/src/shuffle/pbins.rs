@@ -7,7 +7,7 @@ use packtok_core::pack::PackError;
 use packtok_core::pipeline::Monitor;
 use packtok_pbin::{CHECKED_DATA_BYTES, Joined, Origin, PartInfo, Reader, ShuffleInfo, Writer};
 
-use super::buckets::{Buckets, Place, Sink};
+use super::buckets::{Buckets, GROUP_LEN, Place, Sink, fetch};
 use super::meter::Meter;
 use super::order::{checked_len, inverted};
 use super::{ShuffleOptions, ShuffleReport, chunk};
@@ -19,7 +19,8 @@ const BATCH_BYTES: usize = 256 << 10;
 const MAPPED_BYTES: u64 = 64 << 20;
 /// Documents between two calls of the monitor.
 const DOCUMENTS_PER_CALL: u64 = 1 << 16;
-/// Memory of a document with its origin, and of one without, when all are in memory.
+/// Memory for the place of a document, and for its origin, when all are in memory.
+const SPAN_BYTES: u64 = 8;
 const ORIGIN_BYTES: u64 = 16;
 
 /// Shuffles the documents of pbins, or a chunk of each, into one pbin.
@@ -43,7 +44,8 @@ pub fn shuffle_pbins(options: &ShuffleOptions, monitor: &mut Monitor<'_>) -> Res
         return prove(options, &mut parts, &mut meter);
     }
     for part in &parts.parts {
-        part.reader.verify_rest(&mut |_| meter.check())?;
+        // Its pickled index is not read.
+        part.reader.verify_trailer(&mut |_| meter.check())?;
         part.reader.release_pages();
     }
     let len = checked_len(parts.num_documents())?;
@@ -56,8 +58,8 @@ pub fn shuffle_pbins(options: &ShuffleOptions, monitor: &mut Monitor<'_>) -> Res
         })?;
     let has_origins = parts.joined.has_origins();
     let mut sink = PbinSink::new(Writer::create(&options.output, width, has_origins)?);
-    let per_document = if has_origins { ORIGIN_BYTES } else { 0 };
-    if data_bytes + u64::from(len) * per_document <= options.budget.in_memory_bytes {
+    let per_document = SPAN_BYTES + if has_origins { ORIGIN_BYTES } else { 0 };
+    if (options.budget).fits_in_memory(data_bytes + u64::from(len) * per_document) {
         parts.gather(&order, &mut sink, &mut meter)?;
     } else {
         let buckets = Buckets::create(
@@ -158,16 +160,15 @@ impl Parts {
         })
     }
 
-    /// The part of a document, and its number there.
+    /// The used data of the part that a document is in.
     #[inline]
-    fn locate(&self, document: u32) -> (&Part, u64) {
-        let document = u64::from(document);
+    fn data_of(&self, document: u32) -> &[u8] {
         let next = match &*self.parts {
             [_] => 1,
-            parts => parts.partition_point(|part| part.first <= document),
+            parts => parts.partition_point(|part| part.first <= u64::from(document)),
         };
         let part = &self.parts[next - 1];
-        (part, part.documents.start + document - part.first)
+        &part.reader.data()[part.data.start as usize..part.data.end as usize]
     }
 
     /// Writes documents in an order from the mapped files, after verifying them.
@@ -179,22 +180,32 @@ impl Parts {
     ) -> Result<()> {
         self.checksum(meter)?;
         let mut origins = Vec::new();
-        for part in self.parts.iter().filter(|part| part.reader.has_origins()) {
-            part.for_each(|_, origin| {
+        // Start and length of each document in the data of its part, which fits in memory.
+        let mut spans = Vec::with_capacity(order.len());
+        for part in &self.parts {
+            part.for_each(|i, origin| {
+                let span = part.reader.document_span(i)?;
+                let start = (span.start - part.data.start) as u32;
+                spans.push((start, (span.end - span.start) as u32));
                 origins.extend(origin);
                 Ok(())
             })?;
         }
         for documents in order.chunks(DOCUMENTS_PER_CALL as usize) {
-            let mut num_bytes = 0;
-            for &document in documents {
-                let (part, i) = self.locate(document);
-                let bytes = part.reader.document(i)?;
-                num_bytes += bytes.len() as u64;
-                sink.piece(bytes)?;
-                sink.end(origins.get(document as usize).copied())?;
+            let before = sink.num_bytes();
+            for group in documents.chunks(GROUP_LEN) {
+                let mut contents: [&[u8]; GROUP_LEN] = [&[]; GROUP_LEN];
+                for (content, &document) in contents.iter_mut().zip(group) {
+                    let (start, len) = spans[document as usize];
+                    *content = &self.data_of(document)[start as usize..][..len as usize];
+                }
+                fetch(contents);
+                for (content, &document) in contents.iter().zip(group) {
+                    sink.piece(content)?;
+                    sink.end(origins.get(document as usize).copied())?;
+                }
             }
-            meter.add(num_bytes, documents.len() as u64)?;
+            meter.add(sink.num_bytes() - before, documents.len() as u64)?;
         }
         Ok(())
     }
