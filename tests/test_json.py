@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,7 @@ CASES: dict[str, tuple[tuple[object, ...], str]] = {
     "data list": ((), "name"),
     "sample ab": (("ab", 12, 4, 0, 4, "--tokens", "samples", "--allow-short"), "train_samples"),
     "sample concat": (("concat", 8, 4, 0, 4, 0, "--tokens", "samples", "--allow-short"), "train_samples"),
+    "sample import": (("pickled", "imported"), "folders"),
     "sample pack": (("rows", "--tokens", "samples"), "rows"),
     "sample recipe": (("samples.yaml", "-o", "samples-out", "--tokens", "samples"), "train_samples"),
     "source check": (("plugin.py:documents", "any"), "faults"),
@@ -118,6 +120,7 @@ def write_files(folder: Path, packtok_cli: PacktokCli) -> Path:
     (folder / "samples.yaml").write_text(
         "windows: {from: stream, context: 8, decoder: 4}\nsamples: {train: 1}\ndomains: {wiki: 1}\n"
     )
+    shutil.copytree(Path(__file__).parent / "golden" / "mds" / "pickled", folder / "pickled")
     (folder / "plugin.py").write_text("def documents(corpus):\n    return [corpus]\n")
     (folder / "loader.yaml").write_text(LOADER)
     packtok_cli("pack", *CORPUS, "-o", "t.pbin", cwd=folder)

@@ -257,6 +257,7 @@ STDIN = "- means standard input, which is not supported; write the data to a fil
         (["merge", "a.pbin", "-"], 2, f"OUT: {STDOUT}"),
         (["manifest", "a.pbin", "-o", "-"], 2, f"--output: {STDOUT}"),
         (["sample", "ab", "-", "8", "4", "0", "1"], 2, f"OUT: {STDOUT}"),
+        (["sample", "import", "folder", "-"], 2, f"NEW: {STDOUT}"),
         (["index", "corpus.jsonl", "--index-path", "-"], 2, f"--index-path: {STDOUT}"),
         (["data", "create_raw_index", "corpus.jsonl", "--index_path", "-"], 2, f"--index-path: {STDOUT}"),
         (["data", "merge_packed_data", "a.pbin", "-"], 2, f"OUT: {STDOUT}"),

@@ -41,6 +41,7 @@ CHUNKS = (
 )
 SAMPLE = ("packtok sample ab", "packtok sample concat", "packtok sample recipe", "packtok.draw_samples")
 PACK_SAMPLES = ("packtok sample pack", "packtok.pack_samples")
+IMPORT = ("packtok sample import", "packtok.import_samples")
 FILTER = ("packtok.filter_dataset", "packtok.create_filtered_tokenized_dataset")
 INSTRUCTION = ("packtok data prepare_instruction_tuning_data", "packtok.prepare_instruction_tuning_data")
 VERIFY = ("packtok verify", "packtok.verify", "packtok.verify_corpus", "packtok.verify_origins")
@@ -65,6 +66,8 @@ REACH: dict[str, tuple[str, ...]] = {
     "crates/packtok-reshape/src/shuffle/error.rs: --chunk-id": CHUNKS,
     "crates/packtok-reshape/src/shuffle/error.rs: chunk ": CHUNKS,
     "crates/packtok-reshape/src/shuffle/error.rs: {}: line": CHUNKS[:2],
+    "crates/packtok-py/src/mds.rs": IMPORT,
+    "crates/packtok-reshape/src/import": IMPORT,
     "crates/packtok-reshape/src/sample": SAMPLE,
     "crates/packtok-reshape/src/sample/error.rs: {}: has": (*SAMPLE, *PACK_SAMPLES),
     "crates/packtok-reshape/src/sample/error.rs: {}: exists": (*SAMPLE, *PACK_SAMPLES),

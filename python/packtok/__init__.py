@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from packtok.commands.plan import plan
     from packtok.commands.run import retry, run
     from packtok.commands.sample import draw_samples, pack_samples
+    from packtok.commands.sample_import import import_samples
     from packtok.commands.source import check_source
     from packtok.commands.tokenize import tokenize
     from packtok.commands.verify import verify, verify_corpus, verify_origins
@@ -85,6 +86,7 @@ __all__ = [
     "draw_samples",
     "get_data",
     "get_dataset",
+    "import_samples",
     "index",
     "join",
     "locate",
@@ -124,6 +126,7 @@ _HOME = {
     "count": "packtok.commands.count",
     "draw_samples": "packtok.commands.sample",
     "pack_samples": "packtok.commands.sample",
+    "import_samples": "packtok.commands.sample_import",
     "index": "packtok.commands.index",
     "join": "packtok.commands.join",
     "locate": "packtok.commands.locate",

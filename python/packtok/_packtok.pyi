@@ -41,6 +41,7 @@ __all__ = [
     "chunk_seed",
     "column_names",
     "compare_engines",
+    "context_masks",
     "corpus_files",
     "count_tokens",
     "delete_object",
@@ -51,6 +52,7 @@ __all__ = [
     "find_marker",
     "find_or_plan",
     "find_or_split",
+    "import_mds",
     "is_corpus_name",
     "is_store_url",
     "is_url",
@@ -566,6 +568,25 @@ def verify(
 def raw_entries(paths: Sequence[_StrPath], token_bytes: int) -> list[_Entry]: ...
 def largest_ids(entries: Sequence[_Entry], on_progress: _Progress | None) -> tuple[int, int, int]: ...
 def mask_of_item(document_ids: _Ids) -> npt.NDArray[np.bool_]: ...
+def context_masks(
+    *,
+    seed: int,
+    epoch: int,
+    sample: int,
+    num_contexts: int,
+    mask_prob: float,
+    mask_seq_prob: float,
+    context_size: int,
+) -> list[int | None]: ...
+def import_mds(
+    old: _StrPath,
+    new: _StrPath,
+    *,
+    dtype: str | None = None,
+    size_limit: int | None = 67108864,
+    compression: str | None = None,
+    on_progress: _Progress | None = None,
+) -> list[dict[str, Any]]: ...
 def mds_marker(folder: _StrPath) -> dict[str, Any] | None: ...
 def publish_mds_index(
     folder: _StrPath, shards: Sequence[dict[str, Any]], *, marker: dict[str, Any] | None = None

@@ -21,6 +21,7 @@ use packtok_formats::mds::MdsError;
 use packtok_formats::npy::NpyError;
 use packtok_formats::raw::RawError;
 use packtok_reshape::Error as ReshapeError;
+use packtok_reshape::import::ImportError;
 use packtok_reshape::sample::SampleError;
 use packtok_reshape::shuffle::ShuffleError;
 use packtok_sampling::Error as SamplingError;
@@ -309,6 +310,23 @@ pub(crate) fn reshape_error(error: ReshapeError) -> PyErr {
         error @ E::ExistingDiffers { .. } => PacktokError::new_err(chain(&error)),
         E::Shuffle(error) => shuffle_error(&error),
         E::Sample(error) => sample_error(*error),
+        E::Import(error) => import_error(&error),
+    }
+}
+
+fn import_error(error: &ImportError) -> PyErr {
+    use ImportError as E;
+    match error {
+        E::Exists { path } => file_exists(path, "the output already exists; choose another folder"),
+        E::NoFolders { .. } | E::Within { .. } | E::Id { .. } => {
+            PyValueError::new_err(chain(error))
+        }
+        E::Busy { .. }
+        | E::Pickle { .. }
+        | E::Differs { .. }
+        | E::Row { .. }
+        | E::Empty { .. }
+        | E::ColumnExists { .. } => PacktokError::new_err(chain(error)),
     }
 }
 

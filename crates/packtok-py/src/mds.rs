@@ -8,19 +8,24 @@ use packtok_formats::mds::{
     Columns, Compression, Dtype, Encoding, Finished, Hash, Marker, Options, ShardEntry, Value,
     Writer,
 };
+use packtok_reshape::import::{ImportOptions, import};
 use packtok_sampling::files::mds_folder::MdsFolder;
+use packtok_sampling::order::context_masks::ContextMasks;
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::error::{mds_error, sampling_error};
 use crate::json::{from_python, to_python};
+use crate::monitor::watched_reshaping;
 use crate::views::lend_array;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyMdsWriter>()?;
     module.add_class::<PyMdsReader>()?;
     module.add_function(wrap_pyfunction!(_reopen_mds, module)?)?;
+    module.add_function(wrap_pyfunction!(import_mds, module)?)?;
+    module.add_function(wrap_pyfunction!(context_masks, module)?)?;
     module.add_function(wrap_pyfunction!(mds_marker, module)?)?;
     module.add_function(wrap_pyfunction!(publish_mds_index, module)?)
 }
@@ -59,15 +64,9 @@ impl PyMdsWriter {
             .collect::<PyResult<_>>()?;
         let pairs = named.iter().map(|(name, encoding)| (&**name, &**encoding));
         let columns = Columns::new(pairs).map_err(mds_error)?;
-        let hashes = hashes.iter().map(|name| Hash::parse(name));
         let options = Options {
-            size_limit,
-            hashes: hashes.collect::<Result<_, _>>().map_err(mds_error)?,
-            compression: compression
-                .map(Compression::parse)
-                .transpose()
-                .map_err(mds_error)?,
             first_shard,
+            ..options_of(size_limit, &hashes, compression)?
         };
         let writer = py
             .detach(|| Writer::create(&folder, columns.clone(), options))
@@ -176,6 +175,23 @@ impl PyMdsWriter {
     }
 }
 
+fn options_of(
+    size_limit: Option<u64>,
+    hashes: &[String],
+    compression: Option<&str>,
+) -> PyResult<Options> {
+    let hashes = hashes.iter().map(|name| Hash::parse(name));
+    Ok(Options {
+        size_limit,
+        hashes: hashes.collect::<Result<_, _>>().map_err(mds_error)?,
+        compression: compression
+            .map(Compression::parse)
+            .transpose()
+            .map_err(mds_error)?,
+        first_shard: 0,
+    })
+}
+
 impl PyMdsWriter {
     fn lock(&self) -> MutexGuard<'_, Option<Writer>> {
         // A panic while writing leaves a writer that can still be discarded.
@@ -219,7 +235,9 @@ impl<'py> Owned<'py> {
         let py = value.py();
         let wrong = |expected: &str| wrong_type(column, value, expected);
         Ok(match encoding {
-            Encoding::Bytes => Self::Bytes(value.cast().map_err(|_| wrong("bytes"))?.clone()),
+            Encoding::Bytes | Encoding::Pickle => {
+                Self::Bytes(value.cast().map_err(|_| wrong("bytes"))?.clone())
+            }
             Encoding::Str => Self::Str(value.cast().map_err(|_| wrong("str"))?.clone()),
             Encoding::Int => Self::Int(value.extract().map_err(|_| wrong("an int of 64 bits"))?),
             Encoding::StrInt | Encoding::StrFloat | Encoding::StrDecimal => Self::Str(value.str()?),
@@ -488,4 +506,65 @@ fn publish_mds_index(
         num_samples,
     };
     py.detach(|| finished.publish(marker)).map_err(mds_error)
+}
+
+/// Rewrites the MDS folder `old`, or all folders below it, whose columns may be pickles of number arrays, as `new` without pickles.
+///
+/// `dtype` is the type of token ids; by default the narrower of uint16 and uint32 that holds those of a folder. Returns a dict for
+/// each folder.
+#[pyfunction]
+#[pyo3(signature = (old, new, *, dtype=None, size_limit=Some(1 << 26), compression=None, on_progress=None))]
+fn import_mds<'py>(
+    py: Python<'py>,
+    old: PathBuf,
+    new: PathBuf,
+    dtype: Option<&str>,
+    size_limit: Option<u64>,
+    compression: Option<&str>,
+    on_progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let hashes = ["sha256".to_owned(), "xxh64".to_owned()];
+    let ids = match dtype {
+        None => None,
+        Some(name) => match Dtype::of_name(name) {
+            Some(dtype @ (Dtype::U16 | Dtype::U32 | Dtype::I32 | Dtype::I64)) => Some(dtype),
+            _ => {
+                return Err(PyValueError::new_err(format!(
+                    "--dtype (dtype) is {name:?}, expected uint16, uint32, int32 or int64"
+                )));
+            }
+        },
+    };
+    let options = ImportOptions {
+        ids,
+        mds: options_of(size_limit, &hashes, compression)?,
+    };
+    let folders = watched_reshaping(py, on_progress, |monitor| {
+        import(&old, &new, &options, monitor)
+    })?;
+    to_python(py, &folders)
+}
+
+/// The number of tokens at the end of each context of a sample that are masked; None where all are.
+///
+/// With `mask_prob` a context is masked, with `mask_seq_prob` of that as a whole, otherwise from 1 to `context_size` - 1 tokens. A
+/// function of its arguments.
+#[pyfunction]
+#[pyo3(signature = (*, seed, epoch, sample, num_contexts, mask_prob, mask_seq_prob, context_size))]
+fn context_masks(
+    seed: u64,
+    epoch: u64,
+    sample: u64,
+    num_contexts: usize,
+    mask_prob: f64,
+    mask_seq_prob: f64,
+    context_size: u64,
+) -> Vec<Option<u64>> {
+    let masks = ContextMasks {
+        seed,
+        mask_prob,
+        mask_seq_prob,
+        context_size,
+    };
+    masks.of(epoch, sample, num_contexts)
 }

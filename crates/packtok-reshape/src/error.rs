@@ -43,6 +43,9 @@ pub enum Error {
     /// An error of drawing samples.
     #[error(transparent)]
     Sample(Box<crate::sample::SampleError>),
+    /// An error of rewriting folders of samples.
+    #[error(transparent)]
+    Import(#[from] Box<crate::import::ImportError>),
     /// An error of the file format.
     #[error(transparent)]
     Pbin(#[from] packtok_pbin::Error),
@@ -51,6 +54,12 @@ pub enum Error {
 impl From<packtok_core::Error> for Error {
     fn from(error: packtok_core::Error) -> Self {
         Self::Core(error.into())
+    }
+}
+
+impl From<crate::import::ImportError> for Error {
+    fn from(error: crate::import::ImportError) -> Self {
+        Self::Import(error.into())
     }
 }
 

@@ -7,6 +7,7 @@
 mod error;
 mod existing;
 pub mod filter;
+pub mod import;
 pub mod sample;
 pub mod shuffle;
 

@@ -8,6 +8,7 @@ from typer.core import TyperGroup
 from packtok.cli import console
 from packtok.cli.options import JsonOption, QuietOption, check_inputs, check_output
 from packtok.cli.progress import progress
+from packtok.cli.sample_import import import_
 from packtok.errors import ConfigError
 
 
@@ -286,6 +287,9 @@ def pack(
     names = ("documents", "rows", "short_rows", "cut", "too_short", "too_short_tokens", "left_over_tokens")
     if not quiet:
         _show_table(("domain",), names, report["domains"])
+
+
+app.command("import")(import_)
 
 
 def _count(name: str, text: str) -> int:

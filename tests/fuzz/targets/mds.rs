@@ -8,13 +8,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use packtok_formats::mds::{Columns, Index, Options, Shard, ShardEntry, Value, Writer};
+use packtok_formats::mds::{Columns, Index, Options, Pickles, Shard, ShardEntry, Value, Writer};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some(end) = bytes.iter().position(|&byte| byte == 0) else {
         return;
     };
-    let Ok(index) = Index::parse(Path::new("index.json"), &bytes[..end]) else {
+    let Ok(index) = Index::parse(Path::new("index.json"), &bytes[..end], Pickles::Refused) else {
         return;
     };
     let folder = tempfile::tempdir().expect("a folder");
@@ -64,7 +64,7 @@ fn check(folder: &Path, columns: &Columns, entry: &ShardEntry, samples: &[Vec<Va
         .finish()
         .and_then(|finished| finished.publish(None))
         .expect("the folder is writable");
-    let index = Index::open(folder).expect("a written index");
+    let index = Index::open(folder, Pickles::Refused).expect("a written index");
     assert_eq!(index.num_samples(), samples.len() as u64);
     for (i, expected) in samples.iter().enumerate() {
         let path = folder.join(&index.shards()[0].raw_data.basename);

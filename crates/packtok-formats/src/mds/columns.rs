@@ -6,8 +6,17 @@ use serde::Serialize;
 
 use crate::mds::encoding::Encoding;
 use crate::mds::entry::ShardEntry;
-use crate::mds::error::MdsError;
+use crate::mds::error::{EncodingFault, MdsError};
 use crate::mds::json::dumps;
+
+/// How columns of pickles are treated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pickles {
+    /// They are an error.
+    Refused,
+    /// Their values are bytes.
+    AsBytes,
+}
 
 /// A column.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +58,7 @@ impl Columns {
     ) -> Result<Self, MdsError> {
         let mut columns = columns
             .into_iter()
-            .map(|(name, encoding)| Self::column(Path::new(""), name, encoding))
+            .map(|(name, encoding)| Self::column(Path::new(""), name, encoding, Pickles::Refused))
             .collect::<Result<Vec<_>, _>>()?;
         columns.sort_by(|a, b| a.name.cmp(&b.name));
         if columns.is_empty() {
@@ -63,6 +72,7 @@ impl Columns {
         path: &Path,
         shard: usize,
         entry: &ShardEntry,
+        pickles: Pickles,
     ) -> Result<Self, MdsError> {
         let (names, encodings) = (&entry.column_names, &entry.column_encodings);
         let sizes = &entry.column_sizes;
@@ -77,7 +87,7 @@ impl Columns {
         }
         let columns = names.iter().zip(encodings).zip(sizes);
         let columns = columns.map(|((name, encoding), &found)| {
-            let column = Self::column(path, name, encoding)?;
+            let column = Self::column(path, name, encoding, pickles)?;
             if column.size == found {
                 return Ok(column);
             }
@@ -92,8 +102,18 @@ impl Columns {
         Ok(Self(columns.collect::<Result<_, _>>()?))
     }
 
-    fn column(path: &Path, name: &str, encoding_text: &str) -> Result<Column, MdsError> {
-        let encoding = Encoding::parse(encoding_text).map_err(|source| MdsError::Encoding {
+    fn column(
+        path: &Path,
+        name: &str,
+        encoding_text: &str,
+        pickles: Pickles,
+    ) -> Result<Column, MdsError> {
+        let parsed =
+            Encoding::parse(encoding_text).and_then(|encoding| match (&encoding, pickles) {
+                (Encoding::Pickle, Pickles::Refused) => Err(EncodingFault::Pickle),
+                _ => Ok(encoding),
+            });
+        let encoding = parsed.map_err(|source| MdsError::Encoding {
             path: path.into(),
             column: name.to_owned(),
             encoding: encoding_text.to_owned(),

@@ -95,6 +95,8 @@ pub enum Encoding {
     StrDecimal,
     /// JSON.
     Json,
+    /// A pickle, which only an import reads, as bytes.
+    Pickle,
 }
 
 impl Encoding {
@@ -119,7 +121,7 @@ impl Encoding {
             "str_float" => Self::StrFloat,
             "str_decimal" => Self::StrDecimal,
             "json" => Self::Json,
-            "pkl" => return Err(EncodingFault::Pickle),
+            "pkl" => Self::Pickle,
             "pil" | "jpeg" | "jpeg_array" | "jpegarray" | "png" | "list[pil]" | "list[jpeg]"
             | "list[png]" => return Err(EncodingFault::Image),
             name => Self::Scalar(Dtype::of_name(name).ok_or(EncodingFault::Unknown)?),
@@ -219,7 +221,7 @@ impl Encoding {
     /// The value that has these bytes.
     pub(crate) fn decode<'a>(&'a self, bytes: &'a [u8]) -> Result<Value<'a>, SampleFault> {
         Ok(match self {
-            Self::Bytes => Value::Bytes(bytes),
+            Self::Bytes | Self::Pickle => Value::Bytes(bytes),
             Self::Str | Self::StrInt | Self::StrFloat | Self::StrDecimal | Self::Json => {
                 Value::Str(std::str::from_utf8(bytes).map_err(|_| SampleFault::NotUtf8)?)
             }
@@ -417,7 +419,6 @@ mod tests {
     #[test]
     fn impossible_encodings_are_errors() {
         for text in [
-            "pkl",
             "png",
             "float8",
             "ndarray:float8",

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use packtok_pbin::{Replace, publish_bytes};
 use serde::{Deserialize, Serialize};
 
-use crate::mds::columns::Columns;
+use crate::mds::columns::{Columns, Pickles};
 use crate::mds::entry::ShardEntry;
 use crate::mds::error::MdsError;
 use crate::mds::json::dumps;
@@ -39,17 +39,17 @@ impl Index {
     ///
     /// # Errors
     /// It cannot be read, or is invalid.
-    pub fn open(folder: &Path) -> Result<Self, MdsError> {
+    pub fn open(folder: &Path, pickles: Pickles) -> Result<Self, MdsError> {
         let path = folder.join(INDEX_FILE);
         let bytes = read_at_most(&path, MAX_INDEX_BYTES)?;
-        Self::parse(&path, &bytes)
+        Self::parse(&path, &bytes, pickles)
     }
 
     /// Parses the index at `path`, which errors name.
     ///
     /// # Errors
     /// It is no index, has shards of another format or with columns that are not supported, or a file outside of its folder.
-    pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self, MdsError> {
+    pub fn parse(path: &Path, bytes: &[u8], pickles: Pickles) -> Result<Self, MdsError> {
         let content: Content<Vec<ShardEntry>> =
             serde_json::from_slice(bytes).map_err(|source| MdsError::Json {
                 path: path.into(),
@@ -64,12 +64,12 @@ impl Index {
             starts: vec![0],
         };
         for (number, entry) in content.shards.into_iter().enumerate() {
-            index.add(number, entry)?;
+            index.add(number, entry, pickles)?;
         }
         Ok(index)
     }
 
-    fn add(&mut self, shard: usize, entry: ShardEntry) -> Result<(), MdsError> {
+    fn add(&mut self, shard: usize, entry: ShardEntry, pickles: Pickles) -> Result<(), MdsError> {
         let path = &*self.path;
         check_version(path, entry.version, 2)?;
         if entry.format != "mds" {
@@ -95,7 +95,7 @@ impl Index {
         }
         let columns = match self.columns.last() {
             Some(columns) if columns.are_of(&entry) => Arc::clone(columns),
-            _ => Arc::new(Columns::of_entry(path, shard, &entry)?),
+            _ => Arc::new(Columns::of_entry(path, shard, &entry, pickles)?),
         };
         let start = self.starts[shard];
         let stop = start.checked_add(entry.samples);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     fn parse(entries: &[ShardEntry]) -> Result<Index, MdsError> {
-        Index::parse(Path::new("i"), &index_bytes(entries))
+        Index::parse(Path::new("i"), &index_bytes(entries), Pickles::Refused)
     }
 
     #[test]

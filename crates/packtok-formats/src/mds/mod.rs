@@ -27,7 +27,7 @@ mod size;
 mod write;
 
 pub use check::{Compression, Hash};
-pub use columns::{Column, Columns};
+pub use columns::{Column, Columns, Pickles};
 pub use encoding::{Dims, Dtype, Encoding, Value};
 pub use entry::{FileEntry, ShardEntry, shard_name};
 pub use error::{EncodingFault, MdsError, SampleFault};

@@ -7,14 +7,14 @@ use packtok_core::pipeline::{Monitor, PipelineError, Progress};
 use crate::error::Result;
 
 /// Counts what is done and asks a monitor whether to continue.
-pub(super) struct Meter<'a, 'm> {
+pub(crate) struct Meter<'a, 'm> {
     monitor: &'a mut Monitor<'m>,
     progress: Progress,
 }
 
 impl<'a, 'm> Meter<'a, 'm> {
     /// A meter of work on `total_bytes`.
-    pub(super) fn new(monitor: &'a mut Monitor<'m>, total_bytes: u64) -> Self {
+    pub(crate) fn new(monitor: &'a mut Monitor<'m>, total_bytes: u64) -> Self {
         Self {
             monitor,
             progress: Progress {
@@ -28,7 +28,7 @@ impl<'a, 'm> Meter<'a, 'm> {
     ///
     /// # Errors
     /// The monitor breaks.
-    pub(super) fn add(&mut self, bytes: u64, documents: u64) -> Result<()> {
+    pub(crate) fn add(&mut self, bytes: u64, documents: u64) -> Result<()> {
         self.progress.bytes_read += bytes;
         self.progress.documents += documents;
         match (self.monitor)(&self.progress) {
@@ -40,7 +40,7 @@ impl<'a, 'm> Meter<'a, 'm> {
     }
 
     /// Asks whether to continue, as the functions of the file format do.
-    pub(super) fn check(&mut self) -> ControlFlow<()> {
+    pub(crate) fn check(&mut self) -> ControlFlow<()> {
         (self.monitor)(&self.progress)
     }
 }

@@ -11,7 +11,7 @@ mod chunk;
 mod error;
 mod lines;
 mod mersenne;
-mod meter;
+pub(crate) mod meter;
 mod numpy_random;
 mod order;
 mod pbins;

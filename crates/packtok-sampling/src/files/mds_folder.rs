@@ -11,7 +11,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use packtok_formats::mds::{
-    INDEX_FILE, Index, MARKER_FILE, MAX_INDEX_BYTES, Marker, MdsError, Sample, Shard, ShardEntry,
+    INDEX_FILE, Index, MARKER_FILE, MAX_INDEX_BYTES, Marker, MdsError, Pickles, Sample, Shard,
+    ShardEntry,
 };
 use packtok_pbin::rename_new;
 use sha2::{Digest, Sha256};
@@ -44,16 +45,38 @@ impl MdsFolder {
         let (index, marker) = if is_remote {
             open_remote(folder)?
         } else {
-            (Index::open(folder)?, Marker::of_folder(folder)?)
+            (
+                Index::open(folder, Pickles::Refused)?,
+                Marker::of_folder(folder)?,
+            )
         };
-        Ok(Self {
+        Ok(Self::of(folder, is_remote, index, marker, verify))
+    }
+
+    /// Opens a local folder whose columns may be pickles, which are read as bytes. Hashes are not checked.
+    ///
+    /// # Errors
+    /// As [`MdsFolder::open`].
+    pub fn open_pickled(folder: &Path) -> Result<Self> {
+        let index = Index::open(folder, Pickles::AsBytes)?;
+        Ok(Self::of(folder, false, index, None, false))
+    }
+
+    fn of(
+        folder: &Path,
+        is_remote: bool,
+        index: Index,
+        marker: Option<Marker>,
+        verify: bool,
+    ) -> Self {
+        Self {
             folder: folder.into(),
             is_remote,
             marker,
             shards: index.shards().iter().map(|_| OnceLock::new()).collect(),
             index,
             verify,
-        })
+        }
     }
 
     /// The path or URL.
@@ -100,7 +123,7 @@ impl MdsFolder {
         if let Some(shard) = self.shards[number].get() {
             return Ok(shard);
         }
-        let shard = Arc::new(self.open_shard(number)?);
+        let shard = Arc::new(self.open_alone(number)?);
         // Another thread may have opened it too.
         Ok(self.shards[number].get_or_init(|| shard))
     }
@@ -111,7 +134,7 @@ impl MdsFolder {
     /// A shard is damaged, or has no hashes.
     pub fn verify(&self) -> Result<()> {
         for (number, entry) in self.index.shards().iter().enumerate() {
-            let shard = self.open_shard(number)?;
+            let shard = self.open_alone(number)?;
             shard.verify(entry, true)?;
             for sample in 0..shard.num_samples() {
                 shard.sample(sample)?.values()?;
@@ -120,7 +143,14 @@ impl MdsFolder {
         Ok(())
     }
 
-    fn open_shard(&self, number: usize) -> Result<Shard> {
+    /// Opens the shard at this position in the index for the caller alone, checked as the folder's shards are.
+    ///
+    /// # Errors
+    /// It cannot be opened or is damaged.
+    ///
+    /// # Panics
+    /// There is no such shard.
+    pub fn open_alone(&self, number: usize) -> Result<Shard> {
         let entry = &self.index.shards()[number];
         let columns = self.index.columns(number);
         let raw = self.folder.join(&entry.raw_data.basename);
@@ -261,7 +291,11 @@ fn open_remote(folder: &Path) -> Result<(Index, Option<Marker>)> {
         }
         Ok(file.bytes(0..bytes)?.to_vec())
     };
-    let index = Index::parse(&folder.join(INDEX_FILE), &read(INDEX_FILE)?)?;
+    let index = Index::parse(
+        &folder.join(INDEX_FILE),
+        &read(INDEX_FILE)?,
+        Pickles::Refused,
+    )?;
     let marker = match read(MARKER_FILE) {
         Ok(bytes) => Some(Marker::parse(&folder.join(MARKER_FILE), &bytes)?),
         Err(Error::Store(packtok_store::Error::Absent { .. })) => None,
@@ -289,7 +323,10 @@ fn is_remote(_: &Path) -> bool {
 
 #[cfg(not(feature = "remote"))]
 fn open_remote(folder: &Path) -> Result<(Index, Option<Marker>)> {
-    Ok((Index::open(folder)?, Marker::of_folder(folder)?))
+    Ok((
+        Index::open(folder, Pickles::Refused)?,
+        Marker::of_folder(folder)?,
+    ))
 }
 
 #[cfg(not(feature = "remote"))]

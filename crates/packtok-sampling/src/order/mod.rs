@@ -1,5 +1,6 @@
 //! Order: which item comes at which position of which epoch, for one dataset or a mixture.
 
+pub mod context_masks;
 mod error;
 pub(crate) mod limits;
 pub mod mixture;
