@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from packtok.data.described import get_dataset
+    from packtok.data.encoder_decoder import ContextDataCollator, EncoderDecoderDataset
     from packtok.data.tatm import TatmMemmapDataset
     from packtok.data.tatm_items import torch_collate_fn
     from packtok.data.tatm_metadata import (
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
     from packtok.data.text_data import TatmData, TatmTextData, get_data
 
 __all__ = [
+    "ContextDataCollator",
     "CorpusSeparationStrategy",
     "DataContentType",
+    "EncoderDecoderDataset",
     "TatmData",
     "TatmDataMetadata",
     "TatmMemmapDataset",
@@ -32,6 +35,8 @@ __all__ = [
 ]
 
 _HOME = {
+    "ContextDataCollator": "packtok.data.encoder_decoder",
+    "EncoderDecoderDataset": "packtok.data.encoder_decoder",
     "CorpusSeparationStrategy": "packtok.data.tatm_metadata",
     "DataContentType": "packtok.data.tatm_metadata",
     "TatmData": "packtok.data.text_data",

@@ -26,8 +26,8 @@ class ResumableDistributedSampler(Sampler[int]):
     `load_state_dict`; the next iteration starts the next epoch.
 
     Args:
-        dataset: Object with a length. Its attributes ``fingerprint`` and ``orders_itself`` are used if they
-            exist.
+        dataset: Object with a length. Its attributes ``fingerprint``, ``orders_itself`` and ``takes_epochs``
+            are used if they exist.
         rank: Needs ``num_replicas``. Default: the rank in the process group, otherwise RANK and WORLD_SIZE.
         num_replicas: Number of ranks that divide the items.
         epoch: The first epoch.
@@ -164,8 +164,14 @@ class ResumableDistributedSampler(Sampler[int]):
         for item in self.epochs.own(epoch, position):
             position += self.num_replicas
             self.place(epoch, position, is_under_way=True)
-            yield item
+            yield from self.numbered(epoch, [item])
         self.place(epoch + 1, self.start_of(epoch + 1))
+
+    def numbered(self, epoch: int, items: list[int]) -> list[Any]:
+        """Returns ``items``, each with its epoch if the dataset's attribute ``takes_epochs`` is true."""
+        if getattr(self.dataset, "takes_epochs", False):
+            return [(epoch, item) for item in items]
+        return items
 
     def begin(self) -> tuple[int, int]:
         """Returns the epoch and the position at which an iteration would start now."""
@@ -246,7 +252,7 @@ class ResumableBatchSampler(Sampler[list[int]]):
         for batch in sampler.epochs.batches(epoch, position):
             position += sampler.epochs.global_batch_size
             sampler.place(epoch, position, is_under_way=True)
-            yield batch
+            yield sampler.numbered(epoch, batch)
         sampler.place(epoch + 1, sampler.start_of(epoch + 1))
 
     def set_epoch(self, epoch: int) -> None:
