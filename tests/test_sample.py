@@ -241,6 +241,22 @@ def test_every_type_of_ids_holds_the_same_ids(
     assert index["shards"][0]["column_encodings"] == ["str", f"ndarray:{expected}", f"ndarray:{expected}"]
 
 
+def test_npy_files_give_the_samples_of_pbins(two: tuple[Path, Domains], tmp_path: Path) -> None:
+    root, domains = two
+    for name, listed in domains.items():
+        (tmp_path / "npy" / name).mkdir(parents=True)
+        numbers = [len(listed), *map(len, listed), *(token for one in listed for token in one)]
+        np.save(tmp_path / "npy" / name / "a.npy", np.array(numbers, np.int64))
+    for from_ in ("documents", "stream"):
+        wanted = recipe(domains, from_=from_)
+        packtok.draw_samples(wanted, tmp_path / from_ / "a", tokens=root)
+        packtok.draw_samples(wanted, tmp_path / from_ / "b", tokens=tmp_path / "npy", dtype="uint16")
+        for side in ("test", "train"):
+            for name in domains:
+                found = (taken(tmp_path / from_ / out, side, name) for out in "ab")
+                assert next(found) == next(found)
+
+
 def test_an_id_that_does_not_fit_is_named(tmp_path: Path) -> None:
     root = write(tmp_path / "tokens", {"a": [[70_000] * 12] * 9}, files=1, width=4)
     side = reference.side_of([70_000] * 12, HALVES, 42)

@@ -5,7 +5,8 @@
 
 ENV has mosaicml-streaming 0.13.0. The first compares CPU seconds on one core for samples of 1,024 and 8,192
 tokens: packtok draws them from a pbin, MDSWriter gets them as arrays in memory and computes the same hashes.
-Both write the same files, which is checked byte for byte. The time of a run over a few samples is subtracted.
+Both write the same files, which is checked byte for byte. Subtracted are packtok's time for a corpus of one
+document, and MDSWriter's for reading all samples and writing ten; so packtok's figure includes its plan.
 The bytes of the files are compared with those of CEPE's scripts: the same samples, pickled as int64.
 
 The second reports packtok's peak memory for pbins of so many MB.
@@ -42,17 +43,17 @@ packtok.draw_samples(
     output, tokens=tokens, num_cpus=1, allow_short=True,
 )
 """
-# Arguments: file of samples, output, context, decoder, number of samples, type.
+# Arguments: file of samples, output, context, decoder, number of samples to write, type.
 MDS_WRITER = """
 import sys
 import numpy as np
 from streaming import MDSWriter
 source, output, context, decoder, count, dtype = sys.argv[1:]
 context, decoder, count = int(context), int(decoder), int(count)
-samples = np.fromfile(source, dtype=dtype, count=count * (context + decoder)).reshape(count, -1)
+samples = np.fromfile(source, dtype=dtype).reshape(-1, context + decoder)
 columns = {"token_ids": f"ndarray:{dtype}", "prev_token_ids": f"ndarray:{dtype}", "domain": "str"}
 with MDSWriter(out=output, columns=columns, hashes=["sha256", "xxh64"], size_limit=1 << 26) as writer:
-    for sample in samples:
+    for sample in samples[:count]:
         writer.write({"token_ids": sample[context:], "prev_token_ids": sample[:context], "domain": "a"})
 """
 
@@ -83,6 +84,8 @@ def compare(folder: Path, tokens: int, python: Path, megabytes: int, repetitions
     source = folder / f"tokens{tokens}"
     # Windows overlap by half, and documents end with a part of one.
     write_pbin(source / "a" / "0.pbin", int(count * decoder * 1.3) + DOCUMENT_TOKENS)
+    tiny = folder / f"tiny{tokens}"
+    write_pbin(tiny / "a" / "0.pbin", DOCUMENT_TOKENS)
     ours, theirs, samples = folder / "packtok", folder / "mds", folder / "samples"
     figures: dict[str, list[float]] = {"packtok": [], "MDSWriter": []}
     for number in range(repetitions):
@@ -92,7 +95,8 @@ def compare(folder: Path, tokens: int, python: Path, megabytes: int, repetitions
                 shutil.rmtree(ours if name == "packtok" else theirs, ignore_errors=True)
                 numbers = (context, decoder, wanted)
                 if name == "packtok":
-                    cost = run([sys.executable, "-c", PACKTOK, source, ours, *map(str, numbers)], cores="0")
+                    files = source if wanted == count else tiny
+                    cost = run([sys.executable, "-c", PACKTOK, files, ours, *map(str, numbers)], cores="0")
                 else:
                     command = [python, "-c", MDS_WRITER, samples, theirs, *map(str, numbers), "uint16"]
                     cost = run(command, cores="0")

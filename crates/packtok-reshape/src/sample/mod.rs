@@ -206,7 +206,7 @@ impl Writing<'_> {
             )?;
             publish::State::Lines { bytes, sha256 }
         } else {
-            let samples = Samples::new(self.recipe, self.plan, self.form, output)?;
+            let samples = Samples::new(self.recipe, self.plan, self.form, output);
             publish::State::Shard(samples.write(part, &folder, written)?)
         };
         publish::record(&marker, &state)

@@ -86,18 +86,18 @@ pub(super) fn finished(recipe: &Recipe, outputs: &[Output]) -> Result<Vec<bool>>
 
 fn is_finished(recipe: &Recipe, output: &Output) -> Result<bool> {
     let is_retrieval = output.side == Side::Retrieval;
-    let path = match is_retrieval {
-        true => output.folder.join(jsonl_name(recipe, output)),
-        false => output.folder.join(INDEX_FILE),
-    };
+    let name = jsonl_name(recipe, output);
+    let path = output
+        .folder
+        .join(if is_retrieval { &name } else { INDEX_FILE });
     if !path.exists() {
         return Ok(false);
     }
-    let plan = match is_retrieval {
-        true => lines_of(&output.folder, &jsonl_name(recipe, output)).map(|lines| lines.plan),
-        false => Marker::of_folder(&output.folder)
-            .map_err(SampleError::Mds)?
-            .map(|marker| marker.plan),
+    let plan = if is_retrieval {
+        lines_of(&output.folder, &name).map(|lines| lines.plan)
+    } else {
+        let marker = Marker::of_folder(&output.folder).map_err(SampleError::Mds)?;
+        marker.map(|marker| marker.plan)
     };
     let shown = if is_retrieval {
         path

@@ -41,21 +41,21 @@ impl<'a> Samples<'a> {
         plan: &'a Plan,
         form: &'a Form,
         output: &'a Output,
-    ) -> Result<Self> {
+    ) -> Self {
         let group = plan.group(output.side, output.domain);
         let order = match recipe.from {
             From::Documents => None,
             From::Stream => NonZeroU64::new(group.counts.available)
                 .map(|available| Permutation::new(available, recipe.seed, output.side as u64)),
         };
-        Ok(Self {
+        Self {
             recipe,
             plan,
             form,
             output,
             group,
             order,
-        })
+        }
     }
 
     fn start(&self, sample: u64) -> Start {
@@ -139,9 +139,10 @@ impl<'a> Samples<'a> {
         let fixed = self.bytes_of(self.start(first), &ids)?;
         for sample in self.output.samples.clone() {
             // Only names of sources vary.
-            let sample_bytes = match self.recipe.origin {
-                true => self.bytes_of(self.start(sample), &ids)?,
-                false => fixed,
+            let sample_bytes = if self.recipe.origin {
+                self.bytes_of(self.start(sample), &ids)?
+            } else {
+                fixed
             };
             if sample > first && bytes + sample_bytes + 4 > self.recipe.size_limit {
                 files.push(first..sample);
@@ -202,7 +203,7 @@ pub(super) fn parts(
             });
             continue;
         }
-        for (file, samples) in Samples::new(recipe, plan, form, output)?
+        for (file, samples) in Samples::new(recipe, plan, form, output)
             .files()?
             .into_iter()
             .enumerate()
