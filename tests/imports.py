@@ -84,6 +84,7 @@ ORDER: dict[str, tuple[str, ...]] = {
             "collate",
             "instruction",
             "data",
+            "logits",
             "integrations",
             "stream",
             "launch",

@@ -253,3 +253,13 @@ def _u32s(data: bytes) -> list[int]:
 def require(holds: bool, what: str) -> None:
     if not holds:
         raise ValueError(f"wrong {what}")
+
+
+def teacher_rows(model: Any, context: list[int], decoder: list[int], vocab_size: int) -> list[list[float]]:
+    """Returns the log-probabilities after each decoder token, from one run of a model of Transformers."""
+    import torch
+
+    with torch.inference_mode():
+        logits = model(input_ids=torch.tensor([context + decoder])).logits[0].double()
+    rows = logits[len(context) :, :vocab_size]
+    return [[value - row.logsumexp(0).item() for value in row.tolist()] for row in rows]

@@ -405,7 +405,10 @@ def test_names_that_need_torch_say_how_to_install_it(tmp_path: Path) -> None:
     )
     messages = json.loads(done.stdout)
     needing = {f"packtok.{name}" for name in NEED_TORCH}
-    needing |= {f"packtok.data.{name}" for name in ("TatmMemmapDataset", "get_dataset", "torch_collate_fn")}
+    needing |= {
+        f"packtok.data.{name}"
+        for name in ("TatmMemmapDataset", "distillation_loss", "get_dataset", "torch_collate_fn")
+    }
     needing |= {f"packtok.stream.{name}" for name in packtok.stream.__all__} - {
         *("packtok.stream.StateDict", "packtok.stream.braceexpand", "packtok.stream.merge_states")
     }
@@ -435,8 +438,8 @@ def test_help_and_version_work(tmp_path: Path) -> None:
     out, _ = run("--help", cwd=tmp_path)
     assert re.findall(r"^  (\w+) ", out.partition("Commands:")[2], re.M) == [
         *("pack", "plan", "join", "index", "inspect", "cat", "count", "verify", "merge", "manifest"),
-        *("locate", "tokenize", "explore", "run", "status", "retry", "tokenizer", "data", "sample"),
-        *("source", "stream"),
+        *("locate", "tokenize", "logits", "explore", "run", "status", "retry", "tokenizer", "data"),
+        *("sample", "source", "stream"),
     ]
     assert run("--version", cwd=tmp_path)[0] == f"packtok {packtok.__version__}\n"
 

@@ -13,6 +13,7 @@ import pytest
 import typer
 from conftest import PacktokCli
 
+from packtok._packtok import MdsWriter
 from packtok.cli import app
 
 CONFIG = (
@@ -51,6 +52,10 @@ CASES: dict[str, tuple[tuple[object, ...], str]] = {
     "retry": (("--no-submit", "old.pbin.shards"), "commands"),
     "tokenizer inspect": (("gpt2",), "vocab_size"),
     "tokenizer verify": (("gpt2", "-c", "c.jsonl"), "built_in_texts"),
+    "logits": (
+        ("--input_dir", "s", "--model_dir", "m", "--domain", "d", "--merge"),
+        "samples",
+    ),
     "tokenize": (("described", "-t", "gpt2", "-o", "tokenized"), "tokenized_info"),
     "data card": (("described",), "card"),
     "data create-metadata": (("--yes", "--dataset-path", "c.jsonl", "--output", "m.json"), "details"),
@@ -124,6 +129,11 @@ def write_files(folder: Path, packtok_cli: PacktokCli) -> Path:
     (folder / "plugin.py").write_text("def documents(corpus):\n    return [corpus]\n")
     (folder / "loader.yaml").write_text(LOADER)
     packtok_cli("pack", *CORPUS, "-o", "t.pbin", cwd=folder)
+    with MdsWriter(folder / "s-logits-enc2048-dec2048-m" / "d-0", {"x": "int"}) as writer:
+        writer.write({"x": 1})
+        place = {"plan": "p", "side": "train", "domain": "d", "start": 0, "stop": 1}
+        details = {"start": 0, "num_samples": 1, "shard": 0, "num_shards": 1}
+        writer.finish(marker={"kind": "logits", **place, "details": details})
     for k in range(2):
         packtok_cli("pack", *CORPUS, "-o", "shards", "--shard", f"{k}/2", cwd=folder)
     packtok_cli("run", "--no-submit", "pack", *CORPUS, "-o", "old.pbin", cwd=folder)

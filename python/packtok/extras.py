@@ -39,3 +39,21 @@ def needing(module: str, user: str, package: str, *, extra: str) -> Iterator[Non
         raise ModuleNotFoundError(
             f"{user} needs {package}, which is not installed; run pip install 'packtok[{extra}]'", name=module
         ) from None
+
+
+@contextmanager
+def needing_logits(user: str) -> Iterator[None]:
+    """Replaces the error of importing torch, Transformers or huggingface_hub where they are not installed.
+
+    Args:
+        user: What needs them.
+
+    Raises:
+        ModuleNotFoundError: If one is missing; names the extra.
+    """
+    with (
+        needing("torch", user, "PyTorch", extra="logits"),
+        needing("transformers", user, "Transformers", extra="logits"),
+        needing("huggingface_hub", user, "huggingface_hub", extra="logits"),
+    ):
+        yield

@@ -19,6 +19,7 @@ from packtok.cli.index import index
 from packtok.cli.inspect import inspect
 from packtok.cli.join import join
 from packtok.cli.locate import locate
+from packtok.cli.logits import logits
 from packtok.cli.manifest import manifest
 from packtok.cli.merge import merge
 from packtok.cli.pack import pack
@@ -120,7 +121,22 @@ def _packtok(
 
 
 for _command in (
-    *(pack, plan, join, index, inspect, cat, count, verify, merge, manifest, locate, tokenize, explore),
+    *(
+        pack,
+        plan,
+        join,
+        index,
+        inspect,
+        cat,
+        count,
+        verify,
+        merge,
+        manifest,
+        locate,
+        tokenize,
+        logits,
+        explore,
+    ),
 ):
     app.command()(_command)
 # Everything after the first word without a dash belongs to the command to run.

@@ -1,13 +1,14 @@
 """Datasets, samplers and loaders for PyTorch over packed files.
 
-The names in `__all__` are those of ``tatm.data``, so that its users change only the import. They are imported
-on first use.
+The names in `__all__` include those of ``tatm.data``, so that its users change only the import. All are
+imported on first use.
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from packtok.data.described import get_dataset
+    from packtok.data.distillation import distillation_loss
     from packtok.data.encoder_decoder import ContextDataCollator, EncoderDecoderDataset
     from packtok.data.tatm import TatmMemmapDataset
     from packtok.data.tatm_items import torch_collate_fn
@@ -29,6 +30,7 @@ __all__ = [
     "TatmMemmapDataset",
     "TatmTextData",
     "TokenizedMetadataComponenet",
+    "distillation_loss",
     "get_data",
     "get_dataset",
     "torch_collate_fn",
@@ -44,6 +46,7 @@ _HOME = {
     "TatmMemmapDataset": "packtok.data.tatm",
     "TatmTextData": "packtok.data.text_data",
     "TokenizedMetadataComponenet": "packtok.data.tatm_metadata",
+    "distillation_loss": "packtok.data.distillation",
     "get_data": "packtok.data.text_data",
     "get_dataset": "packtok.data.described",
     "torch_collate_fn": "packtok.data.tatm_items",

@@ -1,0 +1,245 @@
+"""Teachers: loads causal language models, and computes their logits a slice of positions at a time.
+
+The backbone of a model runs once for a batch; its head runs over slices of positions, so that the logits of
+all positions never exist at once. Some models change logits after the head. `AFTER_HEAD` lists what each
+known class does; other classes are refused, since a wrong guess would give wrong targets without an error.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from packtok.errors import ConfigError, PacktokError
+from packtok.logits.output import last_part
+
+__all__ = ["AFTER_HEAD", "DTYPES", "Teacher", "load_teacher", "model_folder"]
+
+AfterHead = Callable[[Tensor, Any], Tensor]
+DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}
+# Tokens of the run that compares our logits with those of the model.
+_CHECKED_TOKENS = 8
+_WEIGHTS = "*.safetensors"
+
+
+def _unchanged(logits: Tensor, _config: Any) -> Tensor:
+    return logits
+
+
+def _soft_cap(logits: Tensor, config: Any) -> Tensor:
+    cap = config.final_logit_softcapping
+    return logits if cap is None else logits.div_(cap).tanh_().mul_(cap)
+
+
+def _scale(logits: Tensor, config: Any) -> Tensor:
+    return logits.mul_(config.logit_scale)
+
+
+def _divide(logits: Tensor, config: Any) -> Tensor:
+    return logits.div_(config.logits_scaling)
+
+
+# What model classes do with float32 logits after the head, which may change them in place.
+AFTER_HEAD: dict[str, AfterHead] = {
+    **dict.fromkeys(
+        (
+            *("ArceeForCausalLM", "BloomForCausalLM", "DeepseekV3ForCausalLM", "FalconForCausalLM"),
+            *("GPT2LMHeadModel", "GPTBigCodeForCausalLM", "GPTJForCausalLM", "GPTNeoForCausalLM"),
+            *("GPTNeoXForCausalLM", "GemmaForCausalLM", "Glm4ForCausalLM", "GlmForCausalLM"),
+            *("LlamaForCausalLM", "MistralForCausalLM", "MixtralForCausalLM", "NemotronForCausalLM"),
+            *("OPTForCausalLM", "Olmo2ForCausalLM", "Olmo3ForCausalLM", "OlmoForCausalLM"),
+            *("Phi3ForCausalLM", "PhiForCausalLM", "Qwen2ForCausalLM", "Qwen2MoeForCausalLM"),
+            *("Qwen3ForCausalLM", "Qwen3MoeForCausalLM", "SmolLM3ForCausalLM", "StableLmForCausalLM"),
+            "Starcoder2ForCausalLM",
+        ),
+        _unchanged,
+    ),
+    **dict.fromkeys(("Gemma2ForCausalLM", "Gemma3ForCausalLM"), _soft_cap),
+    **dict.fromkeys(("CohereForCausalLM", "Cohere2ForCausalLM"), _scale),
+    **dict.fromkeys(("GraniteForCausalLM", "GraniteMoeForCausalLM"), _divide),
+}
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """A model whose predictions become targets."""
+
+    model: Any
+    name: str
+    """The last part of its path or of its name on the hub."""
+    fingerprint: str
+    """SHA-256 over its config and the SHA-256 of its weight files."""
+    folder: Path
+
+    @property
+    def device(self) -> torch.device:
+        """The device that it runs on."""
+        device: torch.device = self.model.device
+        return device
+
+    @property
+    def head_size(self) -> int:
+        """Number of logits of a position. Rows beyond the tokenizer's vocabulary are padding."""
+        size: int = self.model.get_output_embeddings().weight.shape[0]
+        return size
+
+    @property
+    def num_embeddings(self) -> int:
+        """Number of ids that can be its input."""
+        size: int = self.model.get_input_embeddings().weight.shape[0]
+        return size
+
+    def hidden(self, input_ids: Tensor) -> Tensor:
+        """Returns the states (B, L, H) before the head for ids (B, L).
+
+        No attention mask is used: in a causal model, padding on the right has no effect on the positions
+        before it.
+        """
+        states: Tensor = self.model.base_model(input_ids=input_ids, use_cache=False).last_hidden_state
+        return states
+
+    def logits(self, hidden: Tensor, vocab_size: int | None = None) -> Tensor:
+        """Returns float32 logits (N, V) for states (N, H); V is ``vocab_size`` if the head has more rows."""
+        logits = self.model.get_output_embeddings()(hidden)[:, :vocab_size].float()
+        return AFTER_HEAD[type(self.model).__name__](logits, self.model.config)
+
+
+def load_teacher(
+    model_dir: str, dtype: Literal["bf16", "fp32"] = "bf16", device: str | None = None
+) -> Teacher:
+    """Loads a causal language model from safetensors files, without running code that comes with it.
+
+    Args:
+        model_dir: A folder, or a name on the hub that is in its local cache.
+        dtype: Type of the weights and of the computation up to the logits, which are float32.
+        device: Such as ``cuda:1``. Default: ``cuda`` if there is a GPU, otherwise ``cpu``.
+
+    Raises:
+        ConfigError: If there is no such model or device.
+        PacktokError: If the model cannot be loaded, or its class is not known.
+    """
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    folder = model_folder(model_dir)
+    place = _device(device)
+    try:
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+    except (OSError, ValueError, KeyError) as error:
+        raise PacktokError(
+            f"{folder}: the model's config cannot be used; models that need code of their own are not "
+            "supported"
+        ) from error
+    if not any(folder.glob(_WEIGHTS)):
+        raise PacktokError(
+            f"{folder}: has no {_WEIGHTS} file; other weights can execute code when they are loaded, so "
+            "convert them with save_pretrained first"
+        )
+    _check_class(folder, config)
+    with ThreadPoolExecutor(1) as pool:
+        fingerprint = pool.submit(_fingerprint, folder)
+        try:
+            model = AutoModelForCausalLM.from_pretrained(
+                folder,
+                config=config,
+                dtype=DTYPES[dtype],
+                trust_remote_code=False,
+                use_safetensors=True,
+                local_files_only=True,
+            )
+        except (OSError, ValueError, RuntimeError) as error:
+            raise PacktokError(f"{folder}: the model cannot be loaded") from error
+        placed: Any = model
+        placed = placed.to(place).eval()
+        teacher = Teacher(placed, last_part(model_dir), fingerprint.result(), folder)
+    _check_logits(teacher)
+    return teacher
+
+
+def model_folder(model_dir: str) -> Path:
+    """Returns the folder of a model: ``model_dir`` itself, or that of a name in the hub's local cache.
+
+    Raises:
+        ConfigError: If there is none.
+    """
+    if Path(model_dir).is_dir():
+        return Path(model_dir)
+    if Path(model_dir).exists():
+        raise ConfigError(f"--model-dir: {model_dir} is a file; give the folder of a model")
+    from huggingface_hub import snapshot_download
+
+    try:
+        # HFValidationError is a ValueError, LocalEntryNotFoundError an OSError.
+        return Path(snapshot_download(model_dir, local_files_only=True))
+    except (OSError, ValueError):
+        raise ConfigError(
+            f"--model-dir: {model_dir} is neither a folder nor in the hub's local cache; give a folder, or "
+            f"download it with: hf download {model_dir}"
+        ) from None
+
+
+def _device(name: str | None) -> torch.device:
+    if name is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError):
+        # Torch without CUDA raises AssertionError.
+        raise ConfigError(
+            f"--device: {name} is not available; expected a device such as cpu or cuda:0"
+        ) from None
+    return device
+
+
+def _check_class(folder: Path, config: Any) -> None:
+    names = list(getattr(config, "architectures", None) or ())
+    if len(names) != 1 or names[0] not in AFTER_HEAD:
+        found = ", ".join(names) or "no class"
+        raise PacktokError(
+            f"{folder}: config.json names {found}; what this class does to logits after the head is not "
+            f"known. Known classes: {', '.join(sorted(AFTER_HEAD))}"
+        )
+
+
+def _check_logits(teacher: Teacher) -> None:
+    """Compares our logits with those of the model, for a few tokens.
+
+    A version of Transformers may change what a class does.
+    """
+    name = type(teacher.model).__name__
+    if name not in AFTER_HEAD:
+        raise PacktokError(f"{teacher.folder}: Transformers loaded a {name}, whose logits are not known")
+    ids = torch.arange(_CHECKED_TOKENS, device=teacher.device)[None] % teacher.num_embeddings
+    with torch.inference_mode():
+        expected = teacher.model(input_ids=ids, use_cache=False).logits[0].float()
+        found = teacher.logits(teacher.hidden(ids)[0])
+    # Models round to their type after each step, we do not.
+    relative = 1e-4 if teacher.model.dtype == torch.float32 else 0.05
+    difference = (found - expected).abs().max().item() if found.shape == expected.shape else float("inf")
+    if not difference <= relative * max(1.0, expected.abs().max().item()):
+        raise PacktokError(
+            f"{teacher.folder}: this version of Transformers computes logits of {name} in another way: they "
+            f"differ by {difference:.3g} from those of head and backbone"
+        )
+
+
+def _fingerprint(folder: Path) -> str:
+    files = sorted(folder.glob(_WEIGHTS))
+    with ThreadPoolExecutor(4) as pool:
+        hashes = dict(zip((file.name for file in files), pool.map(_sha256, files), strict=True))
+    config = json.loads((folder / "config.json").read_bytes())
+    # Facts about how it was saved, which change from one version of Transformers to another.
+    for name in ("transformers_version", "_name_or_path", "torch_dtype", "dtype"):
+        config.pop(name, None)
+    return hashlib.sha256(json.dumps([config, hashes], sort_keys=True).encode()).hexdigest()
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
