@@ -25,8 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from cost import Cost, machine, run, spread
 
-from packtok import _packtok
-from packtok.commands.shuffle import shuffle_file
+from packtok.commands.shuffle import shuffle_chunk, shuffle_file
 
 TIMES = 5
 
@@ -59,6 +58,9 @@ LARGE = """
 import sys
 from packtok.commands.shuffle import shuffle_file
 shuffle_file(*sys.argv[1:], seed=7)
+status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+# Other than the peak that the system counts for a child, it is not that of its parent.
+print(status["VmHWM"].split()[0])
 """
 # Name, kind, and mean tokens or bytes of a document.
 INPUTS = (("40 tokens", "pbin", 40), ("550 tokens", "pbin", 550), ("lines of 200 bytes", "jsonl", 200))
@@ -148,14 +150,7 @@ def repeated(part: Path, megabytes: int) -> Path:
     whole = part.with_stem("large")
     num_parts = megabytes * 1_000_000 // PART_BYTES
     if part.suffix == ".pbin":
-        part = with_trailer(part)
-        _packtok.merge(
-            parts=[str(part)] * num_parts,
-            output=str(whole),
-            existing="error",
-            tokenizer=None,
-            on_progress=None,
-        )
+        shuffle_chunk("pbin", [part] * num_parts, whole, chunk_id=0, num_chunks=1)
     else:
         content = part.read_bytes()
         with whole.open("wb") as file:
@@ -181,9 +176,9 @@ def compare_with_cp(folder: Path, arguments: argparse.Namespace) -> None:
         shuffled: list[Cost] = []
         for _ in range(arguments.repetitions):
             command = f"cp --reflink=never '{source}' '{output}' && sync '{output}'"
-            copied.append(run(["sh", "-c", command], "0"))
+            copied.append(run(["sh", "-c", command]))
             output.unlink()
-            shuffled.append(run([sys.executable, "-c", LARGE, kind, source, output], "0"))
+            shuffled.append(run([sys.executable, "-c", LARGE, kind, source, output]))
             output.unlink()
         source.unlink()
         print(f"\n{kind}, {arguments.large} MB, {mean} tokens or bytes a document, seconds")
@@ -191,7 +186,7 @@ def compare_with_cp(folder: Path, arguments: argparse.Namespace) -> None:
             wall = spread((one.wall_seconds for one in costs), ".1f")
             print(f"{name:11} {wall}, CPU {spread((one.cpu_seconds for one in costs), '.1f')}")
         ratio = min(one.wall_seconds for one in shuffled) / min(one.wall_seconds for one in copied)
-        peak = max(one.largest_rss_bytes for one in shuffled)
+        peak = max(1024 * int(one.output) for one in shuffled)
         beside = (peak - 4 * num_documents) / 1e6
         print(f"ratio {ratio:.1f}; peak {peak / 1e6:.0f} MB, {beside:.0f} MB beside 4 bytes a document")
 

@@ -14,7 +14,7 @@ use crate::error::Result;
 /// Documents between two checks for cancellation.
 const STEPS: u32 = 1 << 20;
 /// Up to this number of documents, inverting an order may use a second list.
-const TWO_LISTS_LEN: usize = 1 << 25;
+const TWO_LISTS_LEN: usize = 1 << 26;
 
 /// A generator and its seed, which together define an order of any number of documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
