@@ -37,8 +37,11 @@ PEERS = {
     # No trainer: it reads the cards that we write.
     "mlcroissant": ("mlcroissant==1.1.1",),
 }
-# Those of the thorough run. OLMo-core needs another torch, which has 4 GB.
-WHOLE_PEERS = {"olmo_core": ("ai2-olmo-core==3.0.0",)}
+# Those of the thorough run: OLMo-core and mosaicml-streaming need another torch, which has 4 GB.
+WHOLE_PEERS = {
+    "olmo_core": ("ai2-olmo-core==3.0.0",),
+    "streaming": ("mosaicml-streaming==0.13.0", "numpy<2.2"),
+}
 # Debian's packages that tests need, by a program that tells whether they are installed.
 DEBIAN_PACKAGES = {
     "slurmctld": ("slurmctld", "slurmd", "slurm-client", "munge"),

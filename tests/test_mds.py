@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from mds_samples import COLUMNS, DTYPES, sample
+from test_trainers import python_of, trained
 
 from packtok import PacktokError, PbinFormatError
 from packtok._packtok import MdsReader, MdsWriter, mds_marker, publish_mds_index
@@ -356,6 +357,26 @@ def test_other_compressions_are_named(tmp_path: Path) -> None:
         PacktokError, match='the compression is "br", expected zstd; decompress the shards with'
     ):
         MdsReader(tmp_path / "a")[0]
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("options", [{}, {"compression": "zstd:5"}])
+def test_mosaicml_streaming_reads_every_sample_with_hashes_checked(
+    options: dict[str, Any], tmp_path: Path
+) -> None:
+    python = python_of("streaming", "mosaicml-streaming")
+    samples = [sample(i) for i in range(13)]
+    write(tmp_path / "a", COLUMNS, samples, size_limit=3000, **options)
+    found = trained(python, "streaming_reading.py", tmp_path / "a")
+    assert found == [{key: plain(one[key]) for key in sorted(one)} for one in samples]
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return [value.dtype.name, value.tolist()]
+    if isinstance(value, bytes):
+        return value.hex()
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def test_all_dtypes_have_a_golden_sample() -> None:

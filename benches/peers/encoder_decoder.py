@@ -3,9 +3,8 @@
     python benches/peers/encoder_decoder.py --mds-python ENV/bin/python
 
 ENV has mosaicml-streaming 0.13.0. Both read every sample once, in a random order, on one core: packtok makes
-items for
-training (contexts, labels), with the hashes of the shards checked; StreamingDataset returns the columns as
-they are. The time of a run over a few samples is subtracted. Tokens are compared first.
+items for training (contexts, labels), with the hashes of the shards checked; StreamingDataset returns the
+columns as they are. The time of a run over a few samples is subtracted. Tokens are compared first.
 """
 
 import argparse
@@ -23,8 +22,9 @@ import sys
 import numpy as np
 from packtok.data import EncoderDecoderDataset
 folder, count, tokens = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-dataset = EncoderDecoderDataset(folder, domains="a", num_context=4, context_size=tokens // 4,
-chunk_size=tokens) order = np.random.default_rng(3).permutation(len(dataset))[:count].tolist()
+context = {"num_context": 4, "context_size": tokens // 4}
+dataset = EncoderDecoderDataset(folder, domains="a", chunk_size=tokens, **context)
+order = np.random.default_rng(3).permutation(len(dataset))[:count].tolist()
 if count < 100:
     print(sum(int(dataset[i]["input_ids"].astype(np.int64) @ np.arange(tokens)) for i in order))
 for i in order:

@@ -4,7 +4,9 @@ Finds and aligns the folders. `packtok.data.contexts` makes the contexts of an i
 """
 
 import warnings
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any, Literal
 
 import numpy as np
@@ -301,20 +303,20 @@ class _Folders:
 
     def _place(self, ranges: list[tuple[int, int]]) -> None:
         """Uses the samples from ``start`` on, ``count`` in number, of each folder."""
-        self._starts = np.cumsum([0, *(count for _, count in ranges)])
+        self._starts = list(accumulate((count for _, count in ranges), initial=0))
         self._firsts = [start for start, _ in ranges]
 
     def __len__(self) -> int:
-        return int(self._starts[-1])
+        return self._starts[-1]
 
     def __getitem__(self, i: int) -> Item:
-        folder = int(np.searchsorted(self._starts, i, side="right")) - 1
-        return self.readers[folder][i - int(self._starts[folder]) + self._firsts[folder]]
+        folder = bisect_right(self._starts, i) - 1
+        return self.readers[folder][i - self._starts[folder] + self._firsts[folder]]
 
     @property
     def identity(self) -> list[Any]:
         """What determines the samples: the shards with their hashes, and which samples are used."""
-        return [[reader.shards for reader in self.readers], self._starts.tolist(), self._firsts]
+        return [[reader.shards for reader in self.readers], self._starts, self._firsts]
 
     def align(self, samples: "_Folders") -> None:
         """Uses those of the own samples that are about ``samples``.

@@ -39,7 +39,7 @@ impl ContextMasks {
             } else {
                 let lengths = u128::from(self.context_size.saturating_sub(1));
                 // Without a length to choose, the whole context is masked.
-                (lengths > 0).then(|| 1 + (u128::from(length) * lengths >> 64) as u64)
+                (lengths > 0).then(|| 1 + ((u128::from(length) * lengths) >> 64) as u64)
             }
         });
         masks.collect()
