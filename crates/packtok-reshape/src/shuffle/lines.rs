@@ -85,6 +85,9 @@ pub fn shuffle_lines(options: &ShuffleOptions, monitor: &mut Monitor<'_>) -> Res
     })
 }
 
+/// Receives lines: offset, length, and the bytes unless there are too many.
+type EachLine<'a> = dyn FnMut(u64, u64, &[u8]) -> Result<()> + 'a;
+
 /// A file of lines.
 struct Input {
     path: PathBuf,
@@ -174,7 +177,7 @@ impl Input {
         count: &LineCount,
         lines: Range<u64>,
         max_bytes: u64,
-        each: &mut dyn FnMut(u64, u64, &[u8]) -> Result<()>,
+        each: &mut EachLine<'_>,
     ) -> Result<()> {
         if lines.is_empty() {
             return Ok(());
