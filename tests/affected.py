@@ -30,7 +30,6 @@ _AFFECTED = {
     "crates/packtok-core/src/field/": "corpus_formats pack",
     "crates/packtok-core/src/journal/": "faults file_systems interrupt shards",
     "crates/packtok-core/src/pack/": "faults interrupt max_rejects memory pack",
-    "crates/packtok-formats/": "dataset get_dataset manifest mds npy reader stores token_dataset",
     "crates/packtok-formats/src/mds/": "mds sample",
     "crates/packtok-reshape/src/import/": "sample_import",
     "crates/packtok-reshape/src/sample/": "sample",
@@ -38,6 +37,7 @@ _AFFECTED = {
     "python/packtok/commands/sample.py": "docstrings sample",
     "python/packtok/sample/": "sample",
     "tests/reference_samples.py": "sample",
+    "crates/packtok-formats/": "convert dataset get_dataset manifest mds npy reader stores token_dataset",
     "crates/packtok-sampling/": (
         "batch_memory dataset get_dataset loader locate manifest mixture permutation plans sampler "
         "token_dataset"
@@ -78,6 +78,7 @@ _AFFECTED = {
     "python/packtok/commands/join.py": "max_rejects shards",
     "python/packtok/commands/locate.py": "locate",
     "python/packtok/commands/manifest.py": "manifest",
+    "python/packtok/commands/convert.py": "convert tokenize_npy",
     "python/packtok/commands/merge.py": "merge",
     "python/packtok/commands/shuffle.py": "shuffle",
     "python/packtok/compat/modalities.py": "shuffle",
@@ -88,7 +89,9 @@ _AFFECTED = {
     "python/packtok/commands/run.py": "launch ray run_tokenize slurm",
     "python/packtok/commands/run_command.py": "launch ray run_tokenize slurm",
     "python/packtok/commands/source.py": "docstrings json sources",
+    "python/packtok/commands/token_folder.py": "tokenize_npy",
     "python/packtok/commands/tokenize.py": "json ray run_tokenize slurm tokenize",
+    "python/packtok/commands/tokenize_npy.py": "tokenize_npy",
     "python/packtok/commands/tokenizer.py": "count engines",
     "python/packtok/commands/verify.py": "cli reader",
     "python/packtok/config/": "cli config newcomer options pack secrets",

@@ -437,7 +437,19 @@ def test_commands_of_a_trainer_are_named_as_such(packtok_cli: PacktokCli, tmp_pa
 def test_help_and_version_work(tmp_path: Path) -> None:
     out, _ = run("--help", cwd=tmp_path)
     assert re.findall(r"^  (\w+) ", out.partition("Commands:")[2], re.M) == [
-        *("pack", "plan", "join", "index", "inspect", "cat", "count", "verify", "merge", "manifest"),
+        *(
+            "pack",
+            "plan",
+            "join",
+            "index",
+            "inspect",
+            "cat",
+            "count",
+            "verify",
+            "merge",
+            "convert",
+            "manifest",
+        ),
         *("locate", "tokenize", "logits", "explore", "run", "status", "retry", "tokenizer", "data"),
         *("sample", "source", "stream"),
     ]

@@ -45,6 +45,8 @@ CASES: dict[str, tuple[tuple[object, ...], str]] = {
     "count": (("c.jsonl", "-t", "gpt2"), "total"),
     "verify": (("t.pbin",), "checked"),
     "merge": (("t.pbin", "t.pbin", "merged.pbin"), "documents"),
+    "convert": (("t.pbin", "--to", "cepe-npy", "-o", "converted.npy"), "documents"),
+    "data files": ((".", "-o", "list.txt", "--ignore", "*.done.json"), "files"),
     "manifest": (("t.pbin", "-o", "new.jsonl"), "documents"),
     "locate": (("loader.yaml", "-s", 0), "documents"),
     "run": (("--no-submit", "--json", "pack", *CORPUS, "-o", "run.pbin"), "commands"),

@@ -96,6 +96,15 @@ def test_datasets_have_the_items_of_the_same_tokens_in_memory(tmp_path: Path, dt
     assert len(again) == len(dataset) == (len(stream) - 1) // 16
 
 
+def test_a_folder_of_npy_files_is_a_dataset(tmp_path: Path) -> None:
+    for i in (10, 2):
+        (tmp_path / str(i)).mkdir()
+        save(tmp_path / str(i) / "a.npy", [[i] * 8])
+    (tmp_path / "raw.npy").write_bytes(b"\0" * 64)
+    dataset = packtok.TokenDataset(str(tmp_path), context_length=8, by_file=False)
+    assert dataset[0]["input_ids"].tolist() == [2] * 8
+
+
 def test_manifests_list_npy_files(tmp_path: Path) -> None:
     paths = [str(save(tmp_path / f"{i}.npy", [[1, i, 2]] * 20, "uint32")) for i in range(2)]
     manifest = tmp_path / "all.jsonl"

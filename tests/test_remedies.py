@@ -30,6 +30,7 @@ TOKENIZE = ("packtok tokenize", "packtok.tokenize")
 COUNT = ("packtok count", "packtok.count", "packtok tokenizer verify")
 INDEX = ("packtok index", "packtok data create_raw_index", "packtok.index")
 MERGE = ("packtok merge", "packtok data merge_packed_data", "packtok.merge")
+CONVERT = ("packtok convert", "packtok.convert")
 JOIN = ("packtok join", "packtok.join")
 SHUFFLE = (
     *("packtok data shuffle_tokenized_data", "packtok data shuffle_jsonl_data"),
@@ -72,14 +73,18 @@ REACH: dict[str, tuple[str, ...]] = {
     "crates/packtok-reshape/src/sample/error.rs: {}: has": (*SAMPLE, *PACK_SAMPLES),
     "crates/packtok-reshape/src/sample/error.rs: {}: exists": (*SAMPLE, *PACK_SAMPLES),
     "crates/packtok-reshape/src/sample/error.rs: the retrieval": SAMPLE[1:],
+    "crates/packtok-reshape/src/convert": CONVERT,
+    "crates/packtok-reshape/src/tokens": TOKENIZE,
     "crates/packtok-store/src": (*PACK, *JOIN),
     "crates/packtok-tokenizer/src": PACK,
     "python/packtok/catalog/cards": ("packtok data card",),
     "python/packtok/catalog": TOKENIZE,
     "python/packtok/catalog/checks.py": ("packtok data create-metadata",),
+    "python/packtok/commands/convert.py": CONVERT,
     "python/packtok/commands/count.py": ("packtok count",),
     "python/packtok/commands/data.py": ("packtok data create-metadata",),
     "python/packtok/commands/data.py: --format": ("packtok data card",),
+    "python/packtok/commands/data.py: {}: the existing list": ("packtok data files",),
     "python/packtok/commands/data.py: the card": ("packtok data card",),
     "python/packtok/commands/explore.py": ("packtok explore",),
     "python/packtok/commands/index.py": INDEX,
@@ -97,6 +102,7 @@ REACH: dict[str, tuple[str, ...]] = {
     "python/packtok/commands/sample.py": SAMPLE,
     "python/packtok/sample": SAMPLE,
     "python/packtok/commands/tokenize.py": TOKENIZE,
+    "python/packtok/commands/tokenize_npy.py": TOKENIZE,
     "python/packtok/commands/tokenizer.py": ("packtok tokenizer verify",),
     "python/packtok/commands/verify.py": VERIFY,
     "python/packtok/config": PACK,

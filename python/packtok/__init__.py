@@ -24,6 +24,7 @@ from packtok.errors import (  # noqa: E402
 if TYPE_CHECKING:
     from packtok import collate, stream
     from packtok.collate import LossMaskingCollateFnWrapper
+    from packtok.commands.convert import convert
     from packtok.commands.count import count
     from packtok.commands.index import index
     from packtok.commands.instruction import prepare_instruction_tuning_data
@@ -81,6 +82,7 @@ __all__ = [
     "__version__",
     "check_source",
     "collate",
+    "convert",
     "count",
     "document_mask",
     "draw_samples",
@@ -123,6 +125,7 @@ _HOME = {
     "get_data": "packtok.data.text_data",
     "get_dataset": "packtok.data.described",
     "check_source": "packtok.commands.source",
+    "convert": "packtok.commands.convert",
     "count": "packtok.commands.count",
     "draw_samples": "packtok.commands.sample",
     "pack_samples": "packtok.commands.sample",

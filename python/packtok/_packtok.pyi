@@ -1,5 +1,6 @@
 """Types of the compiled module; the docstrings are in the Rust sources, where ``help()`` finds them."""
 
+import builtins
 from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
 from pathlib import Path
@@ -18,6 +19,7 @@ __all__ = [
     "REJECTS_SUFFIX",
     "SHARD_PREFIX",
     "TOKENIZERS_VERSION",
+    "TOKEN_FORMATS",
     "Blocks",
     "DocumentError",
     "MdsReader",
@@ -42,6 +44,7 @@ __all__ = [
     "column_names",
     "compare_engines",
     "context_masks",
+    "convert_tokens",
     "corpus_files",
     "count_tokens",
     "delete_object",
@@ -52,6 +55,7 @@ __all__ = [
     "find_marker",
     "find_or_plan",
     "find_or_split",
+    "find_token_marker",
     "import_mds",
     "is_corpus_name",
     "is_store_url",
@@ -60,16 +64,19 @@ __all__ = [
     "largest_ids",
     "list_objects",
     "list_shards",
+    "listed_files",
     "marker_name",
     "mask_of_item",
     "mds_marker",
     "merge",
     "natural_sorted",
+    "npy_files",
     "object_bytes",
     "on_engine_check",
     "pack",
     "pack_samples",
     "pack_shard",
+    "plan_difference",
     "plan_shards",
     "presence_of_tokens",
     "publish_bytes",
@@ -82,6 +89,9 @@ __all__ = [
     "shard_name",
     "shuffle_files",
     "shuffled_order",
+    "split_tokens",
+    "token_facts",
+    "token_plan",
     "upload",
     "user_cache",
     "verify",
@@ -91,6 +101,7 @@ __all__ = [
     "with_tokens",
     "write_manifest",
     "write_raw_index",
+    "written_list",
 ]
 __version__: str
 TOKENIZERS_VERSION: str
@@ -559,9 +570,46 @@ def merge(
     tokenizer: Tokenizer | None,
     on_progress: _Progress | None,
 ) -> dict[str, Any]: ...
+
+TOKEN_FORMATS: list[str]
+
+def convert_tokens(
+    *,
+    input: _StrPath,
+    format: str | None,
+    output: _StrPath,
+    to: str,
+    dtype: str,
+    tokenizer: Tokenizer | None,
+    existing: str,
+    on_progress: _Progress | None,
+) -> dict[str, Any]: ...
+def find_token_marker(path: _StrPath) -> dict[str, Any] | None: ...
+def plan_difference(found: str, expected: str) -> tuple[str, str, str] | None: ...
+def npy_files(
+    inputs: Sequence[str],
+    *,
+    format: str | None,
+    ignore: Sequence[str],
+    split: str | None,
+    root: _StrPath | None,
+) -> list[dict[str, Any]]: ...
+def listed_files(list: _StrPath, *, root: _StrPath | None) -> builtins.list[tuple[int, str]]: ...
+def written_list(paths: Sequence[_StrPath]) -> str: ...
+def token_plan(spec: str, tokenizer: Tokenizer, dtype: str) -> dict[str, Any]: ...
+def token_facts(path: _StrPath, *, chunk_tokens: int, has_crc32c: bool) -> dict[str, Any]: ...
+def split_tokens(
+    *,
+    pbin: _StrPath,
+    targets: Sequence[tuple[int, str, _StrPath | None]],
+    dtype: str,
+    replace: bool,
+    plan_json: str,
+    on_progress: _Progress | None,
+) -> dict[str, Any]: ...
 def verify(
     *,
-    path: str,
+    path: _StrPath,
     tokenizer: Tokenizer | None,
     on_progress: _Progress | None,
 ) -> dict[str, Any]: ...

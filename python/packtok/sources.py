@@ -2,7 +2,7 @@
 
 import glob
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import TypedDict
@@ -12,6 +12,8 @@ from packtok.errors import ConfigError
 
 StrPath = str | os.PathLike[str]
 Source = StrPath | Sequence[StrPath]
+
+_NPY_MAGIC = b"\x93NUMPY"
 
 
 class Files(TypedDict, total=False):
@@ -24,9 +26,10 @@ class Files(TypedDict, total=False):
 def find_files(source: Source) -> Files:
     """Returns the files of ``source``, or the manifest if it is one.
 
-    A list keeps its order. A folder stands for every ``*.pbin`` below it and a glob for every matching file,
-    both in natural order. Shards of a run in a folder below it are left out: they have the same documents as
-    the file that they are joined to. Lists can contain folders and globs, but no manifests.
+    A list keeps its order. A folder stands for every ``*.pbin`` below it, or, if there is none, for every NPY
+    file, and a glob for every matching file, both in natural order. Shards of a run in a folder below it are
+    left out: they have the same documents as the file that they are joined to. Lists can contain folders and
+    globs, but no manifests.
 
     Raises:
         ConfigError: If a list is empty, a folder contains no pbin or a glob matches nothing.
@@ -67,7 +70,7 @@ def is_manifest(path: str) -> bool:
 
 def _expanded(path: str) -> list[str]:
     if os.path.isdir(path):
-        found = [str(file) for file in _pbins_below(Path(path))]
+        found = [str(file) for file in _pbins_below(Path(path)) or npy_files(Path(path))]
         if not found:
             raise ConfigError(f"{path}: no .pbin file in this folder")
     elif glob.has_magic(path) and not os.path.exists(path):
@@ -79,9 +82,23 @@ def _expanded(path: str) -> list[str]:
     return _packtok.natural_sorted(found)
 
 
-def _pbins_below(folder: Path) -> Iterator[Path]:
-    """Yields the pbins below a folder, without the shards in a folder of shards below it."""
-    for path in folder.rglob("*.pbin"):
+def _pbins_below(folder: Path) -> list[Path]:
+    """Returns the pbins below a folder, without the shards in a folder of shards below it."""
+
+    def is_shard(path: Path) -> bool:
         below = takewhile(lambda parent: parent != folder, path.parents)
-        if path.is_file() and not any((parent / _packtok.PLAN_NAME).exists() for parent in below):
-            yield path
+        return any((parent / _packtok.PLAN_NAME).exists() for parent in below)
+
+    return [path for path in folder.rglob("*.pbin") if path.is_file() and not is_shard(path)]
+
+
+def npy_files(folder: Path) -> list[Path]:
+    """Returns the NPY files below a folder, but hidden ones and raw tokens, which have no header of NumPy."""
+
+    def is_npy(path: Path) -> bool:
+        if any(part.startswith(".") for part in path.relative_to(folder).parts) or not path.is_file():
+            return False
+        with path.open("rb") as file:
+            return file.read(len(_NPY_MAGIC)) == _NPY_MAGIC
+
+    return [path for path in folder.rglob("*.npy") if is_npy(path)]

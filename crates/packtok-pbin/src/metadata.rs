@@ -249,6 +249,9 @@ pub struct Options {
     /// Whether the origin of each document is recorded.
     #[serde(default, skip_serializing_if = "is_false")]
     pub origins: bool,
+    /// Whether BOS and EOD enclose every document, even one that has them already or has no tokens.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub enclose_all: bool,
 }
 
 fn is_false(value: &bool) -> bool {

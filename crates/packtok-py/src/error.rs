@@ -21,9 +21,11 @@ use packtok_formats::mds::MdsError;
 use packtok_formats::npy::NpyError;
 use packtok_formats::raw::RawError;
 use packtok_reshape::Error as ReshapeError;
+use packtok_reshape::convert::ConvertError;
 use packtok_reshape::import::ImportError;
 use packtok_reshape::sample::SampleError;
 use packtok_reshape::shuffle::ShuffleError;
+use packtok_reshape::tokens::TokensError;
 use packtok_sampling::Error as SamplingError;
 use packtok_sampling::files::FilesError;
 use packtok_sampling::items::ItemsError;
@@ -116,6 +118,14 @@ fn os_error(path: &Path, error: &io::Error) -> PyErr {
             PyOSError::new_err((errno, message.to_owned(), path.as_os_str().to_owned()))
         }
         None => PyOSError::new_err(format!("{}: {error}", path.display())),
+    }
+}
+
+/// As [`os_error`], with the line of the list that names the file.
+fn listed_error(error: &CorpusError, path: &Path, source: &io::Error) -> PyErr {
+    match source.raw_os_error() {
+        Some(errno) => PyOSError::new_err((errno, error.to_string(), path.as_os_str().to_owned())),
+        None => PyOSError::new_err(chain(error)),
     }
 }
 
@@ -311,6 +321,8 @@ pub(crate) fn reshape_error(error: ReshapeError) -> PyErr {
         E::Shuffle(error) => shuffle_error(&error),
         E::Sample(error) => sample_error(*error),
         E::Import(error) => import_error(&error),
+        E::Convert(error) => convert_error(&error),
+        E::Tokens(error) => tokens_error(&error),
     }
 }
 
@@ -364,6 +376,32 @@ fn sample_error(error: SampleError) -> PyErr {
         | E::Changed { .. }
         | E::IdTooLarge { .. }
         | E::Decode { .. } => PacktokError::new_err(chain(&error)),
+    }
+}
+
+fn convert_error(error: &ConvertError) -> PyErr {
+    use ConvertError as E;
+    match error {
+        E::OutputIsInput { .. } | E::NoFormat { .. } | E::OtherFormat { .. } => {
+            PyValueError::new_err(chain(error))
+        }
+        E::ExistingDiffers { .. } | E::TokenizerDiffers { .. } => {
+            PacktokError::new_err(chain(error))
+        }
+        E::IdBeyondVocab { .. } | E::Marker { .. } => PbinFormatError::new_err(chain(error)),
+    }
+}
+
+fn tokens_error(error: &TokensError) -> PyErr {
+    use TokensError as E;
+    match error {
+        E::SameName { .. } | E::NotBelowRoot { .. } | E::NotUtf8 { .. } => {
+            PyValueError::new_err(chain(error))
+        }
+        E::NoOrigins { .. }
+        | E::NotPacked { .. }
+        | E::ExistingDiffers { .. }
+        | E::Rejects { .. } => PacktokError::new_err(chain(error)),
     }
 }
 
@@ -484,7 +522,11 @@ fn corpus_error(error: &CorpusError) -> PyErr {
         | E::NoColumn { .. }
         | E::ColumnMissing { .. }
         | E::ColumnTwice { .. }
-        | E::NoTables { .. } => PyValueError::new_err(chain(error)),
+        | E::NoTables { .. }
+        | E::ListNotUtf8 { .. }
+        | E::EmptyList { .. }
+        | E::NotALine { .. } => PyValueError::new_err(chain(error)),
+        E::Listed { path, source, .. } => listed_error(error, path, source),
         E::Temporary { .. } => PyOSError::new_err(chain(error)),
         E::OtherFormat { .. } | E::NotThisFormat { .. } => DocumentError::new_err(chain(error)),
         E::SourceChanged { .. }

@@ -6,6 +6,7 @@ mod block_options;
 mod blocks;
 mod calls;
 mod choice;
+mod convert;
 mod cpus;
 mod error;
 mod foreign;
@@ -35,6 +36,7 @@ mod stream;
 mod stream_samples;
 mod texts;
 mod tokenizer;
+mod tokens;
 mod views;
 
 use pyo3::prelude::*;
@@ -70,6 +72,8 @@ fn _packtok(module: &Bound<'_, PyModule>) -> PyResult<()> {
     scans::register(module)?;
     shards::register(module)?;
     stores::register(module)?;
+    convert::register(module)?;
+    tokens::register(module)?;
     calls::register(module)?;
     stream::register(module)
 }

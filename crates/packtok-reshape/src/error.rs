@@ -46,6 +46,12 @@ pub enum Error {
     /// An error of rewriting folders of samples.
     #[error(transparent)]
     Import(#[from] Box<crate::import::ImportError>),
+    /// An error of conversions.
+    #[error(transparent)]
+    Convert(#[from] crate::convert::ConvertError),
+    /// An error of folders of NPY files.
+    #[error(transparent)]
+    Tokens(#[from] crate::tokens::TokensError),
     /// An error of the file format.
     #[error(transparent)]
     Pbin(#[from] packtok_pbin::Error),

@@ -4,11 +4,13 @@
 //! `packtok-sampling`, and writes new files. Tokenization is left to `packtok-core`.
 #![forbid(unsafe_code)]
 
+pub mod convert;
 mod error;
 mod existing;
 pub mod filter;
 pub mod import;
 pub mod sample;
 pub mod shuffle;
+pub mod tokens;
 
 pub use error::{Error, Result};

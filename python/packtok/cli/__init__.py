@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from packtok import __version__, interrupts, limits
 from packtok.cli import console, data, sample, source, standard_streams, stream, tokenizer
 from packtok.cli.cat import cat
+from packtok.cli.convert import convert
 from packtok.cli.count import count
 from packtok.cli.explore import explore
 from packtok.cli.index import index
@@ -121,22 +122,8 @@ def _packtok(
 
 
 for _command in (
-    *(
-        pack,
-        plan,
-        join,
-        index,
-        inspect,
-        cat,
-        count,
-        verify,
-        merge,
-        manifest,
-        locate,
-        tokenize,
-        logits,
-        explore,
-    ),
+    *(pack, plan, join, index, inspect, cat, count, verify, merge, convert, manifest, locate, tokenize),
+    *(logits, explore),
 ):
     app.command()(_command)
 # Everything after the first word without a dash belongs to the command to run.

@@ -1,4 +1,4 @@
-"""`packtok cat`: prints documents of a pbin as text or ids."""
+"""`packtok cat`: prints documents of a token file as text or ids."""
 
 import json
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def cat(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The pbin.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A pbin or an NPY file.")],
     documents: Annotated[
         str, typer.Option("--documents", "-d", help="One number, or a range such as 0:3.")
     ] = "0:1",
@@ -23,7 +23,7 @@ def cat(
     add_special_tokens_from_config: AddTokensOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Print documents of a pbin, decoded with the tokenizer next to it or with --tokenizer."""
+    """Print documents of a token file, decoded with the tokenizer next to it or with --tokenizer."""
     from packtok import PbinReader
 
     check_inputs("FILE", [file])
@@ -76,11 +76,11 @@ def document_numbers(text: str, num_documents: int) -> range:
 
 
 def _decoder(reader: "PbinReader", name: str | None, adds: bool) -> "Tokenizer":
-    from packtok.commands.merge import beside
+    from packtok.commands.convert import tokenizer_beside
     from packtok.tokenizer.find import find_tokenizer
 
     file = str(reader.path)
-    name = name or beside(file)
+    name = name or tokenizer_beside(file)
     if name is None:
         raise typer.BadParameter(
             f"{file}: no tokenizer found next to the file; give --tokenizer, or use --ids"

@@ -14,7 +14,14 @@ from packtok.cli import console
 from packtok.cli.index import index as raw_index
 from packtok.cli.instruction import prepare_instruction_tuning_data
 from packtok.cli.merge import merge
-from packtok.cli.options import IgnoreOption, JsonOption, QuietOption, with_parameters
+from packtok.cli.options import (
+    IgnoreOption,
+    JsonOption,
+    QuietOption,
+    check_inputs,
+    check_output,
+    with_parameters,
+)
 from packtok.cli.pack import pack
 from packtok.cli.progress import progress
 from packtok.cli.shuffle import (
@@ -66,6 +73,41 @@ def _help(question: Question) -> str:
     if not question.choices:
         return question.help
     return f"{question.help[:-1]}: {', '.join(question.choices)}."
+
+
+@app.command("files")
+def files(
+    root: Annotated[str, typer.Argument(metavar="ROOT", help="The folder to list.")],
+    *,
+    output: Annotated[
+        str,
+        typer.Option("--output", "-o", metavar="FILE", help="The list to write."),
+    ] = "all_jsonl.txt",
+    absolute: Annotated[
+        bool, typer.Option("--absolute", help="Absolute paths, instead of paths relative to ROOT.")
+    ] = False,
+    format: Annotated[
+        str, typer.Option("--format", help="Format of the files, compressed or not.")
+    ] = "jsonl",
+    ignore: IgnoreOption = None,
+    existing: Annotated[
+        str, typer.Option("--existing", help="If the list exists: error, skip, replace.")
+    ] = "error",
+    as_json: JsonOption = False,
+) -> None:
+    """List the corpus files below a folder in natural order, for @LIST."""
+    from packtok.commands.data import list_files
+
+    check_inputs("ROOT", [root])
+    check_output("--output", output)
+    counts = list_files(
+        root, output, absolute=absolute, format=format, ignore=ignore or (), existing=existing
+    )
+    if as_json:
+        console.as_json(counts)
+    else:
+        size = console.size(counts["bytes"])
+        print(console.printable(f"{output}: {console.count(counts['files'])} files, {size}"))
 
 
 @app.command("create-metadata")

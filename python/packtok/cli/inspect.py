@@ -20,15 +20,29 @@ SOURCES_SHOWN = 10
 def inspect(
     file: Annotated[
         str,
-        typer.Argument(metavar="FILE", help="A pbin; or a tokenized dataset: folder, metadata file or name."),
+        typer.Argument(
+            metavar="FILE", help="A pbin, an NPY file, or a tokenized dataset: folder, metadata file, name."
+        ),
     ],
+    chunk_tokens: Annotated[
+        int | None,
+        typer.Option(
+            "--chunk-tokens", min=1, help="With a folder of NPY files: length of the chunks. [default: 4096]"
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what a pbin or a tokenized dataset contains: tokens, documents, tokenizer, sources, lengths."""
     from packtok import PbinReader
+    from packtok.commands.token_folder import is_token_folder
     from packtok.data.token_sources import files_of_dataset, is_described
 
     check_inputs("FILE", [file])
+    if is_token_folder(file):
+        _show_folder(file, chunk_tokens, as_json=as_json)
+        return
+    if chunk_tokens is not None:
+        raise typer.BadParameter(f"--chunk-tokens needs a folder of NPY files, and {file} is not one")
     if os.path.isdir(file) or is_described(file):
         _show_dataset(describe_dataset(file, files_of_dataset(file, console.remark)), as_json=as_json)
         return
@@ -39,6 +53,25 @@ def inspect(
     console.table(_rows(facts))
     for line in histogram(facts["document_tokens"]):
         print(line)
+
+
+def _show_folder(folder: str, chunk_tokens: int | None, *, as_json: bool) -> None:
+    from packtok.commands.token_folder import CHUNK_TOKENS, inspect_folder
+
+    facts = inspect_folder(folder, chunk_tokens=chunk_tokens or CHUNK_TOKENS)
+    if as_json:
+        console.as_json(facts)
+        return
+    rows = [*facts["domains"], {"domain": "all", **facts["total"]}]
+    chunks = f"chunks of {facts['chunk_tokens']:,}"
+    console.table(
+        (
+            one["domain"],
+            f"{one['files']:,} files, {one['documents']:,} documents, {one['tokens']:,} tokens, "
+            f"{one['chunks']:,} {chunks}",
+        )
+        for one in rows
+    )
 
 
 def _show_dataset(facts: dict[str, Any], *, as_json: bool) -> None:

@@ -123,7 +123,7 @@ def check_corpus(name: str, paths: Iterable[str]) -> None:
     paths = list(paths)
     check_inputs(name, paths)
     for path in paths:
-        if not (is_url(path) or glob.has_magic(path) or os.path.lexists(path)):
+        if not (is_url(path) or glob.has_magic(path) or os.path.lexists(path.removeprefix("@"))):
             raise FileNotFoundError(f"{name}: {path}: No such file or directory")
 
 

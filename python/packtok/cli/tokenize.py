@@ -3,16 +3,26 @@
 import os
 from glob import has_magic
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from packtok.cli import console
 from packtok.cli.merge import show_counts
-from packtok.cli.options import ExistingOption, JsonOption, QuietOption, check_output, with_options
+from packtok.cli.options import (
+    Existing,
+    ExistingOption,
+    JsonOption,
+    QuietOption,
+    check_corpus,
+    check_output,
+    with_options,
+)
 from packtok.cli.pack import checked_config, pack_with, show_report
 from packtok.cli.progress import engine_checks, progress
 from packtok.distributed import MAX_SHARDS
+
+DEFAULT_PREFIX = "tokenized"
 
 # Options of `pack` that `tokenize` has too.
 OPTIONS_OF_PACK = (
@@ -20,6 +30,7 @@ OPTIONS_OF_PACK = (
         "source",
         "format",
         "ignore",
+        "root",
         "split",
         "text_separator",
         "eod",
@@ -38,7 +49,8 @@ def tokenize(
         list[str],
         typer.Argument(
             metavar="DATASET[:CORPUS]...",
-            help="Metadata files, folders with one, or names; or files, folders and globs without metadata.",
+            help="Metadata files, folders with one, or names; or files, folders, globs and @LIST without "
+            "metadata.",
         ),
     ],
     *,
@@ -53,7 +65,17 @@ def tokenize(
     ] = ".",
     file_prefix: Annotated[
         str, typer.Option("--file-prefix", help="Start of the names of the token files.")
-    ] = "tokenized",
+    ] = DEFAULT_PREFIX,
+    to: Annotated[
+        Literal["cepe-npy"] | None,
+        typer.Option(
+            "--to", help="Write one NPY file for each input file, as CEPE's scripts. [default: one pbin]"
+        ),
+    ] = None,
+    dtype: Annotated[
+        str | None,
+        typer.Option("--dtype", help="With --to cepe-npy: int64 or uint32. [default: int64]"),
+    ] = None,
     token_dtype: Annotated[
         str | None, typer.Option("--token-dtype", help="Widest tokens to accept: uint8, uint16, uint32.")
     ] = None,
@@ -111,6 +133,14 @@ def tokenize(
     check_output("--output-dir", output_dir, is_folder=True)
     check_output("--outdir", outdir, is_folder=True)
     given = {name: value for name, value in options.items() if value is not None}
+    if to is not None:
+        check_npy(token_dtype, parts, file_prefix)
+        own = {"tokenizer": tokenizer, "output_dir": output_dir, "dtype": dtype, "outdir": outdir}
+        given |= {"field": field, "num_cpus": num_workers}
+        _tokenize_npy(datasets, own, given, existing, shard, join=join, as_json=as_json, quiet=quiet)
+        return
+    if dtype is not None:
+        raise typer.BadParameter("--dtype needs --to cepe-npy; the tokenizer sets the width of a pbin")
     if field is not None or are_undescribed(datasets):
         check_undescribed(datasets, parts)
         console.remarks(undescribed_remarks(token_dtype))
@@ -149,6 +179,53 @@ def tokenize(
         _show(written, output_dir, is_kept=is_kept, as_json=as_json)
 
 
+def check_npy(token_dtype: str | None, parts: int | None, file_prefix: str) -> None:
+    """Raises a `BadParameter` if an option is given that has no meaning with --to cepe-npy."""
+    given = {
+        "--token-dtype": (token_dtype, "give --dtype"),
+        "--parts": (parts, "there is a file for each input file"),
+        "--file-prefix": (
+            None if file_prefix == DEFAULT_PREFIX else file_prefix,
+            "files are named after the input files",
+        ),
+    }
+    for flag, (value, remedy) in given.items():
+        if value is not None:
+            raise typer.BadParameter(f"{flag} cannot be given with --to cepe-npy; {remedy}")
+
+
+def _tokenize_npy(
+    inputs: list[str],
+    own: dict[str, Any],
+    options: dict[str, Any],
+    existing: Existing | None,
+    shard: str | None,
+    *,
+    join: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Tokenizes into NPY files, or packs a shard of them."""
+    from packtok.commands.tokenize_npy import prepare_npy_tokenization
+    from packtok.distributed import find_shard
+
+    check_corpus("DATASET", inputs)
+    with engine_checks(quiet=quiet), progress(quiet=quiet) as on_progress:
+        prepared = prepare_npy_tokenization(
+            inputs, **own, existing=existing or "error", remark=console.remark_unless(quiet), **options
+        )
+        if shard is not None:
+            report = prepared.pack_shard(find_shard(shard), on_progress)
+        elif join:
+            counts = prepared.finish(on_progress)
+        else:
+            counts = prepared.run(on_progress)
+    if shard is not None:
+        show_report(report, 0, as_json=as_json, quiet=quiet)
+    else:
+        show_counts(counts, as_json=as_json, quiet=quiet)
+
+
 def are_undescribed(datasets: list[str]) -> bool:
     """Returns whether the arguments are files, folders, globs and URLs of a corpus without metadata.
 
@@ -169,6 +246,8 @@ def _is_undescribed(text: str) -> bool:
     from packtok.catalog.schema import METADATA_NAMES
     from packtok.store.staging import is_url
 
+    if text.startswith("@"):
+        return True
     if os.path.isdir(text):
         return not any((Path(text) / name).is_file() for name in METADATA_NAMES)
     if os.path.lexists(text):

@@ -1,5 +1,6 @@
-"""`packtok verify`: checks a pbin for damage and against its corpus."""
+"""`packtok verify`: checks token files for damage and against their corpus."""
 
+import os
 from typing import Annotated, Any
 
 import typer
@@ -13,12 +14,15 @@ from packtok.cli.options import (
     SourceOption,
     TokenizerOption,
     check_inputs,
+    flag,
 )
 from packtok.cli.progress import engine_checks, progress
 
 
 def verify(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The pbin to check.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="The token file or folder of NPY files to check.")
+    ],
     tokenizer: TokenizerOption = None,
     add_special_tokens_from_config: AddTokensOption = False,
     corpus: Annotated[
@@ -33,6 +37,11 @@ def verify(
             "Needs a file packed with --origins.",
         ),
     ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(metavar="LIST", help="With a folder: every file of this list must have its NPY file."),
+    ] = None,
+    root: Annotated[str | None, flag("root")] = None,
     sample: Annotated[
         str, typer.Option(help="How much of the corpus to compare: a percentage, or all.")
     ] = "all",
@@ -40,7 +49,7 @@ def verify(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Check a pbin, optionally against its corpus. Exit code 1 if anything is wrong."""
+    """Check a token file or folder, optionally against its corpus. Exit code 1 if anything is wrong."""
     from packtok.commands import verify as command
 
     fraction = fraction_of(sample)
@@ -49,6 +58,13 @@ def verify(
         "add_special_tokens_from_config": add_special_tokens_from_config,
     }
     check_inputs("FILE", [file])
+    if os.path.isdir(file) or against is not None:
+        if corpus is not None or origins is not None:
+            raise typer.BadParameter(f"--corpus and --origins need a pbin, and {file} is not one")
+        _verify_folder(file, against, root, named, as_json=as_json, quiet=quiet)
+        return
+    if root is not None:
+        raise typer.BadParameter("--root needs --against")
     check_inputs("--origins", () if origins is None else [origins])
     with engine_checks(quiet=quiet), progress(quiet=quiet) as on_progress:
         counts = command.verify(file, **named, on_progress=on_progress)
@@ -65,6 +81,37 @@ def verify(
     show_counts(counts, as_json=as_json, quiet=quiet)
     if not quiet and not as_json:
         print(console.printable(f"{file} is valid"))
+
+
+def _verify_folder(
+    folder: str,
+    against: str | None,
+    root: str | None,
+    named: dict[str, Any],
+    *,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    from packtok.commands.token_folder import verify_folder
+
+    check_inputs("--against", () if against is None else [against])
+    with engine_checks(quiet=quiet), progress(quiet=quiet) as on_progress:
+        counts = verify_folder(folder, against=against, root=root, **named, on_progress=on_progress)
+    missing, faults = counts["missing"], counts["faults"]
+    if as_json:
+        console.as_json(counts)
+    else:
+        for one in missing:
+            print(console.printable(f"missing: {one['npy']} ({one['reason']})"))
+        for one in faults:
+            print(console.printable(one["error"]))
+        if not quiet:
+            rows = {name: value for name, value in counts.items() if name not in ("missing", "faults")}
+            show_counts(rows, as_json=False, quiet=False)
+    if missing or faults:
+        raise typer.Exit(1)
+    if not quiet and not as_json:
+        print(console.printable(f"{folder} is valid"))
 
 
 def fraction_of(sample: str) -> float:

@@ -12,6 +12,7 @@ from packtok.cli.pack import check_whole, checked_overrides, overrides, pack
 from packtok.cli.tokenize import (
     OPTIONS_OF_PACK,
     are_undescribed,
+    check_npy,
     check_undescribed,
     pbin_in,
     tokenize,
@@ -92,6 +93,8 @@ def _tokenize(arguments: list[str]) -> Wrapped:
 
     params = _parsed(tokenize, "tokenize", arguments)
     datasets = list(params["datasets"])
+    if params["to"] is not None:
+        return _tokenize_npy(datasets, params)
     if params["field"] is not None or are_undescribed(datasets):
         return _pack_undescribed(datasets, params)
     own = {name: params[name] for name in ("tokenizer", "output_dir", "file_prefix", "token_dtype", "parts")}
@@ -111,6 +114,32 @@ def _tokenize(arguments: list[str]) -> Wrapped:
             **options,
         )
         return tokenize_command(prepared, passed, settings)
+
+    return Wrapped(passed, prepare, num_workers=params["num_workers"])
+
+
+def _tokenize_npy(inputs: list[str], params: dict[str, Any]) -> Wrapped:
+    """Returns the command that tokenizes a corpus into NPY files."""
+    from packtok.commands.run_command import npy_command, tokenize_arguments
+    from packtok.commands.tokenize_npy import prepare_npy_tokenization
+
+    check_npy(params["token_dtype"], params["parts"], params["file_prefix"])
+    own = {name: params[name] for name in ("tokenizer", "output_dir", "dtype")}
+    options = {name: params[name] for name in (*OPTIONS_OF_PACK, "field") if params[name] is not None}
+    options = {name: value for name, value in options.items() if value not in ([], ())}
+    passed = tokenize_arguments(inputs, {"to": params["to"], **own}, options)
+
+    def prepare(settings: "LaunchSettings", outdir: str | None) -> "RunCommand":
+        check_output("--output-dir", own["output_dir"], is_folder=True)
+        prepared = prepare_npy_tokenization(
+            inputs,
+            outdir=outdir,
+            existing=params["existing"] or "error",
+            remark=console.remark,
+            **own,
+            **options,
+        )
+        return npy_command(prepared, passed, settings)
 
     return Wrapped(passed, prepare, num_workers=params["num_workers"])
 

@@ -1,6 +1,7 @@
 """Implements ``packtok data``: describes datasets, and checks the descriptions against the data."""
 
 import dataclasses
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,69 @@ if TYPE_CHECKING:
 COUNT_SECONDS = 2.0
 # Receives what the data tells and its documents, or the error that counting them ended with.
 ShowGuesses = Callable[[Guesses, Estimate | Exception | None], None]
+
+
+def list_files(
+    root: StrPath,
+    output: StrPath,
+    *,
+    absolute: bool = False,
+    format: str | None = "jsonl",
+    ignore: Sequence[StrPath] = (),
+    existing: str = "error",
+) -> dict[str, Any]:
+    """Writes the list of the corpus files below a folder, in natural order, and returns their counts.
+
+    Args:
+        root: The folder.
+        output: The list to write; ``@LIST`` among the inputs of other functions stands for its files.
+        absolute: Whether lines are absolute paths, and not relative to ``root``.
+        format: The format of the files, compressed or not; ``None`` for the format that all of them have.
+        ignore: Globs of files and folders to leave out.
+        existing: If the list exists: ``"error"``; ``"skip"`` keeps it if it is the same; ``"replace"``.
+
+    Raises:
+        ConfigError: If the folder is none, or an argument is invalid.
+        FileExistsError: If the list exists and ``existing`` is ``"error"``.
+        PacktokError: If ``existing`` is ``"skip"`` and the list is another one.
+    """
+    if existing not in ("error", "skip", "replace"):
+        raise ConfigError(f"--existing is {existing!r}, expected one of error, skip, replace")
+    if not os.path.isdir(root):
+        raise ConfigError(f"{os.fspath(root)}: is not a folder; give the folder of the corpus")
+    found = _packtok.npy_files(
+        [_as_folder(os.fspath(root))],
+        format=format,
+        ignore=[os.fspath(one) for one in ignore],
+        split=None,
+        root=None,
+    )
+    paths = [os.path.abspath(one["path"]) if absolute else one["relative"] for one in found]
+    content = _packtok.written_list(paths).encode()
+    if os.path.lexists(output) and existing != "replace":
+        _keep_list(Path(output), content, existing)
+    else:
+        _packtok.publish_bytes(output, content)
+    return {
+        "output": os.fspath(output),
+        "files": len(found),
+        "bytes": sum(one["bytes"] for one in found),
+    }
+
+
+def _as_folder(root: str) -> str:
+    return f"./{root}" if root.startswith("@") else root
+
+
+def _keep_list(path: Path, content: bytes, existing: str) -> None:
+    """Checks that an existing list can be kept."""
+    if existing == "error":
+        raise FileExistsError(17, _packtok.OUTPUT_EXISTS, str(path))
+    if path.read_bytes() != content:
+        raise PacktokError(
+            f"{path}: the existing list differs from what this command would write; set --existing "
+            "(existing) to replace, or choose another --output (output)"
+        )
 
 
 def answer_questions(

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from packtok import _packtok
 from packtok.commands.plan import plan_packing
 from packtok.commands.tokenize import Tokenization, refuse_complete
+from packtok.commands.tokenize_npy import NpyTokenization
 from packtok.config import PackConfig
 from packtok.config.options import OPTIONS
 from packtok.errors import ConfigError
@@ -102,6 +103,36 @@ def tokenize_command(
     output = os.path.abspath(tokenization.metadata_path)
     join_arguments = () if existing == "error" else (f"--existing={existing}",)
     return RunCommand("tokenize", arguments, output, folder, plan, join_arguments, parts)
+
+
+def npy_command(
+    tokenization: NpyTokenization, arguments: tuple[str, ...], settings: LaunchSettings
+) -> RunCommand:
+    """Returns the command ``packtok tokenize --to cepe-npy``, whose run ends with the NPY files.
+
+    Args:
+        tokenization: The prepared run.
+        arguments: Arguments of `packtok tokenize` that stand for it, without the folder of the shards.
+        settings: Settings of the cluster.
+
+    Raises:
+        ConfigError: If the settings do not fit the command.
+    """
+    if settings.slurm.join == "manifest":
+        raise ConfigError(
+            "--join: slurm.join is 'manifest', but tokenize --to cepe-npy writes a file for each input file; "
+            "leave out --join"
+        )
+    folder = Path(os.path.abspath(tokenization.outdir))
+    _check_folder(folder)
+
+    def plan(shards: int) -> tuple[str, ...]:
+        tokenization.write_plan(shards)
+        return tokenization.packing.notes
+
+    output = os.path.abspath(tokenization.summary_path)
+    existing = tokenization.existing
+    return RunCommand("tokenize", arguments, output, folder, plan, (f"--existing={existing}",))
 
 
 def pack_arguments(

@@ -26,6 +26,7 @@ from packtok.catalog.survey import pattern_of
 from packtok.commands.join import join
 from packtok.commands.manifest import write_manifest
 from packtok.commands.pack import option_overrides
+from packtok.commands.tokenize_npy import prepare_npy_tokenization
 from packtok.config.options import DATASETS
 from packtok.distributed import ShardChoice
 from packtok.errors import ConfigError, PacktokError, TokenizerError
@@ -58,6 +59,8 @@ def tokenize(
     file_prefix: str = "tokenized",
     token_dtype: str | None = None,
     parts: int | None = None,
+    to: Literal["cepe-npy"] | None = None,
+    dtype: str | None = None,
     existing: Existing = "error",
     on_progress: Progress | None = None,
     remark: Remark = lambda _: None,
@@ -77,6 +80,9 @@ def tokenize(
         token_dtype: The widest tokens that are accepted: ``"uint8"``, ``"uint16"`` or ``"uint32"``. The files
             have the narrowest that holds the vocabulary.
         parts: Number of pbins to write, with a manifest ``<file_prefix>.jsonl``. Default: one pbin without.
+        to: With ``"cepe-npy"``, the datasets are files, folders, globs and ``@LIST`` without metadata, and
+            each file becomes an NPY file as CEPE's scripts save it; complete files of the same plan are kept.
+        dtype: With ``to``, ``"int64"`` or ``"uint32"``. Default: ``"int64"``.
         existing: If the folder is complete: ``"error"``; ``"skip"`` keeps it after checking that this call
             would write the same; ``"replace"``, which keeps it until the new token files are complete.
         on_progress: As in `packtok.pack`.
@@ -85,7 +91,8 @@ def tokenize(
             ``split`` is ``"train"`` by default.
 
     Returns:
-        The content of ``metadata.json``, and of ``metadata.packtok.json`` under ``details``.
+        The content of ``metadata.json``, and of ``metadata.packtok.json`` under ``details``; with ``to``, the
+        counts of the files.
 
     Raises:
         ConfigError: If an argument is invalid, a corpus is unknown, or the vocabulary needs wider tokens.
@@ -93,6 +100,12 @@ def tokenize(
         FileNotFoundError: If there is no metadata file.
         PacktokError: If ``existing`` is ``"skip"`` and the folder has another dataset.
     """
+    if to is not None:
+        given = [datasets] if isinstance(datasets, str) else list(datasets)
+        npy = prepare_npy_tokenization(
+            given, tokenizer, output_dir, dtype=dtype, existing=existing, remark=remark, **options
+        )
+        return npy.run(on_progress)
     if existing == "error":
         refuse_complete(output_dir)
     prepared = prepare_tokenization(

@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from packtok import _packtok
+from packtok.commands.convert import tokenizer_beside
 from packtok.commands.merge import beside
+from packtok.commands.token_folder import check_marked
 from packtok.config import ConfigSource, load_config
 from packtok.config.options import OPTIONS
 from packtok.errors import ConfigError
@@ -15,6 +17,8 @@ from packtok.tokenizer.find import find_tokenizer
 
 # A window that the run accepted must not fail here; the option is not recorded.
 MAX_ZSTD_WINDOW_LOG = 31
+# As the compiled module says it.
+CHECKSUMS = "checksums"
 
 
 @entry_point()
@@ -25,10 +29,10 @@ def verify(
     add_special_tokens_from_config: bool = False,
     on_progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Checks the consistency of a pbin and its tokenizer; returns its counts and what was ``checked``.
+    """Checks the consistency of a token file and its tokenizer; returns its counts and what was ``checked``.
 
     Args:
-        path: The pbin.
+        path: The pbin, or the NPY file, which is compared with its marker, if it has one.
         tokenizer: Its tokenizer. Default: the file next to the pbin, if it exists.
         add_special_tokens_from_config: As in `packtok.pack`, for ``tokenizer``.
         on_progress: As in `packtok.pack`.
@@ -36,10 +40,14 @@ def verify(
     Raises:
         PbinFormatError: At the first error found.
     """
-    name = tokenizer or beside(path)
+    name = tokenizer or tokenizer_beside(path)
     adds = add_special_tokens_from_config
     found = find_tokenizer(name, adds).tokenizer if name is not None else None
-    return _packtok.verify(path=path, tokenizer=found, on_progress=on_progress)
+    counts = _packtok.verify(path=path, tokenizer=found, on_progress=on_progress)
+    if CHECKSUMS in counts["unchecked"] and check_marked(path):
+        counts["checked"].append(CHECKSUMS)
+        counts["unchecked"].remove(CHECKSUMS)
+    return counts
 
 
 @entry_point()

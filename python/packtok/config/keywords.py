@@ -10,7 +10,7 @@ class PackOptions(TypedDict, total=False):
     """Keyword arguments of `packtok.pack`; ``None`` counts as not given."""
 
     input: StrPath | Sequence[StrPath] | None
-    """File, glob or folder; repeatable. Order is kept."""
+    """File, glob, folder or @LIST; repeatable. Order is kept."""
     output: StrPath | None
     """The pbin to write."""
     tokenizer: str | None
@@ -33,6 +33,8 @@ class PackOptions(TypedDict, total=False):
     """Glob of files and folders to leave out; repeatable. Default: none."""
     split: str | None
     """Split of folders to read, such as train or test; or all. Default: all; for tokenize, train."""
+    root: StrPath | None
+    """Folder that relative lines of @LIST inputs start at. Default: the folder of the list."""
     text_separator: str | None
     """Text between two documents of a plain text. Default: each file is one document."""
     eod: str | None
@@ -65,6 +67,8 @@ class PackOptions(TypedDict, total=False):
     """Stop before the output exceeds this many tokens."""
     origins: bool | None
     """Record where each document came from."""
+    enclose_all: bool | None
+    """Add BOS and EOD to every document."""
     existing: str | None
     """What to do if the output exists. 'error', 'skip', 'replace'. Default: error."""
     zstd_window_log: int | None
@@ -90,6 +94,8 @@ class ScanOptions(TypedDict, total=False):
     """Format of inputs. 'jsonl', 'parquet', 'arrow', 'csv', 'tsv', 'text', 'cbor'. Default: by file name."""
     ignore: StrPath | Sequence[StrPath] | None
     """Glob of files and folders to leave out; repeatable. Default: none."""
+    root: StrPath | None
+    """Folder that relative lines of @LIST inputs start at. Default: the folder of the list."""
     text_separator: str | None
     """Text between two documents of a plain text. Default: each file is one document."""
     num_cpus: int | None

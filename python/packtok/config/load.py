@@ -347,7 +347,7 @@ def _with_tuples(tokenizer: Mapping[str, Any]) -> dict[str, Any]:
 def _check_source(settings: Settings) -> None:
     if settings.source is None:
         return
-    of_files = ["format", "ignore", "text_separator", "index_path"]
+    of_files = ["format", "ignore", "root", "text_separator", "index_path"]
     if settings.source != DATASETS:
         of_files.append("split")
     for name in of_files:

@@ -39,8 +39,8 @@ class Settings:
     """Input, output and details of packing; the section ``settings``."""
 
     src_path: tuple[str, ...] = option(
-        "File, glob or folder; repeatable. Order is kept.",
-        meaning="a file, glob or folder, or a list of them ([corpus.md](corpus.md))",
+        "File, glob, folder or @LIST; repeatable. Order is kept.",
+        meaning="a file, glob, folder or `@LIST`, or a list of them ([corpus.md](corpus.md))",
         changes_bytes=True,
         keyword="input",
         flags=("--input", "-i"),
@@ -109,6 +109,19 @@ class Settings:
         changes_bytes=True,
         default=None,
         default_text="all; for tokenize, train",
+    )
+    root: str | None = option(
+        "Folder that relative lines of @LIST inputs start at.",
+        meaning=(
+            "where the relative lines of a list start, of an input `@LIST` "
+            "([corpus_rules.md](corpus_rules.md#lists-of-files))"
+        ),
+        changes_bytes=True,
+        default=None,
+        default_text="the folder of the list",
+        metavar="FOLDER",
+        limits=Limits(kind="local path"),
+        accepts="StrPath",
     )
     text_separator: str | None = option(
         "Text between two documents of a plain text.",
@@ -258,6 +271,16 @@ class Settings:
         changes_bytes=True,
         default=False,
         flags=("--origins",),
+    )
+    enclose_all: bool = option(
+        "Add BOS and EOD to every document.",
+        meaning=(
+            "whether BOS and EOD are added to every document, also to one that has them already or has no "
+            "tokens, as CEPE's scripts do"
+        ),
+        changes_bytes=True,
+        default=False,
+        flags=None,
     )
     existing: Literal["error", "skip", "replace"] = option(
         "What to do if the output exists.",
@@ -419,6 +442,7 @@ SCAN_OPTIONS = (
     "field",
     "format",
     "ignore",
+    "root",
     "text_separator",
     "num_cpus",
     "on_bad_document",

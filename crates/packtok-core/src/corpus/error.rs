@@ -12,6 +12,42 @@ pub enum CorpusError {
     /// The list of inputs is empty.
     #[error("no input given; give at least one file, folder or glob")]
     NoInput,
+    /// A file that a list names cannot be read.
+    #[error(
+        "{}:{line}: the list names {}, which cannot be read; set --root (root) if relative lines do not start at the folder of the list",
+        list.display(),
+        path.display()
+    )]
+    Listed {
+        /// The list.
+        list: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// The file.
+        path: PathBuf,
+        /// Why it cannot be read.
+        source: std::io::Error,
+    },
+    /// A line of a list is not UTF-8.
+    #[error("{}:{line}: the line is not UTF-8; give the file itself as an input", list.display())]
+    ListNotUtf8 {
+        /// The list.
+        list: PathBuf,
+        /// The line, from 1.
+        line: u64,
+    },
+    /// A list names no file.
+    #[error("{}: the list names no file; a file whose own name starts with @ is given as ./@name", list.display())]
+    EmptyList {
+        /// The list.
+        list: PathBuf,
+    },
+    /// A path cannot be a line of a list.
+    #[error("{}: the name has a line break or is not UTF-8, so it cannot be a line of a list; rename the file", path.display())]
+    NotALine {
+        /// The file.
+        path: PathBuf,
+    },
     /// An input is neither a file nor a folder.
     #[error("{}: is a {found}, not a file; give a regular file, a folder or a glob", path.display())]
     NotAFile {

@@ -14,6 +14,7 @@ use super::ignored::{Ignored, IgnoredReason};
 #[cfg(feature = "remote")]
 use super::in_store::{Place, is_absent};
 use super::label::labels;
+use super::list::{Listed, list_of, read_list};
 use super::natural::path_key;
 use super::selection::Selection;
 use super::{CorpusError, ForeignFiles, Format, ReadOptions, Source, is_url};
@@ -28,7 +29,9 @@ pub struct Expansion {
     pub ignored: Vec<Ignored>,
 }
 
-/// The files of `inputs` (files, globs and folders), in the order of `inputs`.
+/// The files of `inputs` (files, globs, folders and lists), in the order of `inputs`.
+///
+/// `@LIST` stands for the files that the lines of a file name ([`super::list`]).
 ///
 /// Files of a glob or folder are in natural order (`part2` before `part10`), component by
 /// component. A folder stands for the files in it and its subfolders whose names end like those of
@@ -118,6 +121,10 @@ struct Files<'a> {
 
 impl Files<'_> {
     fn add_input(&mut self, input: &str) -> Result<()> {
+        if let Some(list) = list_of(input) {
+            let listed = read_list(list, self.selection.root.as_deref())?;
+            return listed.iter().try_for_each(|one| self.add_listed(list, one));
+        }
         let path = Path::new(input);
         if self.selection.ignores(path) {
             self.ignore(path);
@@ -141,6 +148,29 @@ impl Files<'_> {
             },
             Err(cause) => Err(Error::io(path, cause)),
         }
+    }
+
+    /// Adds the file of a line of a list.
+    fn add_listed(&mut self, list: &Path, listed: &Listed) -> Result<()> {
+        let path = &listed.path;
+        if self.selection.ignores(path) {
+            self.ignore(path);
+            return Ok(());
+        }
+        let file = match fs::metadata(path) {
+            Ok(metadata) => Found::regular_file(path.clone(), &metadata, None),
+            Err(_) if is_url(path) => return self.add_url(&path.to_string_lossy()),
+            Err(source) => {
+                return Err(Error::Corpus(CorpusError::Listed {
+                    list: list.into(),
+                    line: listed.line,
+                    path: path.clone(),
+                    source,
+                }));
+            }
+        };
+        self.found.push(file?);
+        Ok(())
     }
 
     fn ignore(&mut self, path: &Path) {

@@ -1,6 +1,6 @@
 //! Which of the files that the inputs stand for are read.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use glob::{MatchOptions, Pattern};
 
@@ -19,6 +19,8 @@ pub struct Selection {
     pub(super) ignore: Vec<Pattern>,
     /// The split of a folder to read; `None` for all files.
     pub(super) split: Option<String>,
+    /// The folder that relative lines of lists start at; `None` for the folder of each list.
+    pub(super) root: Option<PathBuf>,
 }
 
 impl Selection {
@@ -47,7 +49,13 @@ impl Selection {
             split: split
                 .filter(|split| *split != ALL_SPLITS)
                 .map(str::to_owned),
+            root: None,
         })
+    }
+
+    /// The same selection with a folder that relative lines of lists start at.
+    pub fn with_root(self, root: Option<PathBuf>) -> Self {
+        Self { root, ..self }
     }
 
     /// All files of this format.

@@ -62,6 +62,9 @@ pub struct PackSpec {
     pub ignore: Vec<String>,
     /// The split of folders to read; `None` for all files.
     pub split: Option<String>,
+    /// The folder that relative lines of lists start at; `None` for the folder of each list.
+    #[serde(default)]
+    pub root: Option<PathBuf>,
     /// A raw index; only its entries are packed.
     pub index_path: Option<PathBuf>,
     /// The token after every document; required for packing.
@@ -168,7 +171,8 @@ impl PackSpec {
     /// # Errors
     /// A glob is not valid.
     pub(crate) fn selection(&self) -> Result<Selection> {
-        Selection::new(self.recorded.format, &self.ignore, self.split.as_deref())
+        let selection = Selection::new(self.recorded.format, &self.ignore, self.split.as_deref())?;
+        Ok(selection.with_root(self.root.clone()))
     }
 
     /// The files that the inputs stand for.

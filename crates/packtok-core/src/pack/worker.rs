@@ -179,6 +179,7 @@ pub(crate) struct Worker {
     ids: Vec<u32>,
     eod_id: u32,
     bos_id: Option<u32>,
+    enclose_all: bool,
     width: TokenWidth,
     vocab_size: u64,
     padding: Option<Padding>,
@@ -202,6 +203,7 @@ impl Worker {
             ids: Vec::new(),
             eod_id: options.eod.id,
             bos_id: options.bos.as_ref().map(|bos| bos.id),
+            enclose_all: options.spec.recorded.enclose_all,
             width: TokenWidth::for_vocab(tokenizer.vocab_size()),
             vocab_size: tokenizer.vocab_size(),
             padding: checked_padding(options.spec.recorded.padding, tokenizer)?,
@@ -250,12 +252,13 @@ impl Worker {
                 EmptyDocument::Fail => return Err(Reason::Empty),
                 EmptyDocument::Keep => {}
             }
-        } else if let Some(bos_id) = self.bos_id
-            && self.ids[0] != bos_id
+        }
+        if let Some(bos_id) = self.bos_id
+            && (self.enclose_all || self.ids.first().is_some_and(|&first| first != bos_id))
         {
             self.ids.insert(0, bos_id);
         }
-        if self.ids.last() != Some(&self.eod_id) {
+        if self.enclose_all || self.ids.last() != Some(&self.eod_id) {
             self.ids.push(self.eod_id);
         }
         self.append_document(eods_of_padding, out);

@@ -216,6 +216,7 @@ fn pack_options(
             output: options.path.clone(),
             ignore: Vec::new(),
             split: None,
+            root: None,
             index_path: None,
             eod: Some(eod.token.clone()),
             bos: metadata.bos.as_ref().map(|bos| bos.token.clone()),

@@ -1,0 +1,55 @@
+//! The table of formats, and what the ids of a file mean.
+
+use packtok_formats::TokenFile;
+use packtok_pbin::{SpecialToken, TokenizerInfo};
+use serde::Serialize;
+
+/// A format of token files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TokenFormat {
+    /// packtok's own.
+    Pbin,
+    /// NPY arrays of documents, as CEPE's scripts save them.
+    CepeNpy,
+}
+
+/// All formats, by the names that the user gives.
+pub const FORMATS: [(&str, TokenFormat); 2] = [
+    ("pbin", TokenFormat::Pbin),
+    ("cepe-npy", TokenFormat::CepeNpy),
+];
+
+impl TokenFormat {
+    /// The format of this name.
+    pub fn of_name(name: &str) -> Option<Self> {
+        let mut formats = FORMATS.into_iter();
+        formats
+            .find(|(known, _)| *known == name)
+            .map(|(_, format)| format)
+    }
+
+    /// The name that the user gives.
+    pub fn name(self) -> &'static str {
+        FORMATS[self as usize].0
+    }
+
+    pub(super) fn of(file: &TokenFile) -> Option<Self> {
+        match file {
+            TokenFile::Pbin(_) => Some(Self::Pbin),
+            TokenFile::Npy(_) => Some(Self::CepeNpy),
+            TokenFile::Raw(_) => None,
+        }
+    }
+}
+
+/// What the ids of a file mean, as far as it is known.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Meaning {
+    /// The tokenizer.
+    pub tokenizer: Option<TokenizerInfo>,
+    /// The token after every document.
+    pub eod: Option<SpecialToken>,
+    /// The token before every document.
+    pub bos: Option<SpecialToken>,
+}

@@ -1,0 +1,194 @@
+//! The marker next to a token file that cannot describe itself: what its ids mean, counts, checksums.
+//!
+//! `a.npy` has the marker `a.npy.done.json`, a name that is no corpus file. It is written after the file, so a file with a marker is
+//! complete. Every byte of it follows from the input, the options that change bytes, and the version.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use packtok_formats::TokenFile;
+use packtok_formats::npy::IdType;
+use packtok_pbin::{Options, Replace, SpecialToken, TokenizerInfo, WriterInfo, publish_bytes};
+use serde::{Deserialize, Serialize};
+
+use super::error::ConvertError;
+use super::formats::{Meaning, TokenFormat};
+use super::npy::NpyWritten;
+use crate::error::{Error, Result};
+
+/// What the ids mean, and the options that change bytes: equal for all files of one dataset.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenPlan {
+    /// The type of the ids.
+    pub dtype: String,
+    /// The tokenizer, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokenizer: Option<TokenizerInfo>,
+    /// The token before every document.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bos: Option<SpecialToken>,
+    /// The token after every document.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub eod: Option<SpecialToken>,
+    /// The options of tokenizing; `None` for a converted file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub options: Option<Options>,
+}
+
+impl TokenPlan {
+    pub(super) fn meaning(self) -> Meaning {
+        Meaning {
+            tokenizer: self.tokenizer,
+            eod: self.eod,
+            bos: self.bos,
+        }
+    }
+
+    /// The first difference to `expected`: what differs, and both values.
+    pub fn difference(&self, expected: &Self) -> Option<(&'static str, String, String)> {
+        let token = |token: &Option<SpecialToken>| match token {
+            Some(SpecialToken { token, id }) => format!("{token:?} ({id})"),
+            None => "none".to_owned(),
+        };
+        let fingerprint = |plan: &Self| {
+            let tokenizer = plan.tokenizer.as_ref();
+            tokenizer.map_or("unknown".to_owned(), |tokenizer| {
+                tokenizer.fingerprint.clone()
+            })
+        };
+        let options = |plan: &Self| serde_json::to_string(&plan.options).unwrap_or_default();
+        let pairs = [
+            ("dtype", self.dtype.clone(), expected.dtype.clone()),
+            ("tokenizer", fingerprint(self), fingerprint(expected)),
+            ("BOS", token(&self.bos), token(&expected.bos)),
+            ("EOD", token(&self.eod), token(&expected.eod)),
+            ("options", options(self), options(expected)),
+        ];
+        pairs
+            .into_iter()
+            .find(|(_, found, expected)| found != expected)
+    }
+}
+
+/// The file that a token file was made from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MarkedSource {
+    /// Path relative to the root of the inputs; the file name for a conversion.
+    pub path: String,
+    /// Bytes of the file as stored.
+    pub bytes: u64,
+    /// CRC32C of them, if all were read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crc32c: Option<u32>,
+}
+
+/// The content of a marker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Marker {
+    /// The format of the file.
+    pub format: String,
+    /// The program that wrote it.
+    pub writer: WriterInfo,
+    /// Its documents.
+    pub documents: u64,
+    /// Its tokens.
+    pub tokens: u64,
+    /// Bytes of the file.
+    pub file_bytes: u64,
+    /// CRC32C of all of them.
+    pub crc32c: u32,
+    /// Records of the source that were skipped as bad; they are listed in the rejects file.
+    #[serde(default)]
+    pub rejected: u64,
+    /// The file it was made from.
+    pub source: MarkedSource,
+    /// What the ids mean.
+    pub plan: TokenPlan,
+}
+
+/// The marker of the file at `path`.
+pub fn marker_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".done.json");
+    name.into()
+}
+
+impl Marker {
+    pub(super) fn of_conversion(
+        file: &TokenFile,
+        meaning: &Meaning,
+        id_type: IdType,
+        written: &NpyWritten,
+    ) -> Self {
+        let name = file.path().file_name().unwrap_or_default();
+        let source = MarkedSource {
+            path: name.to_string_lossy().into_owned(),
+            bytes: file.file_bytes(),
+            crc32c: None,
+        };
+        let plan = TokenPlan {
+            dtype: id_type.name().to_owned(),
+            tokenizer: meaning.tokenizer.clone(),
+            bos: meaning.bos.clone(),
+            eod: meaning.eod.clone(),
+            options: None,
+        };
+        Self::of(written, plan, source, 0)
+    }
+
+    /// The marker of a written NPY file.
+    pub(crate) fn of(
+        written: &NpyWritten,
+        plan: TokenPlan,
+        source: MarkedSource,
+        rejected: u64,
+    ) -> Self {
+        Self {
+            format: TokenFormat::CepeNpy.name().to_owned(),
+            writer: WriterInfo::default(),
+            documents: written.documents,
+            tokens: written.tokens,
+            file_bytes: written.file_bytes,
+            crc32c: written.crc32c,
+            rejected,
+            source,
+            plan,
+        }
+    }
+
+    /// The marker of the file at `path`; `None` if it has none.
+    ///
+    /// # Errors
+    /// The marker cannot be read or is damaged.
+    pub fn find(path: &Path) -> Result<Option<Self>> {
+        let marker = marker_path(path);
+        let bytes = match fs::read(&marker) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::io(&marker)(error)),
+        };
+        let parsed = serde_json::from_slice(&bytes);
+        parsed.map(Some).map_err(|source| {
+            ConvertError::Marker {
+                path: marker,
+                source,
+            }
+            .into()
+        })
+    }
+
+    /// Writes the marker of the file at `path` atomically.
+    ///
+    /// # Errors
+    /// The system reports one.
+    pub fn publish(&self, path: &Path) -> Result<()> {
+        let marker = marker_path(path);
+        let mut bytes = serde_json::to_vec(self).map_err(|source| ConvertError::Marker {
+            path: marker.clone(),
+            source,
+        })?;
+        bytes.push(b'\n');
+        Ok(publish_bytes(&marker, &bytes, Replace::Existing)?)
+    }
+}

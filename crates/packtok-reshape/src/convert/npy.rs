@@ -1,0 +1,106 @@
+//! Writes documents of token files as an NPY file.
+
+use std::io::BufWriter;
+use std::ops::Range;
+use std::path::Path;
+
+use packtok_core::pipeline::{Monitor, PipelineError, Progress};
+use packtok_formats::TokenFile;
+use packtok_formats::npy::{DocumentsWriter, IdType, NpyError};
+use packtok_pbin::{Replace, TempFile};
+
+use crate::error::{Error, Result};
+
+/// Tokens that are copied between two reports of progress.
+const STEP_TOKENS: u64 = 1 << 20;
+
+/// A published NPY file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NpyWritten {
+    /// Its documents.
+    pub documents: u64,
+    /// Its tokens.
+    pub tokens: u64,
+    /// Bytes of the file.
+    pub file_bytes: u64,
+    /// CRC32C of all of them.
+    pub crc32c: u32,
+}
+
+/// Writes documents of `files`, given by their numbers, to `dst` and publishes it.
+///
+/// # Errors
+/// A file is damaged, a number does not fit in the type of the ids, or the disk is full. `dst` does not
+/// exist then, or is unchanged.
+pub fn write_npy(
+    files: &[(&TokenFile, Range<u64>)],
+    dst: &Path,
+    id_type: IdType,
+    replace: Replace,
+    monitor: &mut Monitor<'_>,
+) -> Result<NpyWritten> {
+    let tokens = files
+        .iter()
+        .map(|(file, documents)| tokens_of(file, documents));
+    let tokens = tokens.collect::<Result<Vec<_>>>()?;
+    let num_tokens = tokens.iter().map(|tokens| tokens.end - tokens.start).sum();
+    let num_documents = (files.iter())
+        .map(|(_, documents)| documents.end - documents.start)
+        .sum();
+    let written = |error: NpyError| Error::from(packtok_formats::Error::from(error));
+    // The writer has a buffer of its own; this one only turns the type into `Write`.
+    let out = BufWriter::with_capacity(0, TempFile::create(dst)?);
+    let mut writer =
+        DocumentsWriter::start(out, dst, id_type, num_documents, num_tokens).map_err(written)?;
+    for (file, documents) in files {
+        for document in documents.clone() {
+            let tokens = file.document_tokens(document)?;
+            writer
+                .push_length(tokens.end - tokens.start)
+                .map_err(written)?;
+        }
+    }
+    let mut copied = 0;
+    for ((file, _), tokens) in files.iter().zip(&tokens) {
+        let width = file.width();
+        let mut start = tokens.start;
+        while start < tokens.end {
+            let stop = (start + STEP_TOKENS).min(tokens.end);
+            writer
+                .push_ids(file.tokens(start..stop)?, width)
+                .map_err(written)?;
+            copied += stop - start;
+            start = stop;
+            let progress = Progress {
+                bytes_read: copied * width.bytes(),
+                total_bytes: num_tokens * width.bytes(),
+                tokens: copied,
+                ..Progress::default()
+            };
+            if monitor(&progress).is_break() {
+                return Err(packtok_core::Error::Pipeline(PipelineError::Cancelled).into());
+            }
+        }
+    }
+    let (out, summary) = writer.finish().map_err(written)?;
+    let file = out
+        .into_inner()
+        .map_err(|error| Error::io(dst)(error.into_error()))?;
+    file.publish(replace)?;
+    Ok(NpyWritten {
+        documents: num_documents,
+        tokens: num_tokens,
+        file_bytes: summary.file_bytes,
+        crc32c: summary.crc32c,
+    })
+}
+
+/// The tokens of consecutive documents.
+fn tokens_of(file: &TokenFile, documents: &Range<u64>) -> Result<Range<u64>> {
+    if documents.is_empty() {
+        return Ok(0..0);
+    }
+    let first = file.document_tokens(documents.start)?;
+    let last = file.document_tokens(documents.end - 1)?;
+    Ok(first.start..last.end)
+}

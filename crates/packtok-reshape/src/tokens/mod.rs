@@ -1,0 +1,17 @@
+//! A folder of NPY files, one for each file of a corpus: which files there will be, and their content
+//! from a packed corpus that records where its documents came from.
+//!
+//! Tokenizing is packing: `packtok-core` packs the files that are missing, on all cores and resumable,
+//! into one pbin of the narrowest width. The files are then written from it, because the lengths of all
+//! documents precede the first id.
+
+mod error;
+mod facts;
+mod files;
+mod rejects;
+mod split;
+
+pub use error::TokensError;
+pub use facts::{Facts, facts};
+pub use files::{CorpusFile, corpus_files, listed_files};
+pub use split::{SplitOptions, SplitReport, Target, plan_of, split};

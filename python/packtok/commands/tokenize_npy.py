@@ -1,0 +1,365 @@
+"""Implements ``packtok tokenize --to cepe-npy``: from a corpus to one NPY file for each of its files.
+
+The missing files are packed into one pbin, which records where documents came from, in a hidden folder of the
+output; the compiled module then writes the NPY files from it. Packing resumes after a kill, and each NPY file
+is published whole, before its marker.
+"""
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from packtok import _packtok
+from packtok.catalog.names import Remark
+from packtok.commands.join import join
+from packtok.commands.pack import option_overrides
+from packtok.config.options import OPTIONS
+from packtok.distributed import ShardChoice
+from packtok.errors import ConfigError, PacktokError
+from packtok.packing import Packing, PackReport, prepare
+from packtok.progress import Progress
+from packtok.shard_folder import read_plan
+from packtok.sources import StrPath
+from packtok.tokenizer.find import TOKENIZER_FILE, FoundTokenizer, find_tokenizer
+
+Existing = Literal["error", "skip", "replace"]
+
+FORMAT = "cepe-npy"
+DEFAULT_DTYPE = "int64"
+# The file that is written last: what all markers below the folder record together.
+SUMMARY_NAME = "tokens.done.json"
+SHARDS_NAME = "tokens.shards"
+_WORK_NAME = ".packtok-tokens"
+_PACKED_NAME = "tokens.pbin"
+_FILES_NAME = "files.json"
+# What CEPE's tokens are named if nothing else names them.
+_BOS, _EOS = "<s>", "</s>"
+
+_FIXED = {
+    "add_special_tokens": "CEPE's tokens are those without the post-processor",
+    "empty_document": "an empty text becomes BOS and EOS",
+    "origins": "the files are divided by the origins, which are always recorded",
+    "max_documents": "later files would be incomplete",
+    "max_tokens": "later files would be incomplete",
+    "source": "a source plug-in has no files",
+}
+
+
+def checked_dtype(dtype: str | None) -> str:
+    """Returns the dtype of the elements.
+
+    Raises:
+        ConfigError: If it is neither int64 nor uint32.
+    """
+    if dtype in (None, "int64", "uint32"):
+        return dtype or DEFAULT_DTYPE
+    reason = (
+        "; the number of documents and their lengths are in the same array as the ids, and can exceed 65535"
+        if dtype in ("uint16", "uint8")
+        else ""
+    )
+    raise ConfigError(f"--dtype: is {dtype}; expected int64 or uint32{reason}")
+
+
+@dataclass(frozen=True)
+class NpyTokenization:
+    """A run that is ready to start: the files are found and the tokenizer is loaded."""
+
+    packing: Packing
+    files: tuple[Mapping[str, Any], ...]
+    """Each with ``path``, ``relative``, ``bytes`` and ``npy``."""
+    plan: Mapping[str, Any]
+    """What the markers record."""
+    folder: Path
+    outdir: Path
+    """The folder of the shards."""
+    key: str
+    """Names the hidden folder of this command's unfinished work."""
+    existing: Existing = "error"
+
+    @property
+    def summary_path(self) -> Path:
+        """The file that is written last."""
+        return self.folder / SUMMARY_NAME
+
+    @property
+    def shards(self) -> Packing:
+        """The packing of a shard into the folder of the shards."""
+        return self.packing.into(self.outdir, "replace" if self.existing == "replace" else "error")
+
+    def run(self, on_progress: Progress | None) -> dict[str, Any]:
+        """Tokenizes the files that are missing in the output and returns the counts of all."""
+        missing = self._missing()
+        number = len(missing)
+        by_name = {one["relative"]: one for one in self.files}
+        while missing:
+            wanted = {one["relative"] for one in missing}
+            names = self._unfinished()
+            if names is None or not wanted.intersection(names) or not by_name.keys() >= set(names):
+                self._discard()
+                names = [one["relative"] for one in missing]
+                self._work.mkdir(parents=True, exist_ok=True)
+                _packtok.publish_bytes(self._work / _FILES_NAME, json.dumps(names).encode())
+            files = [by_name[name] for name in names]
+            self._packing_of(files).run_here(on_progress, None)
+            self._split(files, wanted, on_progress)
+            missing = [one for one in missing if one["relative"] not in set(names)]
+        return self._finish(number)
+
+    def pack_shard(self, chosen: ShardChoice, on_progress: Progress | None) -> PackReport:
+        """Tokenizes one shard into the folder of the shards."""
+        self.outdir.mkdir(parents=True, exist_ok=True)
+        return self.shards.run_here(on_progress, chosen)
+
+    def write_plan(self, num_shards: int) -> None:
+        """Writes the plan of the shards."""
+        self.outdir.mkdir(parents=True, exist_ok=True)
+        self.shards.plan_here(num_shards)
+
+    def finish(self, on_progress: Progress | None) -> dict[str, Any]:
+        """Writes the files from the shards, all of which must be complete.
+
+        Raises:
+            PacktokError: If shards are missing, damaged, or of other files or options.
+        """
+        # Shards of another command would give other files.
+        self.shards.plan_here(read_plan(self.outdir).num_shards)
+        missing = self._missing()
+        if missing:
+            self._work.mkdir(parents=True, exist_ok=True)
+            join(
+                self.outdir,
+                self._packed,
+                existing="skip",
+                max_rejects=self.packing.config.max_rejects,
+                on_progress=on_progress,
+            )
+            wanted = {one["relative"] for one in missing}
+            self._split(self.files, wanted, on_progress)
+        return self._finish(len(missing))
+
+    @property
+    def _work(self) -> Path:
+        return self.folder / _WORK_NAME / self.key
+
+    @property
+    def _packed(self) -> Path:
+        return self._work / _PACKED_NAME
+
+    def _unfinished(self) -> list[str] | None:
+        """Returns the files of an unfinished run of the same command."""
+        try:
+            names = json.loads((self._work / _FILES_NAME).read_bytes())
+        except (FileNotFoundError, ValueError):
+            return None
+        return names if isinstance(names, list) else None
+
+    def _discard(self) -> None:
+        if self._work.exists():
+            shutil.rmtree(self._work)
+
+    def _packing_of(self, files: Sequence[Mapping[str, Any]]) -> Packing:
+        """Returns the packing of some files into the hidden folder."""
+        packing = self.packing.into(self._packed, "skip")
+        # Lists and globs are expanded already, and a name may start with @.
+        inputs = tuple(_as_input(one["path"]) for one in files)
+        settings = dataclasses.replace(packing.config.settings, src_path=inputs, ignore=(), split=None)
+        return dataclasses.replace(packing, config=dataclasses.replace(packing.config, settings=settings))
+
+    def _split(
+        self, files: Sequence[Mapping[str, Any]], wanted: set[str], on_progress: Progress | None
+    ) -> None:
+        """Writes the wanted ones of packed files."""
+        _packtok.publish_bytes(self.folder / TOKENIZER_FILE, self.packing.found.tokenizer.to_json())
+        _packtok.split_tokens(
+            pbin=self._packed,
+            targets=[
+                (i, one["relative"], self.folder / one["npy"] if one["relative"] in wanted else None)
+                for i, one in enumerate(files)
+            ],
+            dtype=self.plan["dtype"],
+            replace=self.existing == "replace",
+            plan_json=json.dumps(self.plan),
+            on_progress=on_progress,
+        )
+        self._discard()
+
+    def _finish(self, written: int) -> dict[str, Any]:
+        """Writes the summary of the folder and returns the counts of this run's files."""
+        if self._work.parent.exists():
+            self._discard()
+            # Another command may have work there.
+            with contextlib.suppress(OSError):
+                self._work.parent.rmdir()
+        markers = [_marker(self.folder / one["npy"]) for one in self.files]
+        summary = {
+            "format": FORMAT,
+            "plan": self.plan,
+            "files": len(markers),
+            "documents": sum(one["documents"] for one in markers),
+            "tokens": sum(one["tokens"] for one in markers),
+            "rejected": sum(one["rejected"] for one in markers),
+        }
+        _packtok.publish_bytes(self.summary_path, json.dumps(summary, indent=1).encode() + b"\n")
+        return {
+            "output_dir": os.fspath(self.folder),
+            "files": len(markers),
+            "written": written,
+            "kept": len(markers) - written,
+            "documents": summary["documents"],
+            "tokens": summary["tokens"],
+            "file_bytes": sum(one["file_bytes"] for one in markers),
+            "rejected": summary["rejected"],
+        }
+
+    def _missing(self) -> list[Mapping[str, Any]]:
+        """Returns the files that are not complete.
+
+        Raises:
+            PacktokError: If one was made with other options or from another file.
+        """
+        if self.existing == "replace":
+            return list(self.files)
+        return [one for one in self.files if not self._is_complete(one)]
+
+    def _is_complete(self, file: Mapping[str, Any]) -> bool:
+        path = self.folder / file["npy"]
+        marker = _packtok.find_token_marker(path)
+        if marker is None or not path.exists():
+            return False
+        remedy = "set --existing (existing) to replace, or choose another --output-dir (output_dir)"
+        plan = json.dumps(self.plan)
+        if (difference := _packtok.plan_difference(json.dumps(marker["plan"]), plan)) is not None:
+            what, found, expected = difference
+            raise PacktokError(
+                f"{path}: the existing file was written with another {what}: {found}, expected {expected}; "
+                f"{remedy}"
+            )
+        source = marker["source"]
+        if (source["path"], source["bytes"]) != (file["relative"], file["bytes"]):
+            raise PacktokError(
+                f"{path}: the existing file was made from {source['path']} of {source['bytes']:,} bytes, and "
+                f"{file['path']} has {file['bytes']:,}; {remedy}"
+            )
+        if path.stat().st_size != marker["file_bytes"]:
+            raise PacktokError(
+                f"{path}: the existing file has {path.stat().st_size:,} bytes, and its marker records "
+                f"{marker['file_bytes']:,}; it is damaged; {remedy}"
+            )
+        return True
+
+
+def prepare_npy_tokenization(
+    inputs: Sequence[str],
+    tokenizer: str | None,
+    output_dir: StrPath,
+    *,
+    dtype: str | None = None,
+    outdir: StrPath | None = None,
+    existing: Existing = "error",
+    remark: Remark = lambda _: None,
+    **options: Any,
+) -> NpyTokenization:
+    """Finds the files and loads the tokenizer, and writes nothing.
+
+    Args:
+        inputs: Files, folders, globs and ``@LIST``.
+        tokenizer: As in `packtok.pack`.
+        output_dir: The folder to write to.
+        dtype: ``"int64"`` or ``"uint32"``.
+        outdir: Folder of the shards. Default: ``tokens.shards`` in the output folder.
+        existing: Complete files of the same plan are kept, unless it is ``"replace"``.
+        remark: Receives remarks on the tokenizer.
+        **options: Options of `packtok.pack`.
+
+    Raises:
+        ConfigError: If an argument is invalid, or the tokenizer has no BOS or EOS.
+    """
+    if tokenizer is None:
+        raise ConfigError("--tokenizer: is missing; --to cepe-npy needs it")
+    element = checked_dtype(dtype)
+    for name, reason in _FIXED.items():
+        if options.get(name) is not None:
+            raise ConfigError(f"{_flag(name)}: cannot be set with --to cepe-npy: {reason}; leave it out")
+    given = {name: value for name, value in options.items() if value is not None}
+    found = find_tokenizer(tokenizer, bool(given.get("add_special_tokens_from_config")))
+    given |= {"bos": given.get("bos") or _bos(found), "eod": given.get("eod") or _eos(found)}
+    folder = Path(output_dir)
+    files = _packtok.npy_files(
+        list(inputs),
+        format=given.get("format"),
+        ignore=[os.fspath(one) for one in given.get("ignore") or ()],
+        split=given.get("split"),
+        root=given.get("root"),
+    )
+    key = hashlib.sha256(
+        json.dumps([os.getcwd(), list(inputs), *(str(given.get(name)) for name in _SELECTION)]).encode()
+    ).hexdigest()[:16]
+    overrides = option_overrides(
+        {
+            **given,
+            "input": list(inputs),
+            "output": folder / _WORK_NAME / key / _PACKED_NAME,
+            "tokenizer": tokenizer,
+            "existing": existing,
+            "add_special_tokens": False,
+            "empty_document": "keep",
+            "enclose_all": True,
+            "origins": True,
+        }
+    )
+    packing = prepare(None, overrides)
+    for note in packing.notes:
+        remark(note)
+    plan = _packtok.token_plan(packing.spec, packing.found.tokenizer, element)
+    shards = Path(outdir) if outdir is not None else folder / SHARDS_NAME
+    return NpyTokenization(packing, tuple(files), plan, folder, shards, key, existing)
+
+
+# Options that choose the files.
+_SELECTION = ("format", "ignore", "split", "root")
+
+
+def _bos(found: FoundTokenizer) -> str:
+    named = found.bos_token or found.tokenizer.bos_token
+    return _named(found, named, _BOS, "--bos", "BOS")
+
+
+def _eos(found: FoundTokenizer) -> str:
+    return _named(found, found.eos_token, _EOS, "--eod", "EOS")
+
+
+def _named(found: FoundTokenizer, named: str | None, usual: str, flag: str, role: str) -> str:
+    """Returns the token of a role: that which the files name, else the usual one if it is special."""
+    if named is not None:
+        return named
+    special = [token for token, _ in found.tokenizer.special_tokens]
+    if usual in special:
+        return usual
+    raise ConfigError(
+        f"{flag}: is missing, and tokenizer {found.tokenizer.name} has no {role} token and no special token "
+        f"{usual}; special tokens are {', '.join(special) or 'none'}"
+    )
+
+
+def _flag(name: str) -> str:
+    flags = OPTIONS[name].flags
+    return flags[0] if flags else f"--{name.replace('_', '-')}"
+
+
+def _as_input(path: str) -> str:
+    return f"./{path}" if path.startswith("@") else path
+
+
+def _marker(path: Path) -> dict[str, Any]:
+    marker = _packtok.find_token_marker(path)
+    if marker is None:
+        raise PacktokError(f"{path}: its marker has just been removed; run the same command again")
+    return marker
