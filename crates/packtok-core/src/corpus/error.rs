@@ -14,7 +14,7 @@ pub enum CorpusError {
     NoInput,
     /// A file that a list names cannot be read.
     #[error(
-        "{}:{line}: the list names {}, which cannot be read; set --root (root) if relative lines do not start at the folder of the list",
+        "{}:{line}: the list names {}, which cannot be read; write absolute paths, or set --root (root) if relative lines do not start at the folder of the list",
         list.display(),
         path.display()
     )]
