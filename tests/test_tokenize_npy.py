@@ -206,8 +206,8 @@ def test_a_missing_file_of_a_list_names_list_and_line(tmp_path: Path, packtok_cl
     (tmp_path / "list.txt").write_text("\ngone.jsonl\n")
     done = packtok_cli("count", "@list.txt", "-t", "gpt2", cwd=tmp_path, code=1)
     assert done.stderr == (
-        "packtok: gone.jsonl: list.txt:2: the list names gone.jsonl, which cannot be read; write absolute paths, "
-        "or set --root if relative lines do not start at the folder of the list\n"
+        "packtok: gone.jsonl: list.txt:2: the list names gone.jsonl, which cannot be read; write absolute "
+        "paths, or set --root if relative lines do not start at the folder of the list\n"
     )
     (tmp_path / "list.txt").write_text("# nothing\n")
     done = packtok_cli("count", "@list.txt", "-t", "gpt2", cwd=tmp_path, code=1)
