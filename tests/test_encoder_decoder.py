@@ -233,7 +233,7 @@ def test_without_a_marker_a_warning_says_what_was_compared(tmp_path: Path) -> No
 
 def test_arguments_that_cannot_work_are_errors(imported: Path) -> None:
     samples = str(imported / "samples")
-    for options, message in [
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"epoch_size": 9}, f"epoch_size is 9, {samples} has 8 samples; lower it"),
         ({"mask_prob": 1.5}, "mask_prob is 1.5, expected a number from 0 to 1"),
         (
@@ -245,7 +245,8 @@ def test_arguments_that_cannot_work_are_errors(imported: Path) -> None:
             "tokenizer has no eos_token_id, which contexts need; give one that has it",
         ),
         ({"domains": "a;b"}, f"{samples}: 1 folders, but domains has 2 groups; expected 1 or as many"),
-    ]:
+    ]
+    for options, message in cases:
         with pytest.raises(ValueError, match=re.escape(message) + "$"):
             EncoderDecoderDataset(samples, **{"domains": "a,b", **options})
     dataset = EncoderDecoderDataset(samples, epoch_size=3, domains="a,b", chunk_size=12)

@@ -142,14 +142,15 @@ def test_empty_arrays_and_scalars_are_refused_as_mosaicml_streaming_refuses_them
 
 
 def test_options_that_do_not_exist_are_errors(tmp_path: Path) -> None:
-    for options, message in [
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"size_limit": 2**32}, "size_limit is 4294967296, expected at least 1 and less than 2^32"),
         ({"hashes": ["md5"]}, 'hashes: "md5" is unknown, expected "sha256" or "xxh64"'),
         (
             {"compression": "zstd:23"},
             'compression is "zstd:23", expected "zstd" or "zstd:LEVEL" with a level from 1 to 22',
         ),
-    ]:
+    ]
+    for options, message in cases:
         with pytest.raises(ValueError, match=re.escape(message) + "$"):
             MdsWriter(tmp_path / "a", {"x": "int"}, **options)
     with pytest.raises(ValueError, match="columns: expected at least one"):
@@ -367,7 +368,7 @@ def test_mosaicml_streaming_reads_every_sample_with_hashes_checked(
     python = python_of("streaming", "mosaicml-streaming")
     samples = [sample(i) for i in range(13)]
     write(tmp_path / "a", COLUMNS, samples, size_limit=3000, **options)
-    found = trained(python, "streaming_reading.py", tmp_path / "a")
+    found: Any = trained(python, "streaming_reading.py", tmp_path / "a")
     assert found == [{key: plain(one[key]) for key in sorted(one)} for one in samples]
 
 

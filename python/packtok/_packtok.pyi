@@ -37,6 +37,7 @@ __all__ = [
     "Tokenizer",
     "TokenizerError",
     "__version__",
+    "_reopen_mds",
     "appended_id",
     "available_cpus",
     "checked_reject_limit",
@@ -230,7 +231,7 @@ class MdsWriter:
         folder: _StrPath,
         columns: dict[str, str],
         *,
-        size_limit: int | None = 67108864,
+        size_limit: int | None = ...,
         hashes: Sequence[str] = ...,
         compression: str | None = None,
         first_shard: int = 0,
@@ -631,10 +632,11 @@ def import_mds(
     new: _StrPath,
     *,
     dtype: str | None = None,
-    size_limit: int | None = 67108864,
+    size_limit: int | None = ...,
     compression: str | None = None,
     on_progress: _Progress | None = None,
 ) -> list[dict[str, Any]]: ...
+def _reopen_mds(folder: _StrPath, verify: bool) -> MdsReader: ...
 def mds_marker(folder: _StrPath) -> dict[str, Any] | None: ...
 def publish_mds_index(
     folder: _StrPath, shards: Sequence[dict[str, Any]], *, marker: dict[str, Any] | None = None

@@ -122,9 +122,10 @@ class EncoderDecoderDataset(Dataset[Item]):
         self._check_tokenizer(pads=needs_retrieval)
         groups = _groups(domains)
         self._samples = _Folders(encoder_decoder_remote, groups, verify)
-        self._distill = distill_remote and _Folders(distill_remote, groups, verify)
-        self._retrieval = retrieval_remote if needs_retrieval else None
-        self._retrieval = self._retrieval and _Folders(self._retrieval, groups, verify)
+        self._distill = _Folders(distill_remote, groups, verify) if distill_remote else None
+        self._retrieval = None
+        if retrieval_remote and needs_retrieval:
+            self._retrieval = _Folders(retrieval_remote, groups, verify)
         for signals in (self._distill, self._retrieval):
             if signals:
                 signals.align(self._samples)
