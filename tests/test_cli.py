@@ -372,6 +372,16 @@ NEED_TORCH = {
     *("PackedMemMapDatasetMegatron", "ResumableBatchSampler", "ResumableDistributedSampler", "TokenDataset"),
     *("LossMaskingCollateFnWrapper", "collate", "document_mask", "get_dataset"),
 }
+NEED_TORCH_IN_DATA = {
+    *(
+        "ContextDataCollator",
+        "EncoderDecoderDataset",
+        "TatmMemmapDataset",
+        "distillation_loss",
+        "get_dataset",
+    ),
+    "torch_collate_fn",
+}
 WITHOUT_TORCH = """
 import importlib, json, packtok
 messages = {}
@@ -405,10 +415,7 @@ def test_names_that_need_torch_say_how_to_install_it(tmp_path: Path) -> None:
     )
     messages = json.loads(done.stdout)
     needing = {f"packtok.{name}" for name in NEED_TORCH}
-    needing |= {
-        f"packtok.data.{name}"
-        for name in ("TatmMemmapDataset", "distillation_loss", "get_dataset", "torch_collate_fn")
-    }
+    needing |= {f"packtok.data.{name}" for name in NEED_TORCH_IN_DATA}
     needing |= {f"packtok.stream.{name}" for name in packtok.stream.__all__} - {
         *("packtok.stream.StateDict", "packtok.stream.braceexpand", "packtok.stream.merge_states")
     }

@@ -91,15 +91,16 @@ def logits(
         from packtok.logits.output import output_folder, part_folder
         from packtok.logits.signals import Shard, teacher_signals
 
-        teacher = load_teacher(model_dir, dtype, device)
+    # Before the model is loaded, which takes longer.
     inputs = Inputs.open(
         Path(input_dir) / domain,
         num_decoder=num_decoder_tokens,
         num_encoder=num_encoder_tokens,
-        num_ids=teacher.num_embeddings,
         retrieval=None if retrieval_input_dir is None else Path(retrieval_input_dir) / domain,
         num_passages=passages,
     )
+    with needing_logits("packtok logits"):
+        teacher = load_teacher(model_dir, dtype, device)
     output = output_folder(
         input_dir,
         teacher.name,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 __all__ = ["Batches", "slice_rows"]
 
 # Of float32 logits at once; computing targets takes up to six times as much.
-_SLICE_BYTES = 24 << 20
+_SLICE_BYTES = 8 << 20
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,6 @@ class Inputs:
     """An `MdsReader`."""
     num_decoder: int
     num_encoder: int
-    num_ids: int
-    """Ids that the teacher can read."""
     passages: Any = None
     """An `MdsReader` of retrieved passages, which then are the context."""
     num_passages: int = 0
@@ -51,7 +49,6 @@ class Inputs:
         *,
         num_decoder: int,
         num_encoder: int,
-        num_ids: int,
         retrieval: Path | None = None,
         num_passages: int = 0,
     ) -> "Inputs":
@@ -70,7 +67,7 @@ class Inputs:
                     f"{retrieval}: has {len(passages):,} samples, but {folder} has {len(samples):,}; they "
                     "must belong together"
                 )
-        return cls(folder, samples, num_decoder, num_encoder, num_ids, passages, num_passages)
+        return cls(folder, samples, num_decoder, num_encoder, passages, num_passages)
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -92,8 +89,8 @@ class Inputs:
         shape = self.passages[0][_PASSAGES].shape
         return int(np.prod((min(shape[0], self.num_passages), *shape[1:]))) + self.num_decoder
 
-    def __getitem__(self, i: int) -> Sample:
-        """Returns sample ``i`` of the folder.
+    def sample(self, i: int, num_ids: int) -> Sample:
+        """Returns sample ``i`` of the folder, for a teacher that knows the ids below ``num_ids``.
 
         Raises:
             PacktokError: If it is too short, or has an id that the teacher does not know.
@@ -107,11 +104,11 @@ class Inputs:
             )
         context = self._context(sample, i) if self.passages is None else self._retrieved(i)
         ids = np.concatenate([context, decoder[: self.num_decoder]]).astype(np.int64)
-        if not ((ids >= 0) & (ids < self.num_ids)).all():
-            position = int(np.argmax((ids < 0) | (ids >= self.num_ids)))
+        if not ((ids >= 0) & (ids < num_ids)).all():
+            position = int(np.argmax((ids < 0) | (ids >= num_ids)))
             raise PacktokError(
                 f"{self.folder}: sample {i}: token {position} of the input has id {ids[position]}, but the "
-                f"model knows ids up to {self.num_ids - 1}; give the model that belongs to the tokenizer"
+                f"model knows ids up to {num_ids - 1}; give the model that belongs to the tokenizer"
             )
         labels = np.full(self.num_decoder, -1, np.int64)
         following = decoder[1 : self.num_decoder + 1]

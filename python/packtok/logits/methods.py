@@ -12,7 +12,7 @@ from packtok.logits.batches import slice_rows
 from packtok.logits.inputs import Sample
 from packtok.logits.models import Teacher
 from packtok.logits.output import Arrays
-from packtok.logits.targets import label_logprobs, sampled, top_k, uniforms
+from packtok.logits.targets import sampled, top_k, uniforms
 
 __all__ = ["Method", "Sampled", "TopK", "targets_of"]
 
@@ -96,7 +96,7 @@ class Sampled:
 
     def of_slice(self, logits: Tensor, labels: Tensor, uniform: Tensor) -> tuple[Tensor, ...]:
         """Returns ids and log-probabilities."""
-        return sampled(logits, uniform), label_logprobs(logits, labels)
+        return sampled(logits, uniform, labels)
 
     def uniforms(self, samples: range, num_positions: int) -> npt.NDArray[np.float64]:
         """Returns a number for each draw."""
@@ -111,31 +111,33 @@ def targets_of(
 ) -> list[Arrays]:
     """Returns the columns of each sample of a batch; ``numbers`` are those of the samples in their folder."""
     num_positions = len(samples[0].labels)
-    names = list(method.columns(num_positions, vocab_size))
-    dtypes = [encoding.split(":")[1] for encoding in method.columns(num_positions, vocab_size).values()]
+    whole = {
+        name: _empty(len(samples), encoding)
+        for name, encoding in method.columns(num_positions, vocab_size).items()
+    }
+    # Allocated once: small results of each slice, left between its large temporaries, fragment the heap by up
+    # to a gigabyte.
+    flat = [values.reshape(-1, *values.shape[2:]) for values in whole.values()]
     with torch.inference_mode():
         hidden = _decoder_states(teacher, samples, num_positions)
         labels = torch.from_numpy(np.concatenate([sample.labels for sample in samples])).to(teacher.device)
         # A label beyond the vocabulary has no probability.
         labels = labels.masked_fill(labels >= vocab_size, -1)
         uniform = torch.from_numpy(method.uniforms(numbers, num_positions)).flatten(0, 1)
-        slices = []
         step = slice_rows(vocab_size)
         for start in range(0, len(hidden), step):
             rows = slice(start, start + step)
-            values = method.of_slice(
-                teacher.logits(hidden[rows], vocab_size),
-                labels[rows],
-                uniform[rows].to(teacher.device),
-            )
-            slices.append([value.cpu().numpy() for value in values])
-    whole = [
-        np.concatenate(parts)
-        .astype(dtype, copy=False)
-        .reshape(len(samples), num_positions, *parts[0].shape[1:])
-        for parts, dtype in zip(zip(*slices, strict=True), dtypes, strict=True)
-    ]
-    return [dict(zip(names, (values[i] for values in whole), strict=True)) for i in range(len(samples))]
+            logits = teacher.logits(hidden[rows], vocab_size)
+            of_slice = method.of_slice(logits, labels[rows], uniform[rows].to(teacher.device))
+            for values, found in zip(flat, of_slice, strict=True):
+                values[rows] = found.cpu().numpy()
+    return [{name: values[i] for name, values in whole.items()} for i in range(len(samples))]
+
+
+def _empty(num_samples: int, encoding: str) -> npt.NDArray[Any]:
+    """Returns an array for the values of a column, as its encoding describes them."""
+    _, dtype, shape = encoding.split(":")
+    return np.empty((num_samples, *map(int, shape.split(","))), dtype)
 
 
 def _decoder_states(teacher: Teacher, samples: list[Sample], num_positions: int) -> Tensor:

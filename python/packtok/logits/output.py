@@ -7,10 +7,10 @@ journal lists the files with their hashes; `index.json` and the marker are publi
 import contextlib
 import errno
 import fcntl
-import glob
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -93,6 +93,7 @@ class Part:
         with _locked(folder):
             if (folder / _INDEX).exists():
                 _check_same(folder, mds_marker(folder), marker)
+                (folder / JOURNAL).unlink(missing_ok=True)
                 yield cls(folder, marker, [], is_finished=True)
                 return
             part = cls(folder, marker, [], is_finished=False)
@@ -141,8 +142,11 @@ class Part:
             return
         except ValueError as error:
             raise PacktokError(f"{journal}: is damaged; remove the folder {self.folder}") from error
+        if not content["files"]:
+            # Nothing would be lost.
+            self._record()
+            return
         _check_same(self.folder, content["marker"], self.marker)
-        self.entries = []
         for entry in content["files"]:
             # The files after a damaged one are written again.
             if not _is_intact(self.folder, entry):
@@ -273,13 +277,14 @@ def _markers(output: Path, domain: str, num_shards: int | None) -> list[dict[str
 
 
 def _num_shards(output: Path, domain: str) -> int:
-    parts = output.glob(f"{glob.escape(domain)}-*/{_INDEX}")
-    for part in sorted(parts):
-        marker = mds_marker(part.parent)
+    # Not those of a domain whose name begins with this one.
+    pattern = re.compile(re.escape(domain) + "-[0-9]+")
+    parts = sorted(path for path in output.glob("*") if pattern.fullmatch(path.name))
+    for part in parts:
+        marker = mds_marker(part) if (part / _INDEX).exists() else None
         if marker is not None and marker["details"].get("num_shards"):
             return int(marker["details"]["num_shards"])
-    unfinished = sorted(path.parent.name for path in output.glob(f"{glob.escape(domain)}-*/{JOURNAL}"))
-    found = f"{unfinished[0]} is not finished" if unfinished else f"has no part of {domain}"
+    found = f"{parts[0].name} is not finished" if parts else f"has no part of {domain}"
     raise PacktokError(f"{output}: {found}; compute its shards first")
 
 

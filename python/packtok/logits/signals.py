@@ -139,7 +139,7 @@ class _Work:
         """Yields the targets of each sample of a file."""
         tokens = 0
         for numbers in self.batches.within(samples):
-            inputs = [self.inputs[i] for i in numbers]
+            inputs = [self.inputs.sample(i, self.teacher.num_embeddings) for i in numbers]
             try:
                 found = targets_of(self.teacher, self.method, inputs, numbers, self.vocab_size)
             except torch.OutOfMemoryError as error:

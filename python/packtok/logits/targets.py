@@ -8,7 +8,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-__all__ = ["MAX_TOPK", "label_logprobs", "sampled", "top_k", "uniforms"]
+__all__ = ["MAX_TOPK", "sampled", "top_k", "uniforms"]
 
 # Beyond, the rounding of each probability to float16 can add up to more than 1e-3.
 MAX_TOPK = 16384
@@ -31,22 +31,23 @@ def top_k(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return (masses / masses.sum(-1, keepdim=True)).half(), index.int()
 
 
-def sampled(logits: Tensor, uniform: Tensor) -> Tensor:
-    """Returns ids (N, M) drawn with replacement.
+def sampled(logits: Tensor, uniform: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns ids (N, M) drawn with replacement, and the log-probability (N,) of a label for each position.
 
     A number in ``uniform``, (N, M) in float64 in [0, 1), selects the id at which the cumulative probability
-    exceeds it, so an id is drawn with exactly its probability.
+    exceeds it, so an id is drawn with exactly its probability. The log-probability of a negative label is
+    NaN. Changes ``logits``.
     """
-    masses = (logits - logits.amax(-1, keepdim=True)).exp_()
-    cumulative = masses.cumsum(-1, dtype=torch.float64)
+    logits.sub_(logits.amax(-1, keepdim=True))
+    chosen = logits.gather(-1, labels.clamp(min=0)[:, None])
+    # In place: the cumulative sums are the largest tensor.
+    cumulative = logits.exp_().double()
+    cumulative.cumsum_(-1)
+    total = cumulative[:, -1:]
     # Never the total itself, since uniform numbers have one bit less than a float64.
-    return torch.searchsorted(cumulative, uniform * cumulative[:, -1:], right=True)
-
-
-def label_logprobs(logits: Tensor, labels: Tensor) -> Tensor:
-    """Returns the log-probability (N,) of a label for each position, NaN where the label is negative."""
-    chosen = logits.gather(-1, labels.clamp(min=0)[:, None])[:, 0] - logits.logsumexp(-1)
-    return chosen.masked_fill(labels < 0, torch.nan)
+    drawn = torch.searchsorted(cumulative, uniform * total, right=True)
+    logprobs = (chosen.double() - total.log())[:, 0].float()
+    return drawn, logprobs.masked_fill(labels < 0, torch.nan)
 
 
 def uniforms(
