@@ -286,6 +286,60 @@ def test_finished_files_are_kept_and_damaged_ones_computed_again(
     assert logits(str(data), str(model), "d", **DEFAULTS)["kept_samples"] == NUM_SAMPLES
 
 
+def test_finished_files_survive_a_full_disk(data: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signals, "_FILE_BYTES", 1)
+
+    class FullDisk:
+        """A writer that finds the disk full in the third file."""
+
+        def __init__(self, folder: Path, columns: dict[str, str], **options: Any) -> None:
+            self._writer = MdsWriter(folder, columns, **options)
+            self._is_full = options["first_shard"] == 2
+
+        def write(self, sample: dict[str, Any]) -> None:
+            self._writer.write(sample)
+
+        def finish(self, **options: Any) -> Any:
+            if self._is_full:
+                raise OSError(28, "No space left on device", "shard.00002.mds")
+            return self._writer.finish(**options)
+
+        def discard(self) -> None:
+            self._writer.discard()
+
+    with monkeypatch.context() as patch:
+        patch.setattr("packtok.logits.output.MdsWriter", FullDisk)
+        with pytest.raises(OSError, match="No space left on device"):
+            logits(str(data), str(model), "d", **DEFAULTS)
+    part = output_of(data, model, "d-0")
+    assert sorted(path.name for path in part.iterdir()) == [
+        *(".packtok-logits.json", "shard.00000.mds", "shard.00001.mds")
+    ]
+    assert logits(str(data), str(model), "d", **DEFAULTS)["kept_samples"] == 6
+
+
+def test_logits_exist_for_a_slice_of_positions_only(
+    data: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = compute(data, model)
+    shutil.rmtree(output_of(data, model).parent)
+    monkeypatch.setattr("packtok.logits.batches._SLICE_BYTES", 4 * VOCAB * 7)
+    rows = []
+    computed = Teacher.logits
+
+    def seen(self: Teacher, hidden: Any, vocab_size: int | None = None) -> Any:
+        if vocab_size is not None:
+            rows.append(len(hidden))
+        return computed(self, hidden, vocab_size)
+
+    monkeypatch.setattr(Teacher, "logits", seen)
+    assert [row["target_index"].tolist() for row in compute(data, model)] == [
+        row["target_index"].tolist() for row in whole
+    ]
+    assert max(rows) == 7
+    assert sum(rows) == NUM_SAMPLES * DEC
+
+
 @pytest.mark.faults
 def test_runs_killed_at_any_moment_resume_to_the_same_bytes(
     data: Path, model: Path, monkeypatch: pytest.MonkeyPatch
@@ -397,6 +451,13 @@ def test_parts_that_are_missing_or_differ_are_named(data: Path, model: Path, tmp
     logits(str(data), str(model), "d", **DEFAULTS, shard="2/4")
     logits(str(data), str(model), "d", **{**DEFAULTS, "topk": 3}, shard="1/4")
     with pytest.raises(PacktokError, match=r"d-1: does not belong to the other parts: method is .*topk\": 3"):
+        merge(data, model)
+
+
+def test_parts_of_a_domain_whose_name_begins_alike_are_others(data: Path, model: Path) -> None:
+    shutil.copytree(data / "d", data / "d-0")
+    logits(str(data), str(model), "d-0", **DEFAULTS)
+    with pytest.raises(PacktokError, match="has no part of d; compute its shards first"):
         merge(data, model)
 
 
