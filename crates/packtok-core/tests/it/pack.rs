@@ -124,3 +124,29 @@ fn verify_detects_a_corpus_with_other_ids() {
         format!("{out}: file has 2 documents, but the corpus has one more at {source}:4")
     );
 }
+
+#[test]
+fn impossible_padding_is_rejected_before_a_document_is_read() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let inputs = write_corpus(folder.path(), &[vec![b"{\"text\": \"a\"}".to_vec()]]);
+    let output = folder.path().join("out.pbin");
+    // A file names its padding, so a forged one can name any.
+    for (length, id, message) in [
+        (
+            u64::MAX,
+            3,
+            "--max-length: tokenizer.config.max_length is 18446744073709551615; documents can be padded to at most 16777216 ids; lower it, or remove --padding",
+        ),
+        (
+            4,
+            257,
+            "the id of padding is 257, but bytes has 257 ids; give its tokenizer",
+        ),
+    ] {
+        let mut options = options(&inputs, &output, 1, 1 << 20);
+        let side = Side::Right;
+        options.spec.recorded.padding = Some(Padding { length, id, side });
+        assert_eq!(run(&options).unwrap_err().to_string(), message);
+        assert!(!output.exists());
+    }
+}
