@@ -122,7 +122,7 @@ impl LongRecipe {
         match self
             .by_length
             .iter()
-            .find(|&&piece| piece == 0 || self.length % piece != 0)
+            .find(|&&piece| piece == 0 || !self.length.is_multiple_of(piece))
         {
             Some(&piece) => fault(
                 "--by-length",

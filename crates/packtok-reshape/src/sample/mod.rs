@@ -207,7 +207,7 @@ impl Writing<'_> {
             publish::State::Lines { bytes, sha256 }
         } else {
             let samples = Samples::new(self.recipe, self.plan, self.form, output);
-            publish::State::Shard(samples.write(part, &folder, written)?)
+            publish::State::Shard(samples.write(part, &folder, written)?.into())
         };
         publish::record(&marker, &state)
     }

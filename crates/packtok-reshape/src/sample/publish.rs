@@ -27,7 +27,7 @@ pub(super) const WORK_FOLDER: &str = ".packtok-sample";
 #[serde(rename_all = "snake_case")]
 pub(super) enum State {
     /// An MDS file.
-    Shard(ShardEntry),
+    Shard(Box<ShardEntry>),
     /// A file of JSON lines.
     Lines { bytes: u64, sha256: String },
 }
@@ -191,7 +191,7 @@ fn publish_samples(
         if let Some(State::Shard(entry)) = state(output, part) {
             let name = &entry.stored().basename;
             put(output, part, name, entry.stored().bytes)?;
-            entries.push(entry);
+            entries.push(*entry);
         }
     }
     let finished = Finished {

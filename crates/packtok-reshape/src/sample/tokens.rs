@@ -17,6 +17,9 @@ const MAPPED_BYTES: u64 = 96 << 20;
 /// The system may map this much around a page that is read.
 const AROUND_BYTES: u64 = 64 << 10;
 
+/// Receives the tokens of a document, their width, and their position in the file.
+type Each<'a> = dyn FnMut(&[u8], TokenWidth, Range<u64>) -> Result<()> + 'a;
+
 /// Calls `each` with the tokens of every document in order, including empty ones, with their position in the file. Verifies the
 /// checksums of the data, if the file has any.
 pub(super) fn each_document(
@@ -27,12 +30,9 @@ pub(super) fn each_document(
     loop {
         let file = TokenFile::open(path)?;
         let width = file.width();
-        let empty =
-            |count: u64,
-             at: u64,
-             each: &mut dyn FnMut(&[u8], TokenWidth, Range<u64>) -> Result<()>| {
-                (0..count).try_for_each(|_| each(&[], width, at..at))
-            };
+        let empty = |count: u64, at: u64, each: &mut Each<'_>| {
+            (0..count).try_for_each(|_| each(&[], width, at..at))
+        };
         if next_token >= file.num_tokens() {
             return empty(file.num_documents() - next_document, next_token, &mut each);
         }
