@@ -23,7 +23,7 @@ import torch
 import transformers
 from extent import extent
 from reference import teacher_rows
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from packtok import PacktokError
 from packtok._packtok import MdsReader, MdsWriter, mds_marker
@@ -707,11 +707,20 @@ def test_wrong_options_are_refused(data: Path, model: Path, options: dict[str, A
     assert found.replace("-", "_") == message.replace("-", "_")
 
 
+def run(arguments: list[str]) -> Result:
+    """Runs `packtok` in this process, which has imported torch."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        return CliRunner().invoke(app, arguments)
+    finally:
+        # The command ignores Ctrl-C while it reports its outcome.
+        signal.signal(signal.SIGINT, before)
+
+
 def test_both_spellings_of_flags_work_and_one_has_no_effect(data: Path, model: Path) -> None:
     given = ("--input_dir", f"{data}/", "--model-dir", f"{model}/", "--domain", "d", "--device", "cpu")
     sizes = ("--num_decoder_tokens", str(DEC), "--num-encoder-tokens", str(ENC))
-    result = CliRunner().invoke(
-        app,
+    result = run(
         [
             "logits",
             *given,
@@ -732,8 +741,8 @@ def test_both_spellings_of_flags_work_and_one_has_no_effect(data: Path, model: P
     assert all(line.startswith("packtok: ") for line in lines), lines
     assert lines[0].startswith("packtok: warning: --num_ret_passages has no effect, as in CEPE's script; ")
     assert "bytes per token, " in lines[-1]
-    assert CliRunner().invoke(app, ["logits", *given, *sizes, "--shard", "1/2", "-q"]).exit_code == 0
-    result = CliRunner().invoke(app, ["logits", *given, *sizes, "--merge", "--num-shards", "2"])
+    assert run(["logits", *given, *sizes, "--shard", "1/2", "-q"]).exit_code == 0
+    result = run(["logits", *given, *sizes, "--merge", "--num-shards", "2"])
     assert result.stdout.splitlines()[0] == f"output   {output_of(data, model)}"
 
 

@@ -65,6 +65,7 @@ pub fn pack_options(
         output,
         ignore: Vec::new(),
         split: None,
+        root: None,
         index_path: None,
         eod: Some(EOD.to_owned()),
         bos: None,
