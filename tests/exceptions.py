@@ -36,6 +36,10 @@ ALLOWED: dict[str, dict[str, str]] = {
     "cpus.rs": {"std::thread::available_parallelism().map_or(1, usize::from)": "the error of a system call"},
     "error.rs": {'let message = text.split(" (os error").next().unwrap_or(&text);': OPTION},
     "integers.rs": {".map(|(at, &number)| U::try_from(number).map_err(|_| at))": NUMBER},
+    "mds.rs": {
+        "unknown.unwrap_or_default()": OPTION,
+        "let (shard, _) = index.find(number).unwrap_or_default();": OPTION,
+    },
     "memory.rs": {
         "if fallible(|| ids.try_reserve_exact(num_ids)).is_err() {": "the error of an allocation",
     },
@@ -56,6 +60,7 @@ ALLOWED: dict[str, dict[str, str]] = {
         "text + &place().unwrap_or_default()": "fields of a traceback, which run no Python code",
         "batch.unwrap_or(Err(Error::Pipeline(PipelineError::WorkerDied)))": OPTION,
     },
+    "reshape.rs": {"py.detach(|| self.lock().as_ref().map_or(0, Filter::num_taken))": OPTION},
     "scans.rs": {
         "let selection = selection(format, &ignore.unwrap_or_default(), None)?;": OPTION,
     },

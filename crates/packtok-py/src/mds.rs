@@ -280,7 +280,7 @@ fn wrong_type(column: &str, value: &Bound<'_, PyAny>, expected: &str) -> PyErr {
         Ok(array) => format!("an array of {}", array.dtype()),
         Err(_) => match value.get_type().name() {
             Ok(name) => format!("of type {name}"),
-            Err(_) => "of another type".to_owned(),
+            Err(error) => return error,
         },
     };
     PyTypeError::new_err(format!(
