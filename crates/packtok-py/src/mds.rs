@@ -462,8 +462,8 @@ unsafe fn to_object<'py>(
             Encoding::Json => py.import("json")?.call_method1("loads", (text,))?,
             _ => PyString::new(py, text).into_any(),
         },
-        // SAFETY: as this function requires.
         Value::Scalar(dtype, bytes) => {
+            // SAFETY: as this function requires.
             unsafe { lend_array(owner, *dtype, &[1], bytes) }?.get_item(0)?
         }
         // SAFETY: as this function requires.
