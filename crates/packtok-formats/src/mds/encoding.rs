@@ -392,7 +392,7 @@ mod tests {
 
     #[test]
     fn a_shape_that_exceeds_64_bits_is_an_error() {
-        let mut bytes = vec![4 * 3 | 3];
+        let mut bytes = vec![(4 * 3) | 3];
         for _ in 0..3 {
             bytes.extend_from_slice(&(u64::MAX / 2).to_le_bytes());
         }
