@@ -8,6 +8,7 @@ mod error;
 mod largest_ids;
 pub mod mds;
 pub mod npy;
+pub mod python_json;
 pub mod raw;
 mod token_file;
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::mds::encoding::Encoding;
 use crate::mds::entry::ShardEntry;
 use crate::mds::error::{EncodingFault, MdsError};
-use crate::mds::json::dumps;
+use crate::python_json::dumps;
 
 /// How columns of pickles are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,7 +15,7 @@ pub struct FileEntry {
     pub hashes: BTreeMap<String, String>,
 }
 
-/// A shard as the index describes it.
+/// A shard as the index describes it. Fields are in alphabetical order, as the writer in Python sorts keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardEntry {
     /// Encodings of the columns.

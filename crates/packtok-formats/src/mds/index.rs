@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::mds::columns::{Columns, Pickles};
 use crate::mds::entry::ShardEntry;
 use crate::mds::error::MdsError;
-use crate::mds::json::dumps;
+use crate::python_json::dumps;
 
 /// The name of the index in a folder.
 pub const INDEX_FILE: &str = "index.json";

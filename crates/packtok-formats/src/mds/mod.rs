@@ -20,7 +20,6 @@ mod encoding;
 mod entry;
 mod error;
 mod index;
-mod json;
 mod marker;
 mod read;
 mod size;

@@ -3,10 +3,10 @@
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
+use packtok_formats::python_json::AsPython;
 use packtok_pbin::{Replace, TempFile};
 use packtok_tokenizer::Tokenizer;
 use serde::Serialize;
-use serde_json::ser::Formatter;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
@@ -72,7 +72,7 @@ pub(super) fn write(
             contents_token_ids: contents,
             neighbor_token_ids: neighbor,
         };
-        let mut serializer = serde_json::Serializer::with_formatter(&mut out, Python);
+        let mut serializer = serde_json::Serializer::with_formatter(&mut out, AsPython);
         let serialized = line
             .serialize(&mut serializer)
             .map_err(std::io::Error::from);
@@ -120,56 +120,6 @@ impl Write for Hashed {
     }
 }
 
-/// JSON as Python's `json.dumps` writes it: a space after commas and colons, ASCII only.
-struct Python;
-
-impl Formatter for Python {
-    fn begin_array_value<W: ?Sized + Write>(
-        &mut self,
-        writer: &mut W,
-        first: bool,
-    ) -> std::io::Result<()> {
-        if first {
-            Ok(())
-        } else {
-            writer.write_all(b", ")
-        }
-    }
-
-    fn begin_object_key<W: ?Sized + Write>(
-        &mut self,
-        writer: &mut W,
-        first: bool,
-    ) -> std::io::Result<()> {
-        if first {
-            Ok(())
-        } else {
-            writer.write_all(b", ")
-        }
-    }
-
-    fn begin_object_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> std::io::Result<()> {
-        writer.write_all(b": ")
-    }
-
-    fn write_string_fragment<W: ?Sized + Write>(
-        &mut self,
-        writer: &mut W,
-        text: &str,
-    ) -> std::io::Result<()> {
-        let mut rest = text;
-        while let Some(at) = rest.find(|char: char| !char.is_ascii()) {
-            writer.write_all(&rest.as_bytes()[..at])?;
-            let char = rest[at..].chars().next().unwrap_or_default();
-            for unit in char.encode_utf16(&mut [0; 2]) {
-                write!(writer, "\\u{unit:04x}")?;
-            }
-            rest = &rest[at + char.len_utf8()..];
-        }
-        writer.write_all(rest.as_bytes())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,13 +135,13 @@ mod tests {
         };
         let mut out = Vec::new();
         line.serialize(&mut serde_json::Serializer::with_formatter(
-            &mut out, Python,
+            &mut out, AsPython,
         ))
         .unwrap();
         // json.dumps of the same dict.
         assert_eq!(
             String::from_utf8(out).unwrap(),
-            "{\"id\": \"a_0_1\", \"contents\": \"\\u00e9\\ud83d\\ude00\\n\\\"\u{7f}\\u0001\", \"neighbor\": \"\", \"contents_token_ids\": [1, 2], \"neighbor_token_ids\": []}"
+            "{\"id\": \"a_0_1\", \"contents\": \"\\u00e9\\ud83d\\ude00\\n\\\"\\u007f\\u0001\", \"neighbor\": \"\", \"contents_token_ids\": [1, 2], \"neighbor_token_ids\": []}"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! JSON as Python's `json.dumps` writes it, because the bytes of shards and indexes must be those of mosaicml-streaming.
+//! JSON as Python's `json.dumps` writes it, for files whose bytes must be those of programs in Python.
 
 use std::io;
 
@@ -7,8 +7,11 @@ use serde_json::ser::{Formatter, Serializer};
 
 /// `value` with `, ` and `: ` between its parts, and with all but printable ASCII escaped.
 ///
-/// Keys are in the order of the fields, so structs declare them in alphabetical order.
-pub(super) fn dumps<T: Serialize>(value: &T) -> Vec<u8> {
+/// Keys are in the order of the fields.
+///
+/// # Panics
+/// A map in `value` has keys that are not strings.
+pub fn dumps<T: Serialize>(value: &T) -> Vec<u8> {
     let mut bytes = Vec::new();
     value
         .serialize(&mut Serializer::with_formatter(&mut bytes, AsPython))
@@ -16,7 +19,9 @@ pub(super) fn dumps<T: Serialize>(value: &T) -> Vec<u8> {
     bytes
 }
 
-struct AsPython;
+/// The form of [`dumps`], for a serializer that writes to a file.
+#[derive(Debug)]
+pub struct AsPython;
 
 impl Formatter for AsPython {
     fn begin_array_value<W: ?Sized + io::Write>(
