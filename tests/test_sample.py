@@ -10,6 +10,7 @@ import resource
 import shutil
 import signal
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -343,6 +344,29 @@ def test_finished_outputs_of_the_same_plan_are_kept_and_others_refused(
     assert tree(out) == tree(tmp_path / "expected")
 
 
+def test_a_complete_output_keeps_no_plan(texts: tuple[Path, Path], tmp_path: Path) -> None:
+    wanted = recipe({"wiki": []}, samples={"train": 2}, retrieval={"samples": 2, "shards": 2, "chunk": 5})
+    work = tmp_path / "out" / ".packtok-sample"
+    options: dict[str, Any] = {"tokens": texts[0]}
+    packtok.draw_samples(wanted, tmp_path / "out", retrieval_shard=1, **options)
+    # The other shard needs it.
+    assert [path.name for path in work.iterdir() if path.suffix == ".json"] == ["plan.json"]
+    packtok.draw_samples(wanted, tmp_path / "out", retrieval_shard=0, **options)
+    assert not work.exists()
+    before = tree(tmp_path / "out")
+    for shard in (None, 1):
+        report = packtok.draw_samples(wanted, tmp_path / "out", retrieval_shard=shard, **options)
+        assert report["kept"] == 3 - (shard or 0)
+    for changes, error in (
+        ({"train": 3}, packtok.PacktokError),
+        ({"existing": "error"}, FileExistsError),
+    ):
+        with pytest.raises(error):
+            packtok.draw_samples(wanted, tmp_path / "out", **options, **changes)
+        assert not work.exists()
+    assert tree(tmp_path / "out") == before
+
+
 def test_a_shortfall_states_what_is_available(two: tuple[Path, Domains], tmp_path: Path) -> None:
     root, domains = two
     side = reference.draw(domains["arxiv"], is_stream=False, context=8, decoder=4, splits=HALVES)["train"]
@@ -505,7 +529,7 @@ def test_a_killed_run_continues(two: tuple[Path, Domains], tmp_path: Path) -> No
     points = [f"{place}:{number}" for number in range(9) for place in ("file synced", "file renamed")]
     for point in extent(points, points[::4]):
         shutil.rmtree(folder / "out", ignore_errors=True)
-        _die_at(point, recipe(domains), folder / "out", root)
+        _die_at(point, lambda: packtok.draw_samples(recipe(domains), folder / "out", tokens=root))
         finished = [path.parent for path in (folder / "out").rglob("index.json")]
         assert all(
             tree(path) == tree(folder / "expected" / path.relative_to(folder / "out")) for path in finished
@@ -514,13 +538,13 @@ def test_a_killed_run_continues(two: tuple[Path, Domains], tmp_path: Path) -> No
         assert tree(folder / "out") == tree(folder / "expected")
 
 
-def _die_at(point: str, wanted: dict[str, Any], out: Path, root: Path) -> None:
-    """Draws samples in a child process that dies at a crash point."""
+def _die_at(point: str, call: Callable[[], object]) -> None:
+    """Calls a function in a child process that dies at a crash point."""
     child = os.fork()
     if child == 0:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         os.environ["PACKTOK_CRASH"] = point
-        packtok.draw_samples(wanted, out, tokens=root)
+        call()
         os._exit(1)
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == -signal.SIGABRT, point
@@ -578,6 +602,55 @@ def test_rows_of_long_documents_have_every_token_once(seed: int, length: int, mi
     assert counts["too_short_tokens"] == sum(map(len, listed)) - sum(map(len, long))
     assert counts["cut"] == sum(len(document) > length for document in long)
     assert counts["short_rows"] == sum(row["length"] < length for row in rows)
+
+
+@pytest.mark.parametrize("by_length", [(), (4, 8)])
+def test_shards_of_long_documents_together_equal_one_run(
+    tmp_path: Path, by_length: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Small files, so that each shard writes some.
+    monkeypatch.setattr("packtok.commands.sample.SIZE_LIMIT", 600)
+    root = write(tmp_path / "tokens", {"a": documents(60, 30, 3), "b": documents(40, 20, 4)}, width=4)
+    options: dict[str, Any] = {"tokens": root, "length": 16, "by_length": by_length}
+    expected = packtok.pack_samples(tmp_path / "one", **options)
+    for count in extent((2, 3, 7, 50), (3, 50)):
+        out = tmp_path / str(count)
+        for shard in reversed(range(count)):
+            part = packtok.pack_samples(out, shard=f"{shard}/{count}", **options)
+            assert part["is_part"]
+        assert not list(out.rglob("index.json"))
+        whole = packtok.pack_samples(out, join=True, **options)
+        assert tree(out) == tree(tmp_path / "one")
+        assert whole["domains"] == expected["domains"]
+    folders = [path.parent for path in (tmp_path / "one").rglob("index.json")]
+    assert len(folders) == 2 * (len(by_length) or 1)
+    assert all(len(list(folder.glob("*.mds"))) > 1 for folder in folders)
+
+
+def test_a_missing_shard_of_long_documents_is_named(two: tuple[Path, Domains], tmp_path: Path) -> None:
+    root, _ = two
+    options: dict[str, Any] = {"tokens": root, "length": 32}
+    packtok.pack_samples(tmp_path / "out", shard="1/2", **options)
+    with pytest.raises(packtok.PacktokError) as raised:
+        packtok.pack_samples(tmp_path / "out", join=True, **options)
+    assert str(raised.value) == (
+        f"{tmp_path}/out: 1 of 2 parts are not written; run the missing shards, then set join"
+    )
+    packtok.pack_samples(tmp_path / "out", **options)
+    packtok.pack_samples(tmp_path / "expected", **options)
+    assert tree(tmp_path / "out") == tree(tmp_path / "expected")
+
+
+def test_a_killed_run_of_long_documents_continues(two: tuple[Path, Domains], tmp_path: Path) -> None:
+    root, _ = two
+    options: dict[str, Any] = {"tokens": root, "length": 32}
+    packtok.pack_samples(tmp_path / "expected", **options)
+    points = [f"{place}:{number}" for number in range(7) for place in ("file synced", "file renamed")]
+    for point in extent(points, points[1::5]):
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
+        _die_at(point, lambda: packtok.pack_samples(tmp_path / "out", **options))
+        packtok.pack_samples(tmp_path / "out", **options)
+        assert tree(tmp_path / "out") == tree(tmp_path / "expected")
 
 
 def test_pieces_of_fixed_lengths_have_rows_of_their_own(tmp_path: Path) -> None:

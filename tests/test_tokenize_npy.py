@@ -242,6 +242,24 @@ def test_bad_lines_end_the_run_or_are_listed(tmp_path: Path, tokenizer: Path) ->
     assert (tmp_path / "out" / "x" / "a.npy").read_bytes() == expected
 
 
+def test_a_failed_run_leaves_no_empty_folder(
+    tmp_path: Path, tokenizer: Path, packtok_cli: PacktokCli
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.jsonl").write_text("broken\n")
+    (tmp_path / "there").mkdir()
+    for out, form in (
+        ("new/a", ("--to", "cepe-npy")),
+        ("new", ()),
+        ("there", ()),
+        ("there", ("--to", "cepe-npy")),
+    ):
+        packtok_cli("tokenize", "in/a.jsonl", *form, "-t", tokenizer, "-o", out, cwd=tmp_path, code=1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "there"]
+    # A folder that was there before is not the command's to remove.
+    assert list((tmp_path / "there").iterdir()) == []
+
+
 @pytest.mark.parametrize("num_shards", extent([1, 2, 5, 9], [3]))
 def test_shards_of_any_number_are_one_run(
     corpus: dict[str, list[str]], tmp_path: Path, tokenizer: Path, packtok_cli: PacktokCli, num_shards: int

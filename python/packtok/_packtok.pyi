@@ -562,7 +562,14 @@ def draw_samples(
     num_threads: int,
     on_progress: _Progress | None,
 ) -> dict[str, Any]: ...
-def pack_samples(recipe: str, on_progress: _Progress | None) -> dict[str, Any]: ...
+def pack_samples(
+    recipe: str,
+    *,
+    shard: tuple[int, int] | None,
+    join: bool,
+    num_threads: int,
+    on_progress: _Progress | None,
+) -> dict[str, Any]: ...
 def merge(
     *,
     parts: Sequence[str],

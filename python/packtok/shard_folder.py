@@ -1,11 +1,24 @@
-"""Reads the state of a folder of shards: its plan, and the markers of the finished shards."""
+"""Reads the state of a folder of shards: its plan, and the markers of the finished shards.
 
+`ShardFolder` contains packed shards. `TaskFolder` contains only the markers of tasks that write elsewhere, as
+those of `packtok sample` and `packtok logits` do.
+"""
+
+import hashlib
+import json
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, ClassVar
 
 from packtok import _packtok
 from packtok.errors import PacktokError
+
+# The plan of a `TaskFolder`, and the marker of the command that publishes what the tasks have written.
+TASKS_NAME = "tasks.json"
+_JOINED_NAME = "joined.json"
+_TASKS_VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -22,6 +35,7 @@ class Finished:
     """The contents of a finished shard's marker."""
 
     documents: int
+    """Documents, or what the folder's ``unit`` says."""
     tokens: int
     source_bytes: int
     seconds: float
@@ -36,6 +50,8 @@ def read_plan(outdir: Path) -> Plan:
     """
     if outdir.exists() and not outdir.is_dir():
         raise PacktokError(f"{outdir}: is a file; give the folder that contains the shards")
+    if (outdir / TASKS_NAME).is_file():
+        return _read_tasks(outdir)[0]
     plan = _packtok.read_plan(outdir)
     if plan is None:
         raise PacktokError(f"{outdir}: no {_packtok.PLAN_NAME} found, so this is not a folder of shards")
@@ -52,24 +68,37 @@ def find_shard_folder(path: Path) -> Path:
         PacktokError: If there are several.
     """
     beside = Path(f"{path}.shards")
-    if _is_shard_folder(path) or not (path.is_dir() or _is_shard_folder(beside)):
+    if is_shard_folder(path) or not (path.is_dir() or is_shard_folder(beside)):
         return path
-    if _is_shard_folder(beside):
+    if is_shard_folder(beside):
         return beside
-    inside = sorted(one for one in path.glob("*.shards") if _is_shard_folder(one))
+    inside = sorted(one for one in path.glob("*.shards") if is_shard_folder(one))
     if len(inside) > 1:
         names = ", ".join(one.name for one in inside)
         raise PacktokError(f"{path}: contains several folders of shards: {names}; give one of them")
     return inside[0] if inside else path
 
 
-def _is_shard_folder(path: Path) -> bool:
-    return os.path.lexists(path / _packtok.PLAN_NAME)
+def is_shard_folder(path: Path) -> bool:
+    """Returns whether a folder has a plan."""
+    return any(os.path.lexists(path / name) for name in (_packtok.PLAN_NAME, TASKS_NAME))
+
+
+def open_shard_folder(outdir: Path) -> "ShardFolder | TaskFolder":
+    """Returns the folder of shards at ``outdir``, of whichever kind it is.
+
+    Raises:
+        PacktokError: If it has no plan.
+    """
+    return TaskFolder.open(outdir) if (outdir / TASKS_NAME).is_file() else ShardFolder.open(outdir)
 
 
 @dataclass
 class ShardFolder:
-    """A folder of shards. Caches the markers it has read."""
+    """A folder of packed shards. Caches the markers it has read."""
+
+    unit: ClassVar[str] = "documents"
+    """What the shards consist of."""
 
     outdir: Path
     plan: Plan
@@ -120,3 +149,166 @@ def _sizes(folder: Path) -> dict[str, int]:
                 except FileNotFoundError:
                     continue
     return found
+
+
+@dataclass(frozen=True)
+class TaskFile:
+    """A file that exists as long as its task need not run again."""
+
+    places: Sequence[str | os.PathLike[str]]
+    """Where it can be: before, and after it is published."""
+    size: int
+
+    def to_dict(self, outdir: Path) -> dict[str, Any]:
+        """Returns it with relative paths, so that folder and output can be moved together."""
+        return {"places": [os.path.relpath(place, outdir) for place in self.places], "bytes": self.size}
+
+
+@dataclass
+class TaskFolder:
+    """A folder with the markers of tasks. Caches the markers it has read."""
+
+    unit: ClassVar[str] = "samples"
+
+    outdir: Path
+    plan: Plan
+    _seen: dict[int, Finished] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, outdir: Path) -> "TaskFolder":
+        """Returns the folder at ``outdir``.
+
+        Raises:
+            PacktokError: If it has no plan of tasks.
+        """
+        return cls(outdir, _read_tasks(outdir)[0])
+
+    @classmethod
+    def create(
+        cls,
+        outdir: Path,
+        facts: Mapping[str, Any],
+        num_shards: int,
+        total_bytes: int,
+        *,
+        replace: bool = False,
+    ) -> "TaskFolder":
+        """Returns the folder at ``outdir`` with the plan of these tasks, which is written if it is missing.
+
+        Args:
+            outdir: The folder.
+            facts: What distinguishes the run from others: JSON values by name.
+            num_shards: Number of tasks.
+            total_bytes: Size of the input.
+            replace: Whether the plan of another run is replaced.
+
+        Raises:
+            PacktokError: If the folder has the plan of another run.
+        """
+        facts = json.loads(json.dumps({**facts, "shards": num_shards}))
+        path = outdir / TASKS_NAME
+        if path.is_file():
+            plan, found = _read_tasks(outdir)
+            name = next((one for one in {**found, **facts} if found.get(one) != facts.get(one)), None)
+            if name is None:
+                return cls(outdir, plan)
+            if not replace:
+                raise PacktokError(
+                    f"{outdir}: the existing plan does not match: {name} is {json.dumps(found.get(name))}, "
+                    f"expected {json.dumps(facts.get(name))}; remove the folder, or choose another --outdir "
+                    "(outdir)"
+                )
+            (outdir / _JOINED_NAME).unlink(missing_ok=True)
+        outdir.mkdir(parents=True, exist_ok=True)
+        content = {"packtok_tasks": _TASKS_VERSION, "facts": facts, "total_bytes": total_bytes}
+        _packtok.publish_bytes(path, json.dumps(content, indent=1).encode() + b"\n")
+        return cls.open(outdir)
+
+    def finish_task(
+        self, shard: int, files: Sequence[TaskFile], *, samples: int, tokens: int, seconds: float
+    ) -> None:
+        """Writes the marker of a task that is done."""
+        # The tasks are shares of equal size.
+        total, number = self.plan.total_bytes, self.plan.num_shards
+        content = {
+            "plan": self.plan.fingerprint,
+            "files": [file.to_dict(self.outdir) for file in files],
+            "samples": samples,
+            "tokens": tokens,
+            "source_bytes": total * (shard + 1) // number - total * shard // number,
+            "seconds": seconds,
+        }
+        _packtok.publish_bytes(self._marker(shard), json.dumps(content).encode())
+
+    def finish_join(self, files: Sequence[TaskFile], report: Mapping[str, Any]) -> None:
+        """Writes the marker of the command that published ``files``, with its report."""
+        content = {
+            "plan": self.plan.fingerprint,
+            "files": [file.to_dict(self.outdir) for file in files],
+            "report": report,
+        }
+        _packtok.publish_bytes(self.outdir / _JOINED_NAME, json.dumps(content).encode())
+
+    def report(self) -> dict[str, Any] | None:
+        """Returns the report of the command that published all files; ``None`` if one is missing."""
+        content = self._read(self.outdir / _JOINED_NAME)
+        return None if content is None else content["report"]
+
+    def finished(self) -> dict[int, Finished]:
+        """Returns the finished tasks by number: whose marker matches the plan, and whose files exist."""
+        is_written = self.report() is not None
+        found: dict[int, Finished] = {}
+        for shard in range(self.plan.num_shards):
+            done = self._seen.get(shard) or self._finished(shard, is_written=is_written)
+            if done is not None:
+                found[shard] = done
+        self._seen = found
+        return found
+
+    def _marker(self, shard: int) -> Path:
+        return self.outdir / f"shard-{shard:05}-of-{self.plan.num_shards:05}.done.json"
+
+    def _finished(self, shard: int, *, is_written: bool) -> Finished | None:
+        content = self._read(self._marker(shard), with_files=not is_written)
+        if content is None:
+            return Finished(0, 0, 0, 0.0) if is_written else None
+        return Finished(*(content[name] for name in ("samples", "tokens", "source_bytes", "seconds")))
+
+    def _read(self, path: Path, *, with_files: bool = True) -> dict[str, Any] | None:
+        """Returns a marker of this plan whose files exist."""
+        try:
+            content: dict[str, Any] = json.loads(path.read_bytes())
+            if content["plan"] != self.plan.fingerprint:
+                return None
+            is_complete = not with_files or all(self._exists(file) for file in content["files"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return content if is_complete else None
+
+    def _exists(self, file: Mapping[str, Any]) -> bool:
+        for place in file["places"]:
+            try:
+                size = os.stat(self.outdir / place).st_size
+            except FileNotFoundError:
+                continue
+            if size == file["bytes"]:
+                return True
+        return False
+
+
+def _read_tasks(outdir: Path) -> tuple[Plan, dict[str, Any]]:
+    """Returns the plan in a folder of tasks, and the facts of its run."""
+    path = outdir / TASKS_NAME
+    try:
+        content = json.loads(path.read_bytes())
+        facts = content["facts"]
+        if content["packtok_tasks"] != _TASKS_VERSION:
+            raise ValueError
+        fingerprint = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+        return Plan(fingerprint, int(facts["shards"]), int(content["total_bytes"])), facts
+    except FileNotFoundError:
+        raise PacktokError(f"{outdir}: no {TASKS_NAME} found, so this is not a folder of tasks") from None
+    except (ValueError, KeyError, TypeError):
+        raise PacktokError(
+            f"{path}: is not what this version of packtok writes; remove the folder and start the run again"
+        ) from None

@@ -29,11 +29,7 @@ fn draw_samples<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let recipe: Recipe = serde_json::from_str(recipe)
         .map_err(|error| PyValueError::new_err(format!("recipe: {error}")))?;
-    let task = match (shard, join) {
-        (Some((index, count)), _) => Task::Shard { index, count },
-        (None, true) => Task::Join,
-        (None, false) => Task::All,
-    };
+    let task = task(shard, join);
     let tokenizer = tokenizer.as_ref().map(|tokenizer| &tokenizer.get().inner);
     let report = watched_reshaping(py, on_progress, |monitor| {
         sample::sample(&recipe, task, tokenizer, num_threads, monitor)
@@ -41,17 +37,29 @@ fn draw_samples<'py>(
     json::to_python(py, &report)
 }
 
-/// Packs long documents into rows as a recipe, which is JSON, says, and returns a report.
+/// Packs long documents into rows as a recipe, which is JSON, says, and returns a report; `shard` and `join` as of `draw_samples`.
 #[pyfunction]
+#[pyo3(signature = (recipe, *, shard, join, num_threads, on_progress))]
 fn pack_samples<'py>(
     py: Python<'py>,
     recipe: &str,
+    shard: Option<(u64, u64)>,
+    join: bool,
+    num_threads: usize,
     on_progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let recipe: LongRecipe = serde_json::from_str(recipe)
         .map_err(|error| PyValueError::new_err(format!("recipe: {error}")))?;
     let report = watched_reshaping(py, on_progress, |monitor| {
-        sample::pack_long(&recipe, monitor)
+        sample::pack_long(&recipe, task(shard, join), num_threads, monitor)
     })?;
     json::to_python(py, &report)
+}
+
+fn task(shard: Option<(u64, u64)>, join: bool) -> Task {
+    match (shard, join) {
+        (Some((index, count)), _) => Task::Shard { index, count },
+        (None, true) => Task::Join,
+        (None, false) => Task::All,
+    }
 }

@@ -1,6 +1,7 @@
 """`packtok sample`: samples of token files for encoder-decoder training."""
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer.core import TyperGroup
@@ -10,6 +11,9 @@ from packtok.cli.options import JsonOption, QuietOption, check_inputs, check_out
 from packtok.cli.progress import progress
 from packtok.cli.sample_import import import_
 from packtok.errors import ConfigError
+
+if TYPE_CHECKING:
+    from packtok.commands.sample import Sampling
 
 
 class SampleGroup(TyperGroup):
@@ -68,6 +72,10 @@ ShardOption = Annotated[
     ),
 ]
 JoinOption = Annotated[bool, typer.Option("--join", help="Publish what all parts have written.")]
+OutdirOption = Annotated[
+    str | None,
+    typer.Option(help="Folder in which each part leaves a marker for packtok status. [default: none]"),
+]
 ExistingOutputs = Annotated[
     Literal["error", "skip", "replace"],
     typer.Option(
@@ -106,24 +114,22 @@ def ab(
     allow_short: ShortOption = False,
     shard: ShardOption = None,
     join: JoinOption = False,
+    outdir: OutdirOption = None,
     existing: ExistingOutputs = "skip",
     num_cpus: CpusOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Samples of documents of at least TOTAL tokens of arxiv and book, as CEPE's sample_mds_ab.py."""
-    whole, decoder = _count("TOTAL", total), _count("DEC", dec)
-    if whole <= decoder:
-        raise ConfigError(f"TOTAL: is {whole}; it must exceed DEC, which is {decoder}")
     _draw(
         "ab",
-        out,
-        as_json=as_json,
         quiet=quiet,
-        context=whole - decoder,
-        decoder=decoder,
-        test=_count("EVAL", eval_),
-        train=_count("TRAIN", train),
+        as_json=as_json,
+        out=out,
+        total=total,
+        dec=dec,
+        eval_=eval_,
+        train=train,
         tokens=tokens,
         dtype=dtype,
         compression=compression,
@@ -131,6 +137,7 @@ def ab(
         allow_short=allow_short,
         shard=shard,
         join=join,
+        outdir=outdir,
         existing=existing,
         num_cpus=num_cpus,
     )
@@ -160,6 +167,7 @@ def concat(
     allow_short: ShortOption = False,
     shard: ShardOption = None,
     join: JoinOption = False,
+    outdir: OutdirOption = None,
     existing: ExistingOutputs = "skip",
     num_cpus: CpusOption = None,
     as_json: JsonOption = False,
@@ -168,15 +176,15 @@ def concat(
     """Samples of concatenated documents of seven domains, as CEPE's sample_mds_concat.py."""
     _draw(
         "concat",
-        out,
-        as_json=as_json,
         quiet=quiet,
-        context=_count("ENC", enc),
-        decoder=_count("DEC", dec),
-        test=_count("EVAL", eval_),
-        train=_count("TRAIN", train),
-        retrieval=_count("RETRIEVAL", retrieval),
-        retrieval_shard=None if only is None else _count("SHARD", only),
+        as_json=as_json,
+        out=out,
+        enc=enc,
+        dec=dec,
+        eval_=eval_,
+        train=train,
+        retrieval=retrieval,
+        only=only,
         tokens=tokens,
         tokenizer=tokenizer,
         retrieval_chunk=retrieval_chunk,
@@ -187,6 +195,7 @@ def concat(
         allow_short=allow_short,
         shard=shard,
         join=join,
+        outdir=outdir,
         existing=existing,
         num_cpus=num_cpus,
     )
@@ -210,21 +219,22 @@ def recipe(
     allow_short: ShortOption = False,
     shard: ShardOption = None,
     join: JoinOption = False,
+    outdir: OutdirOption = None,
     existing: ExistingOutputs = "skip",
     num_cpus: CpusOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Samples of a recipe: packtok sample RECIPE.yaml -o OUT."""
-    check_inputs("RECIPE", [path])
     _draw(
-        path,
-        out,
-        as_json=as_json,
+        "recipe",
         quiet=quiet,
+        as_json=as_json,
+        path=path,
+        out=out,
+        only=only,
         tokens=tokens,
         tokenizer=tokenizer,
-        retrieval_shard=only,
         retrieval_chunk=retrieval_chunk,
         retrieval_shards=retrieval_shards,
         dtype=dtype,
@@ -233,6 +243,7 @@ def recipe(
         allow_short=allow_short,
         shard=shard,
         join=join,
+        outdir=outdir,
         existing=existing,
         num_cpus=num_cpus,
     )
@@ -258,35 +269,31 @@ def pack(
         ),
     ] = None,
     compression: CompressionOption = None,
+    shard: ShardOption = None,
+    join: JoinOption = False,
+    outdir: OutdirOption = None,
     existing: ExistingOutputs = "skip",
+    num_cpus: CpusOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Rows of whole long documents, packed by best fit, as ProLong's training reads them."""
-    from packtok.commands.sample import pack_samples
-
-    check_output("OUT", out, is_folder=True)
-    check_inputs("--tokens", [tokens])
-    lengths = [] if by_length is None else [_count("--by-length", text) for text in by_length.split(",")]
-    with progress(quiet=quiet, idle="reading") as on_progress:
-        report = pack_samples(
-            out,
-            tokens=tokens,
-            length=_count("--length", length),
-            min_length=_count("--min-length", min_length),
-            by_length=lengths,
-            compression=compression,
-            existing=existing,
-            on_progress=on_progress,
-        )
-    if as_json:
-        console.as_json(report)
-        return
-    rows, count = console.count(report["rows"]), console.count(report["tokens"])
-    print(console.printable(f"{report['output']}: {rows} rows, {count} tokens, complete"))
-    names = ("documents", "rows", "short_rows", "cut", "too_short", "too_short_tokens", "left_over_tokens")
-    if not quiet:
-        _show_table(("domain",), names, report["domains"])
+    _draw(
+        "pack",
+        quiet=quiet,
+        as_json=as_json,
+        out=out,
+        tokens=tokens,
+        length=length,
+        min_length=min_length,
+        by_length=by_length,
+        compression=compression,
+        shard=shard,
+        join=join,
+        outdir=outdir,
+        existing=existing,
+        num_cpus=num_cpus,
+    )
 
 
 app.command("import")(import_)
@@ -301,21 +308,88 @@ def _count(name: str, text: str) -> int:
         raise ConfigError(f"{name}: is {text!r}; expected {error}") from None
 
 
-def _draw(recipe: str, out: str, *, as_json: bool, quiet: bool, **options: Any) -> None:
-    """Calls the function behind the three commands and prints its report."""
-    from packtok.commands.sample import draw_samples
+def prepared(name: str, given: Mapping[str, Any]) -> "Sampling":
+    """Checks the arguments of a command of this group and finds its files.
 
-    if options["shard"] is not None and options["join"]:
+    Args:
+        name: ``"ab"``, ``"concat"``, ``"recipe"`` or ``"pack"``.
+        given: The arguments by parameter of the command.
+
+    Raises:
+        ConfigError: If an argument is invalid.
+    """
+    from packtok.commands.sample import prepare_packing, prepare_samples
+
+    check_output("OUT", given["out"], is_folder=True)
+    check_output("--outdir", given["outdir"], is_folder=True)
+    if given["tokens"] is not None:
+        check_inputs("--tokens", [given["tokens"]])
+    common = {key: given[key] for key in ("tokens", "compression", "existing", "outdir")}
+    if name == "pack":
+        by_length = [] if given["by_length"] is None else given["by_length"].split(",")
+        return prepare_packing(
+            given["out"],
+            length=_count("--length", given["length"]),
+            min_length=_count("--min-length", given["min_length"]),
+            by_length=[_count("--by-length", text) for text in by_length],
+            **common,
+        )
+    common |= {key: given[key] for key in ("dtype", "origin", "allow_short")}
+    if name == "ab":
+        return prepare_samples("ab", given["out"], **_numbers_of_ab(given), **common)
+    common |= {key: given[key] for key in ("tokenizer", "retrieval_chunk", "retrieval_shards")}
+    if name == "concat":
+        return prepare_samples("concat", given["out"], **_numbers_of_concat(given), **common)
+    check_inputs("RECIPE", [given["path"]])
+    return prepare_samples(given["path"], given["out"], retrieval_shard=given["only"], **common)
+
+
+def _numbers_of_ab(given: Mapping[str, Any]) -> dict[str, Any]:
+    whole, decoder = _count("TOTAL", given["total"]), _count("DEC", given["dec"])
+    if whole <= decoder:
+        raise ConfigError(f"TOTAL: is {whole}; it must exceed DEC, which is {decoder}")
+    return {
+        "context": whole - decoder,
+        "decoder": decoder,
+        "test": _count("EVAL", given["eval_"]),
+        "train": _count("TRAIN", given["train"]),
+    }
+
+
+def _numbers_of_concat(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "context": _count("ENC", given["enc"]),
+        "decoder": _count("DEC", given["dec"]),
+        "test": _count("EVAL", given["eval_"]),
+        "train": _count("TRAIN", given["train"]),
+        "retrieval": _count("RETRIEVAL", given["retrieval"]),
+        "retrieval_shard": None if given["only"] is None else _count("SHARD", given["only"]),
+    }
+
+
+def _draw(name: str, *, as_json: bool, quiet: bool, **given: Any) -> None:
+    """Carries out a command of this group and prints its report."""
+    shard, join = given["shard"], given["join"]
+    if shard is not None and join:
         raise typer.BadParameter("--shard and --join are given; give only one")
-    check_output("OUT", out, is_folder=True)
-    if options["tokens"] is not None:
-        check_inputs("--tokens", [options["tokens"]])
     with progress(quiet=quiet, idle="planning") as on_progress:
-        report = draw_samples(recipe, out, on_progress=on_progress, **options)
+        sampling = prepared(name, given)
+        report = sampling.run(shard, join=join, num_cpus=given["num_cpus"], on_progress=on_progress)
     if as_json:
         console.as_json(report)
-        return
-    _show(report, quiet=quiet)
+    elif name == "pack":
+        _show_rows(report, quiet=quiet)
+    else:
+        _show(report, quiet=quiet)
+
+
+def _show_rows(report: dict[str, Any], *, quiet: bool) -> None:
+    done = "part written" if report["is_part"] else "complete"
+    rows, count = console.count(report["rows"]), console.count(report["tokens"])
+    print(console.printable(f"{report['output']}: {rows} rows, {count} tokens, {done}"))
+    names = ("documents", "rows", "short_rows", "cut", "too_short", "too_short_tokens", "left_over_tokens")
+    if not quiet:
+        _show_table(("domain",), names, report["domains"])
 
 
 def _show(report: dict[str, Any], *, quiet: bool) -> None:

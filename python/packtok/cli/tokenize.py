@@ -289,6 +289,7 @@ def _tokenize_undescribed(
 ) -> None:
     """Packs inputs without metadata into a pbin, as `packtok pack` and `packtok join` do."""
     from packtok.commands import join as command
+    from packtok.commands.output_folder import output_folder
 
     folder = outdir or f"{pbin}.shards"
     if join:
@@ -304,8 +305,8 @@ def _tokenize_undescribed(
         return
     output = pbin if shard is None else folder
     checked = checked_config(None, {**options, "input": inputs, "output": output}, [])
-    os.makedirs(os.path.dirname(output), exist_ok=True)
-    pack_with(checked, shard, as_json=as_json, quiet=quiet)
+    with output_folder(Path(os.path.dirname(output))):
+        pack_with(checked, shard, as_json=as_json, quiet=quiet)
 
 
 def _show(written: dict[str, Any], output_dir: str, *, is_kept: bool, as_json: bool) -> None:

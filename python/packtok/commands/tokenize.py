@@ -25,6 +25,7 @@ from packtok.catalog.selection import DEFAULT_SPLIT, Selected, refuse_several_co
 from packtok.catalog.survey import pattern_of
 from packtok.commands.join import join
 from packtok.commands.manifest import write_manifest
+from packtok.commands.output_folder import output_folder
 from packtok.commands.pack import option_overrides
 from packtok.commands.tokenize_npy import prepare_npy_tokenization
 from packtok.config.options import DATASETS
@@ -157,15 +158,15 @@ class Tokenization:
     def run(self, on_progress: Progress | None) -> dict[str, Any]:
         """Packs and writes the metadata; see `tokenize`."""
         self._check_existing()
-        self.folder.mkdir(parents=True, exist_ok=True)
-        if self.parts is None:
-            report = self.packing.into(self._new_pbin, self._policy).run_here(on_progress, None)
-            self._remark_files(report.to_dict())
-            return self._describe(_counts([report]), [self._pbin])
-        self.plan(self.parts)
-        for shard in range(self.parts):
-            self._pack_shard(ShardChoice(shard, self.parts), on_progress)
-        return self._join(on_progress)
+        with output_folder(self.folder):
+            if self.parts is None:
+                report = self.packing.into(self._new_pbin, self._policy).run_here(on_progress, None)
+                self._remark_files(report.to_dict())
+                return self._describe(_counts([report]), [self._pbin])
+            self.plan(self.parts)
+            for shard in range(self.parts):
+                self._pack_shard(ShardChoice(shard, self.parts), on_progress)
+            return self._join(on_progress)
 
     def plan(self, num_shards: int) -> None:
         """Writes the plan of the shards."""

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -19,6 +19,7 @@ from typing import Any, Literal
 from packtok import _packtok
 from packtok.catalog.names import Remark
 from packtok.commands.join import join
+from packtok.commands.output_folder import output_folder
 from packtok.commands.pack import option_overrides
 from packtok.config.options import OPTIONS
 from packtok.distributed import ShardChoice
@@ -105,13 +106,24 @@ class NpyTokenization:
             if names is None or not wanted.intersection(names) or not by_name.keys() >= set(names):
                 self._discard()
                 names = [one["relative"] for one in missing]
-                self._work.mkdir(parents=True, exist_ok=True)
-                _packtok.publish_bytes(self._work / _FILES_NAME, json.dumps(names).encode())
             files = [by_name[name] for name in names]
-            self._packing_of(files).run_here(on_progress, None)
-            self._split(files, wanted, on_progress)
+            with output_folder(self._work), self._listing(names):
+                self._packing_of(files).run_here(on_progress, None)
+                self._split(files, wanted, on_progress)
             missing = [one for one in missing if one["relative"] not in set(names)]
         return self._finish(number)
+
+    @contextlib.contextmanager
+    def _listing(self, names: Sequence[str]) -> Iterator[None]:
+        """Lists the files that the block packs, in the hidden folder, as long as it has progress there."""
+        path = self._work / _FILES_NAME
+        _packtok.publish_bytes(path, json.dumps(names).encode())
+        try:
+            yield
+        except BaseException:
+            if not any(one != path for one in self._work.glob("*")):
+                path.unlink(missing_ok=True)
+            raise
 
     def pack_shard(self, chosen: ShardChoice, on_progress: Progress | None) -> PackReport:
         """Tokenizes one shard into the folder of the shards."""

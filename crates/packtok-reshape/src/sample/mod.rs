@@ -4,7 +4,7 @@
 //! documents, or the documents of a stream, by keyed hashes; `windows.rs` has the arithmetic of windows, `quota.rs` that of
 //! domains, `sorter.rs` sorts on disk, and `tokens.rs` reads token files. `output.rs` divides what the plan leads to into parts
 //! of one file each; `samples.rs` and `retrieval.rs` write a part, `publish.rs` keeps track of parts and moves finished ones to
-//! their place. `long.rs` packs long documents into rows instead. Every step may be done by many processes, and no byte depends on how many.
+//! their place. `long/` packs long documents into rows instead. Every step may be done by many processes, and no byte depends on how many.
 
 mod error;
 mod long;
@@ -20,11 +20,11 @@ mod sorter;
 mod tokens;
 mod windows;
 
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
+use packtok_core::pack::Existing;
 use packtok_core::pipeline::{Monitor, PipelineError, Progress};
 use packtok_tokenizer::Tokenizer;
 
@@ -34,7 +34,8 @@ pub use long::{LongDomain, LongDomainReport, LongRecipe, LongReport, pack_long};
 use output::{Form, Output, Part};
 use plan::Plan;
 pub use recipe::{Domain, From, IdType, Recipe, Retrieval, Side, Splits, Task};
-pub use report::SampleReport;
+use report::Written;
+pub use report::{SampleReport, SideReport};
 use samples::Samples;
 
 /// Each thread holds an MDS file in memory; more threads would need more than 500 MB.
@@ -53,12 +54,33 @@ pub fn sample(
     monitor: &mut Monitor<'_>,
 ) -> Result<SampleReport> {
     recipe.check()?;
+    if recipe.existing == Existing::Error {
+        publish::refuse_all(recipe)?;
+    }
     let work = recipe.output.join(publish::WORK_FOLDER);
     let plan = Plan::find_or_make(recipe, &work, monitor)?;
-    let form = Form::new(recipe, &plan)?;
-    let outputs = output::outputs(recipe, &plan, &form, &work)?;
+    let result = carry_out(recipe, &plan, task, tokenizer, num_threads, monitor);
+    if result.as_ref().is_err_and(publish::is_refusal) {
+        // A complete output keeps no plan, and an unfinished one keeps its own.
+        Plan::remove(&work);
+        publish::remove_if_empty(&work);
+    }
+    result
+}
+
+fn carry_out(
+    recipe: &Recipe,
+    plan: &Plan,
+    task: Task,
+    tokenizer: Option<&Tokenizer>,
+    num_threads: usize,
+    monitor: &mut Monitor<'_>,
+) -> Result<SampleReport> {
+    let work = recipe.output.join(publish::WORK_FOLDER);
+    let form = Form::new(recipe, plan)?;
+    let outputs = output::outputs(recipe, plan, &form, &work)?;
     let finished = publish::finished(recipe, &outputs)?;
-    let parts = samples::parts(recipe, &plan, &form, &outputs)?;
+    let parts = samples::parts(recipe, plan, &form, &outputs)?;
     let needs_texts = |output: &Output| output.side == Side::Retrieval;
     if task != Task::Join
         && tokenizer.is_none()
@@ -69,40 +91,112 @@ pub fn sample(
     {
         return Err(SampleError::NoTokenizer.into());
     }
-    let mine = match task {
-        Task::All => 0..parts.len(),
-        Task::Shard { index, count } => share(parts.len(), index, count)?,
-        Task::Join => 0..0,
-    };
-    let missing = parts[mine].iter().filter(|part| {
-        !finished[part.output] && !publish::is_written(recipe, &outputs[part.output], part)
-    });
-    let missing: Vec<&Part> = missing.collect();
+    let mine = &parts[task.share(parts.len())?];
+    let missing: Vec<&Part> = mine
+        .iter()
+        .filter(|part| !finished[part.output] && !publish::is_written(&outputs[part.output], part))
+        .collect();
     let writing = Writing {
         recipe,
-        plan: &plan,
+        plan,
         form: &form,
         outputs: &outputs,
         tokenizer,
     };
-    writing.run(&missing, num_threads.clamp(1, MAX_THREADS), monitor)?;
+    let tally = Tally {
+        bytes: |part: &Part| writing.bytes(part),
+        bytes_per_token: |part: &Part| writing.bytes_per_token(part),
+    };
+    write_parts(&missing, num_threads, &tally, monitor, |part, written| {
+        writing.write(part, written)
+    })?;
     if !matches!(task, Task::Shard { .. }) {
-        publish::join(recipe, &plan, &form, &outputs, &parts, &finished)?;
-        publish::clean(recipe, &work)?;
+        publish::join(recipe, plan, &form, &outputs, &parts, &finished)?;
+        publish::clean(recipe, plan, &form, &work)?;
     }
-    Ok(SampleReport::new(recipe, &plan, &outputs, &finished, task))
+    let mut written = Written::new(&outputs, &finished, mine, task)?;
+    written.shard_tokens = mine.iter().map(|part| writing.tokens(part)).sum();
+    Ok(SampleReport::new(
+        recipe, plan, &outputs, &finished, task, written,
+    ))
 }
 
-/// The parts of shard `index`.
-fn share(parts: usize, index: u64, count: u64) -> Result<Range<usize>> {
-    if index >= count {
-        return Err(SampleError::NoSuchPart { index, count }.into());
-    }
-    let bound = |shard: u64| (parts as u128 * u128::from(shard) / u128::from(count)) as usize;
-    Ok(bound(index)..bound(index + 1))
+/// What parts amount to, for progress.
+struct Tally<B, T> {
+    /// Bytes that writing a part reports.
+    bytes: B,
+    bytes_per_token: T,
 }
 
 /// Writes parts on several threads.
+fn write_parts<B, T>(
+    parts: &[&Part],
+    num_threads: usize,
+    tally: &Tally<B, T>,
+    monitor: &mut Monitor<'_>,
+    write: impl Fn(&Part, &mut dyn FnMut(u64) -> Result<()>) -> Result<()> + Sync,
+) -> Result<()>
+where
+    B: Fn(&Part) -> u64,
+    T: Fn(&Part) -> u64 + Sync,
+{
+    let (next, is_stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let [bytes, samples, tokens] = [const { AtomicU64::new(0) }; 3];
+    let total_bytes = parts.iter().map(|part| (tally.bytes)(part)).sum();
+    let (sender, results) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..num_threads.clamp(1, MAX_THREADS).min(parts.len()) {
+            let sender = sender.clone();
+            let (next, is_stopped, write) = (&next, &is_stopped, &write);
+            let (bytes, samples, tokens) = (&bytes, &samples, &tokens);
+            let bytes_per_token = &tally.bytes_per_token;
+            scope.spawn(move || {
+                while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let per_token = bytes_per_token(part);
+                    let mut written = |count: u64| {
+                        bytes.fetch_add(count, Ordering::Relaxed);
+                        samples.fetch_add(1, Ordering::Relaxed);
+                        tokens.fetch_add(count / per_token, Ordering::Relaxed);
+                        if is_stopped.load(Ordering::Relaxed) {
+                            return Err(Error::from(packtok_core::Error::Pipeline(
+                                PipelineError::Cancelled,
+                            )));
+                        }
+                        Ok(())
+                    };
+                    let result = write(part, &mut written);
+                    let has_failed = result.is_err();
+                    if sender.send(result).is_err() || has_failed {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let outcome = loop {
+            match results.recv_timeout(TICK) {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => break Err(error),
+                Err(RecvTimeoutError::Disconnected) => break Ok(()),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            let progress = Progress {
+                bytes_read: bytes.load(Ordering::Relaxed),
+                total_bytes,
+                documents: samples.load(Ordering::Relaxed),
+                tokens: tokens.load(Ordering::Relaxed),
+                ..Progress::default()
+            };
+            if let Err(error) = plan::report(monitor, &progress) {
+                break Err(error);
+            }
+        };
+        is_stopped.store(true, Ordering::Relaxed);
+        outcome
+    })
+}
+
+/// Writes one part of a recipe's samples.
 struct Writing<'a> {
     recipe: &'a Recipe,
     plan: &'a Plan,
@@ -112,58 +206,6 @@ struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    fn run(&self, parts: &[&Part], num_threads: usize, monitor: &mut Monitor<'_>) -> Result<()> {
-        let (next, is_stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let (bytes, samples) = (AtomicU64::new(0), AtomicU64::new(0));
-        let total_bytes = parts.iter().map(|part| self.bytes(part)).sum();
-        let (sender, results) = mpsc::channel();
-        std::thread::scope(|scope| {
-            for _ in 0..num_threads.min(parts.len()) {
-                let sender = sender.clone();
-                let (next, is_stopped, bytes, samples) = (&next, &is_stopped, &bytes, &samples);
-                scope.spawn(move || {
-                    let mut written = |count: u64| {
-                        bytes.fetch_add(count, Ordering::Relaxed);
-                        samples.fetch_add(1, Ordering::Relaxed);
-                        if is_stopped.load(Ordering::Relaxed) {
-                            return Err(Error::from(packtok_core::Error::Pipeline(
-                                PipelineError::Cancelled,
-                            )));
-                        }
-                        Ok(())
-                    };
-                    while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let result = self.write(part, &mut written);
-                        let has_failed = result.is_err();
-                        if sender.send(result).is_err() || has_failed {
-                            break;
-                        }
-                    }
-                });
-            }
-            drop(sender);
-            let outcome = loop {
-                match results.recv_timeout(TICK) {
-                    Ok(Ok(())) => {}
-                    Ok(Err(error)) => break Err(error),
-                    Err(RecvTimeoutError::Disconnected) => break Ok(()),
-                    Err(RecvTimeoutError::Timeout) => {}
-                }
-                let progress = Progress {
-                    bytes_read: bytes.load(Ordering::Relaxed),
-                    total_bytes,
-                    documents: samples.load(Ordering::Relaxed),
-                    ..Progress::default()
-                };
-                if let Err(error) = plan::report(monitor, &progress) {
-                    break Err(error);
-                }
-            };
-            is_stopped.store(true, Ordering::Relaxed);
-            outcome
-        })
-    }
-
     /// Bytes that [`Writing::write`] reports for a part.
     fn bytes(&self, part: &Part) -> u64 {
         let samples = part.samples.end - part.samples.start;
@@ -183,7 +225,31 @@ impl Writing<'_> {
         }
     }
 
-    fn write(&self, part: &Part, written: &mut impl FnMut(u64) -> Result<()>) -> Result<()> {
+    /// Tokens of the samples or chunks of a part, without the neighbours of chunks.
+    fn tokens(&self, part: &Part) -> u64 {
+        let chunk = self
+            .recipe
+            .retrieval
+            .as_ref()
+            .map_or(0, |retrieval| retrieval.chunk);
+        let tokens = match self.outputs[part.output].side {
+            Side::Retrieval => chunk,
+            Side::Test | Side::Train => self.recipe.window().tokens(),
+        };
+        (part.samples.end - part.samples.start) * tokens
+    }
+
+    fn bytes_per_token(&self, part: &Part) -> u64 {
+        match self.outputs[part.output].side {
+            // Of a chunk and its neighbour, in memory.
+            Side::Retrieval => 4,
+            Side::Test | Side::Train => self.form.dtype.bytes() as u64,
+        }
+    }
+
+    fn write(&self, part: &Part, written: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
+        let mut written = |bytes| written(bytes);
+        let written = &mut written;
         let output = &self.outputs[part.output];
         let (folder, marker) = (
             publish::part_folder(output, part),
@@ -193,7 +259,8 @@ impl Writing<'_> {
             let Some(tokenizer) = self.tokenizer else {
                 return Err(SampleError::NoTokenizer.into());
             };
-            let path = folder.join(publish::jsonl_name(self.recipe, output));
+            let name = publish::jsonl_name(self.recipe, output);
+            let path = folder.join(&name);
             std::fs::create_dir_all(&folder).map_err(Error::io(&folder))?;
             let (bytes, sha256) = retrieval::write(
                 self.recipe,
@@ -204,11 +271,46 @@ impl Writing<'_> {
                 &path,
                 written,
             )?;
-            publish::State::Lines { bytes, sha256 }
+            publish::State::Lines {
+                name,
+                bytes,
+                sha256,
+            }
         } else {
             let samples = Samples::new(self.recipe, self.plan, self.form, output);
             publish::State::Shard(samples.write(part, &folder, written)?.into())
         };
         publish::record(&marker, &state)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_counts_bytes_samples_and_tokens() {
+        let part = |output, samples| Part {
+            output,
+            number: 0,
+            samples,
+        };
+        let parts = [part(0, 0..3), part(1, 5..6)];
+        let tally = Tally {
+            bytes: |part: &Part| 8 * (part.samples.end - part.samples.start),
+            bytes_per_token: |part: &Part| if part.output == 0 { 2 } else { 4 },
+        };
+        let mut last = Progress::default();
+        let mut monitor = |progress: &Progress| {
+            last = progress.clone();
+            std::ops::ControlFlow::Continue(())
+        };
+        let parts: Vec<_> = parts.iter().collect();
+        write_parts(&parts, 2, &tally, &mut monitor, |part, written| {
+            part.samples.clone().try_for_each(|_| written(8))
+        })
+        .unwrap();
+        assert_eq!((last.bytes_read, last.total_bytes), (32, 32));
+        assert_eq!((last.documents, last.tokens), (4, 14));
     }
 }

@@ -96,17 +96,7 @@ impl Plan {
         if let Some(plan) = Self::open(recipe, work, &files, &key)? {
             return Ok(plan);
         }
-        let path = work.join("lock");
-        let lock = fs::File::create(&path).map_err(Error::io(&path))?;
-        while let Err(error) = lock.try_lock() {
-            match error {
-                fs::TryLockError::WouldBlock => {
-                    std::thread::sleep(std::time::Duration::from_millis(50))
-                }
-                fs::TryLockError::Error(source) => return Err(Error::Io { path, source }),
-            }
-            report(monitor, &Progress::default())?;
-        }
+        let _lock = wait_for_lock(work, monitor)?;
         if let Some(plan) = Self::open(recipe, work, &files, &key)? {
             return Ok(plan);
         }
@@ -205,17 +195,36 @@ fn listed(recipe: &Recipe) -> Result<Vec<FileEntry>> {
     Ok(Files::open(&paths, false)?.entries().cloned().collect())
 }
 
-/// What the plan depends on beside the entries of the files.
-fn key(recipe: &Recipe, files: &[FileEntry]) -> Result<Value> {
+/// Locks the folder of unfinished work until the result is dropped.
+pub(super) fn wait_for_lock(work: &Path, monitor: &mut Monitor<'_>) -> Result<fs::File> {
+    let path = work.join("lock");
+    let lock = fs::File::create(&path).map_err(Error::io(&path))?;
+    while let Err(error) = lock.try_lock() {
+        match error {
+            fs::TryLockError::WouldBlock => {
+                std::thread::sleep(std::time::Duration::from_millis(50))
+            }
+            fs::TryLockError::Error(source) => return Err(Error::Io { path, source }),
+        }
+        report(monitor, &Progress::default())?;
+    }
+    Ok(lock)
+}
+
+/// When each file was changed. Not all formats have checksums, so a change of the same length shows in the time only.
+pub(super) fn modified(files: &[FileEntry]) -> Result<Vec<Option<u64>>> {
     let modified = files.iter().map(|file| {
         let metadata = fs::metadata(&file.path).map_err(Error::io(&file.path))?;
         let modified = metadata.modified().ok();
         Ok(modified.and_then(|time| Some(time.duration_since(UNIX_EPOCH).ok()?.as_nanos() as u64)))
     });
-    // Not all formats have checksums, so a change of the same length shows in the time only.
-    let modified = modified.collect::<Result<Vec<_>>>()?;
+    modified.collect()
+}
+
+/// What the plan depends on beside the entries of the files.
+fn key(recipe: &Recipe, files: &[FileEntry]) -> Result<Value> {
     Ok(json!({
-        "modified": modified,
+        "modified": modified(files)?,
         "domains": recipe.domains.iter().map(|domain| json!([domain.name, domain.files.len()])).collect::<Vec<_>>(),
         "from": recipe.from,
         "context": recipe.context,

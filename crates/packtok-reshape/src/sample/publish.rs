@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::{Error, Result};
 use crate::sample::error::SampleError;
-use crate::sample::output::{Form, Output, Part};
+use crate::sample::output::{Form, Output, Part, outputs};
 use crate::sample::plan::Plan;
 use crate::sample::recipe::{Recipe, Side};
 
@@ -29,7 +29,21 @@ pub(super) enum State {
     /// An MDS file.
     Shard(Box<ShardEntry>),
     /// A file of JSON lines.
-    Lines { bytes: u64, sha256: String },
+    Lines {
+        name: String,
+        bytes: u64,
+        sha256: String,
+    },
+}
+
+impl State {
+    /// Name and size of the file.
+    pub(super) fn file(&self) -> (&str, u64) {
+        match self {
+            Self::Shard(entry) => (&entry.stored().basename, entry.stored().bytes),
+            Self::Lines { name, bytes, .. } => (name, *bytes),
+        }
+    }
 }
 
 pub(super) fn part_folder(output: &Output, part: &Part) -> PathBuf {
@@ -50,26 +64,28 @@ pub(super) fn record(marker: &Path, state: &State) -> Result<()> {
     Ok(publish_bytes(marker, &bytes, Replace::Existing)?)
 }
 
-pub(super) fn is_written(recipe: &Recipe, output: &Output, part: &Part) -> bool {
+pub(super) fn is_written(output: &Output, part: &Part) -> bool {
     state(output, part).is_some_and(|state| {
-        let (name, bytes) = match &state {
-            State::Shard(entry) => (entry.stored().basename.clone(), entry.stored().bytes),
-            State::Lines { bytes, .. } => (jsonl_name(recipe, output), *bytes),
-        };
-        // A join that was killed has moved the file already.
-        let places = [part_folder(output, part), output.folder.clone()];
-        places
-            .iter()
-            .any(|folder| size(&folder.join(&name)) == Some(bytes))
+        let (name, bytes) = state.file();
+        let places = places(output, part, name);
+        places.iter().any(|place| size(place) == Some(bytes))
     })
 }
 
-fn state(output: &Output, part: &Part) -> Option<State> {
+/// Where the file of a part can be: a join that was killed may have moved it already.
+pub(super) fn places(output: &Output, part: &Part, name: &str) -> [PathBuf; 2] {
+    [
+        part_folder(output, part).join(name),
+        output.folder.join(name),
+    ]
+}
+
+pub(super) fn state(output: &Output, part: &Part) -> Option<State> {
     let bytes = fs::read(marker(output, part)).ok()?;
     serde_json::from_slice(&bytes).ok()
 }
 
-fn size(path: &Path) -> Option<u64> {
+pub(super) fn size(path: &Path) -> Option<u64> {
     fs::metadata(path).ok().map(|metadata| metadata.len())
 }
 
@@ -85,33 +101,84 @@ pub(super) fn finished(recipe: &Recipe, outputs: &[Output]) -> Result<Vec<bool>>
 }
 
 fn is_finished(recipe: &Recipe, output: &Output) -> Result<bool> {
-    let is_retrieval = output.side == Side::Retrieval;
-    let name = jsonl_name(recipe, output);
-    let path = output
-        .folder
-        .join(if is_retrieval { &name } else { INDEX_FILE });
-    if !path.exists() {
+    let Some(plan) = recorded_plan(recipe, output)? else {
         return Ok(false);
-    }
-    let plan = if is_retrieval {
-        lines_of(&output.folder, &name).map(|lines| lines.plan)
-    } else {
-        let marker = Marker::of_folder(&output.folder).map_err(SampleError::Mds)?;
-        marker.map(|marker| marker.plan)
     };
-    let shown = if is_retrieval {
-        path
+    let is_retrieval = output.side == Side::Retrieval;
+    let path = if is_retrieval {
+        output.folder.join(jsonl_name(recipe, output))
     } else {
         output.folder.clone()
     };
     match (recipe.existing, plan) {
-        (Existing::Error, _) => Err(SampleError::Exists { path: shown }.into()),
+        (Existing::Error, _) => Err(SampleError::Exists { path }.into()),
         (_, Some(plan)) if plan == output.fingerprint => Ok(true),
         (Existing::Replace, _) => Ok(false),
         // A process was killed after it had moved the file and before it published the marker.
         (Existing::Skip, None) if is_retrieval && output.work.is_dir() => Ok(false),
-        (Existing::Skip, _) => Err(SampleError::OtherPlan { path: shown }.into()),
+        (Existing::Skip, _) => Err(SampleError::OtherPlan { path }.into()),
     }
+}
+
+/// The plan that the marker of an existing output records, if there is a marker; `None` without an output.
+fn recorded_plan(recipe: &Recipe, output: &Output) -> Result<Option<Option<String>>> {
+    if output.side != Side::Retrieval {
+        if !output.folder.join(INDEX_FILE).exists() {
+            return Ok(None);
+        }
+        let marker = Marker::of_folder(&output.folder).map_err(SampleError::Mds)?;
+        return Ok(Some(marker.map(|marker| marker.plan)));
+    }
+    let name = jsonl_name(recipe, output);
+    let exists = output.folder.join(&name).exists();
+    Ok(exists.then(|| lines_of(&output.folder, &name).map(|lines| lines.plan)))
+}
+
+/// Rejects a recipe if one of its outputs exists. Reads no documents.
+pub(super) fn refuse_all(recipe: &Recipe) -> Result<()> {
+    for side in [Side::Test, Side::Train] {
+        let quotas = recipe.quotas(side);
+        for (domain, _) in recipe
+            .domains
+            .iter()
+            .zip(quotas)
+            .filter(|(_, quota)| *quota > 0)
+        {
+            refuse(&recipe.output.join(side.name()).join(&domain.name))?;
+        }
+    }
+    let folder = recipe.output.join(Side::Retrieval.name());
+    let quotas = recipe.quotas(Side::Retrieval);
+    for shard in recipe.retrieval_shards() {
+        for (domain, _) in recipe
+            .domains
+            .iter()
+            .zip(&quotas)
+            .filter(|(_, quota)| **quota > 0)
+        {
+            let path = folder
+                .join(shard.to_string())
+                .join(format!("{}.jsonl", domain.name));
+            if path.exists() {
+                return Err(SampleError::Exists { path }.into());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Rejects a folder that has samples.
+pub(super) fn refuse(folder: &Path) -> Result<()> {
+    if folder.join(INDEX_FILE).exists() {
+        let path = folder.to_owned();
+        return Err(SampleError::Exists { path }.into());
+    }
+    Ok(())
+}
+
+/// Whether the error says that existing outputs must not be replaced.
+pub(super) fn is_refusal(error: &Error) -> bool {
+    matches!(error, Error::Sample(error) if matches!(**error, SampleError::Exists { .. } | SampleError::OtherPlan { .. }))
 }
 
 /// A file of a retrieval shard, in its marker.
@@ -134,6 +201,31 @@ fn lines_of(folder: &Path, name: &str) -> Option<Lines> {
     serde_json::from_value(listed(folder).get(name)?.clone()).ok()
 }
 
+/// Checks that all parts of unfinished outputs are written.
+///
+/// # Errors
+/// [`SampleError::PartsMissing`].
+pub(super) fn check_complete(
+    path: &Path,
+    outputs: &[Output],
+    parts: &[Part],
+    finished: &[bool],
+) -> Result<()> {
+    let missing = parts
+        .iter()
+        .filter(|part| !finished[part.output] && state(&outputs[part.output], part).is_none())
+        .count();
+    if missing > 0 {
+        return Err(SampleError::PartsMissing {
+            path: path.to_owned(),
+            missing,
+            total: parts.len(),
+        }
+        .into());
+    }
+    Ok(())
+}
+
 /// Publishes all outputs that are not finished.
 ///
 /// # Errors
@@ -146,19 +238,7 @@ pub(super) fn join(
     parts: &[Part],
     finished: &[bool],
 ) -> Result<()> {
-    let needed: Vec<&Part> = parts.iter().filter(|part| !finished[part.output]).collect();
-    let missing = needed
-        .iter()
-        .filter(|part| state(&outputs[part.output], part).is_none())
-        .count();
-    if missing > 0 {
-        return Err(SampleError::PartsMissing {
-            path: recipe.output.clone(),
-            missing,
-            total: parts.len(),
-        }
-        .into());
-    }
+    check_complete(&recipe.output, outputs, parts, finished)?;
     for (number, output) in outputs
         .iter()
         .enumerate()
@@ -166,10 +246,9 @@ pub(super) fn join(
     {
         let parts: Vec<&Part> = parts.iter().filter(|part| part.output == number).collect();
         match output.side {
-            Side::Retrieval => publish_lines(recipe, output, parts[0])?,
+            Side::Retrieval => publish_lines(output, parts[0])?,
             Side::Test | Side::Train => publish_samples(recipe, plan, form, output, &parts)?,
         }
-        fs::remove_dir_all(&output.work).map_err(Error::io(&output.work))?;
     }
     Ok(())
 }
@@ -181,9 +260,28 @@ fn publish_samples(
     output: &Output,
     parts: &[&Part],
 ) -> Result<()> {
+    publish_folder(
+        output,
+        parts,
+        "samples",
+        &recipe.domains[output.domain].name,
+        details(recipe, plan, form)?,
+        recipe.existing,
+    )
+}
+
+/// Moves the files of all parts to their place, and publishes the marker and the index.
+pub(super) fn publish_folder(
+    output: &Output,
+    parts: &[&Part],
+    kind: &str,
+    domain: &str,
+    details: Map<String, Value>,
+    existing: Existing,
+) -> Result<()> {
     let folder = &output.folder;
     fs::create_dir_all(folder).map_err(Error::io(folder))?;
-    if recipe.existing == Existing::Replace {
+    if existing == Existing::Replace {
         remove_samples(folder)?;
     }
     let mut entries = Vec::with_capacity(parts.len());
@@ -201,17 +299,18 @@ fn publish_samples(
     };
     let marker = Marker {
         version: 1,
-        kind: "samples".to_owned(),
+        kind: kind.to_owned(),
         plan: output.fingerprint.clone(),
         side: output.side.name().to_owned(),
-        domain: recipe.domains[output.domain].name.clone(),
+        domain: domain.to_owned(),
         start: 0,
         stop: finished.num_samples,
         index_sha256: None,
         shards: None,
-        details: details(recipe, plan, form)?,
+        details,
     };
-    Ok(finished.publish(Some(marker)).map_err(SampleError::Mds)?)
+    finished.publish(Some(marker)).map_err(SampleError::Mds)?;
+    fs::remove_dir_all(&output.work).map_err(Error::io(&output.work))
 }
 
 /// More about the samples, for the readers of a marker.
@@ -243,7 +342,7 @@ fn tokenizer_of(plan: &Plan) -> Result<Value> {
 }
 
 /// Removes the index, then the files of a folder that is replaced.
-pub(super) fn remove_samples(folder: &Path) -> Result<()> {
+fn remove_samples(folder: &Path) -> Result<()> {
     let index = folder.join(INDEX_FILE);
     match fs::remove_file(&index) {
         Ok(()) => {}
@@ -263,11 +362,15 @@ pub(super) fn remove_samples(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn publish_lines(recipe: &Recipe, output: &Output, part: &Part) -> Result<()> {
-    let Some(State::Lines { bytes, sha256 }) = state(output, part) else {
+fn publish_lines(output: &Output, part: &Part) -> Result<()> {
+    let Some(State::Lines {
+        name,
+        bytes,
+        sha256,
+    }) = state(output, part)
+    else {
         return Ok(());
     };
-    let name = jsonl_name(recipe, output);
     fs::create_dir_all(&output.folder).map_err(Error::io(&output.folder))?;
     put(output, part, &name, bytes)?;
     let lines = Lines {
@@ -282,11 +385,8 @@ fn publish_lines(recipe: &Recipe, output: &Output, part: &Part) -> Result<()> {
         json!({"version": 1, "kind": "retrieval corpus", "shard": output.shard, "files": files});
     let mut bytes = serde_json::to_vec_pretty(&content).unwrap_or_default();
     bytes.push(b'\n');
-    Ok(publish_bytes(
-        &output.folder.join(MARKER_FILE),
-        &bytes,
-        Replace::Existing,
-    )?)
+    publish_bytes(&output.folder.join(MARKER_FILE), &bytes, Replace::Existing)?;
+    fs::remove_dir_all(&output.work).map_err(Error::io(&output.work))
 }
 
 /// Moves a part's file to its place, if an earlier attempt has not.
@@ -314,20 +414,39 @@ fn put(output: &Output, part: &Part, name: &str, bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Removes what finished work leaves: the plan is kept if the next retrieval shard needs it.
-pub(super) fn clean(recipe: &Recipe, work: &Path) -> Result<()> {
-    if recipe
-        .retrieval
-        .as_ref()
-        .is_some_and(|retrieval| retrieval.only.is_some())
-    {
+/// Removes the folder of unfinished work, unless only one retrieval shard was requested and another one still needs the plan.
+pub(super) fn clean(recipe: &Recipe, plan: &Plan, form: &Form, work: &Path) -> Result<()> {
+    if needs_plan(recipe, plan, form, work) {
         return Ok(());
     }
     Plan::remove(work);
+    remove_work(work)
+}
+
+fn needs_plan(recipe: &Recipe, plan: &Plan, form: &Form, work: &Path) -> bool {
+    let mut whole = recipe.clone();
+    if let Some(retrieval) = &mut whole.retrieval {
+        retrieval.only = None;
+    }
+    let is_missing = |output: &Output| {
+        let found = recorded_plan(&whole, output).ok().flatten().flatten();
+        found.as_ref() != Some(&output.fingerprint)
+    };
+    // An error: there are fewer chunks than all shards together request.
+    outputs(&whole, plan, form, work).map_or(true, |outputs| outputs.iter().any(is_missing))
+}
+
+pub(super) fn remove_work(work: &Path) -> Result<()> {
     match fs::remove_dir_all(work) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io(work)(error)),
         _ => Ok(()),
     }
+}
+
+/// Removes the folder of unfinished work if nothing is in it.
+pub(super) fn remove_if_empty(work: &Path) {
+    // A folder that is not empty has the files of an unfinished run.
+    drop(fs::remove_dir(work));
 }
 
 /// Whether the folder has the samples of a plan.
@@ -346,9 +465,4 @@ pub(super) fn is_of_plan(folder: &Path, plan: &str, existing: Existing) -> Resul
         (Existing::Replace, _) => Ok(false),
         (Existing::Skip, _) => Err(SampleError::OtherPlan { path }.into()),
     }
-}
-
-/// Moves a file to its place.
-pub(super) fn put_file(from: &Path, to: &Path) -> Result<()> {
-    fs::rename(from, to).map_err(Error::io(to))
 }

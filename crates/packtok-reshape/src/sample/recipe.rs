@@ -281,3 +281,19 @@ pub enum Task {
     /// Publishes what all shards have written.
     Join,
 }
+
+impl Task {
+    /// The parts that this process writes.
+    pub(super) fn share(self, parts: usize) -> Result<std::ops::Range<usize>> {
+        let (index, count) = match self {
+            Self::All => return Ok(0..parts),
+            Self::Join => return Ok(0..0),
+            Self::Shard { index, count } if index >= count => {
+                return Err(SampleError::NoSuchPart { index, count }.into());
+            }
+            Self::Shard { index, count } => (index, count),
+        };
+        let bound = |shard: u64| (parts as u128 * u128::from(shard) / u128::from(count)) as usize;
+        Ok(bound(index)..bound(index + 1))
+    }
+}

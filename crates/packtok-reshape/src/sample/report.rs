@@ -2,10 +2,13 @@
 
 use std::path::PathBuf;
 
+use packtok_formats::mds::{INDEX_FILE, MARKER_FILE};
 use serde::Serialize;
 
-use crate::sample::output::Output;
+use crate::error::{Error, Result};
+use crate::sample::output::{Output, Part};
 use crate::sample::plan::Plan;
+use crate::sample::publish;
 use crate::sample::recipe::{Recipe, Side, Task};
 
 /// What was drawn, and what was not.
@@ -23,8 +26,88 @@ pub struct SampleReport {
     pub kept: u64,
     /// Whether only a shard was written, which `--join` publishes.
     pub is_part: bool,
+    /// What this process answers for.
+    #[serde(flatten)]
+    pub written: Written,
     /// Every side of every domain.
     pub sides: Vec<SideReport>,
+}
+
+/// The files of a process: those of its parts with a shard, else what publishing all outputs leaves.
+#[derive(Debug, Default, Serialize)]
+pub struct Written {
+    /// Samples of the shard.
+    pub shard_samples: u64,
+    /// Their tokens.
+    pub shard_tokens: u64,
+    /// The files.
+    pub files: Vec<WrittenFile>,
+}
+
+/// A file that exists as long as the work it stands for need not be done again.
+#[derive(Debug, Serialize, PartialEq)]
+pub struct WrittenFile {
+    /// Where it is: of a part, before or after it is published.
+    pub places: Vec<PathBuf>,
+    /// Its size.
+    pub bytes: u64,
+}
+
+impl Written {
+    /// What a task that is done has written; `parts` are its own.
+    pub(super) fn new(
+        outputs: &[Output],
+        finished: &[bool],
+        parts: &[Part],
+        task: Task,
+    ) -> Result<Self> {
+        let mut written = Self {
+            shard_samples: parts
+                .iter()
+                .map(|part| part.samples.end - part.samples.start)
+                .sum(),
+            ..Self::default()
+        };
+        if !matches!(task, Task::Shard { .. }) {
+            for output in outputs {
+                written.push_published(output)?;
+            }
+            return Ok(written);
+        }
+        for part in parts {
+            let output = &outputs[part.output];
+            if finished[part.output] {
+                written.push_published(output)?;
+            } else if let Some(state) = publish::state(output, part) {
+                let (name, bytes) = state.file();
+                written.files.push(WrittenFile {
+                    places: publish::places(output, part, name).into(),
+                    bytes,
+                });
+            }
+        }
+        Ok(written)
+    }
+
+    /// Adds the file of an output that is published last.
+    fn push_published(&mut self, output: &Output) -> Result<()> {
+        let is_retrieval = output.side == Side::Retrieval;
+        let path = output.folder.join(if is_retrieval {
+            MARKER_FILE
+        } else {
+            INDEX_FILE
+        });
+        let bytes = std::fs::metadata(&path).map_err(Error::io(&path))?.len();
+        let file = WrittenFile {
+            places: vec![path],
+            bytes,
+        };
+        // The outputs of a retrieval shard share its marker, and the parts of an output its index.
+        if self.files.last() != Some(&file) {
+            self.files.push(file);
+        }
+        Ok(())
+    }
 }
 
 /// One side of one domain. Every document is used, too short, or only in samples over the quota.
@@ -61,6 +144,7 @@ impl SampleReport {
         outputs: &[Output],
         finished: &[bool],
         task: Task,
+        written: Written,
     ) -> Self {
         let mut sides = Vec::new();
         for side in Side::ALL {
@@ -106,6 +190,7 @@ impl SampleReport {
             retrieval_samples: samples(Side::Retrieval),
             kept: finished.iter().filter(|&&is_finished| is_finished).count() as u64,
             is_part: matches!(task, Task::Shard { .. }),
+            written,
             sides,
         }
     }

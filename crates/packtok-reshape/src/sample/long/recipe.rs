@@ -1,0 +1,162 @@
+//! What a caller asks for, and what it learns: the recipe and the report of rows of long documents.
+
+use std::path::PathBuf;
+
+use packtok_core::pack::Existing;
+use packtok_formats::mds::{self, Compression};
+use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
+use crate::sample::error::SampleError;
+use crate::sample::report::Written;
+
+/// The longest row: its tokens have positions of 32 bits, and best fit keeps a few words for each.
+const MAX_ROW_TOKENS: u64 = 1 << 24;
+
+/// A domain and its token files.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LongDomain {
+    /// Its name, which is also that of its folder.
+    pub name: String,
+    /// Its files.
+    pub files: Vec<PathBuf>,
+}
+
+/// How long documents are packed into rows.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LongRecipe {
+    /// The folder to write to.
+    pub output: PathBuf,
+    /// The domains.
+    pub domains: Vec<LongDomain>,
+    /// The most tokens of a row.
+    pub length: u64,
+    /// Documents with fewer tokens are not used.
+    pub min_length: u64,
+    /// Lengths of pieces; if there are any, each length has rows of its own.
+    pub by_length: Vec<u64>,
+    /// Compression of the MDS files.
+    pub compression: Option<String>,
+    /// The largest MDS file in bytes.
+    pub size_limit: u64,
+    /// What to do with finished outputs.
+    pub existing: Existing,
+}
+
+/// What was packed.
+#[derive(Debug, Serialize)]
+pub struct LongReport {
+    /// The folder.
+    pub output: PathBuf,
+    /// Whether only a shard was written, which `--join` publishes.
+    pub is_part: bool,
+    /// What this process answers for.
+    #[serde(flatten)]
+    pub written: Written,
+    /// Rows of all domains.
+    pub rows: u64,
+    /// Their tokens.
+    pub tokens: u64,
+    /// The domains.
+    pub domains: Vec<LongDomainReport>,
+}
+
+/// What became of the documents of a domain.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct LongDomainReport {
+    /// The domain.
+    pub domain: String,
+    /// Its documents.
+    pub documents: u64,
+    /// Their tokens.
+    pub tokens: u64,
+    /// Documents that are shorter than the minimum, or empty.
+    pub too_short: u64,
+    /// Their tokens.
+    pub too_short_tokens: u64,
+    /// Documents that are cut into several pieces.
+    pub cut: u64,
+    /// Tokens at the ends of documents that are shorter than every length of pieces.
+    pub left_over_tokens: u64,
+    /// Rows.
+    pub rows: u64,
+    /// Their tokens.
+    pub row_tokens: u64,
+    /// Rows that are shorter than the length.
+    pub short_rows: u64,
+    /// Whether all rows were there before.
+    pub kept: bool,
+}
+
+impl LongRecipe {
+    pub(super) fn check(&self) -> Result<()> {
+        let fault = |option, found: u64, expected| {
+            let found = found.to_string();
+            Err(SampleError::Option {
+                option,
+                found,
+                expected,
+            }
+            .into())
+        };
+        if !(1..=MAX_ROW_TOKENS).contains(&self.length) {
+            return fault("--length", self.length, "1 to 2^24");
+        }
+        match self
+            .by_length
+            .iter()
+            .find(|&&piece| piece == 0 || !self.length.is_multiple_of(piece))
+        {
+            Some(&piece) => fault(
+                "--by-length",
+                piece,
+                "lengths that divide the length of a row",
+            ),
+            None => Ok(()),
+        }
+    }
+
+    /// The lengths of the pieces of a document in order, and the tokens left over.
+    pub(super) fn pieces(&self, mut len: u64) -> (Vec<u64>, u64) {
+        let mut lengths = self.by_length.clone();
+        lengths.sort_unstable();
+        let mut pieces = Vec::new();
+        while let Some(&piece) = lengths.iter().rev().find(|&&piece| piece <= len) {
+            pieces.push(piece);
+            len -= piece;
+        }
+        (pieces, len)
+    }
+
+    /// The lengths that have rows of their own, ascending; 0 stands for whole documents.
+    pub(super) fn groups(&self) -> Vec<u64> {
+        if self.by_length.is_empty() {
+            return vec![0];
+        }
+        let mut lengths = self.by_length.clone();
+        lengths.sort_unstable();
+        lengths.dedup();
+        lengths
+    }
+
+    /// The folder of a group of rows.
+    pub(super) fn folder(&self, domain: &str, group: u64) -> PathBuf {
+        let folder = self.output.join(domain);
+        if group == 0 {
+            folder
+        } else {
+            folder.join(format!("{group}-{}", self.length))
+        }
+    }
+
+    pub(super) fn options(&self) -> Result<mds::Options> {
+        let compression = self.compression.as_deref().map(Compression::parse);
+        Ok(mds::Options {
+            size_limit: Some(self.size_limit),
+            compression: compression.transpose().map_err(SampleError::Mds)?,
+            ..mds::Options::default()
+        })
+    }
+}
