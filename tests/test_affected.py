@@ -24,7 +24,7 @@ def test_table_lists_only_existing_tests() -> None:
         (["crates/packtok-store/src/lib.rs"], ("test_stores.py",), ("packtok-store",)),
         (
             ["python/packtok/launch/submit.py"],
-            ("test_launch.py", "test_ray.py", "test_run_tokenize.py", "test_slurm.py"),
+            ("test_launch.py", "test_ray.py", "test_run_samples.py", "test_run_tokenize.py", "test_slurm.py"),
             (),
         ),
         (["benches/src/lib.rs"], (), ("benches",)),

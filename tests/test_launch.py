@@ -272,7 +272,11 @@ def test_options_become_the_arguments_that_the_program_accepts() -> None:
     ("command", "message"),
     [
         ([], "a command is missing; add pack and its arguments"),
-        (["verify", "x"], "verify: only pack and tokenize can be run; put options of run before the command"),
+        (
+            ["verify", "x"],
+            "verify: only pack, tokenize, sample and logits can be run; put options of run before the "
+            "command",
+        ),
         (["pack", "--shard", "1"], "--shard cannot be given here; packtok run starts a task for each shard"),
         (
             ["pack", "--print-config"],

@@ -21,8 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pbins
 import pytest
 from conftest import PacktokCli
+from extent import extent
 from processes import (
     SLOWER_FIELD,
     dataset_files,
@@ -35,6 +37,7 @@ from processes import (
 from slurm_cluster import MAX_ARRAY_SIZE, SlurmCluster, missing
 
 import packtok
+from packtok._packtok import MdsReader
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=f"needs a Slurm of its own: {missing()}")
 
@@ -586,6 +589,70 @@ def test_tokenize_with_srun_or_the_printed_commands(site: Site, datasets: list[s
     )
     site.cluster.wait_until_ended(done.stdout.strip())
     assert dataset_files(run.folder_of_dataset) == dataset_files(site.folder / "expected")
+
+
+def write_sampling(folder: Path) -> tuple[tuple[object, ...], Path]:
+    """Writes token files and a recipe; returns the command that draws samples, and its output."""
+    for domain in ("a", "b"):
+        (folder / "tokens" / domain).mkdir(parents=True)
+        pbins.write(folder / "tokens" / domain / "0.pbin", [[i] * (i % 40) for i in range(200)], 2)
+    (folder / "r.yaml").write_text(
+        "windows: {from: documents, context: 8, decoder: 4}\n"
+        "samples: {test: 20, train: 60}\n"
+        "splits: {test: 0.3, train: 0.6, retrieval: 0.1}\n"
+        "domains: {a: 0.5, b: 0.5}\n",
+        encoding="utf-8",
+    )
+    return ("sample", "r.yaml", "--tokens", "tokens", "-o"), folder / "out"
+
+
+def write_signals(folder: Path) -> tuple[tuple[object, ...], Path]:
+    """Writes samples and a small model; returns the command that computes signals, and its output."""
+    pytest.importorskip("torch", reason="needs torch (pip install '.[logits]')")
+    transformers = pytest.importorskip("transformers", reason="needs transformers (pip install '.[logits]')")
+    config = transformers.LlamaConfig(
+        vocab_size=256, hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2
+    )
+    transformers.LlamaForCausalLM(config).save_pretrained(folder / "tiny")
+    _, out = write_sampling(folder)
+    packtok.draw_samples(folder / "r.yaml", out, tokens=folder / "tokens")
+    lengths = ("--num_encoder_tokens", 8, "--num_decoder_tokens", 4, "--topk", 4, "--batch_tokens", 60)
+    where = ("--input_dir", "out/train", "--model_dir", "tiny", "--domain", "a", "--device", "cpu")
+    return ("logits", *where, *lengths), folder / "out" / "train-logits-enc8-dec4-tiny" / "a"
+
+
+# Each task of `logits` imports torch, which takes seconds.
+@pytest.mark.parametrize("name", extent(["sample", "logits"], ["sample"]))
+def test_samples_and_teacher_signals_are_computed_by_tasks(site: Site, name: str) -> None:
+    write = write_sampling if name == "sample" else write_signals
+    command, output = write(site.folder)
+    command = (*command, "out") if name == "sample" else command
+    printed = site.packtok("run", "-c", 1, "--shards", 3, *command).stdout
+    computing = re.findall(r"^job (\d+) +computes 0-2$", printed, re.M)
+    joining = re.findall(r"^job (\d+) +joins", printed, re.M)
+    states = site.wait((computing, joining[0]))
+    assert states == [dict.fromkeys("012", "COMPLETED"), {"N/A": "COMPLETED"}]
+    status = json.loads(site.packtok("status", output, "--json").stdout)
+    assert (status["done"], status["joined"], status["output"]) == ([0, 1, 2], True, str(output))
+    assert status["samples"] == (80 if name == "sample" else 30)
+    again = site.packtok("run", "-c", 1, "--shards", 3, *command).stdout
+    assert again == f"nothing to submit; see packtok status {status['outdir']}\n"
+    output.rename(site.folder / "by_tasks")
+    # With the parts of the teacher signals, which are beside their output.
+    shutil.rmtree(status["outdir"] if name == "sample" else output.parent)
+    site.packtok(*command, "--quiet")
+    if name == "logits":
+        site.packtok(*command, "--merge", "--quiet")
+    files = {path.relative_to(output) for path in output.rglob("*.mds")}
+    assert len(files) == (4 if name == "sample" else 1)
+    if name == "sample":
+        assert all(
+            (output / one).read_bytes() == (site.folder / "by_tasks" / one).read_bytes() for one in files
+        )
+    else:
+        found, expected = MdsReader(site.folder / "by_tasks"), MdsReader(output)
+        assert len(found) == len(expected) == 30
+        assert all((found[i]["target_index"] == expected[i]["target_index"]).all() for i in range(30))
 
 
 def submit_by_hand(site: Site, *arguments: object) -> str:

@@ -1,11 +1,12 @@
 """`packtok logits`: computes teacher signals for training by distillation."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from packtok.cli import console
-from packtok.cli.options import JsonOption, QuietOption, check_inputs
+from packtok.cli.options import JsonOption, QuietOption, check_inputs, check_output
 
 if TYPE_CHECKING:
     from packtok.logits.signals import SignalsStart
@@ -65,6 +66,13 @@ def logits(
     device: Annotated[
         str | None, typer.Option(help="Such as cpu or cuda:0. [default: a GPU if there is one]")
     ] = None,
+    num_cpus: Annotated[
+        int | None, typer.Option("--num-cpus", "--num_cpus", "-j", min=1, help="Threads on a CPU.")
+    ] = None,
+    outdir: Annotated[
+        str | None,
+        typer.Option(help="Folder in which each shard leaves a marker for packtok status. [default: none]"),
+    ] = None,
     yes: Annotated[
         bool,
         typer.Option("--yes", "-y", help="Start with too little disk space, or with another tokenizer."),
@@ -76,6 +84,7 @@ def logits(
     check_inputs("--input-dir", [input_dir])
     check_inputs("--model-dir", [model_dir])
     check_inputs("--domain", [domain])
+    check_output("--outdir", outdir, is_folder=True)
     if num_ret_passages is not None:
         console.remark("warning: --num_ret_passages has no effect, as in CEPE's script; use --retrieval_k")
     given = _shard(shard, shard_id)
@@ -85,6 +94,7 @@ def logits(
         "retrieval_input_dir": retrieval_input_dir,
         "retrieval_k": retrieval_k,
         "num_shards": num_shards,
+        "outdir": outdir,
     }
     if merge:
         _merge(input_dir, model_dir, domain, where, as_json=as_json, quiet=quiet)
@@ -99,9 +109,19 @@ def logits(
         "batch_tokens": batch_tokens,
         "dtype": dtype,
         "device": device,
+        "num_cpus": num_cpus,
         "yes": yes,
     }
     _compute(input_dir, model_dir, domain, own, as_json=as_json, quiet=quiet)
+
+
+def arguments_of_run(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the arguments of `prepare_logits` among the parameters of the command."""
+    names = (
+        *("input_dir", "model_dir", "domain", "method", "num_decoder_tokens", "num_encoder_tokens", "topk"),
+        *("draws", "seed", "retrieval_input_dir", "retrieval_k", "batch_tokens", "dtype"),
+    )
+    return {name: params[name] for name in names}
 
 
 def _shard(shard: str | None, shard_id: int | None) -> str | int | None:

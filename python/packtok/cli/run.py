@@ -37,7 +37,9 @@ SubmitOption = Annotated[
 def run(
     command: Annotated[
         list[str],
-        typer.Argument(metavar="pack|tokenize ARGS...", help="The command to run, with its options."),
+        typer.Argument(
+            metavar="pack|tokenize|sample|logits ARGS...", help="The command to run, with its options."
+        ),
     ],
     conf: ConfOption = None,
     nodes: Annotated[
@@ -111,7 +113,7 @@ def run(
     submit: SubmitOption = True,
     as_json: JsonOption = False,
 ) -> None:
-    """Pack or tokenize with many tasks on a cluster; the result is what one process would write."""
+    """Run a command with many tasks on a cluster; the result is what one process would write."""
     from packtok.commands.run import run_tasks
     from packtok.launch.settings import load_settings, load_without_files
 
@@ -246,7 +248,7 @@ def _show(report: "RunReport") -> None:
 
 def _rows(report: "RunReport") -> list[tuple[str, str]]:
     return [
-        *((f"job {one.job}", _purpose(one)) for one in report.submissions),
+        *((f"job {one.job}", _purpose(one, report.command)) for one in report.submissions),
         *((f"job {job}", "cancelled; a later job joins") for job in report.replaced),
         ("output", report.output),
         ("shards", report.outdir),
@@ -254,9 +256,10 @@ def _rows(report: "RunReport") -> list[tuple[str, str]]:
     ]
 
 
-def _purpose(job: "Submission") -> str:
+def _purpose(job: "Submission", command: str) -> str:
     from packtok.launch.script import compact
 
     if job.kind == "join":
         return "joins when all tasks have ended"
-    return f"packs {compact(shard for first, last in job.shards for shard in range(first, last + 1))}"
+    verb = "packs" if command in ("pack", "tokenize") else "computes"
+    return f"{verb} {compact(shard for first, last in job.shards for shard in range(first, last + 1))}"

@@ -31,13 +31,13 @@ def status(
     """Show which shards are done, running, queued, failed or missing. Exit code 0 in each case."""
     from packtok.errors import ConfigError
     from packtok.launch.status import Watcher, poll
-    from packtok.shard_folder import ShardFolder, find_shard_folder
+    from packtok.shard_folder import find_shard_folder, open_shard_folder
     from packtok.store.staging import is_url
 
     check_inputs("OUTDIR", [outdir])
     if is_url(outdir):
         raise ConfigError(f"{outdir}: status needs a folder of shards on a shared file system")
-    watcher = Watcher(ShardFolder.open(find_shard_folder(Path(os.path.abspath(outdir)))))
+    watcher = Watcher(open_shard_folder(find_shard_folder(Path(os.path.abspath(outdir)))))
     if not watch:
         _show(watcher.look(), as_json=as_json)
     elif as_json or not sys.stdout.isatty():

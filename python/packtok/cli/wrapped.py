@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 _NOT_FOR_SHARDS = {
     "shard": "packtok run starts a task for each shard",
+    "shard_id": "packtok run starts a task for each shard",
+    "num_shards": "put --shards before the command",
     "join": "packtok run joins the shards",
+    "merge": "packtok run merges the shards",
     "outdir": "put it before the command",
     "print_config": "use it with packtok pack, without run",
     "as_json": "put it before the command: packtok run --json {command}",
@@ -59,8 +62,12 @@ def wrapped(command: list[str]) -> Wrapped:
         return _pack(arguments)
     if name == "tokenize":
         return _tokenize(arguments)
+    if name == "sample":
+        return _sample(arguments)
+    if name == "logits":
+        return _logits(arguments)
     raise typer.BadParameter(
-        f"{name}: only pack and tokenize can be run; put options of run before the command"
+        f"{name}: only pack, tokenize, sample and logits can be run; put options of run before the command"
     )
 
 
@@ -168,17 +175,77 @@ def _pack_undescribed(datasets: list[str], params: dict[str, Any]) -> Wrapped:
     return replace(wrapped, prepare=prepare)
 
 
+def _sample(arguments: list[str]) -> Wrapped:
+    from packtok.cli import sample
+    from packtok.commands.run_command import sample_command
+
+    group: Any = typer.main.get_command(sample.app)
+    if not arguments or arguments[0].startswith("-"):
+        # Shows the help, or rejects the option.
+        group.make_context("packtok run sample", list(arguments))
+    name, command, rest = group.resolve_command(group.context_class(group), list(arguments))
+    if name == "import":
+        raise typer.BadParameter("sample import cannot be run; it has no shards")
+    params = _params(command, f"sample {name}", rest)
+    passed = (name, *_arguments(command, params))
+
+    def prepare(settings: "LaunchSettings", outdir: str | None) -> "RunCommand":
+        return sample_command(sample.prepared(name, {**params, "outdir": outdir}), passed, settings)
+
+    return Wrapped(passed, prepare)
+
+
+def _logits(arguments: list[str]) -> Wrapped:
+    from packtok.cli.logits import arguments_of_run, logits
+    from packtok.commands.run_command import logits_command
+
+    command = _command(logits, "logits")
+    params = _params(command, "logits", arguments)
+    passed = _arguments(command, params)
+
+    def prepare(settings: "LaunchSettings", outdir: str | None) -> "RunCommand":
+        from packtok.commands.logits import prepare_logits
+
+        return logits_command(prepare_logits(**arguments_of_run(params), outdir=outdir), passed, settings)
+
+    return Wrapped(passed, prepare)
+
+
+def _arguments(command: Any, params: dict[str, Any]) -> tuple[str, ...]:
+    """Returns the arguments of a command for a task, each in one unambiguous form."""
+    options, positional = [], []
+    for param in command.params:
+        value = params.get(param.name)
+        if param.param_type_name == "argument":
+            # A name like that could be parsed as an option.
+            positional += [] if value is None else [f"./{value}" if value.startswith("-") else value]
+        elif value is not None and value != param.default:
+            flag = max(param.opts, key=len)
+            options.append(flag if value is True else f"{flag}={value}")
+    return (*options, *positional)
+
+
+def _command(function: Any, name: str) -> Any:
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command(name)(function)
+    return typer.main.get_command(app)
+
+
 def _parsed(function: Any, name: str, arguments: list[str]) -> dict[str, Any]:
+    return _params(_command(function, name), name, arguments)
+
+
+def _params(command: Any, name: str, arguments: list[str]) -> dict[str, Any]:
     """Returns the values of a command's parameters.
 
     Raises:
         BadParameter: If an option is not for the command of a run.
     """
-    app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    app.command(name)(function)
-    params = typer.main.get_command(app).make_context(f"packtok run {name}", list(arguments)).params
+    params: dict[str, Any] = command.make_context(f"packtok run {name}", list(arguments)).params
     for option, reason in _NOT_FOR_SHARDS.items():
-        if params.get(option):
+        value = params.get(option)
+        # Shard 0 is a value too.
+        if value is not None and value is not False:
             flag = "--json" if option == "as_json" else f"--{option.replace('_', '-')}"
             raise typer.BadParameter(f"{flag} cannot be given here; {reason.format(command=name)}")
     return params

@@ -1,6 +1,9 @@
 """Implements `packtok logits`: computes the teacher signals of samples, and merges the parts."""
 
-from collections.abc import Callable
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -9,8 +12,11 @@ from packtok.errors import ConfigError
 from packtok.extras import needing_logits
 from packtok.progress import Progress
 from packtok.remedies import entry_point
+from packtok.shard_folder import TaskFile, TaskFolder, is_shard_folder, read_plan
+from packtok.sources import StrPath
 
 if TYPE_CHECKING:
+    from packtok.logits.inputs import Inputs
     from packtok.logits.methods import Method
     from packtok.logits.signals import SignalsStart
 
@@ -41,6 +47,8 @@ def logits(
     batch_tokens: int = DEFAULT_BATCH_TOKENS,
     dtype: Literal["bf16", "fp32"] = "bf16",
     device: str | None = None,
+    num_cpus: int | None = None,
+    outdir: StrPath | None = None,
     yes: bool = False,
     on_start: "Callable[[SignalsStart], None] | None" = None,
     on_progress: Progress | None = None,
@@ -66,10 +74,13 @@ def logits(
             context.
         retrieval_k: Number of passages, from the first one. Default: 8.
         shard: ``k/N``, ``k`` or ``"auto"``: the only shard to compute.
-        num_shards: Number of shards, if ``shard`` does not contain it.
+        num_shards: Number of shards, if neither ``shard`` nor a plan in ``outdir`` contains it.
         batch_tokens: Number of tokens that are computed at once, at most.
         dtype: Type of the weights and of the computation up to the logits.
         device: Default: ``"cuda"`` if there is a GPU, otherwise ``"cpu"``.
+        num_cpus: Number of threads with which PyTorch computes on a CPU. Default: its own.
+        outdir: A folder that all shards share, in which each leaves a marker for `packtok status`. Default:
+            none.
         yes: Whether to start although the disk has too little space, or the model's tokenizer is another one
             than the samples'.
         on_start: Called with the sizes before the first sample is computed.
@@ -81,24 +92,34 @@ def logits(
         PacktokError: If the model is not supported, or the output has signals of another kind.
     """
     chosen = _method(method, topk=topk, draws=draws, seed=seed)
-    number, count = find_part(shard, num_shards)
-    check_counts(num_decoder_tokens=num_decoder_tokens, batch_tokens=batch_tokens)
-    check_counts(at_least=0, num_encoder_tokens=num_encoder_tokens)
-    passages = _passages(retrieval_input_dir, retrieval_k)
+    run = prepare_logits(
+        input_dir,
+        model_dir,
+        domain,
+        method=method,
+        num_decoder_tokens=num_decoder_tokens,
+        num_encoder_tokens=num_encoder_tokens,
+        topk=topk,
+        draws=draws,
+        seed=seed,
+        retrieval_input_dir=retrieval_input_dir,
+        retrieval_k=retrieval_k,
+        batch_tokens=batch_tokens,
+        dtype=dtype,
+        outdir=outdir,
+    )
+    number, count = find_part(shard, num_shards, run.outdir)
     with needing_logits("packtok logits"):
-        from packtok.logits.inputs import Inputs
+        import torch
+
         from packtok.logits.models import load_teacher
         from packtok.logits.output import output_folder, part_folder
         from packtok.logits.signals import Shard, teacher_signals
 
-    # Before the model is loaded, which takes longer.
-    inputs = Inputs.open(
-        Path(input_dir) / domain,
-        num_decoder=num_decoder_tokens,
-        num_encoder=num_encoder_tokens,
-        retrieval=None if retrieval_input_dir is None else Path(retrieval_input_dir) / domain,
-        num_passages=passages,
-    )
+    folder = None if run.outdir is None else run.write_plan(count)
+    if num_cpus is not None:
+        torch.set_num_threads(num_cpus)
+    began = time.monotonic()
     with needing_logits("packtok logits"):
         teacher = load_teacher(model_dir, dtype, device)
     output = output_folder(
@@ -107,13 +128,14 @@ def logits(
         num_encoder=num_encoder_tokens,
         num_decoder=num_decoder_tokens,
         retrieval=retrieval_input_dir,
-        retrieval_k=passages,
+        retrieval_k=run.inputs.num_passages,
     )
-    return teacher_signals(
+    part = part_folder(output, domain, number)
+    report = teacher_signals(
         teacher,
-        inputs,
+        run.inputs,
         chosen,
-        part_folder(output, domain, number),
+        part,
         Shard(number, count),
         batch_tokens=batch_tokens,
         dtype=dtype,
@@ -121,6 +143,103 @@ def logits(
         on_start=on_start,
         on_progress=on_progress,
     )
+    if folder is not None:
+        folder.finish_task(
+            number,
+            _files_in(part),
+            samples=report["samples"],
+            tokens=report["tokens"],
+            seconds=time.monotonic() - began,
+        )
+    return report
+
+
+def _files_in(folder: Path) -> list[TaskFile]:
+    """Returns the files of a finished folder; those that a merge has moved are left out."""
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    return [TaskFile([path], path.stat().st_size) for path in files]
+
+
+@dataclass(frozen=True)
+class LogitsRun:
+    """Teacher signals that are ready to be computed: the arguments are checked and the samples are open."""
+
+    inputs: "Inputs"
+    output: Path
+    """The folder of all shards together."""
+    facts: Mapping[str, Any]
+    """What distinguishes the signals from others."""
+    outdir: Path | None
+    """The folder of the markers of shards."""
+
+    def write_plan(self, num_shards: int) -> TaskFolder:
+        """Writes the plan of the shards if it is missing, and returns their folder.
+
+        Raises:
+            PacktokError: If the folder has the plan of another run.
+        """
+        if self.outdir is None:
+            raise ValueError("there is no folder for the plan")
+        index = json.loads((self.inputs.folder / "index.json").read_bytes())
+        total_bytes = sum(one["raw_data"]["bytes"] for one in index["shards"])
+        return TaskFolder.create(self.outdir, self.facts, num_shards, total_bytes)
+
+
+def prepare_logits(
+    input_dir: str,
+    model_dir: str,
+    domain: str,
+    *,
+    method: Literal["topk", "sampled"] = "topk",
+    num_decoder_tokens: int = DEFAULT_TOKENS,
+    num_encoder_tokens: int = DEFAULT_TOKENS,
+    topk: int | None = None,
+    draws: int | None = None,
+    seed: int | None = None,
+    retrieval_input_dir: str | None = None,
+    retrieval_k: int | None = None,
+    batch_tokens: int = DEFAULT_BATCH_TOKENS,
+    dtype: Literal["bf16", "fp32"] = "bf16",
+    outdir: StrPath | None = None,
+) -> LogitsRun:
+    """Checks the arguments of `logits` and opens the samples, without the model."""
+    from packtok.logits.inputs import Inputs
+    from packtok.logits.output import last_part, output_folder
+
+    check_counts(num_decoder_tokens=num_decoder_tokens, batch_tokens=batch_tokens)
+    check_counts(at_least=0, num_encoder_tokens=num_encoder_tokens)
+    passages = _passages(retrieval_input_dir, retrieval_k)
+    inputs = Inputs.open(
+        Path(input_dir) / domain,
+        num_decoder=num_decoder_tokens,
+        num_encoder=num_encoder_tokens,
+        retrieval=None if retrieval_input_dir is None else Path(retrieval_input_dir) / domain,
+        num_passages=passages,
+    )
+    output = output_folder(
+        input_dir,
+        last_part(model_dir),
+        num_encoder=num_encoder_tokens,
+        num_decoder=num_decoder_tokens,
+        retrieval=retrieval_input_dir,
+        retrieval_k=passages,
+    )
+    of_method: dict[str, int] = (
+        {"topk": DEFAULT_TOPK if topk is None else topk}
+        if method == "topk"
+        else {"draws": DEFAULT_DRAWS if draws is None else draws, "seed": seed or 0}
+    )
+    facts = {
+        "command": "logits",
+        "output": str(output / domain),
+        "model_dir": model_dir,
+        "method": method,
+        **of_method,
+        "batch_tokens": batch_tokens,
+        "dtype": dtype,
+        "samples": inputs.fingerprint,
+    }
+    return LogitsRun(inputs, output / domain, facts, None if outdir is None else Path(outdir))
 
 
 @entry_point()
@@ -134,6 +253,7 @@ def merge_logits(
     retrieval_input_dir: str | None = None,
     retrieval_k: int | None = None,
     num_shards: int | None = None,
+    outdir: StrPath | None = None,
 ) -> dict[str, Any]:
     """Makes one folder of the parts that `logits` wrote, without rewriting samples, and returns the counts.
 
@@ -146,12 +266,16 @@ def merge_logits(
         retrieval_input_dir: As in `logits`.
         retrieval_k: As in `logits`.
         num_shards: Number of parts. Default: what the parts record.
+        outdir: As in `logits`. Only the marker of a finished merge is written there.
 
     Raises:
         PacktokError: If parts are missing, unfinished, or do not belong together.
     """
     from packtok.logits.output import last_part, merge_parts, output_folder
 
+    folder = None if outdir is None else TaskFolder.open(Path(outdir))
+    if folder is not None and (report := folder.report()) is not None:
+        return report
     output = output_folder(
         input_dir,
         last_part(model_dir),
@@ -160,7 +284,10 @@ def merge_logits(
         retrieval=retrieval_input_dir,
         retrieval_k=_passages(retrieval_input_dir, retrieval_k),
     )
-    return merge_parts(output, domain, num_shards)
+    report = merge_parts(output, domain, num_shards)
+    if folder is not None:
+        folder.finish_join(_files_in(output / domain), report)
+    return report
 
 
 def _method(
@@ -186,8 +313,8 @@ def _method(
     return Sampled(number, seed or 0)
 
 
-def find_part(shard: str | int | None, num_shards: int | None) -> tuple[int, int]:
-    """Returns the number of a shard and how many there are.
+def find_part(shard: str | int | None, num_shards: int | None, outdir: Path | None = None) -> tuple[int, int]:
+    """Returns the number of a shard and how many there are; a plan in ``outdir`` may say it.
 
     Raises:
         ConfigError: If the arguments do not determine them.
@@ -207,6 +334,8 @@ def find_part(shard: str | int | None, num_shards: int | None) -> tuple[int, int
             f"--shard: is {shard}, but --num-shards is {num_shards}; give only one of the numbers"
         )
     count = counts.pop() if counts else choice.default_num_shards
+    if count is None and outdir is not None and is_shard_folder(outdir):
+        count = read_plan(outdir).num_shards
     if count is None:
         raise ConfigError(f"--shard: is {shard}, but the number of shards is missing; give --shard k/N")
     if not choice.shard_index < count <= MAX_SHARDS:

@@ -1,5 +1,6 @@
 """Implements `packtok run` and `packtok retry`: packs a corpus with the tasks of a Slurm or Ray cluster."""
 
+import json
 import os
 import shutil
 import sys
@@ -13,6 +14,7 @@ from packtok.catalog.schema import load_details
 from packtok.commands.join import join
 from packtok.commands.pack import option_overrides
 from packtok.commands.run_command import RunCommand, pack_arguments, pack_command
+from packtok.commands.tokenize_npy import SUMMARY_NAME
 from packtok.config import load_config
 from packtok.config.keywords import PackOptions
 from packtok.errors import ConfigError, PacktokError
@@ -22,11 +24,11 @@ from packtok.launch.script import Launch, log_folder
 from packtok.launch.settings import LaunchSettings, changed, load_settings, load_without_files
 from packtok.launch.slurm import Slurm
 from packtok.launch.submit import check, lines, num_shards, plan_jobs, relaunch, submit_jobs
+from packtok.launch.tasks import COMMANDS, is_written
 from packtok.progress import Progress
 from packtok.remedies import entry_point
-from packtok.shard_folder import ShardFolder, find_shard_folder
+from packtok.shard_folder import TaskFolder, find_shard_folder, open_shard_folder
 from packtok.sources import StrPath
-from packtok.store.staging import exists
 
 # Name of the script that tatm would write.
 SCRIPT_OF_TOKENIZE = "packtok_tokenize.submit"
@@ -70,6 +72,8 @@ class RunReport:
     """The report of the join if this process joined the shards; see `packtok.join`."""
     has_work: bool
     """Whether jobs were left to submit or shards to pack."""
+    command: str = "pack"
+    """The command of packtok that the tasks run."""
 
 
 class ShardsFailedError(PacktokError):
@@ -285,7 +289,8 @@ def _pack_on_ray(
 ) -> RunReport:
     """Packs the missing shards on a Ray cluster and joins them."""
     _record(launch)
-    finished = ShardFolder.open(launch.outdir).finished()
+    folder = open_shard_folder(launch.outdir)
+    finished = folder.finished()
     missing = [shard for shard in range(launch.num_shards) if shard not in finished]
     if on_start is not None:
         num_nodes, num_cpus = ray_engine.num_nodes(ray), int(ray.cluster_resources().get("CPU", 0))
@@ -295,7 +300,7 @@ def _pack_on_ray(
         raise ShardsFailedError(launch, failures)
     # A limit on rejects alone does not ask for joining again.
     asks_to_join = any(not text.startswith("--max-rejects=") for text in launch.join_arguments)
-    is_joined = not missing and exists(launch.output) and not asks_to_join
+    is_joined = not missing and is_written(folder, launch.output) and not asks_to_join
     if launch.settings.slurm.join == "none" or is_joined:
         return _report(launch, "ray", len(finished), has_work=bool(missing))
     return _report(launch, "ray", len(finished), joined=_joined(launch, on_progress))
@@ -303,7 +308,7 @@ def _pack_on_ray(
 
 def _joined(launch: Launch, on_progress: Progress | None) -> Mapping[str, Any]:
     """Ends a run whose shards are all there, and returns the counts."""
-    if launch.command == "pack":
+    if COMMANDS[launch.command].of_join is None:
         options = _join_options(launch.join_arguments)
         return join(launch.outdir, launch.output, on_progress=on_progress, **options)
     # In a process of its own, because paths of datasets are relative to the folder in which the run started.
@@ -311,6 +316,14 @@ def _joined(launch: Launch, on_progress: Progress | None) -> Mapping[str, Any]:
     arguments = launch.join_command(str(launch.outdir))
     if (failure := ray_engine.run_command(arguments, launch.working_folder, str(log))) is not None:
         raise PacktokError(f"{failure} (log: {log})")
+    folder = open_shard_folder(launch.outdir)
+    if isinstance(folder, TaskFolder):
+        return {name: item for name, item in (folder.report() or {}).items() if not isinstance(item, list)}
+    if Path(launch.output).name == SUMMARY_NAME:
+        summary = json.loads(Path(launch.output).read_bytes())
+        return {"output": launch.output} | {
+            name: summary[name] for name in ("files", "documents", "tokens", "rejected")
+        }
     details = load_details(Path(launch.output))
     return {"output": launch.output} | {
         name: details[name] for name in ("documents", "tokens", "rejected", "source_bytes")
@@ -354,4 +367,5 @@ def _report(
         commands=commands,
         joined=joined,
         has_work=has_work,
+        command=launch.command,
     )

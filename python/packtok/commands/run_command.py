@@ -2,18 +2,21 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from packtok import _packtok
+from packtok.commands.logits import LogitsRun
 from packtok.commands.plan import plan_packing
+from packtok.commands.sample import Sampling
 from packtok.commands.tokenize import Tokenization, refuse_complete
 from packtok.commands.tokenize_npy import NpyTokenization
 from packtok.config import PackConfig
 from packtok.config.options import OPTIONS
 from packtok.errors import ConfigError
 from packtok.launch.settings import LaunchSettings
+from packtok.launch.tasks import CommandName
 from packtok.packing import prepare
 from packtok.store.staging import is_url
 
@@ -25,7 +28,7 @@ _OF_THE_WHOLE = ("output", "existing", "report")
 class RunCommand:
     """A command for the tasks of a run."""
 
-    name: Literal["pack", "tokenize"]
+    name: CommandName
     arguments: tuple[str, ...]
     """Arguments of the command, without those of one shard."""
     output: str
@@ -35,7 +38,7 @@ class RunCommand:
     plan: Callable[[int], tuple[str, ...]]
     """Writes the plan for this number of shards and returns the remarks on the packing."""
     join_arguments: tuple[str, ...] = ()
-    """Arguments of `packtok join`, or with ``tokenize`` of the command that joins."""
+    """Arguments of `packtok join`, or of the same command that joins."""
     num_shards: int | None = None
     """The number of shards if the command determines it."""
 
@@ -133,6 +136,63 @@ def npy_command(
     output = os.path.abspath(tokenization.summary_path)
     existing = tokenization.existing
     return RunCommand("tokenize", arguments, output, folder, plan, (f"--existing={existing}",))
+
+
+def sample_command(sampling: Sampling, arguments: tuple[str, ...], settings: LaunchSettings) -> RunCommand:
+    """Returns the command ``packtok sample``, whose run ends with publishing all samples.
+
+    Args:
+        sampling: The checked arguments; its folder of markers is that of the run.
+        arguments: Arguments of `packtok sample` that stand for it, without those of one shard.
+        settings: Settings of the cluster.
+
+    Raises:
+        ConfigError: If the settings do not fit the command, or no tokenizer is found.
+    """
+    _refuse_manifest(settings, "sample")
+    folder = Path(os.path.abspath(sampling.outdir or f"{sampling.output.rstrip('/')}.shards"))
+    _check_folder(folder)
+    # Before the tasks need it.
+    sampling.find_tokenizer()
+
+    def plan(shards: int) -> tuple[str, ...]:
+        replace(sampling, outdir=folder).write_plan(shards)
+        return ()
+
+    existing = sampling.spec["existing"]
+    # The tasks reject existing outputs; those that a join published before it was killed are its own.
+    join_arguments = (f"--existing={'skip' if existing == 'error' else existing}",)
+    output = os.path.abspath(sampling.output)
+    return RunCommand("sample", arguments, output, folder, plan, join_arguments)
+
+
+def logits_command(signals: LogitsRun, arguments: tuple[str, ...], settings: LaunchSettings) -> RunCommand:
+    """Returns the command ``packtok logits``, whose run ends with the merged folder.
+
+    Args:
+        signals: The checked arguments; its folder of markers is that of the run.
+        arguments: Arguments of `packtok logits` that stand for it, without those of one shard.
+        settings: Settings of the cluster.
+
+    Raises:
+        ConfigError: If the settings do not fit the command.
+    """
+    _refuse_manifest(settings, "logits")
+    folder = Path(os.path.abspath(signals.outdir or f"{signals.output}.shards"))
+    _check_folder(folder)
+
+    def plan(shards: int) -> tuple[str, ...]:
+        replace(signals, outdir=folder).write_plan(shards)
+        return ()
+
+    return RunCommand("logits", arguments, os.path.abspath(signals.output), folder, plan)
+
+
+def _refuse_manifest(settings: LaunchSettings, command: str) -> None:
+    if settings.slurm.join == "manifest":
+        raise ConfigError(
+            f"--join: slurm.join is 'manifest', but {command} writes folders of samples; leave out --join"
+        )
 
 
 def pack_arguments(

@@ -20,7 +20,7 @@ from typing import Any
 from packtok.errors import PacktokError
 from packtok.launch.script import Launch, log_folder
 from packtok.progress import Progress
-from packtok.shard_folder import ShardFolder
+from packtok.shard_folder import ShardFolder, TaskFolder, open_shard_folder
 
 POLL_SECONDS, CONNECT_SECONDS = 1.0, 10.0
 TASK_POLL_SECONDS = 0.05
@@ -104,7 +104,7 @@ def pack_shards(
         retry_exceptions=False,
         scheduling_strategy="SPREAD",
     )(run_command)
-    folder = ShardFolder.open(launch.outdir)
+    folder = open_shard_folder(launch.outdir)
     waiting = deque(shards)
     running: dict[Any, int] = {}
     failures: dict[int, str] = {}
@@ -201,12 +201,12 @@ def _stop(ray: Any, tasks: list[Any]) -> None:
             ray.wait(tasks, num_returns=len(tasks), timeout=STOP_SECONDS)
 
 
-def _counts(folder: ShardFolder) -> dict[str, int]:
+def _counts(folder: ShardFolder | TaskFolder) -> dict[str, int]:
     finished = folder.finished().values()
     return {
         "bytes_read": sum(one.source_bytes for one in finished),
         "total_bytes": folder.plan.total_bytes,
-        "documents": sum(one.documents for one in finished),
+        folder.unit: sum(one.documents for one in finished),
         "tokens": sum(one.tokens for one in finished),
     }
 

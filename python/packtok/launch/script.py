@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict
 
 from packtok import __version__
 from packtok.launch.settings import Environment, LaunchSettings
+from packtok.launch.tasks import COMMANDS, CommandName, Task
 
 # Characters that sbatch takes literally in a directive: no white space, quotes, backslashes or comment signs.
 _PLAIN = re.compile(r"[A-Za-z0-9_./:=,@%+&|*()\[\]^~-]*")
@@ -28,7 +29,7 @@ class Request(BaseModel):
 
     model_config = ConfigDict(strict=True, frozen=True)
 
-    command: Literal["pack", "tokenize"] = "pack"
+    command: CommandName = "pack"
     """The command of packtok that the tasks run."""
     output: str
     """The file that the run writes last."""
@@ -36,7 +37,7 @@ class Request(BaseModel):
     pack_arguments: tuple[str, ...]
     """Arguments of the command, without the folder of the shards and the shard."""
     join_arguments: tuple[str, ...]
-    """Arguments of `packtok join` after the folder and the output; with ``tokenize``, of the joining one."""
+    """Arguments of `packtok join` after the folder and the output, or of the same command that joins."""
     working_folder: str
     python: str
     """The Python interpreter with packtok, for jobs without an environment of their own."""
@@ -65,24 +66,19 @@ class Launch(Request):
             num_cpus: The number of threads, unless the request itself sets it.
             quote: Applied to the arguments of the request only, so that the others can be shell variables.
         """
-        quoted = [quote(text) for text in (self.command, *self.pack_arguments)]
-        if self.command == "tokenize":
-            return [*quoted, f"--outdir={outdir}", f"--shard={shard}", f"--num-workers={num_cpus}"]
-        # Keep finished shards, whatever the config says about an existing output file.
-        command = [*quoted, f"--output={outdir}", "--existing=error", f"--shard={shard}"]
-        if not any(text.startswith("--num-cpus=") for text in self.pack_arguments):
-            # Otherwise packtok uses all visible cores, which on many clusters are those of the whole node.
-            command.append(f"--num-cpus={num_cpus}")
-        return command
+        task = Task(outdir, shard, self.num_shards, num_cpus, self.pack_arguments)
+        return [*self._command(quote), *COMMANDS[self.command].of_task(task)]
 
     def join_command(self, outdir: str, quote: Callable[[str], str] = str) -> list[str]:
         """Returns the command that ends the run, without the program; arguments as of `task_command`."""
-        if self.command == "tokenize":
-            quoted = [quote(text) for text in (self.command, *self.pack_arguments)]
-            # A job that is requeued after it has written the metadata must not fail.
-            existing = self.join_arguments or ("--existing=skip",)
-            return [*quoted, f"--outdir={outdir}", "--join", *map(quote, existing)]
-        return ["join", outdir, *map(quote, (f"--output={self.output}", *self.join_arguments))]
+        command = COMMANDS[self.command]
+        if command.of_join is None:
+            return ["join", outdir, *map(quote, (f"--output={self.output}", *self.join_arguments))]
+        policy = self.join_arguments or command.policy_of_join
+        return [*self._command(quote), *command.of_join(outdir, self.num_shards), *map(quote, policy)]
+
+    def _command(self, quote: Callable[[str], str]) -> list[str]:
+        return [quote(text) for text in (self.command, *self.pack_arguments)]
 
 
 @dataclass(frozen=True)
@@ -108,7 +104,9 @@ def array_script(launch: Launch) -> Script:
         _requeue_function(launch, '"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID"'),
         _template("array_task"),
     ]
-    return _script("Packs one shard in each task of a job array.", launch, options, body)
+    return _script(
+        f"Each task of the job array runs packtok {launch.command} for one shard.", launch, options, body
+    )
 
 
 def srun_script(launch: Launch, shards: Sequence[int]) -> Script:
@@ -124,7 +122,12 @@ def srun_script(launch: Launch, shards: Sequence[int]) -> Script:
         _requeue_function(launch, '"$SLURM_JOB_ID"'),
         _filled("srun", log=shlex.quote(f"{_log_folder(launch)}/%j_%t.out"), join=join),
     ]
-    return _script("Packs the shards in the tasks of one job, then joins them.", launch, options, body)
+    return _script(
+        f"The tasks of one job run packtok {launch.command} for all shards; then they are joined.",
+        launch,
+        options,
+        body,
+    )
 
 
 def ray_script(launch: Launch) -> Script:
@@ -137,7 +140,9 @@ def ray_script(launch: Launch) -> Script:
         _requeue_function(launch, '"$SLURM_JOB_ID"'),
         _filled("ray", ray=_program(launch, "ray"), logs=shlex.quote(str(log_folder(launch.outdir)))),
     ]
-    return _script("Packs the shards on a Ray cluster of its own, then joins them.", launch, options, body)
+    return _script(
+        f"Runs packtok {launch.command} for all shards on a Ray cluster of its own.", launch, options, body
+    )
 
 
 def join_script(launch: Launch) -> Script:
@@ -150,7 +155,7 @@ def join_script(launch: Launch) -> Script:
         _requeue_function(launch, '"$SLURM_JOB_ID"'),
         _filled("join", join=_join_command(launch)),
     ]
-    return _script("Joins the shards when the tasks that pack them have ended.", launch, options, body)
+    return _script("Joins the shards when their tasks have ended.", launch, options, body)
 
 
 def compact(shards: Iterable[int]) -> str:

@@ -11,8 +11,8 @@ from packtok.errors import SlurmError
 from packtok.launch.record import Record, Submission, read_record
 from packtok.launch.script import compact, log_folder
 from packtok.launch.slurm import QueuedTask, Slurm
-from packtok.shard_folder import Finished, ShardFolder
-from packtok.store.staging import exists
+from packtok.launch.tasks import is_written
+from packtok.shard_folder import Finished, ShardFolder, TaskFolder
 
 LAST_BYTES = 4096
 # Number of failed shards whose logs are read; failures on a cluster often share one cause.
@@ -58,6 +58,8 @@ class Status:
     """Tasks that Slurm holds forever; `packtok retry` releases them."""
     unknown: str | None = None
     """Why the queue is not available."""
+    unit: str = "documents"
+    """What ``documents`` counts."""
 
     @property
     def seconds_left(self) -> float | None:
@@ -85,7 +87,7 @@ class Status:
             "waiting_for": list(self.waiting_for),
             "failed": [vars(failure) for failure in self.failed],
             "missing": list(self.missing),
-            "documents": self.documents,
+            self.unit: self.documents,
             "tokens": self.tokens,
             "source_bytes": self.source_bytes,
             "total_bytes": self.total_bytes,
@@ -104,7 +106,7 @@ class Status:
 class Watcher:
     """Polls one folder, and reads each marker only once."""
 
-    folder: ShardFolder
+    folder: ShardFolder | TaskFolder
     slurm: Callable[[Record], Slurm] = field(
         default=lambda record: Slurm(record.settings.slurm.slurm_bin_dir)
     )
@@ -132,7 +134,7 @@ def _queue(record: Record | None, slurm: Callable[[Record], Slurm]) -> tuple[lis
 
 
 def _status(
-    folder: ShardFolder,
+    folder: ShardFolder | TaskFolder,
     record: Record | None,
     finished: dict[int, Finished],
     tasks: list[QueuedTask],
@@ -158,15 +160,16 @@ def _status(
         total_bytes=folder.plan.total_bytes,
         bytes_per_second=_pace(finished, len(running)),
         output=record.output if record is not None else None,
-        is_joined=record is not None and whole and exists(record.output),
+        is_joined=record is not None and whole and is_written(folder, record.output),
         join_state=joining[-1] if joining else None,
         held=tuple(task.number for task in tasks if task.is_held_by_slurm),
         unknown=unknown,
+        unit=folder.unit,
     )
 
 
 def _sorted_out(
-    folder: ShardFolder,
+    folder: ShardFolder | TaskFolder,
     submissions: tuple[Submission, ...],
     finished: Container[int],
     tasks: list[QueuedTask],
@@ -252,7 +255,7 @@ def summary(status: Status) -> list[tuple[str, str]]:
         if shards:
             rows.append((name, f"{len(shards):,}: {_some(shards)}{more}"))
     rows += [
-        ("documents", f"{status.documents:,}"),
+        (status.unit, f"{status.documents:,}"),
         ("tokens", f"{status.tokens:,}"),
         ("input", f"{status.source_bytes / 1e6:,.1f} of {status.total_bytes / 1e6:,.1f} MB"),
     ]

@@ -24,7 +24,8 @@ from packtok.launch.script import (
 )
 from packtok.launch.settings import LaunchSettings
 from packtok.launch.slurm import QueuedTask, Slurm
-from packtok.shard_folder import ShardFolder, read_plan
+from packtok.launch.tasks import COMMANDS, is_written
+from packtok.shard_folder import is_shard_folder, open_shard_folder, read_plan
 from packtok.store.staging import exists
 
 # Large enough that a lost or slow task costs little, and small enough that starting tasks costs little.
@@ -76,7 +77,7 @@ def num_shards(outdir: Path, settings: LaunchSettings, num_nodes: int | None = N
     """
     if settings.slurm.shards is not None:
         return settings.slurm.shards
-    if os.path.lexists(outdir / _packtok.PLAN_NAME):
+    if is_shard_folder(outdir):
         return read_plan(outdir).num_shards
     return SHARDS_PER_NODE * (num_nodes or settings.slurm.nodes or 1)
 
@@ -97,13 +98,15 @@ def check(launch: Launch) -> None:
             )
     if "\\" in str(launch.outdir):
         raise ValueError(f"{launch.outdir}: contains a backslash, which Slurm interprets; use another path")
-    is_new = not os.path.lexists(launch.outdir / _packtok.PLAN_NAME)
-    if is_new and exists(launch.output) and not _may_exist(launch):
+    is_new = not is_shard_folder(launch.outdir)
+    if is_new and not _may_exist(launch) and exists(launch.output):
         raise FileExistsError(errno.EEXIST, OUTPUT_EXISTS, launch.output)
 
 
 def _may_exist(launch: Launch) -> bool:
-    return any(argument.startswith("--existing=") for argument in launch.join_arguments)
+    return COMMANDS[launch.command].keeps_output or any(
+        argument.startswith("--existing=") for argument in launch.join_arguments
+    )
 
 
 def plan_jobs(launch: Launch, *, script: Path | None = None, slurm: Slurm | None = None) -> Todo:
@@ -120,7 +123,8 @@ def plan_jobs(launch: Launch, *, script: Path | None = None, slurm: Slurm | None
         SlurmError: If Slurm does not respond.
         OSError: If a script cannot be written.
     """
-    finished = ShardFolder.open(launch.outdir).finished()
+    folder = open_shard_folder(launch.outdir)
+    finished = folder.finished()
     tasks = _tasks_under_way(launch, slurm)
     unfinished = [(task, k) for task, shards in tasks for k in shards if k not in finished]
     # A finished shard is not under way, whatever the queue says: a restarted controller may list tasks as
@@ -134,18 +138,19 @@ def plan_jobs(launch: Launch, *, script: Path | None = None, slurm: Slurm | None
     path = script or launch.outdir / f"{launch.command}.sbatch"
     jobs = _packing_jobs(launch, missing, path, slurm) if missing else []
     join = None
-    if _needs_join_job(launch, is_packing=bool(jobs or behind)):
+    is_packing = bool(jobs or behind)
+    if _needs_join_job(launch, is_packing=is_packing, is_written=is_written(folder, launch.output)):
         join = _job(launch.outdir / "join.sbatch", join_script(launch), [], Submission(job="", kind="join"))
     return Todo(tuple(jobs), join, behind, len(finished), tuple(sorted(under_way)), held)
 
 
-def _needs_join_job(launch: Launch, *, is_packing: bool) -> bool:
+def _needs_join_job(launch: Launch, *, is_packing: bool, is_written: bool) -> bool:
     if launch.settings.slurm.join == "none":
         return False
     if is_packing:
         # With srun and with Ray, the packing job also joins.
         return launch.settings.engine == "slurm" and launch.settings.slurm.mode == "array"
-    return not exists(launch.output) or "--existing=replace" in launch.join_arguments
+    return not is_written or "--existing=replace" in launch.join_arguments
 
 
 def _tasks_under_way(launch: Launch, slurm: Slurm | None) -> list[tuple[QueuedTask, list[int]]]:

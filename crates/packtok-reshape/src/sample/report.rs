@@ -79,6 +79,8 @@ impl Written {
             if finished[part.output] {
                 written.push_published(output)?;
             } else if let Some(state) = publish::state(output, part) {
+                // Without its marker, the file would be written again wherever it is.
+                written.push(publish::marker(output, part))?;
                 let (name, bytes) = state.file();
                 written.files.push(WrittenFile {
                     places: publish::places(output, part, name).into(),
@@ -97,6 +99,11 @@ impl Written {
         } else {
             INDEX_FILE
         });
+        self.push(path)
+    }
+
+    /// Adds a file that is in its only place.
+    fn push(&mut self, path: PathBuf) -> Result<()> {
         let bytes = std::fs::metadata(&path).map_err(Error::io(&path))?.len();
         let file = WrittenFile {
             places: vec![path],
