@@ -59,9 +59,8 @@ class EncoderDecoderDataset(Dataset[Item]):
             with EOS, ``"duplicate"`` repeats the decoder's tokens; a name with ``"put_in_decoder"`` moves the
             contexts before the decoder's tokens.
         retrieval_mode: ``"joint"`` appends its neighbour to each passage, ``"separate"`` makes contexts of
-        both
-            (a mask covers a passage and its neighbour), ``"no_neighbor"`` leaves them out, ``"ignore"`` takes
-            contexts from the previous tokens.
+            both (a mask covers a passage and its neighbour), ``"no_neighbor"`` leaves neighbours out,
+            ``"ignore"`` takes contexts from the previous tokens.
         seed: Of the masks.
         verify: Whether to check a hash of each shard when it is first used.
 
@@ -73,8 +72,8 @@ class EncoderDecoderDataset(Dataset[Item]):
 
     Example:
         >>> dataset = packtok.data.EncoderDecoderDataset("samples/train", domains="arxiv,book", num_context=4)
-        >>> loader = packtok.DataLoader(dataset, 8, shuffle=True,
-        collate_fn=packtok.data.ContextDataCollator())
+        >>> collate = packtok.data.ContextDataCollator()
+        >>> loader = packtok.DataLoader(dataset, 8, shuffle=True, collate_fn=collate)
     """
 
     #: `packtok.DataLoader` passes (epoch, item) instead of item.
@@ -102,8 +101,8 @@ class EncoderDecoderDataset(Dataset[Item]):
     ) -> None:
         if retrieval_mode not in ("joint", "separate", "no_neighbor", "ignore"):
             raise ValueError(
-                f"retrieval_mode is {retrieval_mode!r}, expected 'joint', 'separate', 'no_neighbor' "
-                f"or 'ignore'"
+                f"retrieval_mode is {retrieval_mode!r}, expected 'joint', 'separate', 'no_neighbor' or "
+                "'ignore'"
             )
         self.num_context = checked_integer("num_context", num_context)
         self.context_size = checked_integer("context_size", context_size, least=1)
@@ -181,9 +180,8 @@ class EncoderDecoderDataset(Dataset[Item]):
             return tokens[: self.chunk_size]
         if self.num_context and self.load_strategy not in ("dummy", "duplicate"):
             raise ValueError(
-                f"chunk_size is {self.chunk_size}, but a sample has {len(tokens)} decoder tokens; "
-                f"lower it, or set "
-                "num_context to 0 to use previous tokens too"
+                f"chunk_size is {self.chunk_size}, but a sample has {len(tokens)} decoder tokens; lower it, "
+                "or set num_context to 0 to use previous tokens too"
             )
         return np.concatenate([item["prev_token_ids"], tokens])[-self.chunk_size :]
 
@@ -208,13 +206,13 @@ class EncoderDecoderDataset(Dataset[Item]):
         passages, neighbors = passages_of(retrieved, self.num_context)
         pad = self.tokenizer.pad_token_id
         if self.retrieval_mode == "joint":
-            found = Passages.joined(passages, neighbors).padded(2 * self.context_size, pad)
+            contexts = Passages.joined(passages, neighbors).padded(2 * self.context_size, pad)
         elif self.retrieval_mode == "separate":
             both = [part.padded(self.context_size, pad) for part in (passages, neighbors)]
-            found = (np.stack([ids for ids, _ in both]), np.stack([mask for _, mask in both]))
+            contexts = (np.stack([ids for ids, _ in both]), np.stack([mask for _, mask in both]))
         else:
-            found = passages.padded(self.context_size, pad)
-        item["encoder_input_ids"], item["encoder_attention_mask"] = found
+            contexts = passages.padded(self.context_size, pad)
+        item["encoder_input_ids"], item["encoder_attention_mask"] = contexts
 
     def _add_signals(self, item: Item, i: int) -> None:
         assert self._distill
@@ -290,14 +288,14 @@ class _Folders:
         remotes = remote.split(",")
         if len(groups) not in (1, len(remotes)):
             raise ValueError(
-                f"{remote}: {len(remotes)} folders, but domains has {len(groups)} groups; expected 1 "
-                f"or as many"
+                f"{remote}: {len(remotes)} folders, but domains has {len(groups)} groups; expected 1 or as "
+                "many"
             )
         places = zip(remotes, groups * len(remotes) if len(groups) == 1 else groups, strict=True)
         self.remote = remote
         self.readers = [
-            MdsReader(f"{one.rstrip('/')}/{domain}", verify=verify)
-            for one, domains in places
+            MdsReader(f"{place.rstrip('/')}/{domain}", verify=verify)
+            for place, domains in places
             for domain in domains
         ]
         self._place([(0, len(reader)) for reader in self.readers])
@@ -340,28 +338,26 @@ def _aligned(own: MdsReader, samples: MdsReader) -> tuple[int, int]:
         bare = own.folder if mine is None else samples.folder
         if len(own) != len(samples):
             raise ValueError(
-                f"{own.folder}: {len(own)} samples, {samples.folder} has {len(samples)}; expected the "
-                f"same samples"
+                f"{own.folder}: {len(own)} samples, {samples.folder} has {len(samples)}; expected the same "
+                "samples"
             )
         warnings.warn(
             f"{bare}: no packtok.json says which samples these are; only the numbers of samples were "
-            f"compared",
+            "compared",
             stacklevel=5,
         )
         return 0, len(own)
     for key in _ALIGNED:
         if mine[key] != theirs[key]:
             raise ValueError(
-                f"{own.folder}: {key} is {mine[key]!r}, in {samples.folder} it is {theirs[key]!r}; "
-                f"expected folders "
-                "about the same samples"
+                f"{own.folder}: {key} is {mine[key]!r}, in {samples.folder} it is {theirs[key]!r}; expected "
+                "folders about the same samples"
             )
     for reader, marker in ((own, mine), (samples, theirs)):
         if marker["stop"] - marker["start"] != len(reader):
             raise ValueError(
-                f"{reader.folder}: packtok.json names samples {marker['start']}..{marker['stop']}, "
-                f"but the folder "
-                f"has {len(reader)}; it belongs to another index"
+                f"{reader.folder}: packtok.json names samples {marker['start']}..{marker['stop']}, but the "
+                f"folder has {len(reader)}; it belongs to another index"
             )
     if not mine["start"] <= theirs["start"] <= theirs["stop"] <= mine["stop"]:
         raise ValueError(
@@ -397,8 +393,7 @@ def _reshaped(tokens: Any, shape: tuple[int, int], name: str) -> Any:
     if len(tokens) != shape[0] * shape[1]:
         raise ValueError(
             f"{name} of a sample has {len(tokens)} tokens, num_context {shape[0]} times context_size "
-            f"{shape[1]} "
-            f"needs {shape[0] * shape[1]}; lower one of them"
+            f"{shape[1]} needs {shape[0] * shape[1]}; lower one of them"
         )
     return tokens.reshape(shape)
 
