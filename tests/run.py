@@ -49,8 +49,10 @@ DEBIAN_PACKAGES = {
 }
 # These mostly wait for clusters and servers, so they run in parallel with the others.
 CLUSTER_TESTS = ("tests/test_slurm.py", "tests/test_ray.py", "tests/test_stores.py")
-# Tests that wait for clusters and signals must not wait for other tests, and no test for a compiler.
-SECOND, LAST = 5, 19
+# Tests that wait for clusters and signals must not wait for other tests, and no test long for a compiler.
+# The steps of cargo follow one another, so they must progress while pytest runs: after it, they would use one
+# of two cores.
+SECOND, THIRD, LAST = 5, 10, 19
 IN_TWO_PROCESSES = ("-n", "2", "--dist", "loadfile")
 # Files of other projects, which only some machines have next to the repository.
 ONLY_WITH_SHARED_DATA = "needs the shared data folder"
@@ -82,7 +84,7 @@ class Step:
     after: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     niceness: int = 0
-    """Niceness: 0, `SECOND` or `LAST`."""
+    """Niceness: 0, `SECOND`, `THIRD` or `LAST`."""
 
     status: int | None = None
     seconds: float = 0.0
@@ -346,17 +348,17 @@ def _cargo_steps(after: str, *, is_thorough: bool) -> list[Step]:
         test += ["--workspace", *(f"--exclude={crate}" for crate in NOT_TESTED_BY_CARGO), "--tests"]
     fuzz_seconds = "60" if is_thorough else "4"
     steps = [
-        Step("cargo test build", [*test, "--no-run"], [after], niceness=LAST),
-        Step("cargo test", test, ["cargo test build"], niceness=LAST),
-        Step("fuzz build", ["bash", "tests/fuzz/run.sh", "0"], ["cargo test build"], niceness=LAST),
-        Step("clippy", clippy, ["fuzz build"], niceness=LAST),
+        Step("cargo test build", [*test, "--no-run"], [after], niceness=THIRD),
+        Step("cargo test", test, ["cargo test build"], niceness=THIRD),
+        Step("fuzz build", ["bash", "tests/fuzz/run.sh", "0"], ["cargo test build"], niceness=THIRD),
+        Step("clippy", clippy, ["fuzz build"], niceness=THIRD),
         # In the seconds that each target has, nothing more important should run.
         Step("fuzz", ["bash", "tests/fuzz/run.sh", fuzz_seconds], ["fuzz build", "pytest"]),
     ]
     if is_thorough:
         # Only this crate: ignored tests of others are processes that their tests start.
         many = ["cargo", "test", "--release", "--locked", "-q", "-p", "packtok-tokenizer", "--", "--ignored"]
-        steps.append(Step("cargo test of many scalars", many, ["clippy"], niceness=LAST))
+        steps.append(Step("cargo test of many scalars", many, ["clippy"], niceness=THIRD))
     for step in steps:
         step.environment = {
             **(BUILT_ONCE if _is_ci() else {}),
