@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pbins
 import pytest
 from extent import extent
 from processes import (
@@ -193,6 +195,28 @@ def test_tokenize_with_a_dead_worker_writes_the_dataset_of_one_process(
     _, err = ended(start("retry", outdir, cwd=elsewhere, env=site.env))
     assert f"{number - 1} of {number} shards are done" in err
     assert dataset_files(site.folder / "out") == dataset_files(site.folder / "expected")
+
+
+def test_samples_are_written_and_reported_as_by_one_process(site: Site) -> None:
+    (site.folder / "tokens" / "a").mkdir(parents=True)
+    pbins.write(site.folder / "tokens" / "a" / "0.pbin", [[i] * (i % 40) for i in range(200)], 2)
+    sample = ("sample", "pack", "--tokens", "tokens", "--length", 64)
+    ended(site.start(*sample, "expected"))
+    run = ("run", "--engine", "ray", "-c", 1, "--shards", 2)
+    out, _ = ended(site.start(*run, *sample, "out"))
+    assert re.search(r"^rows +\d+$", out, re.M)
+    assert dataset_files(site.folder / "out" / "a") == dataset_files(site.folder / "expected" / "a")
+    out, _ = ended(site.start(*run, *sample, "out"))
+    assert out == f"all shards are done: {site.folder}/out.shards\n"
+
+
+def test_files_of_tokens_are_written_and_reported(site: Site) -> None:
+    (site.folder / "a.jsonl").write_text('{"text": "a"}\n' * 5)
+    bos = ("--bos", "<|endoftext|>", "--special-tokens-in-text", "text")
+    tokenize = ("tokenize", "a.jsonl", "-t", "gpt2", "--to", "cepe-npy", *bos, "-o", "out")
+    out, _ = ended(site.start("run", "--engine", "ray", "-c", 1, "--shards", 2, *tokenize))
+    assert re.search(r"^documents +5$", out, re.M)
+    assert (site.folder / "out" / "a.npy").exists()
 
 
 def test_failed_metadata_of_tokenize_is_reported(site: Site) -> None:

@@ -114,7 +114,8 @@ def test_tasks_write_the_samples_of_one_process(folder: Path, kind: str) -> None
     assert "--array=1 " in called("retry", "out", "--no-submit")
     record = read_record(outdir)
     assert record is not None
-    assert "parts are not written" in called(*record.launch(outdir).join_command(str(outdir)), code=1)
+    failed = called(*record.launch(outdir).join_command(str(outdir)), code=1)
+    assert f"{outdir}: shards are missing: 1 of 3; run them, then join again" in " ".join(failed.split())
     run_task(outdir, 1)
     retried = called("retry", "out", "--no-submit").splitlines()
     assert retried == [f"sbatch --parsable {outdir}/join.sbatch"]

@@ -265,6 +265,11 @@ class TaskFolder:
         self._seen = found
         return found
 
+    def without_marker(self) -> list[int]:
+        """Returns the tasks that were never done, whether or not their files are still there."""
+        tasks = range(self.plan.num_shards)
+        return [shard for shard in tasks if self._read(self._marker(shard), with_files=False) is None]
+
     def _marker(self, shard: int) -> Path:
         return self.outdir / f"shard-{shard:05}-of-{self.plan.num_shards:05}.done.json"
 

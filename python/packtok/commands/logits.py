@@ -224,17 +224,12 @@ def prepare_logits(
         retrieval=retrieval_input_dir,
         retrieval_k=passages,
     )
-    of_method: dict[str, int] = (
-        {"topk": DEFAULT_TOPK if topk is None else topk}
-        if method == "topk"
-        else {"draws": DEFAULT_DRAWS if draws is None else draws, "seed": seed or 0}
-    )
     facts = {
         "command": "logits",
         "output": str(output / domain),
         "model_dir": model_dir,
         "method": method,
-        **of_method,
+        **_numbers_of_method(method, topk=topk, draws=draws, seed=seed),
         "batch_tokens": batch_tokens,
         "dtype": dtype,
         "samples": inputs.fingerprint,
@@ -297,20 +292,28 @@ def _method(
         from packtok.logits.methods import Sampled, TopK
         from packtok.logits.targets import MAX_TOPK
 
+    numbers = _numbers_of_method(name, topk=topk, draws=draws, seed=seed)
+    if name == "sampled":
+        return Sampled(numbers["draws"], numbers["seed"])
+    if not 1 <= numbers["topk"] <= MAX_TOPK:
+        raise ConfigError(f"--topk: is {numbers['topk']}, expected 1 to {MAX_TOPK}")
+    return TopK(numbers["topk"])
+
+
+def _numbers_of_method(
+    name: Literal["topk", "sampled"], *, topk: int | None, draws: int | None, seed: int | None
+) -> dict[str, int]:
     if name == "topk":
         for flag, value in (("draws", draws), ("seed", seed)):
             if value is not None:
                 raise ConfigError(f"--{flag}: has no effect with --method topk; give --method sampled")
-        k = DEFAULT_TOPK if topk is None else topk
-        if not 1 <= k <= MAX_TOPK:
-            raise ConfigError(f"--topk: is {k}, expected 1 to {MAX_TOPK}")
-        return TopK(k)
+        return {"topk": DEFAULT_TOPK if topk is None else topk}
     if topk is not None:
         raise ConfigError("--topk: has no effect with --method sampled; give --draws")
     number = DEFAULT_DRAWS if draws is None else draws
     check_counts(draws=number)
     check_counts(at_least=0, seed=seed or 0)
-    return Sampled(number, seed or 0)
+    return {"draws": number, "seed": seed or 0}
 
 
 def find_part(shard: str | int | None, num_shards: int | None, outdir: Path | None = None) -> tuple[int, int]:

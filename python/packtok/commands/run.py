@@ -318,7 +318,8 @@ def _joined(launch: Launch, on_progress: Progress | None) -> Mapping[str, Any]:
         raise PacktokError(f"{failure} (log: {log})")
     folder = open_shard_folder(launch.outdir)
     if isinstance(folder, TaskFolder):
-        return {name: item for name, item in (folder.report() or {}).items() if not isinstance(item, list)}
+        report = folder.report() or {}
+        return {name: item for name, item in report.items() if not isinstance(item, list | bool)}
     if Path(launch.output).name == SUMMARY_NAME:
         summary = json.loads(Path(launch.output).read_bytes())
         return {"output": launch.output} | {

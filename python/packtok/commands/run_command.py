@@ -161,7 +161,8 @@ def sample_command(sampling: Sampling, arguments: tuple[str, ...], settings: Lau
 
     existing = sampling.spec["existing"]
     # The tasks reject existing outputs; those that a join published before it was killed are its own.
-    join_arguments = (f"--existing={'skip' if existing == 'error' else existing}",)
+    policy = {"error": ("--existing=skip",), "replace": ("--existing=replace",)}
+    join_arguments = policy.get(existing, ())
     output = os.path.abspath(sampling.output)
     return RunCommand("sample", arguments, output, folder, plan, join_arguments)
 

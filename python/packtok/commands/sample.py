@@ -11,7 +11,8 @@ from typing import Any, Literal
 
 from packtok import _packtok
 from packtok.distributed import find_shard
-from packtok.errors import ConfigError
+from packtok.errors import ConfigError, PacktokError
+from packtok.launch.script import compact
 from packtok.progress import Progress
 from packtok.remedies import entry_point
 from packtok.sample.files import files_below, tokenizer_beside
@@ -206,6 +207,12 @@ class Sampling:
             folder = self.write_plan(read_plan(self.outdir).num_shards)
             if (report := folder.report()) is not None:
                 return report
+            # Otherwise, this process could have to compute a plan that no task has computed.
+            if missing := folder.without_marker():
+                raise PacktokError(
+                    f"{self.outdir}: shards are missing: {compact(missing)} of {folder.plan.num_shards:,}; "
+                    "run them, then join again"
+                )
             report, files = self._call(None, join=True, num_cpus=num_cpus, on_progress=on_progress)
             folder.finish_join(files, report)
             return report
@@ -267,6 +274,8 @@ class Sampling:
         else:
             report = _packtok.draw_samples(recipe, None if join else self.find_tokenizer(), **options)
         files = [TaskFile(one["places"], one["bytes"]) for one in report.pop("files")]
+        if shard is None:
+            del report["shard_samples"], report["shard_tokens"]
         return {**report, **(self.notes or {})}, files
 
 

@@ -302,7 +302,7 @@ mod tests {
         };
         let mut last = Progress::default();
         let mut monitor = |progress: &Progress| {
-            last = progress.clone();
+            last = *progress;
             std::ops::ControlFlow::Continue(())
         };
         let parts: Vec<_> = parts.iter().collect();

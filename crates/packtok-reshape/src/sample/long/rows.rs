@@ -49,7 +49,8 @@ impl<'a> Rows<'a> {
         let starts = self.plan.starts(output.domain);
         let (mut ids, mut indices) = (Vec::new(), Vec::new());
         self.plan.each_row(output, part, |pieces| {
-            (ids.clear(), indices.clear());
+            ids.clear();
+            indices.clear();
             for &Piece { start, len } in pieces {
                 // Files without tokens start where the next one does.
                 let file = starts.partition_point(|&first| first <= start) - 1;
