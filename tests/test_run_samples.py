@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -57,7 +58,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def called(*arguments: object, code: int = 0) -> str:
     """Runs the program in this process and returns what it prints."""
-    result = CliRunner().invoke(app, [str(one) for one in arguments])
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        result = CliRunner().invoke(app, [str(one) for one in arguments])
+    finally:
+        # The command ignores Ctrl-C while it reports its outcome.
+        signal.signal(signal.SIGINT, before)
     assert result.exit_code == code, result.output
     return result.output if code else result.stdout
 
