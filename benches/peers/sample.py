@@ -3,16 +3,19 @@
     python benches/peers/sample.py --mds-python ENV/bin/python
     python benches/peers/sample.py --memory 1000 10000
 
-ENV has mosaicml-streaming 0.13.0. The first compares CPU seconds on one core for samples of 1,024 and 8,192
-tokens: packtok draws them from a pbin, MDSWriter gets them as arrays in memory and computes the same hashes.
-Both write the same files, which is checked byte for byte. Subtracted are packtok's time for a corpus of one
-document, and MDSWriter's for reading all samples and writing ten; so packtok's figure includes its plan.
-The bytes of the files are compared with those of CEPE's scripts: the same samples, pickled as int64.
+ENV has mosaicml-streaming 0.13.0. The first compares CPU and wall seconds on one core for samples of 1,024 and
+8,192 tokens; runs of the two alternate. Both write the same files, which is checked byte for byte, with the same
+hashes. What differs: packtok draws the samples from a pbin, which includes a pass over all documents for the
+plan, and syncs each file to disk; MDSWriter gets the samples as arrays in memory and leaves the files to the
+system's cache. Subtracted are packtok's time for a corpus of one document, and MDSWriter's for reading all
+samples and writing ten. The bytes of the files are compared with those of CEPE's scripts: the same samples,
+pickled as int64.
 
 The second reports packtok's peak memory for pbins of so many MB.
 """
 
 import argparse
+import json
 import pickle
 import shutil
 import struct
@@ -63,7 +66,7 @@ def main() -> None:
     parser.add_argument("--mds-python", type=Path, help="python that has mosaicml-streaming")
     parser.add_argument("--megabytes", type=int, default=400, help="size of the samples; %(default)s")
     parser.add_argument("--memory", type=int, nargs="*", default=[], help="MB of pbins")
-    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--work", type=Path, help="folder to write in; a temporary one")
     arguments = parser.parse_args()
     print(machine())
@@ -88,6 +91,7 @@ def compare(folder: Path, tokens: int, python: Path, megabytes: int, repetitions
     write_pbin(tiny / "a" / "0.pbin", DOCUMENT_TOKENS)
     ours, theirs, samples = folder / "packtok", folder / "mds", folder / "samples"
     figures: dict[str, list[float]] = {"packtok": [], "MDSWriter": []}
+    walls: dict[str, list[float]] = {"packtok": [], "MDSWriter": []}
     for number in range(repetitions):
         for name in figures:
             spent = []
@@ -102,6 +106,7 @@ def compare(folder: Path, tokens: int, python: Path, megabytes: int, repetitions
                     cost = run(command, cores="0")
                 spent.append(cost)
             figures[name].append(spent[1].cpu_seconds - spent[0].cpu_seconds)
+            walls[name].append(spent[1].wall_seconds - spent[0].wall_seconds)
             if name == "packtok":
                 peak = spent[1].largest_rss_bytes
                 if number == 0:
@@ -113,6 +118,7 @@ def compare(folder: Path, tokens: int, python: Path, megabytes: int, repetitions
     print(
         f"{tokens} tokens, {count:,} samples, {written / 1e6:,.0f} MB, equal files: "
         f"packtok {spread(figures['packtok'])} s, MDSWriter {spread(figures['MDSWriter'])} s, {ratio}x; "
+        f"wall {spread(walls['packtok'])} and {spread(walls['MDSWriter'])} s; "
         f"peak {peak / 1e6:,.0f} MB; {written / count / pickled:.3f} of the bytes of pickled int64"
     )
 
@@ -160,17 +166,24 @@ def check_equal(ours: Path, theirs: Path) -> None:
     for name in names:
         if (ours / name).read_bytes() != (theirs / name).read_bytes():
             raise SystemExit(f"{ours / name} and {theirs / name} differ")
+    files = [
+        [shard["raw_data"] for shard in json.loads((folder / "index.json").read_text())["shards"]]
+        for folder in (ours, theirs)
+    ]
+    if files[0] != files[1] or set(files[0][0]["hashes"]) != {"sha256", "xxh64"}:
+        raise SystemExit(f"{ours} and {theirs} have different hashes")
 
 
 def measure_memory(folder: Path, megabytes: int) -> None:
-    """Prints packtok's peak memory for a pbin of this size."""
+    """Prints packtok's peak memory for a pbin of this size; the samples have as many tokens."""
     source, out = folder / f"memory{megabytes}", folder / "out"
     write_pbin(source / "a" / "0.pbin", megabytes * 500_000)
+    count = megabytes * 500_000 // 1024
     costs: list[Cost] = []
     for kind in ("documents", "stream"):
-        shutil.rmtree(out, ignore_errors=True)
         script = PACKTOK.replace('"documents"', repr(kind))
-        costs.append(run([sys.executable, "-c", script, source, out, "512", "512", str(10**9)], cores="0"))
+        costs.append(run([sys.executable, "-c", script, source, out, "512", "512", str(count)]))
+        shutil.rmtree(out)
     peaks = ", ".join(f"{cost.largest_rss_bytes / 1e6:,.0f} MB" for cost in costs)
     seconds = ", ".join(f"{cost.cpu_seconds:,.1f}" for cost in costs)
     print(f"{megabytes:,} MB of tokens, documents and stream: peak {peaks}; {seconds} CPU s")

@@ -157,6 +157,11 @@ impl RawFile {
         }
     }
 
+    /// Takes the pages that were read out of this process's memory.
+    pub fn release_pages(&self) {
+        self.map.release_pages();
+    }
+
     /// Advises the system how the tokens will be read.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
 
-use packtok_pbin::{AccessPattern, Metadata, Reader, TokenWidth};
+use packtok_pbin::{AccessPattern, HEADER_BYTES, Metadata, Reader, TokenWidth};
 
 use crate::error::Result;
 use crate::npy::{MAGIC, NpyFile};
@@ -228,6 +228,26 @@ impl TokenFile {
         }
     }
 
+    /// Takes the pages of the file that were read out of this process's memory; they stay in the
+    /// system's cache. For passes over files that are larger than the memory a caller may use.
+    pub fn release_pages(&self) {
+        match self {
+            Self::Pbin(reader) => reader.release_pages(),
+            Self::Raw(raw) => raw.release_pages(),
+            Self::Npy(npy) => npy.release_pages(),
+        }
+    }
+
+    /// The position in the file of the first token; `None` if the file does not have the tokens in the
+    /// form in which [`TokenFile::tokens`] returns them.
+    pub fn data_position(&self) -> Option<u64> {
+        match self {
+            Self::Pbin(_) => Some(HEADER_BYTES),
+            Self::Raw(_) => Some(0),
+            Self::Npy(npy) => npy.data_position(),
+        }
+    }
+
     /// Advises the system that `tokens` are needed next.
     ///
     /// # Errors
@@ -298,6 +318,9 @@ mod tests {
             assert_eq!(file.tokens(all.clone()).unwrap(), reader.data());
             assert_eq!(file.tokens_if_there(all), Some(reader.data()));
             assert_eq!(file.tokens_if_there(0..file.num_tokens() + 1), None);
+            let bytes = std::fs::read(&path).unwrap();
+            let data = &bytes[file.data_position().unwrap() as usize..];
+            assert!(data.starts_with(reader.data()));
             let first = reader.document_at(0).unwrap();
             let expected = (first..reader.len()).map(|i| (i, reader.document_tokens(i).unwrap()));
             let found = file.documents_from(0).unwrap().map(Result::unwrap);

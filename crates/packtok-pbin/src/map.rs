@@ -89,6 +89,11 @@ impl MappedFile {
         &self.0
     }
 
+    /// Takes the pages that were read out of this process's memory; they stay in the system's cache.
+    pub fn release_pages(&self) {
+        release_pages(&self.0);
+    }
+
     /// Advises the system how the file will be read.
     ///
     /// # Errors

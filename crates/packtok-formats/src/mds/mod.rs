@@ -1,6 +1,7 @@
 //! MDS, the folders of samples that mosaicml-streaming reads: shard files and an `index.json`.
 //!
-//! The only place that knows these bytes. `write.rs` writes shard files, `index.rs` reads and writes the index, `entry.rs` has its entries, `read.rs` opens shard files
+//! The only place that knows these bytes. `shard_file.rs` has the bytes of a shard file, `write.rs` divides samples into shard
+//! files, `sized.rs` writes one whose samples have known sizes, `index.rs` reads and writes the index, `entry.rs` has its entries, `read.rs` opens shard files
 //! and finds samples in them, `encoding.rs` has the encodings of columns, `columns.rs` the columns of a shard, `check.rs` the
 //! hashes and the compression of files, and `marker.rs` the file `packtok.json` that says what a folder's samples are.
 //! Shards in object stores, and the cache of decompressed shards, are left to packtok-sampling.
@@ -22,7 +23,9 @@ mod error;
 mod index;
 mod marker;
 mod read;
+mod shard_file;
 mod size;
+mod sized;
 mod write;
 
 pub use check::{Compression, Hash};
@@ -33,6 +36,7 @@ pub use error::{EncodingFault, MdsError, SampleFault};
 pub use index::{INDEX_FILE, Index, MAX_INDEX_BYTES, publish_index};
 pub use marker::{MARKER_FILE, Marker};
 pub use read::{Sample, Shard};
+pub use sized::SizedWriter;
 pub use write::{DEFAULT_SIZE_LIMIT, Finished, Options, Writer};
 
 /// The largest file: positions in it are 32 bits wide.

@@ -250,6 +250,20 @@ impl NpyFile {
         advised.map_err(|source| self.io(source))
     }
 
+    /// Takes the pages that were read out of this process's memory.
+    pub fn release_pages(&self) {
+        self.map.release_pages();
+        if let Some(narrowing) = &self.details.narrowing {
+            narrowing.original.release_pages();
+        }
+    }
+
+    /// The position in the file of the first token; `None` if the file has wider ids.
+    pub fn data_position(&self) -> Option<u64> {
+        let is_narrowed = self.details.narrowing.is_some();
+        (!is_narrowed).then(|| self.first_token_byte())
+    }
+
     /// The map of the file itself.
     fn original(&self) -> &MappedFile {
         match &self.details.narrowing {

@@ -38,7 +38,7 @@ use report::Written;
 pub use report::{SampleReport, SideReport};
 use samples::Samples;
 
-/// Each thread holds an MDS file in memory; more threads would need more than 500 MB.
+/// Each thread maps up to 64 MiB of files whose ids are narrowed; more threads would need more than 500 MB.
 const MAX_THREADS: usize = 4;
 const TICK: Duration = Duration::from_millis(50);
 

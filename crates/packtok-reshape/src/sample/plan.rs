@@ -24,6 +24,8 @@ use crate::sample::sorter::{Record, Sorter};
 use crate::sample::tokens::each_document;
 
 const ENTRY_BYTES: usize = 20;
+/// Entries that may stay in this process's memory.
+const KEPT_BYTES: usize = 32 << 20;
 const PLAN_FILE: &str = "plan.json";
 const ENTRIES_FILE: &str = "plan.entries";
 const VERSION: u64 = 1;
@@ -160,6 +162,13 @@ impl Plan {
             file: u32::from_le_bytes(file),
             token: u64::from_le_bytes(token),
             extra: u64::from_le_bytes(extra),
+        }
+    }
+
+    /// Takes the entries of a large plan that were read out of this process's memory.
+    pub(super) fn release_pages(&self) {
+        if self.entries.bytes().len() > KEPT_BYTES {
+            self.entries.release_pages();
         }
     }
 

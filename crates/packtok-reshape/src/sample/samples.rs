@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::ops::Range;
 use std::path::Path;
 
-use packtok_formats::mds::{Dtype, ShardEntry, Value, Writer};
+use packtok_formats::mds::{Dtype, ShardEntry, SizedWriter, Value, Writer};
 use packtok_sampling::order::permutation::Permutation;
 
 use crate::error::Result;
@@ -122,41 +122,62 @@ impl<'a> Samples<'a> {
         if !self.recipe.origin {
             return call(&[domain, context, decoder]);
         }
-        let source = self
-            .recipe
-            .source_name(&self.plan.files[start.file as usize].path);
+        let source = self.source(start);
         let (source, start) = (Value::Str(&source), Value::Int(start.token as i64));
         call(&[domain, context, source, start, decoder])
     }
 
     /// The samples of each file: as many as its size limit allows, as mosaicml-streaming's writer divides them.
     pub(super) fn files(&self) -> Result<Vec<Range<u64>>> {
-        let ids = vec![0; self.recipe.window().tokens() as usize * self.form.dtype.bytes()];
         let mut files = Vec::new();
         let head = Writer::head_bytes(&self.form.columns, &self.form.options);
-        let mut first = self.output.samples.start;
-        let mut bytes = head;
-        let fixed = self.bytes_of(self.start(first), &ids)?;
-        for sample in self.output.samples.clone() {
-            // Only names of sources vary.
-            let sample_bytes = if self.recipe.origin {
-                self.bytes_of(self.start(sample), &ids)?
-            } else {
-                fixed
-            };
-            if sample > first && bytes + sample_bytes + 4 > self.recipe.size_limit {
+        let samples = self.output.samples.clone();
+        let (mut first, mut bytes) = (samples.start, head);
+        for (sample, size) in samples.clone().zip(self.sizes(samples)?) {
+            if sample > first && bytes + size + 4 > self.recipe.size_limit {
                 files.push(first..sample);
                 (first, bytes) = (sample, head);
             }
-            bytes += sample_bytes + 4;
+            bytes += size + 4;
         }
         files.push(first..self.output.samples.end);
         Ok(files)
     }
 
-    fn bytes_of(&self, start: Start, ids: &[u8]) -> Result<u64> {
-        let bytes = self.with_values(start, ids, |values| self.form.columns.sample_bytes(values));
-        Ok(bytes.map_err(SampleError::Mds)?)
+    /// The size of each sample in bytes.
+    fn sizes(&self, samples: Range<u64>) -> Result<impl Iterator<Item = u64>> {
+        let ids = vec![0; self.recipe.window().tokens() as usize * self.form.dtype.bytes()];
+        let first = self.start(samples.start);
+        let bytes = self.with_values(first, &ids, |values| self.form.columns.sample_bytes(values));
+        let bytes = bytes.map_err(SampleError::Mds)?;
+        // Only names of sources vary.
+        let name_bytes = |start: Start| self.source(start).len() as u64;
+        let fixed = bytes
+            - if self.recipe.origin {
+                name_bytes(first)
+            } else {
+                0
+            };
+        Ok(samples.map(move |sample| {
+            if self.recipe.origin {
+                fixed + name_bytes(self.start(sample))
+            } else {
+                fixed
+            }
+        }))
+    }
+
+    /// After how many samples the plan's pages are released: those of a stream search all of it.
+    fn released_samples(&self) -> usize {
+        match self.recipe.from {
+            From::Documents => 1 << 16,
+            From::Stream => 1 << 8,
+        }
+    }
+
+    fn source(&self, start: Start) -> String {
+        let file = &self.plan.files[start.file as usize];
+        self.recipe.source_name(&file.path)
     }
 
     /// Writes one file into `folder`. `written` receives the bytes of each sample, and ends the work by an error.
@@ -168,11 +189,16 @@ impl<'a> Samples<'a> {
     ) -> Result<ShardEntry> {
         let mut options = self.form.options.clone();
         options.first_shard = part.number;
+        let sizes = self.sizes(part.samples.clone())?;
+        let columns = self.form.columns.clone();
         let mut writer =
-            Writer::create(folder, self.form.columns.clone(), options).map_err(SampleError::Mds)?;
+            SizedWriter::create(folder, columns, options, sizes).map_err(SampleError::Mds)?;
         let mut files = OpenFiles::new(&self.plan.files);
         let mut ids = Vec::new();
-        for sample in part.samples.clone() {
+        for (i, sample) in part.samples.clone().enumerate() {
+            if i.is_multiple_of(self.released_samples()) {
+                self.plan.release_pages();
+            }
             let start = self.start(sample);
             ids.clear();
             self.read(&mut files, start, &mut ids)?;
@@ -180,9 +206,7 @@ impl<'a> Samples<'a> {
                 .map_err(SampleError::Mds)?;
             written(ids.len() as u64)?;
         }
-        let mut finished = writer.finish().map_err(SampleError::Mds)?;
-        debug_assert_eq!(finished.entries.len(), 1, "a part is one file");
-        Ok(finished.entries.swap_remove(0))
+        Ok(writer.finish().map_err(SampleError::Mds)?)
     }
 }
 

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
-/// Records in memory, 64 MiB.
-const RUN_RECORDS: usize = 1 << 21;
+/// Records in memory, 32 MiB.
+const RUN_RECORDS: usize = 1 << 20;
 /// Records of a run that are read at a time.
 const READ_RECORDS: usize = 1 << 10;
 const RECORD_BYTES: usize = 32;

@@ -1,66 +1,73 @@
 //! The token files that samples are taken from, read in bounded memory.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry as Slot;
+use std::fs::{File, Metadata};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
 
 use packtok_formats::TokenFile;
 use packtok_pbin::{CHECKED_DATA_BYTES, TokenWidth};
 use packtok_sampling::files::manifest::Entry;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::sample::error::SampleError;
 use crate::sample::recipe::IdType;
 
-/// Mapped pages count as memory of the process. After reading about this much, files are mapped anew.
-const MAPPED_BYTES: u64 = 96 << 20;
+/// Mapped pages count as memory of the process. After reading about this much, they are released.
+const MAPPED_BYTES: u64 = 64 << 20;
 /// The system may map this much around a page that is read.
 const AROUND_BYTES: u64 = 64 << 10;
-
-/// Receives the tokens of a document, their width, and their position in the file.
-type Each<'a> = dyn FnMut(&[u8], TokenWidth, Range<u64>) -> Result<()> + 'a;
+/// Files that a thread has open at a time.
+const MAX_OPEN: usize = 128;
 
 /// Calls `each` with the tokens of every document in order, including empty ones, with their position in the file. Verifies the
 /// checksums of the data, if the file has any.
 pub(super) fn each_document(
-    path: &std::path::Path,
+    path: &Path,
     mut each: impl FnMut(&[u8], TokenWidth, Range<u64>) -> Result<()>,
 ) -> Result<()> {
-    let (mut next_document, mut next_token, mut next_piece) = (0, 0, 0);
-    loop {
-        let file = TokenFile::open(path)?;
-        let width = file.width();
-        let empty = |count: u64, at: u64, each: &mut Each<'_>| {
-            (0..count).try_for_each(|_| each(&[], width, at..at))
-        };
-        if next_token >= file.num_tokens() {
-            return empty(file.num_documents() - next_document, next_token, &mut each);
+    let file = TokenFile::open(path)?;
+    let (width, num_tokens) = (file.width(), file.num_tokens());
+    let (mut next_document, mut next_piece, mut released) = (0, 0, 0);
+    // Empty documents are not listed, and a file without tokens lists none.
+    let last = [Ok((file.num_documents(), num_tokens..num_tokens))];
+    let listed = (num_tokens > 0)
+        .then(|| file.documents_from(0))
+        .transpose()?;
+    for document in listed.into_iter().flatten().chain(last) {
+        let (number, tokens) = document?;
+        for _ in next_document..number {
+            each(&[], width, tokens.start..tokens.start)?;
         }
-        let start = next_token;
-        for document in file.documents_from(next_token)? {
-            let (number, tokens) = document?;
-            empty(number - next_document, tokens.start, &mut each)?;
-            let last_piece = (tokens.end * width.bytes()).div_ceil(CHECKED_DATA_BYTES);
-            if file.has_data_checksums() {
-                for piece in next_piece..last_piece {
-                    file.verify_data_piece(piece)?;
-                }
+        if number == file.num_documents() {
+            break;
+        }
+        let last_piece = (tokens.end * width.bytes()).div_ceil(CHECKED_DATA_BYTES);
+        if file.has_data_checksums() {
+            for piece in next_piece..last_piece {
+                file.verify_data_piece(piece)?;
             }
-            next_piece = next_piece.max(last_piece);
-            each(file.tokens(tokens.clone())?, width, tokens.clone())?;
-            (next_document, next_token) = (number + 1, tokens.end);
-            if (next_token - start) * width.bytes() > MAPPED_BYTES {
-                break;
-            }
+        }
+        next_piece = next_piece.max(last_piece);
+        each(file.tokens(tokens.clone())?, width, tokens.clone())?;
+        next_document = number + 1;
+        if (tokens.end - released) * width.bytes() > MAPPED_BYTES {
+            file.release_pages();
+            released = tokens.end;
         }
     }
+    Ok(())
 }
 
 /// Open token files, by number.
 pub(super) struct OpenFiles<'a> {
     entries: &'a [Entry],
-    open: HashMap<u32, TokenFile>,
+    open: HashMap<u32, OpenFile>,
     mapped_bytes: u64,
+    /// Tokens before they are converted.
+    tokens: Vec<u8>,
 }
 
 impl<'a> OpenFiles<'a> {
@@ -70,6 +77,7 @@ impl<'a> OpenFiles<'a> {
             entries,
             open: HashMap::new(),
             mapped_bytes: 0,
+            tokens: Vec::new(),
         }
     }
 
@@ -86,40 +94,105 @@ impl<'a> OpenFiles<'a> {
         dtype: IdType,
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        if self.mapped_bytes > MAPPED_BYTES {
+        let entry = &self.entries[file as usize];
+        let is_full = self.open.len() >= MAX_OPEN && !self.open.contains_key(&file);
+        if is_full || self.mapped_bytes > MAPPED_BYTES {
             self.open.clear();
             self.mapped_bytes = 0;
         }
         let open = match self.open.entry(file) {
-            std::collections::hash_map::Entry::Occupied(open) => open.into_mut(),
-            std::collections::hash_map::Entry::Vacant(slot) => {
-                let listed = &self.entries[file as usize];
-                let open = TokenFile::open(&listed.path)?;
-                if Entry::of(&open) != *listed {
-                    let path = listed.path.clone();
-                    return Err(SampleError::Changed { path }.into());
+            Slot::Occupied(open) => open.into_mut(),
+            Slot::Vacant(slot) => slot.insert(OpenFile::open(entry)?),
+        };
+        let first = tokens.start;
+        let result = match open {
+            OpenFile::Read { file, start, width } => {
+                if !is_converted(*width, dtype) {
+                    return read(entry, file, *start, tokens, out);
                 }
-                slot.insert(open)
+                self.tokens.clear();
+                read(entry, file, *start, tokens, &mut self.tokens)?;
+                converted(&self.tokens, *width, dtype, out)
+            }
+            OpenFile::Mapped(file) => {
+                let bytes = file.tokens(tokens)?;
+                self.mapped_bytes += bytes.len() as u64 + AROUND_BYTES;
+                converted(bytes, file.width(), dtype, out)
             }
         };
-        let bytes = open.tokens(tokens.clone())?;
-        self.mapped_bytes += bytes.len() as u64 + AROUND_BYTES;
-        converted(bytes, open.width(), dtype, out).map_err(|(offset, id)| {
-            let wide = u32::try_from(i32::MAX).is_ok_and(|most| id > most);
-            SampleError::IdTooLarge {
-                path: open.path().to_owned(),
-                token: tokens.start + offset as u64,
-                id,
-                dtype: dtype.name(),
-                remedy: if wide || dtype == IdType::Int32 {
-                    "uint32"
-                } else {
-                    "uint32 or int32"
-                },
-            }
-            .into()
+        result.map_err(|(offset, id)| too_large(entry, first + offset as u64, id, dtype))
+    }
+}
+
+/// An open token file.
+enum OpenFile {
+    /// Read by position. Mapping a page for each sample costs more than reading the sample.
+    Read {
+        file: File,
+        /// Position of the first token.
+        start: u64,
+        width: TokenWidth,
+    },
+    /// Its ids are narrowed when they are first read.
+    Mapped(TokenFile),
+}
+
+impl OpenFile {
+    fn open(entry: &Entry) -> Result<Self> {
+        let path = &entry.path;
+        let file = File::open(path).map_err(Error::io(path))?;
+        let tokens = TokenFile::open(path)?;
+        // The path may have been given to another file between the two.
+        let identity = |metadata: Metadata| (metadata.dev(), metadata.ino());
+        let opened = file.metadata().map_err(Error::io(path))?;
+        let found = path.metadata().map_err(Error::io(path))?;
+        if Entry::of(&tokens) != *entry || identity(opened) != identity(found) {
+            return Err(changed(entry));
+        }
+        let width = tokens.width();
+        Ok(match tokens.data_position() {
+            Some(start) => Self::Read { file, start, width },
+            None => Self::Mapped(tokens),
         })
     }
+}
+
+/// Appends the bytes of tokens to `out`; `start` is the position of the first token of the file.
+fn read(
+    entry: &Entry,
+    file: &File,
+    start: u64,
+    tokens: Range<u64>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    if tokens.start > tokens.end || tokens.end > entry.tokens {
+        return Err(changed(entry));
+    }
+    let first = out.len();
+    out.resize(
+        first + ((tokens.end - tokens.start) * entry.token_bytes) as usize,
+        0,
+    );
+    let position = start + tokens.start * entry.token_bytes;
+    file.read_exact_at(&mut out[first..], position)
+        .map_err(Error::io(&entry.path))
+}
+
+fn changed(entry: &Entry) -> Error {
+    let path = entry.path.clone();
+    SampleError::Changed { path }.into()
+}
+
+fn too_large(entry: &Entry, token: u64, id: u32, dtype: IdType) -> Error {
+    let is_wide = id > i32::MAX as u32 || dtype == IdType::Int32;
+    SampleError::IdTooLarge {
+        path: entry.path.clone(),
+        token,
+        id,
+        dtype: dtype.name(),
+        remedy: if is_wide { "uint32" } else { "uint32 or int32" },
+    }
+    .into()
 }
 
 impl IdType {
@@ -148,6 +221,14 @@ impl IdType {
             Self::Uint32
         }
     }
+}
+
+/// Whether tokens of this width have other bytes than ids of `dtype`.
+fn is_converted(width: TokenWidth, dtype: IdType) -> bool {
+    !matches!(
+        (width, dtype),
+        (TokenWidth::U16, IdType::Uint16) | (TokenWidth::U32, IdType::Uint32)
+    )
 }
 
 /// Appends tokens as ids of `dtype`; the error is position and value of the first id that does not fit.
