@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pbins
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -582,3 +584,74 @@ def test_forked_process_continues_reading(site: Site, packed: Path) -> None:
         site.put(packed, f"{site.url}/{name}.pbin")
     urls = [f"{site.url}/{name}.pbin" for name in ("a", "b")]
     subprocess.run([sys.executable, "-c", FORKED, *urls], env=site.env, check=True, timeout=100)
+
+
+# --- MDS folders ---
+
+# Prints a digest of each item that a folder of a domain has, or the error, for each folder.
+READ_SAMPLES = """
+import hashlib, json, sys
+from packtok import PacktokError, _packtok
+from packtok.data import EncoderDecoderDataset
+
+def digests(folder):
+    dataset = EncoderDecoderDataset(folder, domains="a", num_context=2, context_size=4, chunk_size=4)
+    items = [dataset[i] for i in range(len(dataset))]
+    arrays = [(name, item[name].tolist()) for item in items for name in ("input_ids", "encoder_input_ids")]
+    return hashlib.sha256(json.dumps(arrays).encode()).hexdigest()
+
+for path, url in json.loads(sys.argv[1]):
+    _packtok.upload(path, url, replace=True)
+for folder in json.loads(sys.argv[2]):
+    try:
+        print(digests(folder))
+    except PacktokError as error:
+        print(f"{type(error).__name__}: {error}")
+"""
+
+
+@pytest.mark.parametrize("compression", [None, "zstd:3"])
+def test_samples_in_a_store_equal_local_ones_and_a_damaged_shard_is_named(
+    site: Site, compression: str | None
+) -> None:
+    here = site.folder / "samples" / "train"
+    (site.folder / "tokens" / "a").mkdir(parents=True)
+    documents = [[i % 200, *range(13)] for i in range(200)]
+    pbins.write(site.folder / "tokens" / "a" / "0.pbin", documents)
+    packtok.draw_samples(
+        {
+            "windows": {"from": "documents", "context": 8, "decoder": 4},
+            "domains": {"a": 1},
+            "samples": {"train": 40},
+        },
+        here.parent,
+        tokens=site.folder / "tokens",
+        compression=compression,
+    )
+    (shard,) = here.glob("a/shard.00000.mds*")
+    changed = bytearray(shard.read_bytes())
+    changed[-1] ^= 1
+    damaged = site.folder / "damaged" / "a" / shard.name
+    shutil.copytree(here / "a", damaged.parent)
+    damaged.write_bytes(changed)
+    uploads = [
+        (str(path), f"{site.url}/{name}/a/{path.name}")
+        for name, folder in (("whole", here / "a"), ("damaged", damaged.parent))
+        for path in folder.iterdir()
+    ]
+    folders = [str(here), f"{site.url}/whole", f"{site.url}/damaged", str(damaged.parent.parent)]
+    done = subprocess.run(
+        [sys.executable, "-c", READ_SAMPLES, json.dumps(uploads), json.dumps(folders)],
+        env=site.env,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    local, stored, *errors = done.stdout.splitlines()
+    assert stored == local
+    for error, path in zip(errors, (f"{site.url}/damaged/a/{shard.name}", damaged), strict=True):
+        hashes = r"xxh64 is \w+, the index says \w+"
+        assert re.fullmatch(f"PbinFormatError: {re.escape(str(path))}: {hashes}; the file is damaged", error)
+    # Shards are fetched or decompressed into the cache, in which nothing damaged stays.
+    cached = [path for path in (site.folder / "cache").rglob("*") if path.is_file()]
+    assert len(cached) == (1 if compression is None else 2)

@@ -52,6 +52,7 @@ mds *.mds_folder
 model_file *.model_file
 npy *.npy
 open_pbin *.pbin
+pickled *.pickled
 plan_file *.plan
 raw_index *.pickle
 table_file *.parquet *.arrow

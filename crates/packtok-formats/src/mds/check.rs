@@ -195,9 +195,11 @@ pub(super) fn verify(
     Ok(())
 }
 
-/// Decompresses the file at `path`, which has the compression `codec`, into `out`, verified if `verified`.
+/// Decompresses the file at `path`, which has the compression `codec`, into `out`, verified if `verified`. Errors about its content
+/// name `original`.
 pub(super) fn decompress(
     path: &Path,
+    original: &Path,
     codec: &str,
     [stored, raw]: [&FileEntry; 2],
     verified: bool,
@@ -205,17 +207,17 @@ pub(super) fn decompress(
 ) -> Result<(), MdsError> {
     if codec.split(':').next() != Some("zstd") {
         return Err(MdsError::Codec {
-            path: path.into(),
+            path: original.into(),
             found: codec.to_owned(),
         });
     }
     let map = MappedFile::open(path)?;
-    check_bytes(path, map.bytes().len() as u64, stored.bytes)?;
+    check_bytes(original, map.bytes().len() as u64, stored.bytes)?;
     if verified {
-        verify(path, map.bytes(), stored, false)?;
+        verify(original, map.bytes(), stored, false)?;
     }
     let damaged = |source| MdsError::Damaged {
-        path: path.into(),
+        path: original.into(),
         source,
     };
     let mut decoder = zstd::Decoder::with_buffer(map.bytes()).map_err(damaged)?;
@@ -237,7 +239,7 @@ pub(super) fn decompress(
         return Ok(());
     }
     Err(MdsError::DecompressedBytes {
-        path: path.into(),
+        path: original.into(),
         found,
         expected: raw.bytes,
     })

@@ -30,18 +30,31 @@ impl Shard {
     /// # Errors
     /// It cannot be mapped, or has another size or number of samples.
     pub fn open(path: &Path, entry: &ShardEntry, columns: Arc<Columns>) -> Result<Self, MdsError> {
+        Self::open_copy(path, path, entry, columns)
+    }
+
+    /// Opens the uncompressed shard file at `path`, a copy of the file `original`, which errors about its content name.
+    ///
+    /// # Errors
+    /// As those of `open`.
+    pub fn open_copy(
+        path: &Path,
+        original: &Path,
+        entry: &ShardEntry,
+        columns: Arc<Columns>,
+    ) -> Result<Self, MdsError> {
         let map = MappedFile::open(path)?;
         let file_bytes = map.bytes().len() as u64;
-        check_bytes(path, file_bytes, entry.raw_data.bytes)?;
+        check_bytes(original, file_bytes, entry.raw_data.bytes)?;
         let too_short = |expected| MdsError::TooShort {
-            path: path.into(),
+            path: original.into(),
             found: file_bytes,
             expected,
         };
         let found = u32_at(map.bytes(), 0).ok_or_else(|| too_short(4))?.into();
         if found != entry.samples {
             return Err(MdsError::Samples {
-                path: path.into(),
+                path: original.into(),
                 found,
                 expected: entry.samples,
             });
@@ -49,7 +62,7 @@ impl Shard {
         let shard = Self {
             num_samples: found,
             columns,
-            path: path.into(),
+            path: original.into(),
             map,
         };
         if shard.first_position() > entry.raw_data.bytes {
@@ -59,11 +72,13 @@ impl Shard {
     }
 
     /// Decompresses the shard file at `path`, which an index describes so, into `out`. With `verified`, its hash is checked.
+    /// Errors about its content name `original`, of which it may be a copy.
     ///
     /// # Errors
     /// The compression is not supported, or the file does not have the content that the index describes.
     pub fn decompress(
         path: &Path,
+        original: &Path,
         entry: &ShardEntry,
         verified: bool,
         out: impl Write,
@@ -71,6 +86,7 @@ impl Shard {
         let codec = entry.compression.as_deref().unwrap_or_default();
         decompress(
             path,
+            original,
             codec,
             [entry.stored(), &entry.raw_data],
             verified,
@@ -78,7 +94,7 @@ impl Shard {
         )
     }
 
-    /// The path of the file.
+    /// The path of the file, or of the original of which it is a copy.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -2,13 +2,22 @@
 //!
 //! CEPE's scripts pickle NumPy arrays, maps of files (`memmap`) and lists of arrays into MDS columns. Nothing is executed: a global is
 //! looked up in a list of seven, and the few objects that these pickles build are built by name here. Protocols 2 to 5.
-//! All objects are in one arena and refer to each other by number, so that no pickle leads to recursion, and memory is bounded by
-//! the length of the pickle.
+//! All objects are in one arena and refer to each other by number, so that no pickle leads to recursion. Memory is bounded by the
+//! length of the pickle: an array, a text or a shape that is referred to many times is copied only within a budget.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::HashMap;
 
 use packtok_formats::mds::Dtype;
+
+/// Dimensions that an array of NumPy 2 can have; NumPy 1 allows 32.
+const MAX_DIMS: usize = 64;
+/// Bytes of a pickle's arrays are copied at most this many times in total: once out of a text, once into an array, once to swap
+/// their order, and once for each place of a list that names the array.
+const MAX_COPIES: usize = 8;
+/// Small pickles may copy this many bytes more.
+const COPIED_BYTES: usize = 1 << 20;
 
 /// Why a pickle is refused.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -145,6 +154,7 @@ pub fn parse(bytes: &[u8]) -> Result<Pickled<'_>, PickleFault> {
         stack: Vec::new(),
         memo: HashMap::new(),
         objects: Vec::new(),
+        copies_left: Cell::new(MAX_COPIES * bytes.len() + COPIED_BYTES),
     };
     while let Some(opcode) = parser.step()? {
         parser.apply(opcode)?;
@@ -162,6 +172,8 @@ struct Parser<'a> {
     stack: Vec<Item>,
     memo: HashMap<u32, Item>,
     objects: Vec<Object<'a>>,
+    /// Number of bytes that may still be copied.
+    copies_left: Cell<usize>,
 }
 
 impl<'a> Parser<'a> {
@@ -256,6 +268,13 @@ impl<'a> Parser<'a> {
 
     fn damaged(&self) -> PickleFault {
         PickleFault::Damaged { at: self.at }
+    }
+
+    /// Accounts for bytes that are going to be copied.
+    fn spend(&self, count: usize) -> Result<(), PickleFault> {
+        let left = self.copies_left.get().checked_sub(count);
+        self.copies_left.set(left.ok_or_else(|| self.damaged())?);
+        Ok(())
     }
 
     fn take(&mut self, count: usize) -> Result<&'a [u8], PickleFault> {
@@ -431,7 +450,9 @@ impl<'a> Parser<'a> {
             (Item::Global(Global::Encode), &[text, encoding])
                 if self.text(encoding)? == "latin1" =>
             {
-                let bytes = self.text(text)?.chars().map(|c| u8::try_from(u32::from(c)));
+                let text = self.text(text)?;
+                self.spend(text.len())?;
+                let bytes = text.chars().map(|c| u8::try_from(u32::from(c)));
                 Object::Bytes(
                     bytes
                         .collect::<Result<_, _>>()
@@ -489,7 +510,11 @@ impl<'a> Parser<'a> {
         by_columns: bool,
         bytes: Item,
     ) -> Result<Array<'a>, PickleFault> {
-        let dims = self.tuple(shape)?.iter().map(|dim| match dim {
+        let dims = self.tuple(shape)?;
+        if dims.len() > MAX_DIMS {
+            return Err(self.damaged());
+        }
+        let dims = dims.iter().map(|dim| match dim {
             Item::Int(dim) => u64::try_from(*dim).map_err(|_| self.damaged()),
             _ => Err(self.damaged()),
         });
@@ -498,7 +523,10 @@ impl<'a> Parser<'a> {
         let bytes = match bytes {
             Item::Bytes { start, stop } => Cow::Borrowed(&self.bytes[start..stop]),
             Item::Object(number) => match &self.objects[number] {
-                Object::Bytes(bytes) => Cow::Owned(bytes.clone()),
+                Object::Bytes(bytes) => {
+                    self.spend(bytes.len())?;
+                    Cow::Owned(bytes.clone())
+                }
                 _ => return Err(self.damaged()),
             },
             _ => return Err(self.damaged()),
@@ -516,6 +544,7 @@ impl<'a> Parser<'a> {
             return Err(PickleFault::ByColumns);
         }
         let bytes = if is_swapped {
+            self.spend(bytes.len())?;
             let elements = bytes.chunks_exact(dtype.bytes() as usize);
             Cow::Owned(
                 elements
@@ -588,13 +617,10 @@ impl<'a> Parser<'a> {
         if let Some(numbers) = items.iter().map(float).collect() {
             return Ok(Pickled::Floats(numbers));
         }
-        // The same array may be listed often, but clones are no cheaper than copies of big-endian ones: bounded.
-        let mut left = 8 * self.bytes.len() + (1 << 20);
         let arrays = items.iter().map(|item| match *item {
             Item::Object(number) => match &self.objects[number] {
                 Object::Array(Some(array)) => {
-                    let rest = left.checked_sub(array.bytes.len());
-                    left = rest.ok_or_else(|| self.damaged())?;
+                    self.spend(array.bytes.len())?;
                     Ok(array.clone())
                 }
                 _ => Err(PickleFault::Mixed),
@@ -621,6 +647,51 @@ mod tests {
         bytes.extend(std::iter::repeat_n(0x85, 1_000_000));
         bytes.push(b'.');
         assert_eq!(parse(&bytes), Err(PickleFault::NoArray));
+    }
+
+    #[test]
+    fn pickles_of_both_numpys_are_read_in_all_protocols() {
+        let seeds = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fuzz/seeds");
+        let mut num_read = 0;
+        for file in std::fs::read_dir(seeds).unwrap() {
+            let path = file.unwrap().path();
+            if path.extension().is_some_and(|ending| ending == "pickled") {
+                let bytes = std::fs::read(&path).unwrap();
+                assert!(parse(&bytes).is_ok(), "{}", path.display());
+                num_read += 1;
+            }
+        }
+        assert!(num_read >= 24);
+    }
+
+    #[test]
+    fn copies_of_one_text_are_bounded_by_the_length_of_the_pickle() {
+        // _codecs.encode, a text and its encoding in the memo, and many calls with them.
+        let text = "a".repeat(100_000);
+        let mut bytes = b"\x80\x02c_codecs\nencode\nq\x00X\xa0\x86\x01\x00".to_vec();
+        bytes.extend(text.as_bytes());
+        bytes.extend(b"q\x01X\x06\x00\x00\x00latin1q\x02");
+        for _ in 0..10_000 {
+            bytes.extend(b"h\x00h\x01h\x02\x86R");
+        }
+        let fault = parse(&bytes).unwrap_err();
+        let PickleFault::Damaged { at } = fault else {
+            panic!("{fault}")
+        };
+        // Of 10,000 copies, the budget allows 25.
+        assert!(at < text.len() + 500, "{at}");
+    }
+
+    #[test]
+    fn more_dimensions_than_numpy_has_are_refused() {
+        let mut bytes =
+            b"\x80\x04cnumpy.core.numeric\n_frombuffer\n(C\x01acnumpy\ndtype\n".to_vec();
+        bytes.extend(b"(X\x02\x00\x00\x00u1tR(");
+        bytes.extend(b"K\x01".repeat(MAX_DIMS));
+        let whole = [&bytes[..], b"tX\x01\x00\x00\x00CtR."].concat();
+        assert!(matches!(parse(&whole), Ok(Pickled::Array(_))));
+        let more = [&bytes[..], b"K\x01tX\x01\x00\x00\x00CtR."].concat();
+        assert!(matches!(parse(&more), Err(PickleFault::Damaged { .. })));
     }
 
     #[test]

@@ -196,7 +196,7 @@ impl MdsFolder {
             // The order in which files are evicted. A file that cannot be touched is evicted earlier.
             let _ = file.set_modified(SystemTime::now());
         }
-        let shard = Shard::open(&path, entry, Arc::clone(columns))?;
+        let shard = Shard::open_copy(&path, stored, entry, Arc::clone(columns))?;
         if self.verify || (is_new && !entry.raw_data.hashes.is_empty()) {
             shard.verify(entry, false).inspect_err(|_| {
                 // So that the next attempt fetches it again.
@@ -229,7 +229,7 @@ impl MdsFolder {
         let local = fetched.as_ref().map_or(stored, |file| file.path());
         if entry.zip_data.is_some() {
             let has_hashes = !entry.stored().hashes.is_empty();
-            Shard::decompress(local, entry, has_hashes, made.as_file_mut())?;
+            Shard::decompress(local, stored, entry, has_hashes, made.as_file_mut())?;
         } else {
             fs::rename(local, made.path()).map_err(io)?;
         }

@@ -1,0 +1,268 @@
+"""Commands that reshape token files are killed, and their disks become full.
+
+After either, no unfinished file has its final name, and the same command completes the output: its files are
+those of an undisturbed run, and no temporary file is left. `test_shuffle.py`, `test_tokenize_npy.py`,
+`test_logits.py` and `test_instruction.py` kill their own commands.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import pickle
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pbins
+import pytest
+import test_sample_import
+import tokenizers
+from extent import extent
+from processes import write_corpus
+from stories import TOKENIZER
+from test_faults import in_a_mount_namespace
+
+import packtok
+from packtok.commands import sample as samples
+from packtok.commands import shuffle
+
+HERE = Path(__file__).resolve().parent
+GOLDEN = HERE / "golden"
+# So that folders of samples have several files.
+SIZE_LIMIT = 20_000
+# Sizes of a full disk, in pages.
+PAGES = extent([*range(1, 25), 30, 35, 40, 50, 60, 70], [2, 12, 40])
+PAGE_BYTES = 4096
+RECIPE = {
+    "windows": {"from": "documents", "context": 24, "decoder": 8},
+    "domains": {"arxiv": 0.5, "book": 0.5},
+    "splits": {"test": 0.3, "train": 0.7, "retrieval": 0},
+    "samples": {"test": 400, "train": 2000},
+}
+
+# Called with the folder of the inputs and that of the output.
+Command = Callable[[Path, Path], object]
+
+
+def tokenize(inputs: Path, out: Path) -> object:
+    tokenizer = str(inputs / "tokenizer.json")
+    return packtok.tokenize(str(inputs / "root"), tokenizer, out / "o", to="cepe-npy")
+
+
+def sample(inputs: Path, out: Path) -> object:
+    return packtok.draw_samples(RECIPE, out / "o", tokens=inputs / "tokens")
+
+
+def pack(inputs: Path, out: Path) -> object:
+    return packtok.pack_samples(out / "o", tokens=inputs / "tokens", length=64)
+
+
+def import_(inputs: Path, out: Path) -> object:
+    return packtok.import_samples(inputs / "old", out / "o")
+
+
+def convert_to_pbin(inputs: Path, out: Path) -> object:
+    return packtok.convert(inputs / "a.npy", out / "o", to="pbin", existing="skip")
+
+
+def convert_to_npy(inputs: Path, out: Path) -> object:
+    return packtok.convert(inputs / "tokens", out / "o", to="cepe-npy", existing="skip")
+
+
+def shuffle_tokens(inputs: Path, out: Path) -> object:
+    source = inputs / "tokens" / "book" / "0.pbin"
+    return shuffle.shuffle_file("pbin", source, out / "o", seed=1, existing="skip", memory=(0, 20_000))
+
+
+def logits(inputs: Path, out: Path) -> object:
+    from packtok.commands.logits import logits as compute
+
+    # The output is next to the samples.
+    if not (out / "samples").exists():
+        (out / "samples").symlink_to(inputs / "samples")
+    return compute(
+        *(str(out / "samples"), str(inputs / "model"), "d"),
+        num_encoder_tokens=4,
+        num_decoder_tokens=8,
+        topk=50,
+        dtype="fp32",
+        device="cpu",
+    )
+
+
+def instruction(inputs: Path, out: Path) -> object:
+    # The config names files relative to the current folder.
+    for path in (GOLDEN / "instruction").iterdir():
+        if path.name != "prepared" and not (out / path.name).exists():
+            (out / path.name).symlink_to(path)
+    os.chdir(out)
+    return packtok.prepare_instruction_tuning_data("chat.yaml")
+
+
+KILLED: list[Command] = [sample, pack, import_, convert_to_pbin, convert_to_npy]
+ON_FULL_DISKS: list[Command] = [
+    *(tokenize, sample, pack, import_, convert_to_pbin, convert_to_npy, shuffle_tokens),
+    *(logits, instruction),
+]
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Returns a folder with the inputs of all commands."""
+    folder = tmp_path_factory.mktemp("inputs")
+    made = tokenizers.Tokenizer.from_file(TOKENIZER)
+    made.add_special_tokens(["<s>", "</s>"])
+    made.save(str(folder / "tokenizer.json"))
+    numbers = np.random.default_rng(3)
+    for domain in ("arxiv", "book"):
+        (folder / "root" / domain).mkdir(parents=True)
+        write_corpus(folder / "root" / domain / "a.jsonl", 60_000, seed=len(domain))
+        (folder / "tokens" / domain).mkdir(parents=True)
+        documents = [numbers.integers(0, 60_000, size).tolist() for size in numbers.integers(0, 200, 500)]
+        pbins.write(folder / "tokens" / domain / "0.pbin", documents)
+        pickles = [pickle.dumps(numbers.integers(0, 60_000, 300)) for _ in range(300)]
+        test_sample_import.write(folder / "old" / domain, pickles)
+    lengths = [len(document) for document in documents]
+    np.save(folder / "a.npy", np.concatenate([[len(lengths)], lengths, *documents]).astype(np.int64))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def all_inputs(inputs: Path) -> Path:
+    """Adds a model and samples for it."""
+    pytest.importorskip("transformers", reason="needs transformers (pip install '.[logits]')")
+    import test_logits
+
+    test_logits.small_llama(inputs / "model")
+    test_logits.write_samples(inputs / "samples", test_logits.samples(40, context=4, decoder=8))
+    return inputs
+
+
+def tree(folder: Path) -> dict[str, str]:
+    """Returns a digest of each file below a folder, by path."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*")
+        if path.is_file() and not path.is_symlink()
+    }
+
+
+def torn(left: dict[str, str], expected: dict[str, str]) -> list[str]:
+    """Returns the files of an unfinished output that have a final name and other content.
+
+    The files of an MDS folder belong to the output as soon as it has an index, which is published last.
+    """
+    return [
+        path
+        for path, digest in left.items()
+        if path in expected
+        and digest != expected[path]
+        and not (".mds" in path and str(Path(path).parent / "index.json") not in left)
+    ]
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("command", KILLED, ids=lambda command: command.__name__)
+def test_commands_killed_at_any_moment_are_completed_by_the_next_run(
+    command: Command, inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(samples, "SIZE_LIMIT", SIZE_LIMIT)
+    out = tmp_path / "out"
+    out.mkdir()
+    seconds = killed_after(None, lambda: command(inputs, out))
+    expected = tree(out)
+    numbers = random.Random(5)
+    for _ in range(extent(30, 3)):
+        shutil.rmtree(out)
+        out.mkdir()
+        # The second kill meets what the first one left.
+        for _ in range(2):
+            killed_after(numbers.random() * seconds, lambda: command(inputs, out))
+            assert torn(tree(out), expected) == []
+        command(inputs, out)
+        assert tree(out) == expected
+
+
+def killed_after(seconds: float | None, work: Callable[[], object]) -> float:
+    """Runs ``work`` in a forked process that is killed after some time; returns its duration in seconds."""
+    started = time.monotonic()
+    child = os.fork()
+    if child == 0:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        code = 1
+        try:
+            work()
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    if seconds is not None:
+        # The moment is the point of the test; nothing is waited for.
+        time.sleep(seconds)
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) in (0, -signal.SIGKILL)
+    return time.monotonic() - started
+
+
+def on_small_disks(command: str, inputs: str, disk: str, *pages: str) -> None:
+    """Runs a command on file systems of these sizes, and again with more space; prints what each run left.
+
+    Runs in a mount namespace of its own. The result of a run is the error and the files, or ``None``.
+    """
+    run, folder = globals()[command], Path(disk)
+    samples.SIZE_LIMIT = SIZE_LIMIT
+    results = []
+    for size in (64 << 20, *(int(number) * PAGE_BYTES for number in pages)):
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", disk], check=True)
+        error = None
+        try:
+            run(Path(inputs), folder)
+        except OSError as caught:
+            error = [caught.errno, caught.filename]
+        left = tree(folder)
+        if error is not None:
+            subprocess.run(["mount", "-o", "remount,size=64m", disk], check=True)
+            run(Path(inputs), folder)
+        results.append({"size": size, "error": error, "left": left, "complete": tree(folder)})
+        os.chdir("/")
+        subprocess.run(["umount", disk], check=True)
+    print(json.dumps(results))
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("command", ON_FULL_DISKS, ids=lambda command: command.__name__)
+def test_commands_on_a_full_disk_are_completed_when_there_is_space(
+    command: Command, all_inputs: Path, tmp_path: Path
+) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    call = (
+        f"import sys; sys.path[:0] = [{str(HERE)!r}, {str(GOLDEN)!r}]; import test_reshape_faults as faults; "
+        "faults.on_small_disks(*sys.argv[1:])"
+    )
+    arguments = (command.__name__, all_inputs, disk, *PAGES)
+    printed = in_a_mount_namespace(sys.executable, "-c", call, *arguments, cwd=tmp_path)
+    whole, *results = json.loads(printed.splitlines()[-1])
+    assert whole["error"] is None
+    expected = whole["complete"]
+    for one in results:
+        assert one["complete"] == expected, one["size"]
+        assert torn(one["left"], expected) == [], one["size"]
+        if one["error"] is not None:
+            code, path = one["error"]
+            assert code == errno.ENOSPC
+            assert path.startswith(f"{disk}/") or command is instruction, path
+    assert any(one["error"] for one in results)
