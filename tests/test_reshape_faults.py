@@ -69,7 +69,8 @@ def pack(inputs: Path, out: Path) -> object:
 
 
 def import_(inputs: Path, out: Path) -> object:
-    return packtok.import_samples(inputs / "old", out / "o")
+    # The output is refused once it is there, which it is when all of it is written.
+    return (out / "o").exists() or packtok.import_samples(inputs / "old", out / "o")
 
 
 def convert_to_pbin(inputs: Path, out: Path) -> object:
@@ -98,6 +99,8 @@ def logits(inputs: Path, out: Path) -> object:
         topk=50,
         dtype="fp32",
         device="cpu",
+        # Otherwise too little space is found out before anything is written.
+        yes=True,
     )
 
 

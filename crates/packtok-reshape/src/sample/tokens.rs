@@ -1,7 +1,7 @@
 //! The token files that samples are taken from, read in bounded memory.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry as Slot;
+use std::collections::hash_map::{Entry as Slot, VacantEntry};
 use std::fs::{File, Metadata};
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -19,7 +19,7 @@ use crate::sample::recipe::IdType;
 const MAPPED_BYTES: u64 = 64 << 20;
 /// The system may map this much around a page that is read.
 const AROUND_BYTES: u64 = 64 << 10;
-/// Files that a thread has open at a time.
+/// Files that a thread has open at a time: processes may often have 1,024.
 const MAX_OPEN: usize = 128;
 
 /// Calls `each` with the tokens of every document in order, including empty ones, with their position in the file. Verifies the
@@ -65,6 +65,8 @@ pub(super) fn each_document(
 pub(super) struct OpenFiles<'a> {
     entries: &'a [Entry],
     open: HashMap<u32, OpenFile>,
+    /// Files that were open before, of which nothing needs to be parsed again.
+    checked: HashMap<u32, Checked>,
     mapped_bytes: u64,
     /// Tokens before they are converted.
     tokens: Vec<u8>,
@@ -76,6 +78,7 @@ impl<'a> OpenFiles<'a> {
         Self {
             entries,
             open: HashMap::new(),
+            checked: HashMap::new(),
             mapped_bytes: 0,
             tokens: Vec::new(),
         }
@@ -102,7 +105,10 @@ impl<'a> OpenFiles<'a> {
         }
         let open = match self.open.entry(file) {
             Slot::Occupied(open) => open.into_mut(),
-            Slot::Vacant(slot) => slot.insert(OpenFile::open(entry)?),
+            Slot::Vacant(slot) => slot.insert(match self.checked.entry(file) {
+                Slot::Occupied(checked) => OpenFile::reopen(entry, checked.get())?,
+                Slot::Vacant(slot) => OpenFile::open(entry, slot)?,
+            }),
         };
         let first = tokens.start;
         let result = match open {
@@ -137,22 +143,63 @@ enum OpenFile {
     Mapped(TokenFile),
 }
 
+/// A file that is read by position, after it was compared with its entry.
+struct Checked {
+    start: u64,
+    width: TokenWidth,
+    identity: Identity,
+}
+
+/// Device, inode, length and time of modification.
+type Identity = (u64, u64, u64, i64, i64);
+
+fn identity(metadata: &Metadata) -> Identity {
+    (
+        metadata.dev(),
+        metadata.ino(),
+        metadata.len(),
+        metadata.mtime(),
+        metadata.mtime_nsec(),
+    )
+}
+
 impl OpenFile {
-    fn open(entry: &Entry) -> Result<Self> {
+    /// Opens a file, compares it with its entry, and keeps what was found in `checked`.
+    fn open(entry: &Entry, checked: VacantEntry<'_, u32, Checked>) -> Result<Self> {
         let path = &entry.path;
         let file = File::open(path).map_err(Error::io(path))?;
         let tokens = TokenFile::open(path)?;
+        let opened = identity(&file.metadata().map_err(Error::io(path))?);
         // The path may have been given to another file between the two.
-        let identity = |metadata: Metadata| (metadata.dev(), metadata.ino());
-        let opened = file.metadata().map_err(Error::io(path))?;
-        let found = path.metadata().map_err(Error::io(path))?;
-        if Entry::of(&tokens) != *entry || identity(opened) != identity(found) {
+        let named = identity(&path.metadata().map_err(Error::io(path))?);
+        if Entry::of(&tokens) != *entry || opened != named {
             return Err(changed(entry));
         }
         let width = tokens.width();
         Ok(match tokens.data_position() {
-            Some(start) => Self::Read { file, start, width },
+            Some(start) => {
+                checked.insert(Checked {
+                    start,
+                    width,
+                    identity: opened,
+                });
+                Self::Read { file, start, width }
+            }
             None => Self::Mapped(tokens),
+        })
+    }
+
+    /// Opens a file again, which must be the one that was checked.
+    fn reopen(entry: &Entry, checked: &Checked) -> Result<Self> {
+        let path = &entry.path;
+        let file = File::open(path).map_err(Error::io(path))?;
+        if identity(&file.metadata().map_err(Error::io(path))?) != checked.identity {
+            return Err(changed(entry));
+        }
+        Ok(Self::Read {
+            file,
+            start: checked.start,
+            width: checked.width,
         })
     }
 }
@@ -275,6 +322,8 @@ fn converted(
 
 #[cfg(test)]
 mod tests {
+    use packtok_pbin::{Counts, Metadata, Replace, Writer};
+
     use super::*;
 
     #[test]
@@ -295,6 +344,54 @@ mod tests {
                 assert_eq!(out[1..], expected);
             }
         }
+    }
+
+    #[test]
+    fn files_beyond_the_open_ones_are_opened_again_unless_they_have_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |number: u32| folder.path().join(format!("{number}.pbin"));
+        let write = |number: u32, ids: [u16; 2]| {
+            let mut writer = Writer::create(&path(number), TokenWidth::U16, false).unwrap();
+            let bytes = ids.map(u16::to_le_bytes).concat();
+            writer.append(&bytes, &[bytes.len() as u64]).unwrap();
+            let counts = Counts {
+                documents: 1,
+                tokens: 2,
+                lines: 1,
+                packed: 1,
+                ..Counts::default()
+            };
+            let metadata = Metadata {
+                counts,
+                ..Metadata::default()
+            };
+            let finished = writer.finish(&metadata, &[]).unwrap();
+            finished.publish(Replace::Existing).unwrap();
+        };
+        let num_files = MAX_OPEN as u32 + 2;
+        let entries: Vec<_> = (0..num_files)
+            .map(|number| {
+                write(number, [number as u16, 7]);
+                Entry::of(&TokenFile::open(&path(number)).unwrap())
+            })
+            .collect();
+        let mut files = OpenFiles::new(&entries);
+        let mut out = Vec::new();
+        for number in (0..num_files).chain(0..num_files) {
+            out.clear();
+            let tokens = files.append(number, 0..2, IdType::Uint16, &mut out);
+            tokens.unwrap();
+            assert_eq!(out, [number as u8, 0, 7, 0]);
+        }
+        // File 0 is closed now.
+        write(0, [1, 2]);
+        for number in 2..num_files {
+            let tokens = files.append(number, 0..1, IdType::Uint16, &mut out);
+            tokens.unwrap();
+        }
+        let error = files.append(0, 0..1, IdType::Uint16, &mut out).unwrap_err();
+        let expected = changed(&entries[0]).to_string();
+        assert_eq!(error.to_string(), expected);
     }
 
     #[test]
