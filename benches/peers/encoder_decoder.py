@@ -17,8 +17,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from cost import machine, run, spread
 
-# Arguments: folder, tokens of the decoder. Prints the sum of the tokens of some items, for the comparison, and
-# the CPU seconds and the number of the others.
+# Arguments: folder, tokens of the decoder. Prints the sum of the tokens of some items, for the comparison,
+# and the CPU seconds and the number of the others.
 ITEMS = """
 order = np.random.default_rng(3).permutation(len(dataset)).tolist()
 print(sum(int(dataset[i][ids].astype(np.int64) @ np.arange(tokens)) for i in order[:10]))

@@ -3,13 +3,13 @@
     python benches/peers/sample.py --mds-python ENV/bin/python
     python benches/peers/sample.py --memory 1000 10000
 
-ENV has mosaicml-streaming 0.13.0. The first compares CPU and wall seconds on one core for samples of 1,024 and
-8,192 tokens; runs of the two alternate. Both write the same files, which is checked byte for byte, with the same
-hashes. What differs: packtok draws the samples from a pbin, which includes a pass over all documents for the
-plan, and syncs each file to disk; MDSWriter gets the samples as arrays in memory and leaves the files to the
-system's cache. Subtracted are packtok's time for a corpus of one document, and MDSWriter's for reading all
-samples and writing ten. The bytes of the files are compared with those of CEPE's scripts: the same samples,
-pickled as int64.
+ENV has mosaicml-streaming 0.13.0. The first compares CPU and wall seconds on one core for samples of 1,024
+and 8,192 tokens; runs of the two alternate. Both write the same files, which is checked byte for byte, with
+the same hashes. What differs: packtok draws the samples from a pbin, which includes a pass over all
+documents for the plan, and syncs each file to disk; MDSWriter gets the samples as arrays in memory and
+leaves the files to the system's cache. Subtracted are packtok's time for a corpus of one document, and
+MDSWriter's for reading all samples and writing ten. The bytes of the files are compared with those of
+CEPE's scripts: the same samples, pickled as int64.
 
 The second reports packtok's peak memory for pbins of so many MB.
 """
