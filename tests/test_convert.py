@@ -108,6 +108,21 @@ def test_existing_files_are_kept_only_if_they_are_the_same(tmp_path: Path) -> No
     assert reference.read_pbin(pbin).documents == [[1, 2], [4]]
 
 
+def test_a_marker_that_a_killed_run_did_not_write_is_added(tmp_path: Path) -> None:
+    packtok.convert(GOLDEN / "example.pbin", tmp_path / "a.npy", to="cepe-npy")
+    marker = tmp_path / "a.npy.done.json"
+    content = marker.read_bytes()
+    marker.unlink()
+    packtok.convert(GOLDEN / "example.pbin", tmp_path / "a.npy", to="cepe-npy", existing="skip")
+    assert marker.read_bytes() == content
+    marker.unlink()
+    # A file of another type was not written by a run with these options.
+    packtok.convert(
+        GOLDEN / "example.pbin", tmp_path / "a.npy", to="cepe-npy", dtype="uint32", existing="skip"
+    )
+    assert not marker.exists()
+
+
 def test_wrong_usage_is_explained(tmp_path: Path, packtok_cli: PacktokCli) -> None:
     (tmp_path / "a.npy").write_bytes(saved([[1]]))
     for arguments, code, message in [

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::error::ConvertError;
 use super::formats::{Meaning, TokenFormat};
 use super::marker::Marker;
-use super::npy::write_npy;
+use super::npy::{NpyWritten, write_npy};
 use super::pbin;
 use crate::error::{Error, Result};
 
@@ -104,6 +104,7 @@ pub fn convert(options: &ConvertOptions, monitor: &mut Monitor<'_>) -> Result<Co
             Existing::Skip => {
                 let existing = TokenFile::open(output)?;
                 check_same_documents(&file, &existing)?;
+                complete_marker(options, &file, &meaning, &existing)?;
                 return Ok(report(existing.file_bytes(), true));
             }
             Existing::Replace => {}
@@ -120,6 +121,29 @@ pub fn convert(options: &ConvertOptions, monitor: &mut Monitor<'_>) -> Result<Co
         }
     };
     Ok(report(file_bytes, false))
+}
+
+/// Writes the marker of an existing NPY file that has none: a run that was killed between the two left the file alone.
+fn complete_marker(
+    options: &ConvertOptions,
+    file: &TokenFile,
+    meaning: &Meaning,
+    existing: &TokenFile,
+) -> Result<()> {
+    let TokenFile::Npy(npy) = existing else {
+        return Ok(());
+    };
+    let is_as_requested = npy.element() == options.id_type.element();
+    if !is_as_requested || Marker::find(&options.output)?.is_some() {
+        return Ok(());
+    }
+    let written = NpyWritten {
+        documents: npy.num_documents(),
+        tokens: npy.num_tokens(),
+        file_bytes: npy.file_bytes(),
+        crc32c: npy.crc32c(),
+    };
+    Marker::of_conversion(file, meaning, options.id_type, &written).publish(&options.output)
 }
 
 fn is_same_file(a: &Path, b: &Path) -> bool {
