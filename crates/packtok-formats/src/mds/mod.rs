@@ -1,7 +1,7 @@
 //! MDS, the folders of samples that mosaicml-streaming reads: shard files and an `index.json`.
 //!
 //! The only place that knows these bytes. `shard_file.rs` has the bytes of a shard file, `write.rs` divides samples into shard
-//! files, `sized.rs` writes one whose samples have known sizes, `index.rs` reads and writes the index, `entry.rs` has its entries, `read.rs` opens shard files
+//! files, `sized.rs` writes one whose samples have known sizes, `options.rs` has the options of both, `index.rs` reads and writes the index, `entry.rs` has its entries, `read.rs` opens shard files
 //! and finds samples in them, `encoding.rs` has the encodings of columns, `columns.rs` the columns of a shard, `check.rs` the
 //! hashes and the compression of files, and `marker.rs` the file `packtok.json` that says what a folder's samples are.
 //! Shards in object stores, and the cache of decompressed shards, are left to packtok-sampling.
@@ -22,6 +22,7 @@ mod entry;
 mod error;
 mod index;
 mod marker;
+mod options;
 mod read;
 mod shard_file;
 mod size;
@@ -35,9 +36,10 @@ pub use entry::{FileEntry, ShardEntry, shard_name};
 pub use error::{EncodingFault, MdsError, SampleFault};
 pub use index::{INDEX_FILE, Index, MAX_INDEX_BYTES, publish_index};
 pub use marker::{MARKER_FILE, Marker};
+pub use options::{DEFAULT_SIZE_LIMIT, Options};
 pub use read::{Sample, Shard};
 pub use sized::SizedWriter;
-pub use write::{DEFAULT_SIZE_LIMIT, Finished, Options, Writer};
+pub use write::{Finished, Writer};
 
 /// The largest file: positions in it are 32 bits wide.
 const MAX_FILE_BYTES: u64 = u32::MAX as u64;

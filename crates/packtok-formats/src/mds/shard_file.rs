@@ -14,7 +14,7 @@ use crate::mds::encoding::Value;
 use crate::mds::entry::{FileEntry, ShardEntry, shard_name};
 use crate::mds::error::MdsError;
 use crate::mds::index::INDEX_FILE;
-use crate::mds::write::Options;
+use crate::mds::options::Options;
 
 /// What all shard files of a writer share.
 #[derive(Debug)]

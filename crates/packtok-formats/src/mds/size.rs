@@ -4,7 +4,8 @@ use crate::mds::check::{Compression, Hash};
 use crate::mds::columns::Columns;
 use crate::mds::encoding::Value;
 use crate::mds::error::MdsError;
-use crate::mds::write::{Options, Writer};
+use crate::mds::options::Options;
+use crate::mds::write::Writer;
 
 impl Columns {
     /// Bytes of a sample with these values, in the order of the columns.

@@ -8,8 +8,8 @@ use crate::mds::columns::Columns;
 use crate::mds::encoding::Value;
 use crate::mds::entry::ShardEntry;
 use crate::mds::error::MdsError;
+use crate::mds::options::Options;
 use crate::mds::shard_file::{Layout, ShardFile};
-use crate::mds::write::Options;
 
 /// Writes one shard file whose samples have sizes that are known in advance.
 ///

@@ -7,44 +7,18 @@ use std::path::{Path, PathBuf};
 use packtok_pbin::Replace;
 
 use crate::mds::MAX_FILE_BYTES;
-use crate::mds::check::{Compression, Hash, STEP_BYTES};
+use crate::mds::check::STEP_BYTES;
 use crate::mds::columns::Columns;
 use crate::mds::encoding::Value;
 use crate::mds::entry::ShardEntry;
 use crate::mds::error::MdsError;
 use crate::mds::index::publish_index;
 use crate::mds::marker::Marker;
+use crate::mds::options::Options;
 use crate::mds::shard_file::Layout;
 
-/// The size limit of a shard file that mosaicml-streaming's writer has by default.
-pub const DEFAULT_SIZE_LIMIT: u64 = 1 << 26;
 /// Samples in memory beyond which they are spooled to a file, for large size limits.
 const SPOOL_BYTES: usize = 128 << 20;
-
-/// How samples are written.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// The largest size of a shard file with more than one sample. `None` is recorded as no limit; positions of 32 bits limit
-    /// it nevertheless.
-    pub size_limit: Option<u64>,
-    /// The hashes of each file in the index.
-    pub hashes: Vec<Hash>,
-    /// The compression of the files.
-    pub compression: Option<Compression>,
-    /// The number of the first shard.
-    pub first_shard: u64,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            size_limit: Some(DEFAULT_SIZE_LIMIT),
-            hashes: vec![Hash::Sha256, Hash::Xxh64],
-            compression: None,
-            first_shard: 0,
-        }
-    }
-}
 
 /// Writes samples into the shard files of a folder.
 ///
