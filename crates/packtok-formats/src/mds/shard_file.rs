@@ -128,11 +128,11 @@ impl Layout {
         let hashes = &self.options.hashes;
         let file = Hashed::new(TempFile::create(&path)?, hashes);
         let output = match compression {
-            None => Output::Raw(file),
+            None => Output::Raw(Box::new(file)),
             Some(compression) => {
                 let encoder = compressor(file, compression.level(), bytes);
                 let encoder = encoder.map_err(MdsError::io(&path))?;
-                Output::Compressed(Hashed::new(encoder, hashes))
+                Output::Compressed(Box::new(Hashed::new(encoder, hashes)))
             }
         };
         Ok(ShardFile {
@@ -152,7 +152,7 @@ impl Layout {
             output,
         } = file;
         let (raw_data, zip_data, file) = match output {
-            Output::Raw(file) => (file.entry(raw_name), None, file),
+            Output::Raw(file) => (file.entry(raw_name), None, *file),
             Output::Compressed(raw) => {
                 let raw_data = raw.entry(raw_name);
                 let file = raw.inner.finish().map_err(MdsError::io(&path))?;
@@ -194,8 +194,8 @@ pub(super) struct ShardFile {
 }
 
 enum Output {
-    Raw(Hashed<TempFile>),
-    Compressed(Hashed<zstd::Encoder<'static, Hashed<TempFile>>>),
+    Raw(Box<Hashed<TempFile>>),
+    Compressed(Box<Hashed<zstd::Encoder<'static, Hashed<TempFile>>>>),
 }
 
 impl ShardFile {
