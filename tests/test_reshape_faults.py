@@ -1,4 +1,4 @@
-"""Commands that reshape token files are killed, and their disks become full.
+"""Commands that reshape token files are killed, their disks become full, and their shards vanish.
 
 After either, no unfinished file has its final name, and the same command completes the output: its files are
 those of an undisturbed run, and no temporary file is left. `test_shuffle.py`, `test_tokenize_npy.py`,
@@ -13,6 +13,7 @@ import json
 import os
 import pickle
 import random
+import re
 import resource
 import shutil
 import signal
@@ -22,12 +23,14 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pbins
 import pytest
 import test_sample_import
 import tokenizers
+from conftest import PacktokCli
 from extent import extent
 from processes import write_corpus
 from stories import TOKENIZER
@@ -267,5 +270,76 @@ def test_commands_on_a_full_disk_are_completed_when_there_is_space(
         if one["error"] is not None:
             code, path = one["error"]
             assert code == errno.ENOSPC
-            assert path.startswith(f"{disk}/") or command is instruction, path
+            # The config of `instruction` has relative paths.
+            assert path.startswith("prepared/" if command is instruction else f"{disk}/"), path
     assert any(one["error"] for one in results)
+
+
+# --- vanished shards ---
+
+
+@pytest.mark.parametrize("command", ["sample", "pack"])
+def test_a_vanished_shard_of_samples_is_named_and_written_again(
+    command: str, inputs: Path, tmp_path: Path
+) -> None:
+    def run(**options: Any) -> object:
+        if command == "sample":
+            return packtok.draw_samples(RECIPE, tmp_path / "o", tokens=inputs / "tokens", **options)
+        return packtok.pack_samples(tmp_path / "o", tokens=inputs / "tokens", length=64, **options)
+
+    run()
+    expected = tree(tmp_path / "o")
+    shutil.rmtree(tmp_path / "o")
+    for shard in ("0/2", "1/2"):
+        run(shard=shard)
+    gone = min((tmp_path / "o" / ".packtok-sample").rglob("shard.*.mds"))
+    gone.unlink()
+    with pytest.raises(packtok.PacktokError) as caught:
+        run(join=True)
+    assert f"{gone.name}: has 0 bytes, its marker says " in str(caught.value)
+    assert "then run its shard again" in str(caught.value)
+    for shard in ("0/2", "1/2"):
+        run(shard=shard)
+    run(join=True)
+    assert tree(tmp_path / "o") == expected
+
+
+def test_a_vanished_shard_of_tokens_is_named_and_written_again(
+    inputs: Path, tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
+    command = (*("tokenize", inputs / "root", "--to", "cepe-npy", "-q"), "-t", inputs / "tokenizer.json")
+
+    def run(*options: object, code: int = 0) -> str:
+        return packtok_cli(*command, "-o", "o", *options, cwd=tmp_path, code=code).stderr
+
+    for shard in ("0/2", "1/2"):
+        run("--shard", shard)
+    (tmp_path / "o" / "tokens.shards" / "shard-00001-of-00002.pbin").unlink()
+    assert run("--join", code=1).strip() == (
+        "packtok: o/tokens.shards: shards are missing: 1 of 2; pack them, then join again"
+    )
+    assert not list((tmp_path / "o").rglob("*.npy"))
+    run("--shard", "1/2")
+    run("--join")
+    assert len(list((tmp_path / "o").rglob("*.npy"))) == 2
+
+
+def test_a_vanished_file_of_teacher_signals_is_named_and_computed_again(
+    all_inputs: Path, tmp_path: Path
+) -> None:
+    from packtok.commands.logits import merge_logits
+
+    shutil.copytree(all_inputs / "samples", tmp_path / "samples")
+    logits(all_inputs, tmp_path)
+    part = tmp_path / "samples-logits-enc4-dec8-model" / "d-0"
+    gone = part / "shard.00000.mds"
+    content = gone.read_bytes()
+    gone.unlink()
+    merge = {"num_encoder_tokens": 4, "num_decoder_tokens": 8}
+    with pytest.raises((packtok.PacktokError, OSError), match=re.escape(str(gone))):
+        merge_logits(str(tmp_path / "samples"), str(all_inputs / "model"), "d", **merge)
+    assert not (part.parent / "d" / "index.json").exists()
+    shutil.rmtree(part)
+    logits(all_inputs, tmp_path)
+    merge_logits(str(tmp_path / "samples"), str(all_inputs / "model"), "d", **merge)
+    assert (part.parent / "d" / gone.name).read_bytes() == content

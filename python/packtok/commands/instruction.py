@@ -20,7 +20,7 @@ from packtok.config.redact import Redactor
 from packtok.errors import ConfigError, PacktokError
 from packtok.extras import needing
 from packtok.instruction.config import PARTITIONS, InstructionConfig, load_instruction_config
-from packtok.instruction.folder import check_replaceable, publish, unfinished
+from packtok.instruction.folder import NewFile, check_replaceable, publish, unfinished
 from packtok.packing import prepare
 from packtok.progress import Progress
 from packtok.remedies import entry_point
@@ -80,7 +80,8 @@ def prepare_instruction_tuning_data(
                 if number
             ]
             if not is_kept:
-                _write(folder / config.config_name, config.content)
+                with NewFile(folder / config.config_name) as file:
+                    file.write(config.content)
                 check_replaceable(config.folder, lambda name: _is_ours(config, name))
                 publish(folder, config.folder)
     return {
@@ -160,7 +161,8 @@ def _packed(
         error.keeps_folder = True  # type: ignore[attr-defined]
         raise
     if not config_path.exists():
-        _write(config_path, _pack_config(config, name).encode())
+        with NewFile(config_path) as file:
+            file.write(_pack_config(config, name).encode())
     found = report.to_dict()
     paths = {"jsonl": ".jsonl", "index": ".idx", "pbin": ".pbin"}
     files = {key: str(config.folder / config.name(name, suffix)) for key, suffix in paths.items()}
@@ -180,10 +182,3 @@ def _pack_config(config: InstructionConfig, name: str) -> str:
     }
     public = Redactor(tuple(resolvers.secrets.items())).tree(values)
     return yaml.dump(public, allow_unicode=True)
-
-
-def _write(path: Path, content: bytes) -> None:
-    with path.open("xb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())

@@ -13,9 +13,46 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Self
 
 _ENDING = ".unfinished"
 _HELD_BY_OTHERS = (errno.EACCES, errno.EAGAIN)
+
+
+class NewFile:
+    """A file that is created, and synced when it is complete.
+
+    Python names a file only in errors of opening it. Here, errors of writing and closing name it too.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = path.open("xb")
+
+    def write(self, content: bytes) -> None:
+        """Appends bytes, which may stay in a buffer until the file is closed."""
+        with _naming(self._path):
+            self._file.write(content)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        with _naming(self._path), self._file:
+            if kind is None:
+                self._file.flush()
+                os.fsync(self._file.fileno())
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Adds a path to errors of the system that have none."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
 
 
 @contextmanager
@@ -119,6 +156,7 @@ def _remove_if_abandoned(path: Path) -> None:
 def _sync(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(descriptor)
+        with _naming(folder):
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)

@@ -1,7 +1,6 @@
 """Divides conversations among the partitions and writes each to its JSONL file, one line at a time."""
 
 import json
-import os
 import random
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -12,6 +11,7 @@ from typing import Any, BinaryIO
 from packtok.errors import ConfigError, DocumentError
 from packtok.instruction.chat import BadConversationError, ChatTemplate
 from packtok.instruction.config import InstructionConfig
+from packtok.instruction.folder import NewFile
 from packtok.progress import Progress
 
 TEXT_KEY = "chat"
@@ -62,8 +62,7 @@ def write_parts(
     encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
     with ExitStack() as stack, _seeded(config.seed):
         files = {
-            name: stack.enter_context((folder / config.name(name, ".jsonl")).open("xb"))
-            for name in conversations
+            name: stack.enter_context(NewFile(folder / config.name(name, ".jsonl"))) for name in conversations
         }
         for number, line in _lines(config.src_path, on_progress):
             if not line.strip():
@@ -79,9 +78,6 @@ def write_parts(
                 raise DocumentError(f"{config.src_path}:{number}: {error}") from None
             files[name].write(text)
             conversations[name] += 1
-        for file in files.values():
-            file.flush()
-            os.fsync(file.fileno())
     return Written(conversations, blank)
 
 
