@@ -132,7 +132,7 @@ mod tests {
             }
             let expected = writer.finish().unwrap().entries;
             let found = sized.finish().unwrap();
-            assert_eq!([found.clone()], *expected);
+            assert_eq!(std::slice::from_ref(&found), expected.as_slice());
             let file = &found.stored().basename;
             let [left, right] = [left, right].map(|folder| std::fs::read(folder.join(file)));
             assert!(left.unwrap() == right.unwrap(), "{compression:?}");
