@@ -84,6 +84,11 @@ def is_shard_folder(path: Path) -> bool:
     return any(os.path.lexists(path / name) for name in (_packtok.PLAN_NAME, TASKS_NAME))
 
 
+def planned_shards(outdir: Path | None) -> int | None:
+    """Returns the number of shards of the plan in a folder; ``None`` without a folder or a plan."""
+    return read_plan(outdir).num_shards if outdir is not None and is_shard_folder(outdir) else None
+
+
 def open_shard_folder(outdir: Path) -> "ShardFolder | TaskFolder":
     """Returns the folder of shards at ``outdir``, of whichever kind it is.
 
@@ -209,7 +214,7 @@ class TaskFolder:
         path = outdir / TASKS_NAME
         if path.is_file():
             plan, found = _read_tasks(outdir)
-            name = next((one for one in {**found, **facts} if found.get(one) != facts.get(one)), None)
+            name = next((name for name in {**found, **facts} if found.get(name) != facts.get(name)), None)
             if name is None:
                 return cls(outdir, plan)
             if not replace:

@@ -15,6 +15,7 @@ from packtok.cli.wrapped import wrapped
 if TYPE_CHECKING:
     from packtok.commands.run import OnStart, RunReport, RunStart
     from packtok.launch.record import Submission
+    from packtok.launch.tasks import CommandName
     from packtok.progress import Progress
 
 ConfOption = Annotated[
@@ -248,7 +249,7 @@ def _show(report: "RunReport") -> None:
 
 def _rows(report: "RunReport") -> list[tuple[str, str]]:
     return [
-        *((f"job {one.job}", _purpose(one, report.command)) for one in report.submissions),
+        *((f"job {job.job}", _purpose(job, report.command)) for job in report.submissions),
         *((f"job {job}", "cancelled; a later job joins") for job in report.replaced),
         ("output", report.output),
         ("shards", report.outdir),
@@ -256,10 +257,11 @@ def _rows(report: "RunReport") -> list[tuple[str, str]]:
     ]
 
 
-def _purpose(job: "Submission", command: str) -> str:
+def _purpose(job: "Submission", command: "CommandName") -> str:
     from packtok.launch.script import compact
+    from packtok.launch.tasks import COMMANDS
 
     if job.kind == "join":
         return "joins when all tasks have ended"
-    verb = "packs" if command in ("pack", "tokenize") else "computes"
-    return f"{verb} {compact(shard for first, last in job.shards for shard in range(first, last + 1))}"
+    shards = compact(shard for first, last in job.shards for shard in range(first, last + 1))
+    return f"{COMMANDS[command].verb} {shards}"

@@ -12,7 +12,7 @@ from packtok.errors import ConfigError
 from packtok.extras import needing_logits
 from packtok.progress import Progress
 from packtok.remedies import entry_point
-from packtok.shard_folder import TaskFile, TaskFolder, is_shard_folder, read_plan
+from packtok.shard_folder import TaskFile, TaskFolder, planned_shards
 from packtok.sources import StrPath
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def logits(
         import torch
 
         from packtok.logits.models import load_teacher
-        from packtok.logits.output import output_folder, part_folder
+        from packtok.logits.output import part_folder
         from packtok.logits.signals import Shard, teacher_signals
 
     folder = None if run.outdir is None else run.write_plan(count)
@@ -122,15 +122,7 @@ def logits(
     began = time.monotonic()
     with needing_logits("packtok logits"):
         teacher = load_teacher(model_dir, dtype, device)
-    output = output_folder(
-        input_dir,
-        teacher.name,
-        num_encoder=num_encoder_tokens,
-        num_decoder=num_decoder_tokens,
-        retrieval=retrieval_input_dir,
-        retrieval_k=run.inputs.num_passages,
-    )
-    part = part_folder(output, domain, number)
+    part = part_folder(run.folder, domain, number)
     report = teacher_signals(
         teacher,
         run.inputs,
@@ -165,12 +157,18 @@ class LogitsRun:
     """Teacher signals that are ready to be computed: the arguments are checked and the samples are open."""
 
     inputs: "Inputs"
-    output: Path
-    """The folder of all shards together."""
+    folder: Path
+    """The folder of all domains."""
+    domain: str
     facts: Mapping[str, Any]
     """What distinguishes the signals from others."""
     outdir: Path | None
     """The folder of the markers of shards."""
+
+    @property
+    def output(self) -> Path:
+        """The folder of all shards together."""
+        return self.folder / self.domain
 
     def write_plan(self, num_shards: int) -> TaskFolder:
         """Writes the plan of the shards if it is missing, and returns their folder.
@@ -181,7 +179,7 @@ class LogitsRun:
         if self.outdir is None:
             raise ValueError("there is no folder for the plan")
         index = json.loads((self.inputs.folder / "index.json").read_bytes())
-        total_bytes = sum(one["raw_data"]["bytes"] for one in index["shards"])
+        total_bytes = sum(file["raw_data"]["bytes"] for file in index["shards"])
         return TaskFolder.create(self.outdir, self.facts, num_shards, total_bytes)
 
 
@@ -216,7 +214,7 @@ def prepare_logits(
         retrieval=None if retrieval_input_dir is None else Path(retrieval_input_dir) / domain,
         num_passages=passages,
     )
-    output = output_folder(
+    folder = output_folder(
         input_dir,
         last_part(model_dir),
         num_encoder=num_encoder_tokens,
@@ -226,7 +224,7 @@ def prepare_logits(
     )
     facts = {
         "command": "logits",
-        "output": str(output / domain),
+        "output": str(folder / domain),
         "model_dir": model_dir,
         "method": method,
         **_numbers_of_method(method, topk=topk, draws=draws, seed=seed),
@@ -234,7 +232,7 @@ def prepare_logits(
         "dtype": dtype,
         "samples": inputs.fingerprint,
     }
-    return LogitsRun(inputs, output / domain, facts, None if outdir is None else Path(outdir))
+    return LogitsRun(inputs, folder, domain, facts, None if outdir is None else Path(outdir))
 
 
 @entry_point()
@@ -337,8 +335,8 @@ def find_part(shard: str | int | None, num_shards: int | None, outdir: Path | No
             f"--shard: is {shard}, but --num-shards is {num_shards}; give only one of the numbers"
         )
     count = counts.pop() if counts else choice.default_num_shards
-    if count is None and outdir is not None and is_shard_folder(outdir):
-        count = read_plan(outdir).num_shards
+    if count is None:
+        count = planned_shards(outdir)
     if count is None:
         raise ConfigError(f"--shard: is {shard}, but the number of shards is missing; give --shard k/N")
     if not choice.shard_index < count <= MAX_SHARDS:

@@ -24,7 +24,7 @@ from packtok.launch.script import Launch, log_folder
 from packtok.launch.settings import LaunchSettings, changed, load_settings, load_without_files
 from packtok.launch.slurm import Slurm
 from packtok.launch.submit import check, lines, num_shards, plan_jobs, relaunch, submit_jobs
-from packtok.launch.tasks import COMMANDS, is_written
+from packtok.launch.tasks import COMMANDS, CommandName, is_written
 from packtok.progress import Progress
 from packtok.remedies import entry_point
 from packtok.shard_folder import TaskFolder, find_shard_folder, open_shard_folder
@@ -72,7 +72,7 @@ class RunReport:
     """The report of the join if this process joined the shards; see `packtok.join`."""
     has_work: bool
     """Whether jobs were left to submit or shards to pack."""
-    command: str = "pack"
+    command: CommandName = "pack"
     """The command of packtok that the tasks run."""
 
 

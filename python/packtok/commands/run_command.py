@@ -149,22 +149,12 @@ def sample_command(sampling: Sampling, arguments: tuple[str, ...], settings: Lau
     Raises:
         ConfigError: If the settings do not fit the command, or no tokenizer is found.
     """
-    _refuse_manifest(settings, "sample")
-    folder = Path(os.path.abspath(sampling.outdir or f"{sampling.output.rstrip('/')}.shards"))
-    _check_folder(folder)
+    command = _of_marked_tasks("sample", sampling, arguments, settings)
     # Before the tasks need it.
     sampling.find_tokenizer()
-
-    def plan(shards: int) -> tuple[str, ...]:
-        replace(sampling, outdir=folder).write_plan(shards)
-        return ()
-
-    existing = sampling.spec["existing"]
     # The tasks reject existing outputs; those that a join published before it was killed are its own.
     policy = {"error": ("--existing=skip",), "replace": ("--existing=replace",)}
-    join_arguments = policy.get(existing, ())
-    output = os.path.abspath(sampling.output)
-    return RunCommand("sample", arguments, output, folder, plan, join_arguments)
+    return replace(command, join_arguments=policy.get(sampling.spec["existing"], ()))
 
 
 def logits_command(signals: LogitsRun, arguments: tuple[str, ...], settings: LaunchSettings) -> RunCommand:
@@ -178,22 +168,26 @@ def logits_command(signals: LogitsRun, arguments: tuple[str, ...], settings: Lau
     Raises:
         ConfigError: If the settings do not fit the command.
     """
-    _refuse_manifest(settings, "logits")
-    folder = Path(os.path.abspath(signals.outdir or f"{signals.output}.shards"))
+    return _of_marked_tasks("logits", signals, arguments, settings)
+
+
+def _of_marked_tasks(
+    name: CommandName, work: Sampling | LogitsRun, arguments: tuple[str, ...], settings: LaunchSettings
+) -> RunCommand:
+    """Returns a command whose tasks write elsewhere and leave markers in the folder of the run."""
+    if settings.slurm.join == "manifest":
+        raise ConfigError(
+            f"--join: slurm.join is 'manifest', but {name} writes folders of samples; leave out --join"
+        )
+    output = os.path.abspath(work.output)
+    folder = Path(f"{output}.shards" if work.outdir is None else os.path.abspath(work.outdir))
     _check_folder(folder)
 
     def plan(shards: int) -> tuple[str, ...]:
-        replace(signals, outdir=folder).write_plan(shards)
+        replace(work, outdir=folder).write_plan(shards)
         return ()
 
-    return RunCommand("logits", arguments, os.path.abspath(signals.output), folder, plan)
-
-
-def _refuse_manifest(settings: LaunchSettings, command: str) -> None:
-    if settings.slurm.join == "manifest":
-        raise ConfigError(
-            f"--join: slurm.join is 'manifest', but {command} writes folders of samples; leave out --join"
-        )
+    return RunCommand(name, arguments, output, folder, plan)
 
 
 def pack_arguments(

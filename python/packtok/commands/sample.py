@@ -17,13 +17,13 @@ from packtok.progress import Progress
 from packtok.remedies import entry_point
 from packtok.sample.files import files_below, tokenizer_beside
 from packtok.sample.recipe import Recipe, files_of, load_recipe
-from packtok.shard_folder import TaskFile, TaskFolder, is_shard_folder, read_plan
+from packtok.shard_folder import TaskFile, TaskFolder, planned_shards, read_plan
 from packtok.sources import StrPath
 from packtok.tokenizer.find import find_tokenizer
 
 Dtype = Literal["uint16", "uint32", "int32"]
 Existing = Literal["error", "skip", "replace"]
-# MDS files are held in memory while they are written.
+# Of an MDS file, which is what a killed run writes again at most.
 SIZE_LIMIT = 1 << 26
 
 
@@ -240,7 +240,7 @@ class Sampling:
         sizes = [os.stat(path) for path in self.files]
         files = [[path, size.st_size, size.st_mtime_ns] for path, size in zip(self.files, sizes, strict=True)]
         facts = {name: value for name, value in self.spec.items() if name not in ("existing", "domains")}
-        domains = [{**one, "files": len(one["files"])} for one in self.spec["domains"]]
+        domains = [{**domain, "files": len(domain["files"])} for domain in self.spec["domains"]]
         return TaskFolder.create(
             self.outdir,
             {
@@ -273,7 +273,7 @@ class Sampling:
             report = _packtok.pack_samples(recipe, **options)
         else:
             report = _packtok.draw_samples(recipe, None if join else self.find_tokenizer(), **options)
-        files = [TaskFile(one["places"], one["bytes"]) for one in report.pop("files")]
+        files = [TaskFile(file["places"], file["bytes"]) for file in report.pop("files")]
         if shard is None:
             del report["shard_samples"], report["shard_tokens"]
         return {**report, **(self.notes or {})}, files
@@ -337,7 +337,7 @@ def prepare_samples(
         "allow_short": allow_short,
         "existing": existing,
     }
-    listed = [file for one in files.values() for file in one]
+    listed = [file for of_domain in files.values() for file in of_domain]
     name = None if wanted is None else tokenizer or tokenizer_beside(listed, tokens)
     folder = None if outdir is None else Path(outdir)
     return Sampling("draw", spec, tuple(listed), folder, name, {"files_of_no_domain": others})
@@ -376,9 +376,7 @@ def _shard(shard: str | int | None, outdir: Path | None = None) -> tuple[int, in
     if shard is None:
         return None
     chosen = find_shard(shard)
-    count = chosen.num_shards or chosen.default_num_shards
-    if count is None and outdir is not None and is_shard_folder(outdir):
-        count = read_plan(outdir).num_shards
+    count = chosen.num_shards or chosen.default_num_shards or planned_shards(outdir)
     if count is None:
         raise ConfigError(f"--shard: is {str(shard)!r}, without the number of shards; give k/N")
     return chosen.shard_index, count

@@ -121,7 +121,7 @@ class NpyTokenization:
         try:
             yield
         except BaseException:
-            if not any(one != path for one in self._work.glob("*")):
+            if not any(other != path for other in self._work.glob("*")):
                 path.unlink(missing_ok=True)
             raise
 

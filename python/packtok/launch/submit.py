@@ -25,7 +25,7 @@ from packtok.launch.script import (
 from packtok.launch.settings import LaunchSettings
 from packtok.launch.slurm import QueuedTask, Slurm
 from packtok.launch.tasks import COMMANDS, is_written
-from packtok.shard_folder import is_shard_folder, open_shard_folder, read_plan
+from packtok.shard_folder import is_shard_folder, open_shard_folder, planned_shards
 from packtok.store.staging import exists
 
 # Large enough that a lost or slow task costs little, and small enough that starting tasks costs little.
@@ -77,9 +77,7 @@ def num_shards(outdir: Path, settings: LaunchSettings, num_nodes: int | None = N
     """
     if settings.slurm.shards is not None:
         return settings.slurm.shards
-    if is_shard_folder(outdir):
-        return read_plan(outdir).num_shards
-    return SHARDS_PER_NODE * (num_nodes or settings.slurm.nodes or 1)
+    return planned_shards(outdir) or SHARDS_PER_NODE * (num_nodes or settings.slurm.nodes or 1)
 
 
 def check(launch: Launch) -> None:

@@ -46,6 +46,8 @@ class TaskCommand:
     """The options of the joining command if the request has none."""
     keeps_output: bool = False
     """Whether the output may exist, because what is complete in it is kept."""
+    verb: str = "packs"
+    """What a job does with its shards, for reports."""
 
 
 def _pack(task: Task) -> list[str]:
@@ -67,11 +69,14 @@ COMMANDS: dict[CommandName, TaskCommand] = {
     "tokenize": TaskCommand(
         _tokenize, lambda outdir, _: [f"--outdir={outdir}", "--join"], ("--existing=skip",)
     ),
-    "sample": TaskCommand(_other, lambda outdir, _: [f"--outdir={outdir}", "--join"], keeps_output=True),
+    "sample": TaskCommand(
+        _other, lambda outdir, _: [f"--outdir={outdir}", "--join"], keeps_output=True, verb="computes"
+    ),
     "logits": TaskCommand(
         _other,
         lambda outdir, count: [f"--outdir={outdir}", "--merge", f"--num-shards={count}"],
         keeps_output=True,
+        verb="computes",
     ),
 }
 

@@ -101,37 +101,60 @@ pub(super) fn finished(recipe: &Recipe, outputs: &[Output]) -> Result<Vec<bool>>
 }
 
 fn is_finished(recipe: &Recipe, output: &Output) -> Result<bool> {
-    let Some(plan) = recorded_plan(recipe, output)? else {
+    if output.side != Side::Retrieval {
+        return is_of_plan(&output.folder, &output.fingerprint, recipe.existing);
+    }
+    let recorded = recorded_plan(recipe, output)?;
+    // A process was killed after it had moved the file and before it published the marker.
+    if recipe.existing == Existing::Skip && recorded == Some(None) && output.work.is_dir() {
+        return Ok(false);
+    }
+    let path = output.folder.join(jsonl_name(recipe, output));
+    is_kept(recorded, path, &output.fingerprint, recipe.existing)
+}
+
+/// Whether the folder has the samples of a plan.
+///
+/// # Errors
+/// It has others that must not be replaced.
+pub(super) fn is_of_plan(folder: &Path, plan: &str, existing: Existing) -> Result<bool> {
+    is_kept(plan_of_folder(folder)?, folder.to_owned(), plan, existing)
+}
+
+/// Whether an output at `path`, for which `recorded` is as from [`recorded_plan`], is that of `plan`.
+fn is_kept(
+    recorded: Option<Option<String>>,
+    path: PathBuf,
+    plan: &str,
+    existing: Existing,
+) -> Result<bool> {
+    let Some(recorded) = recorded else {
         return Ok(false);
     };
-    let is_retrieval = output.side == Side::Retrieval;
-    let path = if is_retrieval {
-        output.folder.join(jsonl_name(recipe, output))
-    } else {
-        output.folder.clone()
-    };
-    match (recipe.existing, plan) {
-        (Existing::Error, _) => Err(SampleError::Exists { path }.into()),
-        (_, Some(plan)) if plan == output.fingerprint => Ok(true),
-        (Existing::Replace, _) => Ok(false),
-        // A process was killed after it had moved the file and before it published the marker.
-        (Existing::Skip, None) if is_retrieval && output.work.is_dir() => Ok(false),
-        (Existing::Skip, _) => Err(SampleError::OtherPlan { path }.into()),
+    match existing {
+        Existing::Error => Err(SampleError::Exists { path }.into()),
+        _ if recorded.as_deref() == Some(plan) => Ok(true),
+        Existing::Replace => Ok(false),
+        Existing::Skip => Err(SampleError::OtherPlan { path }.into()),
     }
 }
 
 /// The plan that the marker of an existing output records, if there is a marker; `None` without an output.
 fn recorded_plan(recipe: &Recipe, output: &Output) -> Result<Option<Option<String>>> {
     if output.side != Side::Retrieval {
-        if !output.folder.join(INDEX_FILE).exists() {
-            return Ok(None);
-        }
-        let marker = Marker::of_folder(&output.folder).map_err(SampleError::Mds)?;
-        return Ok(Some(marker.map(|marker| marker.plan)));
+        return plan_of_folder(&output.folder);
     }
     let name = jsonl_name(recipe, output);
     let exists = output.folder.join(&name).exists();
     Ok(exists.then(|| lines_of(&output.folder, &name).map(|lines| lines.plan)))
+}
+
+fn plan_of_folder(folder: &Path) -> Result<Option<Option<String>>> {
+    if !folder.join(INDEX_FILE).exists() {
+        return Ok(None);
+    }
+    let marker = Marker::of_folder(folder).map_err(SampleError::Mds)?;
+    Ok(Some(marker.map(|marker| marker.plan)))
 }
 
 /// Rejects a recipe if one of its outputs exists. Reads no documents.
@@ -425,12 +448,13 @@ pub(super) fn clean(recipe: &Recipe, plan: &Plan, form: &Form, work: &Path) -> R
 
 fn needs_plan(recipe: &Recipe, plan: &Plan, form: &Form, work: &Path) -> bool {
     let mut whole = recipe.clone();
-    if let Some(retrieval) = &mut whole.retrieval {
-        retrieval.only = None;
+    let only = (whole.retrieval.as_mut()).and_then(|retrieval| retrieval.only.take());
+    if only.is_none() {
+        return false;
     }
     let is_missing = |output: &Output| {
-        let found = recorded_plan(&whole, output).ok().flatten().flatten();
-        found.as_ref() != Some(&output.fingerprint)
+        let recorded = recorded_plan(&whole, output).ok().flatten().flatten();
+        recorded.as_ref() != Some(&output.fingerprint)
     };
     // An error: there are fewer chunks than all shards together request.
     outputs(&whole, plan, form, work).map_or(true, |outputs| outputs.iter().any(is_missing))
@@ -447,22 +471,4 @@ pub(super) fn remove_work(work: &Path) -> Result<()> {
 pub(super) fn remove_if_empty(work: &Path) {
     // A folder that is not empty has the files of an unfinished run.
     drop(fs::remove_dir(work));
-}
-
-/// Whether the folder has the samples of a plan.
-///
-/// # Errors
-/// It has others that must not be replaced.
-pub(super) fn is_of_plan(folder: &Path, plan: &str, existing: Existing) -> Result<bool> {
-    if !folder.join(INDEX_FILE).exists() {
-        return Ok(false);
-    }
-    let marker = Marker::of_folder(folder).map_err(SampleError::Mds)?;
-    let path = folder.to_owned();
-    match (existing, marker) {
-        (Existing::Error, _) => Err(SampleError::Exists { path }.into()),
-        (_, Some(marker)) if marker.plan == plan => Ok(true),
-        (Existing::Replace, _) => Ok(false),
-        (Existing::Skip, _) => Err(SampleError::OtherPlan { path }.into()),
-    }
 }
