@@ -1,8 +1,9 @@
-"""Prints the samples of an MDS folder as mosaicml-streaming reads them, from an empty cache, hashes checked.
+"""Prints the samples of MDS folders as mosaicml-streaming reads them, from an empty cache, hashes checked.
 
     python tests/streaming_reading.py FOLDER
 
-With uncompressed shards, `LocalDataset` must read the same.
+Prints the samples of each MDS folder in FOLDER, by its path. With uncompressed shards, `LocalDataset` must
+read the same.
 """
 
 import json
@@ -24,18 +25,24 @@ def plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def main() -> None:
-    folder = sys.argv[1]
+def samples_of(folder: Path) -> list[dict[str, Any]]:
+    """Returns the samples of a folder, which both datasets read."""
     with tempfile.TemporaryDirectory() as cache:
         dataset = StreamingDataset(
-            remote=folder, local=f"{cache}/local", validate_hash="sha256", batch_size=1, shuffle=False
+            remote=str(folder), local=f"{cache}/local", validate_hash="sha256", batch_size=1, shuffle=False
         )
         samples = [{key: plain(value) for key, value in dataset[i].items()} for i in range(len(dataset))]
-    if list(Path(folder).glob("*.mds")):
-        local = LocalDataset(folder)
+    if list(folder.glob("*.mds")):
+        local = LocalDataset(str(folder))
         if samples != [{key: plain(value) for key, value in local[i].items()} for i in range(len(local))]:
-            raise SystemExit("LocalDataset reads other samples")
-    print(json.dumps(samples))
+            raise SystemExit(f"{folder}: LocalDataset reads other samples")
+    return samples
+
+
+def main() -> None:
+    root = Path(sys.argv[1])
+    folders = sorted(path.parent for path in root.rglob("index.json"))
+    print(json.dumps({str(folder.relative_to(root)): samples_of(folder) for folder in folders}))
 
 
 if __name__ == "__main__":

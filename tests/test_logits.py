@@ -454,6 +454,19 @@ def test_parts_that_are_missing_or_differ_are_named(data: Path, model: Path, tmp
         merge(data, model)
 
 
+def test_a_loop_that_always_passes_shard_0_ends_with_an_error(data: Path, model: Path) -> None:
+    # The loop in CEPE's README; their --merge takes what is there.
+    for k in range(3):
+        report = logits(str(data), str(model), "d", **DEFAULTS, shard=0, num_shards=3)
+        assert report["kept_samples"] == (report["samples"] if k else 0)
+    with pytest.raises(PacktokError) as error:
+        merge(data, model)
+    assert str(error.value) == (
+        f"{output_of(data, model).parent}: d-1 is missing, d-2 is missing; compute these shards first"
+    )
+    assert not output_of(data, model).exists()
+
+
 def test_parts_of_a_domain_whose_name_begins_alike_are_others(data: Path, model: Path) -> None:
     shutil.copytree(data / "d", data / "d-0")
     logits(str(data), str(model), "d-0", **DEFAULTS)

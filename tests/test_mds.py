@@ -369,7 +369,7 @@ def test_mosaicml_streaming_reads_every_sample_with_hashes_checked(
     samples = [sample(i) for i in range(13)]
     write(tmp_path / "a", COLUMNS, samples, size_limit=3000, **options)
     found: Any = trained(python, "streaming_reading.py", tmp_path / "a")
-    assert found == [{key: plain(one[key]) for key in sorted(one)} for one in samples]
+    assert found == {".": [{key: plain(one[key]) for key in sorted(one)} for one in samples]}
 
 
 def plain(value: Any) -> Any:

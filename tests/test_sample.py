@@ -23,10 +23,21 @@ from conftest import PacktokCli
 from extent import extent
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_trainers import python_of, trained
 
 import packtok
 
 HALVES = (0.3, 0.3, 0.4)
+# Of the recipe `concat`.
+SEVEN = {
+    "arxiv": "0.025",
+    "book": "0.045",
+    "c4-rp": "0.15",
+    "cc": "0.67",
+    "github": "0.045",
+    "stackexchange": "0.02",
+    "wiki": "0.045",
+}
 Domains = dict[str, list[list[int]]]
 
 
@@ -397,6 +408,57 @@ def test_a_file_of_less_than_100_documents_is_used_to_the_last(tmp_path: Path) -
         assert sum(one["documents"] for one in report["sides"]) == count
 
 
+@pytest.mark.parametrize("files", [1, 2, 3])
+def test_a_domain_of_few_files_has_samples_on_every_side(tmp_path: Path, files: int) -> None:
+    # Their scripts divide files: of two or three, one is test, none train and the rest retrieval.
+    root = write(tmp_path / "tokens", {"a": documents(120, 60, 7)}, files=files)
+    report = packtok.draw_samples(
+        recipe({"a": []}, samples={"test": 20, "train": 20}), tmp_path / "out", tokens=root
+    )
+    counts = {one["side"]: one["documents"] for one in report["sides"]}
+    assert sum(counts.values()) == 120
+    assert all(count > 20 for count in counts.values())
+    assert [len(taken(tmp_path / "out", side, "a")) for side in ("test", "train")] == [20, 20]
+
+
+def test_equal_files_are_not_sampled_at_equal_positions(tmp_path: Path) -> None:
+    # Their scripts seed the order of each file anew, so equal numbers of windows have one order.
+    numbers = iter(range(60_000))
+    listed = [[next(numbers) for _ in range(400)] for _ in range(8)]
+    root = write(tmp_path / "tokens", {"a": listed}, files=8)
+    packtok.draw_samples(
+        recipe({"a": []}, splits={"test": 0, "train": 1, "retrieval": 0}, samples={"train": 100}),
+        *(tmp_path / "out",),
+        tokens=root,
+    )
+    positions: dict[int, list[int]] = {}
+    for sample in taken(tmp_path / "out", "train", "a"):
+        positions.setdefault(sample[0] // 400, []).append(sample[0] % 400)
+    assert len(positions) == 8
+    assert len({tuple(first[:3]) for first in positions.values()}) > 1
+
+
+def test_missing_folders_of_the_output_are_created(two: tuple[Path, Domains], tmp_path: Path) -> None:
+    # Their scripts fail unless OUT exists.
+    root, domains = two
+    packtok.draw_samples(recipe(domains), tmp_path / "a" / "b", tokens=root)
+    packtok.draw_samples(recipe(domains), tmp_path / "c", tokens=root)
+    assert tree(tmp_path / "a" / "b") == tree(tmp_path / "c")
+    packtok.pack_samples(tmp_path / "d" / "e", tokens=root, length=32)
+    assert (tmp_path / "d" / "e" / "book" / "index.json").is_file()
+
+
+@pytest.mark.parametrize("name", ["gone.pbin", "gone.npy"])
+def test_a_listed_file_that_is_missing_is_an_error(tmp_path: Path, name: str) -> None:
+    # Their scripts leave out files that they do not find, which changes the sides of all others.
+    root = write(tmp_path / "tokens", {"a": documents(20, 40, 1)}, files=1)
+    files = ["a/0.pbin", f"a/{name}"]
+    wanted = {**recipe({"a": []}), "domains": {"a": {"proportion": 1, "files": files}}}
+    with pytest.raises(FileNotFoundError) as raised:
+        packtok.draw_samples(wanted, tmp_path / "out", tokens=root)
+    assert raised.value.filename == str(root / "a" / name)
+
+
 def test_a_domain_is_a_whole_name_of_a_folder(tmp_path: Path) -> None:
     # Their scripts look for "book/" anywhere in the path.
     domains = {"book": [[1] * 12] * 30, "notebook": [[2] * 12] * 30}
@@ -446,19 +508,37 @@ def test_the_commands_take_the_arguments_of_the_readme(
     ).stdout
     assert json.loads(out)["train_samples"] == 10
     assert sorted(path.name for path in (tmp_path / "ab").iterdir()) == ["train"]
-    seven = ("arxiv", "book", "c4-rp", "cc", "github", "stackexchange", "wiki")
-    seven_root = write(tmp_path / "seven", {name: documents(30, 60, i) for i, name in enumerate(seven)})
+    seven_root = write(tmp_path / "seven", {name: documents(30, 60, i) for i, name in enumerate(SEVEN)})
     shutil.copy(oracle.byte_level(tmp_path / "tokenizer.json"), seven_root / "tokenizer.json")
     arguments = ("sample", "concat", tmp_path / "concat", 8, 4, 0, 40, "1e1")
     for shard in (0, 1):
         packtok_cli(*arguments, shard, "--tokens", seven_root, "--retrieval_chunk", 4, "--quiet")
-    samples = {name: len(taken(tmp_path / "concat", "train", name)) for name in seven}
-    shares = ["0.025", "0.045", "0.15", "0.67", "0.045", "0.02", "0.045"]
-    assert list(samples.values()) == reference.quotas(40, shares)
+    samples = {name: len(taken(tmp_path / "concat", "train", name)) for name in SEVEN}
+    assert list(samples.values()) == reference.quotas(40, [*SEVEN.values()])
     lines = sum(
         path.read_text().count("\n") for path in (tmp_path / "concat" / "retrieval").glob("*/*.jsonl")
     )
     assert lines == 20
+
+
+def test_a_number_of_samples_in_place_of_the_shard_is_an_error(
+    tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
+    # Their script reads the README's fourth number as SHARD, and then writes no retrieval corpus.
+    root = write(tmp_path / "tokens", {name: documents(3, 30, i) for i, name in enumerate(SEVEN)})
+    arguments = ("sample", "concat", tmp_path / "out", 8, 4, 0, 0, 1, "2.5e6", "--tokens", root)
+    done = packtok_cli(*arguments, code=1)
+    assert done.stderr.strip() == "packtok: SHARD: is 2500000; expected 0 to 99"
+
+
+def test_retrieval_shards_share_one_plan(texts: tuple[Path, Path], tmp_path: Path) -> None:
+    # Their script reads and orders all files again for each of 100 shards.
+    wanted = recipe({"wiki": []}, samples={"train": 2}, retrieval={"samples": 1, "shards": 3, "chunk": 5})
+    plan = tmp_path / "out" / ".packtok-sample" / "plan.json"
+    packtok.draw_samples(wanted, tmp_path / "out", tokens=texts[0], retrieval_shard=0)
+    before = plan.stat()
+    packtok.draw_samples(wanted, tmp_path / "out", tokens=texts[0], retrieval_shard=2)
+    assert (plan.stat().st_ino, plan.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
 def test_a_recipe_is_a_yaml_file(two: tuple[Path, Domains], tmp_path: Path, packtok_cli: PacktokCli) -> None:
@@ -701,3 +781,69 @@ def test_rows_of_other_options_are_refused(
     assert (
         done.stderr.strip() == "packtok: --by-length: is 7; expected lengths that divide the length of a row"
     )
+
+
+Rows = dict[str, list[dict[str, Any]]]
+
+
+def drawn(recipe_: str, domains: Domains, proportions: list[str], train: int) -> Rows:
+    """Returns the rows of each folder of a run with 8 + 4 tokens, as the naive implementation draws them."""
+    rows = {}
+    for (name, listed), quota in zip(domains.items(), reference.quotas(train, proportions), strict=True):
+        side = reference.draw(listed, is_stream=recipe_ == "concat", context=8, decoder=4)["train"]
+        rows[f"{recipe_}/train/{name}"] = [
+            {"prev_token_ids": ["uint16", ids[:8]], "token_ids": ["uint16", ids[8:]], "domain": name}
+            for ids in side.samples[:quota]
+        ]
+    return rows
+
+
+def packed(folder: Path) -> Rows:
+    """Returns the rows of each folder of uncompressed long documents."""
+    arrays = ("input_ids", "indices")
+    return {
+        f"pack/{path.name}": [
+            {**row, **{name: ["uint32", row[name]] for name in arrays}} for row in reference.read_mds(path)
+        ]
+        for path in folder.iterdir()
+    }
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("compression", [None, "zstd:5"])
+def test_mosaicml_streaming_reads_samples_with_hashes_checked(
+    two: tuple[Path, Domains], compression: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = python_of("streaming", "mosaicml-streaming")
+    # Several files in a folder.
+    monkeypatch.setattr("packtok.commands.sample.SIZE_LIMIT", 600)
+    root, domains = two
+    seven = {name: documents(30, 60, i) for i, name in enumerate(SEVEN)}
+    of_seven = write(tmp_path / "seven", seven)
+    sizes: dict[str, Any] = {"context": 8, "decoder": 4, "test": 0, "train": 40}
+    options: dict[str, Any] = {"compression": compression}
+    out = tmp_path / "out"
+    packtok.draw_samples("ab", out / "ab", tokens=root, **sizes, **options)
+    packtok.draw_samples("concat", out / "concat", tokens=of_seven, retrieval=0, **sizes, **options)
+    packtok.pack_samples(out / "pack", tokens=root, length=32, **options)
+    packtok.pack_samples(tmp_path / "plain", tokens=root, length=32)
+    expected = {
+        **drawn("ab", domains, ["0.5", "0.5"], 40),
+        **drawn("concat", seven, [*SEVEN.values()], 40),
+        **packed(tmp_path / "plain"),
+    }
+    ending = "*.mds" if compression is None else "*.mds.zstd"
+    assert all(len(list((out / name).glob(ending))) > 1 for name in ("ab/train/book", "pack/arxiv"))
+    assert trained(python, "streaming_reading.py", out) == expected
+
+
+@pytest.mark.whole
+def test_mosaicml_streaming_finds_a_changed_byte(two: tuple[Path, Domains], tmp_path: Path) -> None:
+    python = python_of("streaming", "mosaicml-streaming")
+    packtok.pack_samples(tmp_path / "out", tokens=two[0], length=32)
+    path = tmp_path / "out" / "book" / "shard.00000.mds"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(AssertionError, match="Checksum failure"):
+        trained(python, "streaming_reading.py", tmp_path / "out")
