@@ -688,7 +688,11 @@ def test_all_kinds_of_sources_give_the_same_items(tmp_path: Path, monkeypatch: p
 def test_empty_or_missing_sources_are_named(tmp_path: Path) -> None:
     for source, message in (
         ([], "the list of pbins is empty; give at least one"),
-        (tmp_path, f"{tmp_path}: no .pbin file in this folder"),
+        (
+            tmp_path,
+            f"{tmp_path}: no .pbin file in this folder; tokenize the corpus first, with packtok pack, or "
+            "with packtok tokenize --to cepe-npy",
+        ),
         (
             f"{tmp_path}/*.pbin",
             f"{f'{tmp_path}/*.pbin'!r}: no file matches; globs skip hidden files, give those by name",

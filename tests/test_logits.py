@@ -32,7 +32,8 @@ from packtok.commands.logits import logits, merge_logits
 from packtok.data import distillation_loss
 from packtok.errors import ConfigError
 from packtok.logits import signals
-from packtok.logits.models import AFTER_HEAD, Teacher, load_teacher, model_folder
+from packtok.logits.model_files import AFTER_HEAD, model_folder
+from packtok.logits.models import Teacher, load_teacher
 from packtok.logits.targets import sampled, top_k, uniforms
 
 VOCAB, HEAD = 90, 96

@@ -94,9 +94,9 @@ def test_single_path_is_one_source(
     with pytest.raises(FileNotFoundError) as caught:
         write_manifest("nothing.pbin", "none.jsonl")
     assert caught.value.filename == "nothing.pbin"
-    text = f"{tmp_path / 'empty'}: no .pbin file in this folder"
+    text = f"{tmp_path / 'empty'}: no .pbin file in this folder; tokenize the corpus first"
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}, "):
         write_manifest(tmp_path / "empty", "none.jsonl")
     with pytest.raises(ValueError, match=r"^the list of pbins is empty; give at least one$"):
         write_manifest([], "none.jsonl")

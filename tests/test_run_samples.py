@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import oracle
 import pbins
 import pytest
 import typer
@@ -56,16 +58,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def called(*arguments: object, code: int = 0) -> str:
-    """Runs the program in this process and returns what it prints."""
+def called(*arguments: object, code: int | None = 0) -> str:
+    """Runs the program in this process and returns what it prints; it fails if ``code`` is ``None``."""
     before = signal.getsignal(signal.SIGINT)
     try:
         result = CliRunner().invoke(app, [str(one) for one in arguments])
     finally:
         # The command ignores Ctrl-C while it reports its outcome.
         signal.signal(signal.SIGINT, before)
-    assert result.exit_code == code, result.output
-    return result.output if code else result.stdout
+    assert result.exit_code == code if code is not None else result.exit_code != 0, result.output
+    return result.stdout if code == 0 else result.output
 
 
 def status(place: object) -> dict[str, Any]:
@@ -200,6 +202,28 @@ def test_another_run_into_the_same_folder_is_an_error(folder: Path) -> None:
     ) in " ".join(printed.split())
     called(*RUN, "sample", *SAMPLES["recipe"], "out", "--origin", "--existing", "replace")
     assert status("out")["missing"] == [0, 1, 2]
+
+
+def test_a_loop_over_retrieval_shards_needs_a_folder_for_each(folder: Path) -> None:
+    oracle.byte_level(folder / "tokens" / "tokenizer.json")
+    retrieval = "retrieval: {samples: 1, shards: 2, chunk: 4}\n"
+    (folder / "r.yaml").write_text(
+        RECIPE.replace("train: 0.6, retrieval: 0.1", "train: 0.4, retrieval: 0.3") + retrieval
+    )
+    command = ("sample", *SAMPLES["recipe"], "out", "--retrieval-shard")
+    called(*RUN, *command, 0)
+    printed = called(*RUN, *command, 1, code=1)
+    assert (
+        f"{folder}/out.shards: the existing plan does not match: retrieval_shard is 0, expected 1; remove "
+        "the folder, or choose another --outdir"
+    ) in " ".join(printed.split())
+    called(*RUN, "--outdir", "second", *command, 1)
+    for outdir in (folder / "out.shards", folder / "second"):
+        for shard in range(3):
+            run_task(outdir, shard)
+        run_join(outdir)
+    packtok.draw_samples("r.yaml", "expected", tokens="tokens")
+    assert tree(folder / "out") == tree(folder / "expected")
 
 
 def test_a_complete_output_of_another_plan_is_replaced_only_on_request(folder: Path) -> None:
@@ -366,6 +390,66 @@ def test_tasks_compute_the_signals_of_one_process(folder: Path, compute: Compute
     rows, whole = MdsReader(output / "d"), MdsReader(folder / "expected" / "d")
     assert len(rows) == len(whole) == 7
     assert all((rows[i]["target_index"] == whole[i]["target_index"]).all() for i in range(7))
+
+
+def test_a_model_that_cannot_be_used_is_rejected_before_anything_is_submitted(
+    folder: Path, compute: Compute
+) -> None:
+    before = sorted(folder.iterdir())
+    config = json.loads((folder / "tiny" / "config.json").read_text())
+    weights, moved = folder / "tiny" / "model.safetensors", folder / "tiny" / "model.bin"
+    for changes, more, message in (
+        ({}, ("--topk", "41"), "--topk: is 41, but the vocabulary has 40 ids; give at most as many"),
+        ({}, ("--topk", "20000"), "--topk: is 20000, expected 1 to 16384"),
+        ({}, ("--model_dir", "none/such"), "none/such is neither a folder nor in the hub's local cache"),
+        ({"vocab_size": 39}, (), "tiny: the model has 39 ids, but the samples' tokenizer has 40"),
+        ({"architectures": ["Own"]}, (), "tiny: config.json names Own; what this class does to logits"),
+        ({"architectures": None}, (), "tiny: config.json names no class"),
+        (None, (), "tiny: the model's config cannot be used"),
+        ({"moved": True}, (), "tiny: has no *.safetensors file"),
+    ):
+        text = "[]" if changes is None else json.dumps({**config, **changes})
+        (folder / "tiny" / "config.json").write_text(text)
+        if changes == {"moved": True}:
+            weights.rename(moved)
+        printed = called(*RUN, *compute(*more), code=None)
+        assert message in " ".join(printed.split()), printed
+        assert sorted(folder.iterdir()) == before
+    moved.rename(weights)
+    (folder / "tiny" / "config.json").write_text(json.dumps(config))
+    shutil.copy(Path(__file__).parent / "stories_tokenizer.json", folder / "tiny" / "tokenizer.json")
+    (marker,) = (folder / "train" / "d").glob("packtok.json")
+    content = json.loads(marker.read_text())
+    content["details"]["tokenizer"] |= {"name": "other", "fingerprint": "0" * 64}
+    marker.write_text(json.dumps(content))
+    printed = called(*RUN, *compute(), code=2)
+    assert "were made with other, whose fingerprint is 000000000000; give --yes" in " ".join(printed.split())
+    assert not (folder / "train-logits-enc6-dec6-tiny").exists()
+    assert "job0=" in called(*RUN, *compute("--yes"))
+
+
+def test_a_vanished_file_of_signals_is_computed_again(folder: Path, compute: Compute) -> None:
+    called(*RUN, *compute())
+    output = folder / "train-logits-enc6-dec6-tiny"
+    outdir = output / "d.shards"
+    for shard in range(3):
+        run_task(outdir, shard)
+    gone = output / "d-1" / "shard.00000.mds"
+    content = gone.read_bytes()
+    gone.unlink()
+    assert status(output / "d")["missing"] == [1]
+    assert "--array=1 " in called("retry", output / "d", "--no-submit")
+    run_task(outdir, 1)
+    assert gone.read_bytes() == content
+    # After the merge, the parts may go; a file of the merged folder is linked again.
+    run_join(outdir)
+    (output / "d" / "shard.00001.mds").unlink()
+    found = status(output / "d")
+    assert (found["joined"], found["missing"]) == (False, [])
+    assert "join.sbatch" in called("retry", output / "d", "--no-submit")
+    run_join(outdir)
+    MdsReader(output / "d").verify()
+    assert status(output / "d")["joined"]
 
 
 def test_another_teacher_in_the_same_folder_is_an_error(compute: Compute) -> None:

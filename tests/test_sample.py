@@ -591,6 +591,19 @@ def test_wrong_usage_is_explained(two: tuple[Path, Domains], tmp_path: Path, pac
         assert done.stderr.strip() == f"packtok: {message}"
 
 
+@pytest.mark.parametrize("command", ["ab out 12 4 0 1", "pack out"])
+def test_a_corpus_in_place_of_tokens_is_explained(
+    tmp_path: Path, packtok_cli: PacktokCli, command: str
+) -> None:
+    (tmp_path / "corpus" / "arxiv").mkdir(parents=True)
+    (tmp_path / "corpus" / "arxiv" / "a.jsonl").write_text('{"text": "a"}\n')
+    done = packtok_cli("sample", *command.split(), "--tokens", "corpus", cwd=tmp_path, code=2)
+    assert done.stderr == (
+        "packtok: corpus: no .pbin file in this folder; tokenize the corpus first, with packtok pack, or "
+        "with packtok tokenize --to cepe-npy\n"
+    )
+
+
 def test_a_damaged_token_file_is_refused(tmp_path: Path) -> None:
     root = write(tmp_path / "tokens", {"a": [[1] * 12] * 30}, files=1)
     path = root / "a" / "0.pbin"

@@ -72,7 +72,10 @@ def _expanded(path: str) -> list[str]:
     if os.path.isdir(path):
         found = [str(file) for file in _pbins_below(Path(path)) or npy_files(Path(path))]
         if not found:
-            raise ConfigError(f"{path}: no .pbin file in this folder")
+            raise ConfigError(
+                f"{path}: no .pbin file in this folder; tokenize the corpus first, with packtok pack, or "
+                "with packtok tokenize --to cepe-npy"
+            )
     elif glob.has_magic(path) and not os.path.exists(path):
         found = [file for file in glob.glob(path, recursive=True) if os.path.isfile(file)]
         if not found:

@@ -206,7 +206,8 @@ def _logits(arguments: list[str]) -> Wrapped:
     def prepare(settings: "LaunchSettings", outdir: str | None) -> "RunCommand":
         from packtok.commands.logits import prepare_logits
 
-        return logits_command(prepare_logits(**arguments_of_run(params), outdir=outdir), passed, settings)
+        prepared = prepare_logits(**arguments_of_run(params), outdir=outdir)
+        return logits_command(prepared, passed, settings, yes=params["yes"])
 
     return Wrapped(passed, prepare)
 

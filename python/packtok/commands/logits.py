@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from packtok._packtok import mds_marker
 from packtok.distributed import MAX_SHARDS, find_shard
 from packtok.errors import ConfigError
 from packtok.extras import needing_logits
@@ -120,9 +121,9 @@ def logits(
     if num_cpus is not None:
         torch.set_num_threads(num_cpus)
     began = time.monotonic()
+    part = part_folder(run.folder, domain, number)
     with needing_logits("packtok logits"):
         teacher = load_teacher(model_dir, dtype, device)
-    part = part_folder(run.folder, domain, number)
     report = teacher_signals(
         teacher,
         run.inputs,
@@ -169,6 +170,29 @@ class LogitsRun:
     def output(self) -> Path:
         """The folder of all shards together."""
         return self.folder / self.domain
+
+    def check_model(self, *, yes: bool) -> tuple[str, ...]:
+        """Checks the model as far as its files show without their content, and returns remarks.
+
+        Args:
+            yes: As in `logits`.
+
+        Raises:
+            ConfigError: If there is no such model, or its vocabulary does not fit.
+            PacktokError: If the model is not supported.
+        """
+        from packtok.logits.model_files import check_files, model_folder
+        from packtok.logits.vocabulary import check_topk, checked_vocabulary
+
+        with needing_logits("packtok logits"):
+            model = model_folder(self.facts["model_dir"])
+        num_ids = check_files(model)
+        if num_ids is None:
+            return ()
+        vocabulary = checked_vocabulary(model, num_ids, mds_marker(self.inputs.folder), yes=yes)
+        if "topk" in self.facts:
+            check_topk(self.facts["topk"], vocabulary.size)
+        return vocabulary.warnings
 
     def write_plan(self, num_shards: int) -> TaskFolder:
         """Writes the plan of the shards if it is missing, and returns their folder.
@@ -288,24 +312,25 @@ def _method(
 ) -> "Method":
     with needing_logits("packtok logits"):
         from packtok.logits.methods import Sampled, TopK
-        from packtok.logits.targets import MAX_TOPK
 
     numbers = _numbers_of_method(name, topk=topk, draws=draws, seed=seed)
     if name == "sampled":
         return Sampled(numbers["draws"], numbers["seed"])
-    if not 1 <= numbers["topk"] <= MAX_TOPK:
-        raise ConfigError(f"--topk: is {numbers['topk']}, expected 1 to {MAX_TOPK}")
     return TopK(numbers["topk"])
 
 
 def _numbers_of_method(
     name: Literal["topk", "sampled"], *, topk: int | None, draws: int | None, seed: int | None
 ) -> dict[str, int]:
+    from packtok.logits.vocabulary import check_topk
+
     if name == "topk":
         for flag, value in (("draws", draws), ("seed", seed)):
             if value is not None:
                 raise ConfigError(f"--{flag}: has no effect with --method topk; give --method sampled")
-        return {"topk": DEFAULT_TOPK if topk is None else topk}
+        number = DEFAULT_TOPK if topk is None else topk
+        check_topk(number)
+        return {"topk": number}
     if topk is not None:
         raise ConfigError("--topk: has no effect with --method sampled; give --draws")
     number = DEFAULT_DRAWS if draws is None else draws

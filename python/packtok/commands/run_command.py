@@ -157,18 +157,29 @@ def sample_command(sampling: Sampling, arguments: tuple[str, ...], settings: Lau
     return replace(command, join_arguments=policy.get(sampling.spec["existing"], ()))
 
 
-def logits_command(signals: LogitsRun, arguments: tuple[str, ...], settings: LaunchSettings) -> RunCommand:
+def logits_command(
+    signals: LogitsRun, arguments: tuple[str, ...], settings: LaunchSettings, *, yes: bool = False
+) -> RunCommand:
     """Returns the command ``packtok logits``, whose run ends with the merged folder.
 
     Args:
         signals: The checked arguments; its folder of markers is that of the run.
         arguments: Arguments of `packtok logits` that stand for it, without those of one shard.
         settings: Settings of the cluster.
+        yes: As in `packtok.logits`.
 
     Raises:
-        ConfigError: If the settings do not fit the command.
+        ConfigError: If the settings do not fit the command, or the vocabulary of the model does not fit.
+        PacktokError: If the model is not supported.
     """
-    return _of_marked_tasks("logits", signals, arguments, settings)
+    command = _of_marked_tasks("logits", signals, arguments, settings)
+    # Before the tasks load the model.
+    notes = signals.check_model(yes=yes)
+
+    def plan(shards: int) -> tuple[str, ...]:
+        return (*command.plan(shards), *notes)
+
+    return replace(command, plan=plan)
 
 
 def _of_marked_tasks(

@@ -240,6 +240,10 @@ class Sampling:
         sizes = [os.stat(path) for path in self.files]
         files = [[path, size.st_size, size.st_mtime_ns] for path, size in zip(self.files, sizes, strict=True)]
         facts = {name: value for name, value in self.spec.items() if name not in ("existing", "domains")}
+        if facts.get("retrieval") is not None:
+            # A fact of its own, for the message if a loop over shards gives all of them one folder.
+            retrieval = dict(facts["retrieval"])
+            facts = {"retrieval_shard": retrieval.pop("only"), **facts, "retrieval": retrieval}
         domains = [{**domain, "files": len(domain["files"])} for domain in self.spec["domains"]]
         return TaskFolder.create(
             self.outdir,

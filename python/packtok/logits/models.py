@@ -1,13 +1,11 @@
 """Teachers: loads causal language models, and computes their logits a slice of positions at a time.
 
 The backbone of a model runs once for a batch; its head runs over slices of positions, so that the logits of
-all positions never exist at once. Some models change logits after the head. `AFTER_HEAD` lists what each
-known class does; other classes are refused, since a wrong guess would give wrong targets without an error.
+all positions never exist at once.
 """
 
 import hashlib
 import json
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,53 +15,21 @@ import torch
 from torch import Tensor
 
 from packtok.errors import ConfigError, PacktokError
+from packtok.logits.model_files import (
+    AFTER_HEAD,
+    UNUSABLE_CONFIG,
+    WEIGHTS,
+    check_class,
+    check_weights,
+    model_folder,
+)
 from packtok.logits.output import last_part
 
-__all__ = ["AFTER_HEAD", "DTYPES", "Teacher", "load_teacher", "model_folder"]
+__all__ = ["DTYPES", "Teacher", "load_teacher"]
 
-AfterHead = Callable[[Tensor, Any], Tensor]
 DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}
 # Tokens of the run that compares our logits with those of the model.
 _CHECKED_TOKENS = 8
-_WEIGHTS = "*.safetensors"
-
-
-def _unchanged(logits: Tensor, _config: Any) -> Tensor:
-    return logits
-
-
-def _soft_cap(logits: Tensor, config: Any) -> Tensor:
-    cap = config.final_logit_softcapping
-    return logits if cap is None else logits.div_(cap).tanh_().mul_(cap)
-
-
-def _scale(logits: Tensor, config: Any) -> Tensor:
-    return logits.mul_(config.logit_scale)
-
-
-def _divide(logits: Tensor, config: Any) -> Tensor:
-    return logits.div_(config.logits_scaling)
-
-
-# What model classes do with float32 logits after the head, which may change them in place.
-AFTER_HEAD: dict[str, AfterHead] = {
-    **dict.fromkeys(
-        (
-            *("ArceeForCausalLM", "BloomForCausalLM", "DeepseekV3ForCausalLM", "FalconForCausalLM"),
-            *("GPT2LMHeadModel", "GPTBigCodeForCausalLM", "GPTJForCausalLM", "GPTNeoForCausalLM"),
-            *("GPTNeoXForCausalLM", "GemmaForCausalLM", "Glm4ForCausalLM", "GlmForCausalLM"),
-            *("LlamaForCausalLM", "MistralForCausalLM", "MixtralForCausalLM", "NemotronForCausalLM"),
-            *("OPTForCausalLM", "Olmo2ForCausalLM", "Olmo3ForCausalLM", "OlmoForCausalLM"),
-            *("Phi3ForCausalLM", "PhiForCausalLM", "Qwen2ForCausalLM", "Qwen2MoeForCausalLM"),
-            *("Qwen3ForCausalLM", "Qwen3MoeForCausalLM", "SmolLM3ForCausalLM", "StableLmForCausalLM"),
-            "Starcoder2ForCausalLM",
-        ),
-        _unchanged,
-    ),
-    **dict.fromkeys(("Gemma2ForCausalLM", "Gemma3ForCausalLM"), _soft_cap),
-    **dict.fromkeys(("CohereForCausalLM", "Cohere2ForCausalLM"), _scale),
-    **dict.fromkeys(("GraniteForCausalLM", "GraniteMoeForCausalLM"), _divide),
-}
 
 
 @dataclass(frozen=True)
@@ -131,16 +97,9 @@ def load_teacher(
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     except (OSError, ValueError, KeyError) as error:
-        raise PacktokError(
-            f"{folder}: the model's config cannot be used; models that need code of their own are not "
-            "supported"
-        ) from error
-    if not any(folder.glob(_WEIGHTS)):
-        raise PacktokError(
-            f"{folder}: has no {_WEIGHTS} file; other weights can execute code when they are loaded, so "
-            "convert them with save_pretrained first"
-        )
-    _check_class(folder, config)
+        raise PacktokError(f"{folder}: {UNUSABLE_CONFIG}") from error
+    check_weights(folder)
+    check_class(folder, getattr(config, "architectures", None))
     with ThreadPoolExecutor(1) as pool:
         fingerprint = pool.submit(_fingerprint, folder)
         try:
@@ -161,28 +120,6 @@ def load_teacher(
     return teacher
 
 
-def model_folder(model_dir: str) -> Path:
-    """Returns the folder of a model: ``model_dir`` itself, or that of a name in the hub's local cache.
-
-    Raises:
-        ConfigError: If there is none.
-    """
-    if Path(model_dir).is_dir():
-        return Path(model_dir)
-    if Path(model_dir).exists():
-        raise ConfigError(f"--model-dir: {model_dir} is a file; give the folder of a model")
-    from huggingface_hub import snapshot_download
-
-    try:
-        # HFValidationError is a ValueError, LocalEntryNotFoundError an OSError.
-        return Path(snapshot_download(model_dir, local_files_only=True))
-    except (OSError, ValueError):
-        raise ConfigError(
-            f"--model-dir: {model_dir} is neither a folder nor in the hub's local cache; give a folder, or "
-            f"download it with: hf download {model_dir}"
-        ) from None
-
-
 def _device(name: str | None) -> torch.device:
     if name is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -195,16 +132,6 @@ def _device(name: str | None) -> torch.device:
             f"--device: {name} is not available; expected a device such as cpu or cuda:0"
         ) from None
     return device
-
-
-def _check_class(folder: Path, config: Any) -> None:
-    names = list(getattr(config, "architectures", None) or ())
-    if len(names) != 1 or names[0] not in AFTER_HEAD:
-        found = ", ".join(names) or "no class"
-        raise PacktokError(
-            f"{folder}: config.json names {found}; what this class does to logits after the head is not "
-            f"known. Known classes: {', '.join(sorted(AFTER_HEAD))}"
-        )
 
 
 def _check_logits(teacher: Teacher) -> None:
@@ -230,7 +157,7 @@ def _check_logits(teacher: Teacher) -> None:
 
 
 def _fingerprint(folder: Path) -> str:
-    files = sorted(folder.glob(_WEIGHTS))
+    files = sorted(folder.glob(WEIGHTS))
     with ThreadPoolExecutor(4) as pool:
         hashes = dict(zip((file.name for file in files), pool.map(_sha256, files), strict=True))
     config = json.loads((folder / "config.json").read_bytes())

@@ -85,6 +85,8 @@ class Part:
     def open(cls, folder: Path, marker: Mapping[str, Any]) -> Iterator["Part"]:
         """Opens a part, which no other process can then write to, and checks the files that it has.
 
+        A part that lost a file after it was finished is unfinished again, unless it was merged.
+
         Raises:
             PacktokError: If the folder has signals of another kind, or another process writes to it.
             OSError: If it cannot be read or written.
@@ -93,9 +95,11 @@ class Part:
         with _locked(folder):
             if (folder / _INDEX).exists():
                 _check_same(folder, mds_marker(folder), marker)
-                (folder / JOURNAL).unlink(missing_ok=True)
-                yield cls(folder, marker, [], is_finished=True)
-                return
+                if _is_merged(folder) or _has_all_files(folder):
+                    (folder / JOURNAL).unlink(missing_ok=True)
+                    yield cls(folder, marker, [], is_finished=True)
+                    return
+                cls(folder, marker, _entries(folder), is_finished=False)._reopen()
             part = cls(folder, marker, [], is_finished=False)
             part._resume()
             yield part
@@ -121,6 +125,11 @@ class Part:
         """Publishes the marker and the index."""
         publish_mds_index(self.folder, self.entries, marker=dict(self.marker))
         (self.folder / JOURNAL).unlink(missing_ok=True)
+
+    def _reopen(self) -> None:
+        """Makes a finished part an unfinished one with the same files."""
+        self._record()
+        (self.folder / _INDEX).unlink()
 
     def _record(self) -> None:
         content = {"marker": self.marker, "files": self.entries}
@@ -152,6 +161,30 @@ class Part:
             if not _is_intact(self.folder, entry):
                 break
             self.entries.append(entry)
+
+
+def _entries(folder: Path) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = json.loads((folder / _INDEX).read_bytes())["shards"]
+    return entries
+
+
+def _is_merged(folder: Path) -> bool:
+    """Returns whether the folder of all parts is complete."""
+    # A merge may have moved the files of the part there.
+    return (folder.with_name(folder.name.rpartition("-")[0]) / _INDEX).exists()
+
+
+def _has_all_files(folder: Path) -> bool:
+    """Returns whether a folder has the files in its index, by their sizes."""
+    stored = [entry["zip_data"] or entry["raw_data"] for entry in _entries(folder)]
+    return all(_size(folder / file["basename"]) == file["bytes"] for file in stored)
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return None
 
 
 @contextlib.contextmanager
@@ -242,9 +275,11 @@ def merge_parts(output: Path, domain: str, num_shards: int | None = None) -> dic
         is_kept = (folder / _INDEX).exists()
         if is_kept:
             _check_same(folder, mds_marker(folder), whole)
-            entries = json.loads((folder / _INDEX).read_bytes())["shards"]
-        else:
+            entries = _entries(folder)
+            is_kept = _has_all_files(folder)
+        if not is_kept:
             entries = _linked(output, domain, len(markers), folder)
+            (folder / _INDEX).unlink(missing_ok=True)
             publish_mds_index(folder, entries, marker=whole)
     return {
         "output": str(folder),
@@ -307,36 +342,52 @@ def _check_part(folder: Path, marker: Mapping[str, Any], markers: list[dict[str,
 
 
 def _linked(output: Path, domain: str, num_parts: int, folder: Path) -> list[dict[str, Any]]:
-    """Links the files of all parts into a folder and returns their entries in its index."""
+    """Links the files of all parts into a folder and returns their entries in its index.
+
+    If that fails, it removes the links, and the folder if nothing is left in it.
+    """
     entries: list[dict[str, Any]] = []
-    for shard in range(num_parts):
-        part = part_folder(output, domain, shard)
-        for entry in json.loads((part / _INDEX).read_bytes())["shards"]:
-            raw = entry["raw_data"]
-            name = f"shard.{len(entries):05}.mds"
-            _link(part / raw["basename"], folder / name, raw["bytes"])
-            entries.append({**entry, "raw_data": {**raw, "basename": name}})
+    links: list[Path] = []
+    try:
+        for shard in range(num_parts):
+            part = part_folder(output, domain, shard)
+            for entry in _entries(part):
+                raw = entry["raw_data"]
+                name = f"shard.{len(entries):05}.mds"
+                fault = _link(part / raw["basename"], folder / name, raw["bytes"], links)
+                if fault is not None:
+                    raise PacktokError(f"{fault}; compute it again with --shard {shard}/{num_parts}")
+                entries.append({**entry, "raw_data": {**raw, "basename": name}})
+    except BaseException:
+        for link in links:
+            link.unlink(missing_ok=True)
+        # One that has files of an earlier merge stays.
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+        raise
     return entries
 
 
-def _link(source: Path, target: Path, num_bytes: int) -> None:
+def _link(source: Path, target: Path, num_bytes: int, links: list[Path]) -> str | None:
+    """Links or moves a file and adds links to ``links``; returns what is wrong with the file."""
     # A merge that was killed may have moved the file.
     place = source if source.exists() else target
-    found = place.stat().st_size if place.exists() else 0
-    if found != num_bytes:
-        raise PacktokError(
-            f"{source}: has {found:,} bytes, expected {num_bytes:,}; remove its folder and compute this "
-            "shard again"
-        )
+    size = _size(place)
+    if size is None:
+        return f"{source}: is missing"
+    if size != num_bytes:
+        return f"{source}: has {size:,} bytes, expected {num_bytes:,}"
     if place == target or (target.exists() and target.samefile(source)):
-        return
+        return None
     target.unlink(missing_ok=True)
     try:
         os.link(source, target)
+        links.append(target)
     except OSError as error:
         if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS):
             raise
         os.rename(source, target)
+    return None
 
 
 def free_bytes(folder: Path) -> int:

@@ -15,7 +15,7 @@ from packtok.logits.inputs import Inputs
 from packtok.logits.methods import Method, TopK, targets_of
 from packtok.logits.models import Teacher
 from packtok.logits.output import Arrays, Part, free_bytes
-from packtok.logits.vocabulary import checked_vocabulary
+from packtok.logits.vocabulary import check_topk, checked_vocabulary
 from packtok.progress import Progress
 
 __all__ = ["Shard", "SignalsStart", "teacher_signals"]
@@ -80,8 +80,9 @@ def teacher_signals(
     """
     began = time.monotonic()
     samples_marker = mds_marker(inputs.folder)
-    vocabulary = checked_vocabulary(teacher, samples_marker, yes=yes)
-    _check_method(method, vocabulary.size)
+    vocabulary = checked_vocabulary(teacher.folder, teacher.head_size, samples_marker, yes=yes)
+    if isinstance(method, TopK):
+        check_topk(method.k, vocabulary.size)
     batches = Batches.of_budget(len(inputs), inputs.tokens_per_sample, batch_tokens)
     own = batches.shard(shard.number, shard.num_shards)
     marker = _marker(teacher, inputs, method, samples_marker, own, shard)
@@ -152,13 +153,6 @@ class _Work:
             done_bytes += len(inputs) * self.inputs.num_decoder * self.method.bytes_per_token(self.vocab_size)
             if self.on_progress is not None:
                 self.on_progress({"bytes_read": done_bytes, "total_bytes": total_bytes, "tokens": tokens})
-
-
-def _check_method(method: Method, vocab_size: int) -> None:
-    if isinstance(method, TopK) and method.k > vocab_size:
-        raise ConfigError(
-            f"--topk: is {method.k}, but the vocabulary has {vocab_size} ids; give at most as many"
-        )
 
 
 def _check_space(folder: Path, start: SignalsStart, *, yes: bool) -> None:

@@ -8,10 +8,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-__all__ = ["MAX_TOPK", "sampled", "top_k", "uniforms"]
-
-# Beyond, the rounding of each probability to float16 can add up to more than 1e-3.
-MAX_TOPK = 16384
+__all__ = ["sampled", "top_k", "uniforms"]
 
 _GAMMA = 0x9E3779B97F4A7C15
 _UNIFORM_BITS = 52

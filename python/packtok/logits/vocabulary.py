@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from packtok.errors import ConfigError, TokenizerError
-from packtok.logits.models import Teacher
 from packtok.tokenizer.find import TOKENIZER_FILE, find_tokenizer
 
-__all__ = ["Vocabulary", "checked_vocabulary"]
+__all__ = ["MAX_TOPK", "Vocabulary", "check_topk", "checked_vocabulary"]
+
+# Beyond, the rounding of each probability to float16 can add up to more than 1e-3.
+MAX_TOPK = 16384
 
 
 @dataclass(frozen=True)
@@ -21,14 +23,17 @@ class Vocabulary:
     warnings: tuple[str, ...] = ()
 
 
-def checked_vocabulary(teacher: Teacher, marker: Mapping[str, Any] | None, *, yes: bool) -> Vocabulary:
+def checked_vocabulary(
+    model: Path, num_ids: int, marker: Mapping[str, Any] | None, *, yes: bool
+) -> Vocabulary:
     """Returns the vocabulary of samples, after comparing it with that of the teacher.
 
     The samples' marker records the tokenizer. If it does not, the teacher's tokenizer counts; without one,
     all rows of its head.
 
     Args:
-        teacher: The model; its folder may contain a tokenizer.
+        model: The folder of the teacher, which may contain a tokenizer.
+        num_ids: Rows of its head.
         marker: The marker of the samples.
         yes: Whether different tokenizers are a warning instead of an error.
 
@@ -37,11 +42,11 @@ def checked_vocabulary(teacher: Teacher, marker: Mapping[str, Any] | None, *, ye
     """
     recorded = (marker or {}).get("details", {}).get("tokenizer") or {}
     size, fingerprint = recorded.get("vocab_size"), recorded.get("fingerprint")
-    own = _tokenizer_of(teacher.folder)
+    own = _tokenizer_of(model)
     warnings = []
     if fingerprint is not None and own is not None and own.fingerprint != fingerprint:
         text = (
-            f"{teacher.folder}: the model's tokenizer has the fingerprint {own.fingerprint[:12]}, but the "
+            f"{model}: the model's tokenizer has the fingerprint {own.fingerprint[:12]}, but the "
             f"samples were made with {recorded.get('name')}, whose fingerprint is {fingerprint[:12]}"
         )
         if not yes:
@@ -51,14 +56,12 @@ def checked_vocabulary(teacher: Teacher, marker: Mapping[str, Any] | None, *, ye
         warnings.append(
             "the samples do not record their tokenizer, so that it cannot be compared with the model's"
         )
-        size = teacher.head_size if own is None else min(own.vocab_size, teacher.head_size)
+        size = num_ids if own is None else min(own.vocab_size, num_ids)
     elif own is None:
-        warnings.append(
-            f"{teacher.folder}: has no {TOKENIZER_FILE}; only the size of the vocabulary was compared"
-        )
-    if size > teacher.head_size:
+        warnings.append(f"{model}: has no {TOKENIZER_FILE}; only the size of the vocabulary was compared")
+    if size > num_ids:
         raise ConfigError(
-            f"{teacher.folder}: the model has {teacher.head_size} ids, but the samples' tokenizer has "
+            f"{model}: the model has {num_ids} ids, but the samples' tokenizer has "
             f"{size}; give the model that belongs to the tokenizer"
         )
     return Vocabulary(size, tuple(warnings))
@@ -72,3 +75,15 @@ def _tokenizer_of(folder: Path) -> Any:
     except TokenizerError:
         # One that packtok cannot use has no fingerprint to compare.
         return None
+
+
+def check_topk(k: int, num_ids: int = MAX_TOPK) -> None:
+    """Checks the number of most probable ids for a vocabulary of ``num_ids`` ids.
+
+    Raises:
+        ConfigError: If it is out of range.
+    """
+    if not 1 <= k <= MAX_TOPK:
+        raise ConfigError(f"--topk: is {k}, expected 1 to {MAX_TOPK}")
+    if k > num_ids:
+        raise ConfigError(f"--topk: is {k}, but the vocabulary has {num_ids} ids; give at most as many")
