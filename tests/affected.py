@@ -48,7 +48,7 @@ _AFFECTED = {
     "examples/streaming/": "snippets stream_example",
     "python/packtok/remedies.py": "config max_rejects pack remedies run_tokenize",
     "python/packtok/stream/": (
-        "docstrings stream stream_example stream_faults stream_fsspec stream_properties stream_rows "
+        "docstrings pinning stream stream_example stream_faults stream_fsspec stream_properties stream_rows "
         "stream_states stream_trainers"
     ),
     "crates/packtok-core/src/shard/": "faults formats max_rejects shards",
@@ -107,7 +107,7 @@ _AFFECTED = {
     "python/packtok/tokenizer/neighbours.py": "finding_tokenizers neighbours sentencepiece tokenizer",
     "python/packtok/distributed.py": "loader sampler",
     "python/packtok/data/epochs.py": "loader sampler",
-    "python/packtok/data/fields.py": "token_dataset",
+    "python/packtok/data/fields.py": "pinning token_dataset",
     "python/packtok/tokenizer/hub.py": "finding_tokenizers neighbours",
     "python/packtok/logits/": "logits",
     "python/packtok/commands/logits.py": "json logits run_samples",
@@ -115,7 +115,7 @@ _AFFECTED = {
     "python/packtok/integrations/": "trainers",
     "python/packtok/interrupts.py": "interrupt",
     "python/packtok/launch/": "launch ray run_samples run_tokenize slurm",
-    "python/packtok/data/loader.py": "loader loader_examples sampler",
+    "python/packtok/data/loader.py": "loader loader_examples pinning sampler",
     "python/packtok/data/mixture.py": "docstrings mixture",
     "python/packtok/data/sampler.py": "loader sampler",
     "python/packtok/shard_folder.py": "launch run_samples shards",
@@ -125,7 +125,7 @@ _AFFECTED = {
     "python/packtok/data/state.py": "loader locate sampler",
     "python/packtok/store/packing.py": "stores",
     "python/packtok/store/staging.py": "stores",
-    "python/packtok/data/token_dataset.py": "batch_memory docstrings token_dataset",
+    "python/packtok/data/token_dataset.py": "batch_memory docstrings pinning token_dataset",
     "python/packtok/tokenizer/find.py": "finding_tokenizers neighbours tokenizer",
     ".github/": "",
     "CHANGELOG.md": "",

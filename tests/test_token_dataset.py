@@ -662,13 +662,3 @@ def test_evaluation_batches_can_be_empty(pbin: Path) -> None:
         Subset(TokenDataset(pbin, 3), range(5)), batch_size=1, at_epoch_end="short", rank=3, num_replicas=4
     )
     assert [batch["input_ids"].shape for batch in loader] == [(1, 3), (0, 3)]
-
-
-def test_batches_are_pinned_on_request(pbin: Path) -> None:
-    dataset = TokenDataset(pbin, 3, pin_memory=True)
-    if torch.cuda.is_available():
-        assert all(field.is_pinned() for field in dataset.__getitems__([0, 1]).batch.values())
-    else:
-        # Pinning needs a device; a request that cannot be met must not be ignored silently.
-        with pytest.raises(RuntimeError, match=r"driver|accelerator|CUDA"):
-            dataset.__getitems__([0, 1])

@@ -12,7 +12,7 @@ from torch.utils.data import get_worker_info
 from packtok.collate import ItemList
 from packtok.data.batch_memory import MIN_BYTES, reusable
 
-__all__ = ["Fields", "allocated", "document_mask"]
+__all__ = ["Fields", "allocated", "check_pin_memory", "document_mask", "in_pinned_memory"]
 
 # Fields start at cache lines, so that vector stores of two cores never write the same line.
 _ALIGNMENT_BYTES = 64
@@ -61,7 +61,7 @@ class Fields:
             batch["document_mask"] = batch["document_ids"]
         elif self.document_mask == "dense":
             batch["document_mask"] = document_mask(batch["document_ids"])
-        return ItemList(batch)
+        return ItemList(in_pinned_memory(batch) if self.pin_memory else batch)
 
     def _allocate(self, num_rows: int) -> tuple[dict[str, torch.Tensor], dict[str, np.ndarray[Any, Any]]]:
         """Returns ``(num_rows, context_length)`` tensors in one piece of memory, and array views of them.
@@ -136,8 +136,46 @@ def _storage(num_bytes: int, *, pin_memory: bool) -> torch.UntypedStorage | None
         shared: torch.UntypedStorage = torch.UntypedStorage._new_shared(num_bytes)  # type: ignore[no-untyped-call]
         return shared
     if pin_memory:
-        return torch.empty(num_bytes, dtype=torch.uint8, pin_memory=True).untyped_storage()
+        try:
+            return torch.empty(num_bytes, dtype=torch.uint8, pin_memory=True).untyped_storage()
+        except RuntimeError:
+            # A pickled dataset may arrive on a machine that cannot pin memory.
+            check_pin_memory(pin_memory=True)
+            raise
     return None
+
+
+def check_pin_memory(*, pin_memory: bool) -> None:
+    """Checks that memory can be pinned if it is requested; does not initialize the device.
+
+    Raises:
+        ValueError: If it cannot. Torch itself raises at the first batch, with another message in each
+            version.
+    """
+    if pin_memory and not _has_accelerator():
+        raise ValueError(
+            "pin_memory is True, but PyTorch finds no CUDA device, which pinned memory needs; use "
+            "pin_memory=torch.cuda.is_available(), or remove pin_memory"
+        )
+
+
+def _has_accelerator() -> bool:
+    # `torch.accelerator`, of torch 2.6 and later, knows devices other than CUDA that can pin memory.
+    accelerator = getattr(torch, "accelerator", None)
+    return torch.cuda.is_available() or (accelerator is not None and accelerator.is_available())
+
+
+def in_pinned_memory(batch: dict[str, Any]) -> dict[str, Any]:
+    """Returns ``batch`` with copies in pinned memory of the tensors that are elsewhere.
+
+    Except in a worker, whose batches are in shared memory until the DataLoader pins them.
+    """
+    if get_worker_info() is not None:
+        return batch
+    return {
+        name: value.pin_memory() if isinstance(value, torch.Tensor) else value
+        for name, value in batch.items()
+    }
 
 
 def document_mask(document_ids: torch.Tensor) -> torch.Tensor:

@@ -15,7 +15,7 @@ from torch.utils.data import Dataset
 
 from packtok._packtok import Blocks, fill_from, find_or_plan
 from packtok.collate import Item, ItemList
-from packtok.data.fields import Fields
+from packtok.data.fields import Fields, check_pin_memory
 from packtok.data.loss_markers import marker_ids
 from packtok.data.raw_files import report_padding, separator_id, with_last_separator
 from packtok.data.split import Split, held_out, side_of
@@ -76,12 +76,14 @@ class TokenDataset(Dataset[Item]):
         cache_dir: Folder of ``"best_fit"`` plans and of splits. Default: next to the data or, if that folder
             is not writable, in the user's cache.
         verify: Whether to verify the files' checksums when data is first read.
-        pin_memory: Whether to pin batches created in the main process. The DataLoader pins those of workers.
+        pin_memory: Whether to pin batches created in the main process, which needs CUDA. The DataLoader pins
+            those of workers.
         eos_token: Id that ends every document in files without a header, such as tatm's. Default: the one
             that ``tokenizer.json`` next to them appends.
 
     Raises:
-        ValueError: If an option is invalid, or there is no complete item.
+        ValueError: If an option is invalid, memory is to be pinned without a CUDA device, or there is no
+            complete item.
         PbinFormatError: If a file is damaged.
 
     Example:
@@ -123,6 +125,7 @@ class TokenDataset(Dataset[Item]):
         _check_choice("document_mask", document_mask, (None, "compact", "dense"))
         _check_choice("dtype", dtype, (torch.int64, torch.int32))
         _check_choice("split", split, (None, "train", "validation"))
+        check_pin_memory(pin_memory=pin_memory)
         # Document boundaries are int32.
         context_length = checked_integer("context_length", context_length, least=1, below=1 << 31)
         if by_file and packing != "concat":

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
+from packtok.data.fields import check_pin_memory
 from packtok.data.mixture import exact_weights
 from packtok.distributed import MeshDim, find_share
 from packtok.integers import checked_integer
@@ -93,10 +94,12 @@ class CheckpointableDataset(FromSources, WithTokens):
         number of ranks must divide. ``batch_size`` is that of one rank.
 
         Rows of tokens of equal lengths are written to one piece of memory, which a later batch uses again
-        once nothing refers to this one; with ``pin_memory``, to pinned memory.
+        once nothing refers to this one. With ``pin_memory``, which needs CUDA, they are written to pinned
+        memory, and all other tensors of the batch are copied to it.
         """
         if (batch_size is None) == (global_batch_size is None):
             raise ValueError("give either batch_size or global_batch_size")
+        check_pin_memory(pin_memory=pin_memory)
         identity: dict[str, Any] = {"collate_fn": None}
         if global_batch_size is not None:
             size = checked_integer("global_batch_size", global_batch_size, least=1)

@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 
 from packtok._packtok import Stream, wait_for_stream_calls
-from packtok.data.fields import allocated
+from packtok.data.fields import allocated, in_pinned_memory
 from packtok.distributed import cpus_of_process
 from packtok.integers import checked_integer
 from packtok.stream import recipe
@@ -155,9 +155,8 @@ class CheckpointableIterator:
         self._stream.fail(str(error) or type(error).__name__)
 
     def _sample(self, found: Any) -> Any:
-        if isinstance(found, Rows):
-            return self._batching.batch_of(found)
-        return found
+        sample = self._batching.batch_of(found) if isinstance(found, Rows) else found
+        return in_pinned_memory(sample) if self._batching.pin_memory and isinstance(sample, dict) else sample
 
     def _allocated(self, shapes: Sequence[tuple[str, int, int | None]]) -> list[tuple[Any, Any]]:
         """Returns a tensor and its array for each dtype, number of rows and length, ``None`` for numbers."""
