@@ -137,6 +137,7 @@ _AFFECTED = {
     "docs/": "snippets",
     "examples/": "snippets",
     "examples/getting_started/": "getting_started snippets",
+    "scripts/": "gpu_check",
     "examples/loaders/": "loader_examples snippets",
     "README.md": "snippets",
     "slurm/": "slurm",

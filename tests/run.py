@@ -72,7 +72,7 @@ BUILT_ONCE = {
 # Their tests need Python or C++, or are of the programs that measure.
 NOT_TESTED_BY_CARGO = ("packtok-py", "packtok-fuzz", "packtok-benches")
 SHELL_SCRIPTS = ("slurm/*.sbatch", "tests/**/*.sh", "python/packtok/launch/templates/*.sh")
-PYTHON_FOLDERS = ("python", "tests", "benches", "examples", "docs/site")
+PYTHON_FOLDERS = ("python", "tests", "benches", "examples", "scripts", "docs/site")
 
 
 @dataclass
