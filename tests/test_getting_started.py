@@ -496,6 +496,54 @@ def test_finished_run_is_reported_and_left_unchanged(
     assert {path: path.read_bytes() for path in run_path.iterdir() if path.name != "run.lock"} == before
 
 
+def train_alone(folder: Path, name: str, *options: str, resume: bool = False) -> list[Row]:
+    """Trains 16 steps in this process; returns the losses."""
+    fixed = ["training.num_workers=0", "training.steps=16", "output.evaluate_every=8"]
+    train.main(
+        EXAMPLE / "small.yaml",
+        [*OVERRIDES, *fixed, f"output.folder=runs/{name}", *options],
+        resume=resume,
+    )
+    return losses.read(folder / "runs" / name / "losses.csv")
+
+
+@pytest.mark.usefixtures("_alone")
+def test_accumulated_gradients_are_those_of_the_undivided_batch(folder: Path) -> None:
+    undivided = train_alone(folder, "undivided")
+    # Parts of 5, 5 and 2 of 12 rows.
+    divided = train_alone(folder, "divided", "training.micro_batch_size=5")
+    assert len(divided) == 18
+    assert [row[:2] for row in divided] == [row[:2] for row in undivided]
+    assert [row.loss for row in divided] == pytest.approx([row.loss for row in undivided], rel=1e-5)
+    norms = [[row.gradient_norm for row in rows if row.split == "train"] for rows in (divided, undivided)]
+    assert norms[0] == pytest.approx(norms[1], rel=1e-3)
+    assert undivided[-1].loss < undivided[0].loss - 0.02
+
+
+@pytest.mark.usefixtures("_alone")
+def test_compiled_run_in_bfloat16_with_accumulated_gradients_resumes_exactly(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled = []
+
+    def compile_without_compiler(model: GPT, **options: Any) -> None:
+        compiled.append(options)
+        torch.nn.Module.compile(model, backend="eager", **options)
+
+    monkeypatch.setattr(GPT, "compile", compile_without_compiler)
+    exact = train_alone(folder, "exact", "training.micro_batch_size=5")
+    assert compiled == []
+    options = ["training.micro_batch_size=5", "training.precision=bfloat16", "training.compile=true"]
+    whole = train_alone(folder, "rounded", *options)
+    assert [row.loss for row in whole] != [row.loss for row in exact]
+    assert [row.loss for row in whole] == pytest.approx([row.loss for row in exact], rel=0.01)
+    shutil.copytree(folder / "runs" / "rounded", folder / "runs" / "again")
+    checkpoint.path_of(folder / "runs" / "again", 16).unlink()
+    torch._dynamo.reset()
+    assert train_alone(folder, "again", *options, resume=True) == whole
+    assert compiled == [{"dynamic": False}] * 2
+
+
 @pytest.mark.usefixtures("_alone")
 @pytest.mark.parametrize(
     ("option", "said"),

@@ -47,6 +47,7 @@ class Training(_Section):
     weight_decay: NotNegative = 0.1
     clip_norm: Positive = 1.0
     precision: Literal["float32", "bfloat16"] = "float32"
+    compile: bool = False
     seed: Annotated[int, Field(ge=0, lt=1 << 63)] = 0
     num_workers: Annotated[int, Field(ge=0)] = 0
 

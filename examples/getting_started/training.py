@@ -40,6 +40,10 @@ class Run:
         }
         torch.manual_seed(settings.training.seed)
         self.model = GPT(**self.model_options).to(device)
+        if settings.training.compile:
+            # In place, so that checkpoints have the same names. Each size of a batch is compiled by itself:
+            # code for any size would depend on which sizes came first, and so on where a run was resumed.
+            self.model.compile(dynamic=False)
         self.optimizer = torch.optim.AdamW(self._parameter_groups(), betas=(0.9, 0.95))
         self.loader = self._loader(settings.data.train, shuffle=True, at_epoch_end="carry")
         self.test_loader = self._loader(settings.data.test, at_epoch_end="short")
@@ -83,10 +87,20 @@ class Run:
 
         After its first pass, DistributedDataParallel reorders its gradient buckets, which changes the
         rounding of sums over more than two processes. A resumed run must sum in the order of a run that never
-        stopped.
+        stopped. With the fields and the size of a step's first part, the model is compiled here for all of
+        them.
         """
-        rows = torch.zeros(1, self.settings.data.context_length, dtype=torch.int64, device=self.device)
-        self.ddp(rows).sum().backward()
+        training = self.settings.training
+        num_rows = training.global_batch_size // dist.get_world_size()
+        rows = torch.zeros(
+            min(num_rows, training.micro_batch_size or num_rows),
+            self.settings.data.context_length,
+            dtype=torch.int64,
+        )
+        fields = {"input_ids": rows, "labels": rows}
+        if self.settings.data.document_mask:
+            fields |= {"position_ids": rows, "document_mask": rows.to(torch.int32)}
+        self._loss_sum(self.ddp, fields).backward()
         self.optimizer.zero_grad()
 
     def take_step(self, batch: Batch) -> Row:
