@@ -73,7 +73,7 @@ CHECKS = (
     Check("resume", "a killed run resumes exactly", 150, runs_with_others=True),
     Check("trainers", "trainers resume with the same batches", 150, runs_with_others=True),
     Check("in_flight", "nothing is overwritten in flight", 60),
-    Check("never_waits", "the GPU never waits", 180),
+    Check("never_waits", "the GPU never waits", 240),
     Check("raw_feed", "the raw feed is near a memcpy", 60),
     Check("teacher_signals", "teacher signals are near the backbone", 120),
 )
@@ -1637,7 +1637,7 @@ class Running:
             parts = [{"name": "all", "status": "not run", "reason": "the time is used up"}]
         else:
             is_late = self.process.is_alive()
-            _end_group(self.process)
+            _end_group(self.process, is_late=is_late)
             parts = json.loads(path.read_text()) if path.exists() else []
             seconds = self.ends_at - self.started
             if is_late:
@@ -1659,15 +1659,18 @@ class Running:
         return result
 
 
-def _end_group(process: BaseProcess) -> None:
-    """Ends all processes that a check started; torchrun ends its own when it is asked to."""
-    pid = process.pid or 0
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(pid, number)
-        except ProcessLookupError:
-            break
-        process.join(3)
+def _end_group(process: BaseProcess, *, is_late: bool) -> None:
+    """Ends all processes that a check started."""
+    group = process.pid or 0
+    with suppress(ProcessLookupError):
+        if is_late:
+            # torchrun ends its processes, which are in other groups, if it has the time.
+            os.killpg(group, signal.SIGTERM)
+            waits_until = time.monotonic() + 5
+            while time.monotonic() < waits_until:
+                os.killpg(group, 0)
+                process.join(0.1)
+        os.killpg(group, signal.SIGKILL)
     process.kill()
     process.join()
 
@@ -1706,7 +1709,7 @@ def _describe_gpu(path: Path) -> None:
 def planned(folder: Path, *, is_small: bool) -> tuple[Plan, dict[str, Any]]:
     """Returns the plan, and what the figures depend on."""
     gpu = folder / "gpu.json"
-    start(_describe_gpu, gpu).join()
+    start(_describe_gpu, gpu).join(120)
     has_cuda = gpu.exists()
     if not has_cuda and not is_small:
         raise SystemExit("there is no CUDA device; add --small to run the checks in small on the CPU")
@@ -1778,6 +1781,8 @@ def main() -> int:
         summary: dict[str, Any] = {"status": "failed", "small": plan.is_small, "machine": machine}
         # In a process of its own: the threads of packing must not be in this one, which is forked.
         start(prepare, plan).join()
+        if not plan.result("data").exists():
+            raise SystemExit("the data could not be packed, so no check was run")
         summary["data"] = json.loads(plan.result("data").read_text())
 
         def save(results: list[Any]) -> None:
