@@ -115,6 +115,7 @@ REACH: dict[str, tuple[str, ...]] = {
     "python/packtok/logits": ("packtok logits",),
     "python/packtok/packing.py": PACK,
     "python/packtok/plugins": (*PACK, *TOKENIZE, *COUNT),
+    "python/packtok/sources.py": (*SAMPLE, *PACK_SAMPLES),
     "python/packtok/store": PACK,
     "python/packtok/tokenizer": (*PACK, *TOKENIZE),
     "python/packtok/tokenizer/length.py": (*PACK, *INSTRUCTION),
