@@ -317,14 +317,14 @@ def prepare(plan: Plan) -> None:
         packtok.pack(input=text, output=pbin, tokenizer=plan.tokenizer)
         for text, pbin in zip(plan.texts, plan.pbins, strict=True)
     ]
-    found = {
+    packed = {
         "token_bytes": sum(report.data_bytes for report in reports),
         "documents": sum(report.documents for report in reports),
         "seconds": round(time.perf_counter() - started, 1),
     }
-    if found["token_bytes"] < plan.sizes.least_token_bytes:
-        raise ValueError(f"{found['token_bytes']:,} bytes of tokens are too few; raise text_bytes")
-    plan.result("data").write_text(json.dumps(found))
+    if packed["token_bytes"] < plan.sizes.least_token_bytes:
+        raise ValueError(f"{packed['token_bytes']:,} bytes of tokens are too few; raise text_bytes")
+    plan.result("data").write_text(json.dumps(packed))
 
 
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -608,7 +608,7 @@ def raw_feed(report: Report, plan: Plan) -> None:
 
 
 def in_flight(report: Report, plan: Plan) -> None:
-    """Copies batches behind a kernel that occupies the stream, without keeping them, and compares them."""
+    """Copies batches behind a kernel that occupies the stream, drops them at once, and compares them."""
     length, size = plan.sizes.context_length, plan.sizes.batch_size
 
     def in_order(pin_memory: bool, num_workers: int) -> Iterator[Batch]:
@@ -814,7 +814,7 @@ def resume(report: Report, plan: Plan) -> None:
     exact = run("float32", is_mixed=False) if plan.has_cuda else whole
     resumed = run("resumed", resumes=str(killed.checkpoint))
     divided = run("divided", resumes=str(exact.checkpoint), is_mixed=False, division=2)
-    first = [start(train, one) for one in {whole.name: whole, exact.name: exact}.values()]
+    first = [start(train, settings) for settings in {whole.name: whole, exact.name: exact}.values()]
     dying = start(train, killed)
     launched = [run("launched whole"), run("launched killed", kills=True)] if plan.has_cuda else []
     launchers = [_launch(one) for one in launched]
@@ -826,9 +826,9 @@ def resume(report: Report, plan: Plan) -> None:
     report.expect("the run was killed", dying.exitcode == -signal.SIGKILL, exitcode=dying.exitcode)
     _compare_resumed(report, "resumed", whole, killed, resumed, sizes)
 
-    expected, found = exact.lines()[sizes.save_at : sizes.steps], divided.lines()[:-1]
-    errors = [abs(b["loss"] / a["loss"] - 1) for a, b in zip(expected, found, strict=False)]
-    has_same_ids = [line["ids"] for line in expected] == [line["ids"] for line in found]
+    expected, rows = exact.lines()[sizes.save_at : sizes.steps], divided.lines()[:-1]
+    errors = [abs(b["loss"] / a["loss"] - 1) for a, b in zip(expected, rows, strict=False)]
+    has_same_ids = [line["ids"] for line in expected] == [line["ids"] for line in rows]
     report.expect(
         "divided batches",
         has_same_ids and max(errors, default=math.inf) < 1e-3,
@@ -931,7 +931,7 @@ def attention(report: Report, plan: Plan) -> None:
 
 def _documents_of(loader: packtok.DataLoader, length: int) -> list[Document]:
     """Returns the documents of the first batch, as the files have them."""
-    found = []
+    documents = []
     readers: dict[str, packtok.PbinReader] = {}
     for entry in loader.locate(0):
         offset = 0
@@ -941,11 +941,11 @@ def _documents_of(loader: packtok.DataLoader, length: int) -> list[Document]:
             labels = torch.full((stop - start,), -100)
             # The last token of a document has no label.
             labels[: len(tokens) - 1 - start] = tokens[start + 1 : stop + 1]
-            found.append(Document(entry["row"], offset, tokens[start:stop], labels))
+            documents.append(Document(entry["row"], offset, tokens[start:stop], labels))
             offset += stop - start
         if offset > length:
             raise ValueError(f"row {entry['row']} has {offset} tokens, expected at most {length}")
-    return found
+    return documents
 
 
 def _check_fields(report: Report, batch: Batch, documents: Sequence[Document], length: int) -> None:
@@ -1048,15 +1048,15 @@ class _Comparison:
         *,
         differs: bool = False,
     ) -> None:
-        found = self._differences(logits, exact)
+        differences = self._differences(logits, exact)
         # The largest of many rounding errors varies more than their mean; float32 has its own.
         allowed = [max(2.5 * noise[0], 1e-3), max(1.5 * noise[1], 1e-4), max(2.5 * noise[2], 1e-4)]
-        is_within = all(a <= b for a, b in zip(found, allowed, strict=True))
+        is_within = all(a <= b for a, b in zip(differences, allowed, strict=True))
         names = ("largest_logit", "mean_logit", "largest_loss")
         self.report.expect(
             name,
             not is_within if differs else is_within,
-            errors=dict(zip(names, found, strict=True)),
+            errors=dict(zip(names, differences, strict=True)),
             allowed=dict(zip(names, allowed, strict=True)),
         )
 
@@ -1109,8 +1109,8 @@ def _variable_length(cu_seqlens: Tensor, max_seqlen: int) -> Attend | None:
         rows = query.shape[0]
         flat = [heads.transpose(1, 2).flatten(0, 1).contiguous() for heads in (query, key, value)]
         attended = function(*flat, cu_seqlens, cu_seqlens, max_seqlen, max_seqlen, **options)
-        found: Tensor = attended[0] if isinstance(attended, tuple) else attended
-        return found.unflatten(0, (rows, -1)).transpose(1, 2)
+        output: Tensor = attended[0] if isinstance(attended, tuple) else attended
+        return output.unflatten(0, (rows, -1)).transpose(1, 2)
 
     return attend
 
@@ -1133,8 +1133,8 @@ def _flexible(document_ids: Tensor, plan: Plan) -> Attend | None:
     def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found: Tensor = function(query, key, value, block_mask=mask)
-        return found
+            output: Tensor = function(query, key, value, block_mask=mask)
+        return output
 
     return attend
 
@@ -1504,8 +1504,8 @@ def _compare_signals(
         shares.append((index == logprobs.topk(TOPK).indices).float().mean())
         # The last position has no label.
         labels = column(samples, i, "token_ids")[1:, None]
-        found = column(sampled, i, "label_logprob")[:-1]
-        errors["sampled"].append((found - logprobs[:-1].gather(1, labels)[:, 0]).abs())
+        label_logprobs = column(sampled, i, "label_logprob")[:-1]
+        errors["sampled"].append((label_logprobs - logprobs[:-1].gather(1, labels)[:, 0]).abs())
         drawn = column(sampled, i, "draw_index").view(len(logprobs), -1)
         # Their mean is the entropy if ids are drawn with their probabilities.
         entropy = -(logprobs.exp() * logprobs).sum(-1).mean()
@@ -1530,15 +1530,15 @@ def pinning(report: Report, plan: Plan) -> None:
     answers = plan.folder / "no-cuda.json"
     process = start(_without_cuda, plan, answers)
     process.join()
-    found = json.loads(answers.read_text()) if answers.exists() else {}
-    messages = {found.get(name) for name in ("TokenDataset", "stream")}
+    texts = json.loads(answers.read_text()) if answers.exists() else {}
+    messages = {texts.get(name) for name in ("TokenDataset", "stream")}
     (message,) = messages if len(messages) == 1 else (None,)
     expected = isinstance(message, str) and message.startswith("pin_memory is True, but ")
     report.expect("one message without CUDA", expected, messages=sorted(map(str, messages)))
-    warned = found.get("DataLoader warns")
+    warned = texts.get("DataLoader warns")
     report.expect(
         "DataLoader warns without CUDA as torch's does",
-        bool(warned) and warned == found.get("torch's DataLoader warns"),
+        bool(warned) and warned == texts.get("torch's DataLoader warns"),
         warnings=warned,
     )
     names = ("main process", "2 workers", "torch's DataLoader", "stream")
@@ -1575,12 +1575,12 @@ def _without_cuda(plan: Plan, answers: Path) -> None:
         "TokenDataset": lambda: packtok.TokenDataset(plan.pbins, length, pin_memory=True)[0],
         "stream": lambda: next(rows.batch(4, pin_memory=True).iter()),
     }
-    found: dict[str, Any] = {}
+    texts: dict[str, Any] = {}
     for name, make in makers.items():
         try:
             make()
         except Exception as error:
-            found[name] = str(error)
+            texts[name] = str(error)
     dataset = packtok.TokenDataset(plan.pbins, length)
     loaders: dict[str, Any] = {
         "DataLoader warns": packtok.DataLoader,
@@ -1590,8 +1590,8 @@ def _without_cuda(plan: Plan, answers: Path) -> None:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             next(iter(loader(dataset, batch_size=4, pin_memory=True)))
-        found[name] = [str(warning.message) for warning in caught]
-    answers.write_text(json.dumps(found))
+        texts[name] = [str(warning.message) for warning in caught]
+    answers.write_text(json.dumps(texts))
 
 
 # --- Running the checks ---
@@ -1698,12 +1698,12 @@ def _describe_gpu(path: Path) -> None:
     if torch.cuda.is_available():
         torch.ones(1, device="cuda").sum().item()
         free_bytes, total_bytes = torch.cuda.mem_get_info()
-        found = {
+        card = {
             "device": torch.cuda.get_device_name(),
             "free_gigabytes": round(free_bytes / 1e9, 1),
             "total_gigabytes": round(total_bytes / 1e9, 1),
         }
-        path.write_text(json.dumps(found))
+        path.write_text(json.dumps(card))
 
 
 def planned(folder: Path, *, is_small: bool) -> tuple[Plan, dict[str, Any]]:
@@ -1743,8 +1743,8 @@ def run_all(names: Sequence[str], plan: Plan, ends_at: float, save: Callable[[li
     for group in groups:
         running = [Running(check, plan, ends_at) for check in group]
         while running:
-            min(running, key=lambda one: one.ends_at).wait() if len(running) == 1 else time.sleep(0.1)
-            for ended in [one for one in running if one.has_ended()]:
+            min(running, key=lambda run: run.ends_at).wait() if len(running) == 1 else time.sleep(0.1)
+            for ended in [run for run in running if run.has_ended()]:
                 running.remove(ended)
                 results.append(ended.result())
                 print(line_of(results[-1]), flush=True)
