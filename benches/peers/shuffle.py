@@ -8,7 +8,7 @@ JSONL. Both tools shuffle a small file first, then the file several times, with 
 must start with all of Modalities' file.
 
 The second compares packtok with `cp --reflink=never` and a sync, in seconds and peak memory, for files of so
-many MB. FOLDER needs three times as much space.
+many MB. The two run in turns, and the ratio is computed for each turn. FOLDER needs three times as much space.
 """
 
 import argparse
@@ -183,12 +183,13 @@ def compare_with_cp(folder: Path, arguments: argparse.Namespace) -> None:
         source.unlink()
         print(f"\n{kind}, {arguments.large} MB, {mean} tokens or bytes a document, seconds")
         for name, costs in (("cp and sync", copied), ("packtok", shuffled)):
-            wall = spread((one.wall_seconds for one in costs), ".1f")
-            print(f"{name:11} {wall}, CPU {spread((one.cpu_seconds for one in costs), '.1f')}")
-        ratio = min(one.wall_seconds for one in shuffled) / min(one.wall_seconds for one in copied)
-        peak = max(1024 * int(one.output) for one in shuffled)
+            wall = spread((cost.wall_seconds for cost in costs), ".1f")
+            print(f"{name:11} {wall}, CPU {spread((cost.cpu_seconds for cost in costs), '.1f')}")
+        turns = zip(copied, shuffled, strict=True)
+        ratios = spread((packtok.wall_seconds / cp.wall_seconds for cp, packtok in turns), ".1f")
+        peak = max(1024 * int(cost.output) for cost in shuffled)
         beside = (peak - 4 * num_documents) / 1e6
-        print(f"ratio {ratio:.1f}; peak {peak / 1e6:.0f} MB, {beside:.0f} MB beside 4 bytes a document")
+        print(f"ratio {ratios}; peak {peak / 1e6:.0f} MB, {beside:.0f} MB beside 4 bytes a document")
 
 
 if __name__ == "__main__":

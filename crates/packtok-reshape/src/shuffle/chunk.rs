@@ -11,15 +11,17 @@ use crate::error::{Error, Result};
 /// Checks that a chunk exists.
 pub(super) fn checked(chunk: ChunkInfo) -> Result<ChunkInfo> {
     let ChunkInfo { index, count } = chunk;
-    match (count, index < count) {
-        (0, _) => Err(ShuffleError::NoChunks.into()),
-        (_, true) => Ok(chunk),
-        (_, false) => Err(ShuffleError::NoSuchChunk {
+    if count == 0 {
+        return Err(ShuffleError::NoChunks.into());
+    }
+    if index >= count {
+        return Err(ShuffleError::NoSuchChunk {
             chunk_id: index,
             num_chunks: count,
         }
-        .into()),
+        .into());
     }
+    Ok(chunk)
 }
 
 /// The documents of a file with `num_documents` that are in a chunk. The first chunks have one
@@ -77,11 +79,11 @@ pub fn read_list(list: &Path, root: &Path, extension: &str) -> Result<Vec<PathBu
         }
         files.push(path);
     }
-    match files.is_empty() {
-        true => Err(ShuffleError::ListEmpty {
+    if files.is_empty() {
+        return Err(ShuffleError::ListEmpty {
             list: list.to_owned(),
         }
-        .into()),
-        false => Ok(files),
+        .into());
     }
+    Ok(files)
 }

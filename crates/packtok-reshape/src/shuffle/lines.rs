@@ -56,9 +56,10 @@ pub fn shuffle_lines(options: &ShuffleOptions, monitor: &mut Monitor<'_>) -> Res
     let total_bytes: u64 = inputs.iter().map(Input::len).sum();
     let mut sink = LinesSink::new(TempFile::create(&options.output)?);
     let mut meter = Meter::new(monitor, 2 * total_bytes);
-    let in_memory = match options.budget.fits_in_memory(total_bytes) {
-        true => Lines::load(options, &inputs, total_bytes)?,
-        false => None,
+    let in_memory = if options.budget.fits_in_memory(total_bytes) {
+        Lines::load(options, &inputs, total_bytes)?
+    } else {
+        None
     };
     let num_lines = match in_memory {
         Some(lines) => lines.shuffle(options, &mut sink, &mut meter)?,
@@ -131,10 +132,10 @@ impl Input {
     fn check_unchanged(&self) -> Result<()> {
         let now = self.file.metadata().map_err(Error::io(&self.path))?;
         let state = |of: &Metadata| (of.len(), of.mtime(), of.mtime_nsec());
-        match state(&now) == state(&self.metadata) {
-            true => Ok(()),
-            false => Err(self.changed()),
+        if state(&now) != state(&self.metadata) {
+            return Err(self.changed());
         }
+        Ok(())
     }
 
     /// A buffered reader from byte `offset` on.
@@ -443,10 +444,10 @@ impl Sink for LinesSink {
         self.batch.extend_from_slice(bytes);
         self.num_bytes += bytes.len() as u64;
         self.is_ended = bytes.last() == Some(&b'\n');
-        match self.batch.len() < BUFFER_BYTES {
-            true => Ok(()),
-            false => self.flush(),
+        if self.batch.len() < BUFFER_BYTES {
+            return Ok(());
         }
+        self.flush()
     }
 
     #[inline]

@@ -433,18 +433,17 @@ fn prove(
         }))
     };
     let metadata = file.metadata()?.ok_or_else(unknown)?;
-    let found = metadata.shuffle.as_ref();
+    let recorded = metadata.shuffle.as_ref();
     let expected = options.info();
-    // Any order of packtok is the result of a run without a seed.
-    let is_free = !options.is_seed_given;
-    let info = |info: &ShuffleInfo| match is_free {
-        true => (info.generator, None, info.chunk),
-        false => (info.generator, Some(info.seed.clone()), info.chunk),
+    // Without a seed, a file in any order of packtok is the result.
+    let compared = |info: &ShuffleInfo| {
+        let seed = options.is_seed_given.then(|| info.seed.clone());
+        (info.generator, seed, info.chunk)
     };
-    let shown = |info: &ShuffleInfo| serde_json::to_string(info).unwrap_or_default();
-    if found.map(info) != Some(info(&expected)) {
-        let found = found.map_or_else(|| "none".to_owned(), shown);
-        return Err(differs(options, "its shuffle", found, shown(&expected)));
+    if recorded.map(compared) != Some(compared(&expected)) {
+        let json = |info: &ShuffleInfo| serde_json::to_string(info).unwrap_or_default();
+        let recorded = recorded.map_or_else(|| "none".to_owned(), json);
+        return Err(differs(options, "its shuffle", recorded, json(&expected)));
     }
     parts.checksum(meter)?;
     let joined = std::mem::replace(&mut parts.joined, Joined::new(None));
@@ -452,9 +451,9 @@ fn prove(
     let content = |part: &PartInfo| (part.documents, part.tokens, part.data_crc32c);
     let are_same = (metadata.parts.iter().map(content)).eq(expected.parts.iter().map(content));
     if !are_same {
-        let shown = |parts: &[PartInfo]| serde_json::to_string(parts).unwrap_or_default();
-        let (found, expected) = (shown(&metadata.parts), shown(&expected.parts));
-        return Err(differs(options, "its list of parts", found, expected));
+        let json = |parts: &[PartInfo]| serde_json::to_string(parts).unwrap_or_default();
+        let (recorded, expected) = (json(&metadata.parts), json(&expected.parts));
+        return Err(differs(options, "its list of parts", recorded, expected));
     }
     file.verify(&mut |_| meter.check())?;
     Ok(ShuffleReport {
@@ -464,17 +463,17 @@ fn prove(
         tokens: Some(file.num_tokens()),
         file_bytes: file.file_bytes(),
         generator: options.shuffle.generator,
-        seed: found.map(|info| info.seed.clone()).unwrap_or_default(),
+        seed: recorded.map(|info| info.seed.clone()).unwrap_or_default(),
         tokenizer_path: None,
         skipped_existing: true,
     })
 }
 
-fn differs(options: &ShuffleOptions, what: &str, found: String, expected: String) -> Error {
+fn differs(options: &ShuffleOptions, what: &str, recorded: String, expected: String) -> Error {
     packtok_core::Error::from(PackError::ExistingDiffers {
         path: options.output.clone(),
         what: what.to_owned(),
-        found,
+        found: recorded,
         expected,
     })
     .into()
