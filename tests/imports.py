@@ -72,6 +72,7 @@ ORDER: dict[str, tuple[str, ...]] = {
             "config",
             "remedies",
             "progress",
+            "resuming",
         ),
         *(
             "distributed",

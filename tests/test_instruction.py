@@ -477,6 +477,20 @@ def test_a_full_disk_leaves_nothing(golden: Path, monkeypatch: pytest.MonkeyPatc
     assert list(Path("prepared").iterdir()) == []
 
 
+def test_an_interruption_says_that_nothing_is_kept(golden: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
+        error = KeyboardInterrupt()
+        # As packing does, whose work is in the folder that is removed.
+        error.add_note("finished work is kept next to the output; run the same command again to resume")
+        raise error
+
+    monkeypatch.setattr("packtok.commands.instruction.pack", interrupt)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        prepare_instruction_tuning_data("chat.yaml")
+    assert caught.value.__notes__ == ["nothing was kept; run the same command again to start over"]
+    assert list(Path("prepared").iterdir()) == []
+
+
 def test_a_kill_leaves_the_old_folder_or_the_new_one(golden: Path) -> None:
     prepare_instruction_tuning_data("chat.yaml")
     complete = contents()

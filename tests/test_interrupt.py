@@ -16,9 +16,13 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+import test_sample_import
 from conftest import PacktokCli
 from extent import extent
 from processes import SLOWER_FIELD, names, start, unfinished, wait_until_packing, write_corpus, write_one_line
@@ -27,6 +31,7 @@ from test_faults import small_tokenizer
 
 import packtok
 from packtok.cli.progress import CHECKING, PlainLines
+from packtok.commands.shuffle import shuffle_file
 
 # Seconds of work on two cores, so that no interrupt comes after the end.
 LARGE_BYTES = 400_000_000
@@ -455,3 +460,131 @@ def test_comparing_engines_shows_no_rate_before_the_first_document(
         "packtok: checking the engine",
         "packtok: 1.0 of 4.0 MB, 3 documents, 9 tokens, 0.1 MB/s, 0:30 left",
     ]
+
+
+# Whether the same call resumes.
+
+KEPT = "finished work is kept next to the output; run the same command again to resume"
+LOST = "nothing was kept; run the same command again to start over"
+NUM_TOKENS = 12_000_000
+# Windows that overlap, so that the samples are much larger than the tokens.
+OVERLAPPING: dict[str, Any] = {
+    "windows": {"from": "stream", "context": 1000, "decoder": 24},
+    "domains": {"a": 1},
+    "splits": {"test": 0, "train": 1, "retrieval": 0},
+    "samples": {"train": 200_000},
+}
+
+
+@pytest.fixture(scope="module")
+def tokens(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Returns a folder with a large token file of domain a."""
+    folder = tmp_path_factory.mktemp("tokens")
+    lengths = np.full(2000, NUM_TOKENS // 2000)
+    ids = np.random.default_rng(1).integers(0, 1000, NUM_TOKENS)
+    (folder / "a").mkdir()
+    np.save(folder / "a" / "0.npy", np.concatenate([[2000], lengths, ids]).astype(np.uint32))
+    return folder
+
+
+def notes_of(call: Callable[[Callable[[dict[str, int]], None]], object], when: Callable[[], bool]) -> str:
+    """Interrupts a call at its first progress after ``when`` is true, and returns the note."""
+
+    def stop(_: dict[str, int]) -> None:
+        if when():
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        call(stop)
+    (note,) = caught.value.__notes__
+    return str(note)
+
+
+def at_once() -> bool:
+    return True
+
+
+def test_interrupted_samples_say_whether_the_same_call_resumes(tokens: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
+    def draw(on_progress: Any) -> object:
+        return packtok.draw_samples(OVERLAPPING, out, tokens=tokens, on_progress=on_progress)
+
+    assert notes_of(draw, at_once) == LOST
+    assert notes_of(draw, lambda: bool(list(out.rglob("shard.*.mds")))) == KEPT
+    assert not list(out.rglob("index.json"))
+
+
+def test_interrupted_rows_say_whether_the_same_call_resumes(tokens: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
+    def pack(on_progress: Any) -> object:
+        # Compressed, so that writing takes longer than the time between two reports.
+        return packtok.pack_samples(
+            out, tokens=tokens, length=32, compression="zstd:15", on_progress=on_progress
+        )
+
+    assert notes_of(pack, at_once) == LOST
+    assert notes_of(pack, lambda: (out / ".packtok-sample" / "plan.json").exists()) == KEPT
+
+
+def test_the_command_shows_the_note(tokens: Path, tmp_path: Path) -> None:
+    (tmp_path / "r.yaml").write_text(json.dumps(OVERLAPPING))
+    process = start("sample", "r.yaml", "-o", "out", "--tokens", tokens, "--quiet", cwd=tmp_path)
+    while not list((tmp_path / "out").rglob("shard.*.mds")):
+        assert process.poll() is None
+        time.sleep(0.01)
+    assert interrupted(process) == f"packtok: interrupted; {KEPT}\n"
+
+
+def test_interrupted_conversions_say_what_is_kept(tokens: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    (tmp_path / "two").mkdir()
+    for name in ("0.npy", "1.npy"):
+        (tmp_path / "two" / name).symlink_to(tokens / "a" / "0.npy")
+    first = out / "0.pbin"
+    for existing, second in (("error", "set existing to skip to resume"), ("skip", KEPT)):
+
+        def convert(on_progress: Any, existing: Any = existing) -> object:
+            return packtok.convert(
+                tmp_path / "two", out, to="pbin", existing=existing, on_progress=on_progress
+            )
+
+        assert notes_of(convert, at_once) == LOST
+        assert notes_of(convert, first.exists).endswith(second)
+        shutil.rmtree(out)
+
+
+def test_interrupted_shuffling_starts_over(large: Path, tmp_path: Path) -> None:
+    def shuffle(on_progress: Any) -> object:
+        return shuffle_file("jsonl", large, tmp_path / "o.jsonl", seed=1, on_progress=on_progress)
+
+    assert notes_of(shuffle, at_once) == LOST
+    assert names(tmp_path) == []
+
+
+def test_interrupted_import_starts_over(tmp_path: Path) -> None:
+    old = tmp_path / "old"
+    test_sample_import.write(old, [pickle.dumps(np.arange(4000))] * 4000)
+    assert (
+        notes_of(lambda stop: packtok.import_samples(old, tmp_path / "new", on_progress=stop), at_once)
+        == LOST
+    )
+    assert names(tmp_path) == ["old"]
+
+
+def test_files_from_a_packed_corpus_are_written_by_the_same_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = write_corpus(tmp_path / "c.jsonl", 1000)
+    options: dict[str, Any] = {"to": "cepe-npy", "bos": "<|endoftext|>", "eod": "<|endoftext|>"}
+
+    def interrupt(**_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("packtok._packtok.split_tokens", interrupt)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            packtok.tokenize(str(corpus), TOKENIZER, tmp_path / "out", **options)
+    assert caught.value.__notes__ == [KEPT]
+    assert packtok.tokenize(str(corpus), TOKENIZER, tmp_path / "out", **options)["written"] == 1

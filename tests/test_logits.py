@@ -287,6 +287,26 @@ def test_finished_files_are_kept_and_damaged_ones_computed_again(
     assert logits(str(data), str(model), "d", **DEFAULTS)["kept_samples"] == NUM_SAMPLES
 
 
+def test_an_interruption_says_whether_the_same_call_resumes(
+    data: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signals, "_FILE_BYTES", 1)
+    part = output_of(data, model, "d-0")
+    for num_files, note in (
+        (0, "nothing was kept; run the same command again to start over"),
+        (1, "finished work is kept next to the output; run the same command again to resume"),
+    ):
+
+        def interrupt(_: dict[str, int], num_files: int = num_files) -> None:
+            if len(list(part.glob("shard.*.mds"))) == num_files:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt) as caught:
+            logits(str(data), str(model), "d", **DEFAULTS, on_progress=interrupt)
+        assert caught.value.__notes__ == [note]
+    assert logits(str(data), str(model), "d", **DEFAULTS)["kept_samples"] == 3
+
+
 def test_finished_files_survive_a_full_disk(data: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(signals, "_FILE_BYTES", 1)
 

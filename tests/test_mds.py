@@ -1,10 +1,14 @@
 """MDS folders: bytes and values are those of mosaicml-streaming, which wrote the folders in `golden/mds`."""
 
+import errno
 import hashlib
 import json
+import os
 import pickle
 import re
+import resource
 import shutil
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -348,6 +352,30 @@ def test_a_bomb_is_not_decompressed_beyond_the_size_in_the_index(
     ):
         MdsReader(tmp_path / "a", verify=False)[0]
     assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_a_full_disk_is_reported_with_the_file_in_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PACKTOK_CACHE_DIR", str(tmp_path / "cache"))
+    write(tmp_path / "a", {"x": "bytes"}, [{"x": bytes(1 << 20)}], compression="zstd")
+    receiver, sender = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+            MdsReader(tmp_path / "a")[0]
+        except OSError as error:
+            os.write(sender, f"{error.errno} {error.filename}".encode())
+        finally:
+            os._exit(0)
+    os.close(sender)
+    os.waitpid(child, 0)
+    with open(receiver) as file:
+        code, _, path = file.read().partition(" ")
+    assert int(code) == errno.EFBIG
+    assert re.fullmatch(rf"{re.escape(str(tmp_path))}/cache/[0-9a-f]+\.mds", path)
 
 
 def test_other_compressions_are_named(tmp_path: Path) -> None:

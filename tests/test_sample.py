@@ -541,6 +541,28 @@ def test_retrieval_shards_share_one_plan(texts: tuple[Path, Path], tmp_path: Pat
     assert (plan.stat().st_ino, plan.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
+def test_retrieval_shards_can_be_written_at_the_same_time(texts: tuple[Path, Path], tmp_path: Path) -> None:
+    # Each process of their script writes the test and train side, unless their folder exists.
+    wanted = recipe(
+        {"wiki": []}, samples={"test": 2, "train": 9}, retrieval={"samples": 1, "shards": 3, "chunk": 5}
+    )
+    packtok.draw_samples(wanted, tmp_path / "expected", tokens=texts[0])
+    for attempt in range(extent(30, 5)):
+        out = tmp_path / str(attempt)
+        children = []
+        for shard in range(3):
+            child = os.fork()
+            if child == 0:
+                try:
+                    packtok.draw_samples(wanted, out, tokens=texts[0], retrieval_shard=shard)
+                    os._exit(0)
+                finally:
+                    os._exit(1)
+            children.append(child)
+        assert [os.waitpid(child, 0)[1] for child in children] == [0, 0, 0]
+        assert tree(out) == tree(tmp_path / "expected")
+
+
 def test_a_recipe_is_a_yaml_file(two: tuple[Path, Domains], tmp_path: Path, packtok_cli: PacktokCli) -> None:
     root, domains = two
     (tmp_path / "r.yaml").write_text(

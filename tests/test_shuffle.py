@@ -596,7 +596,8 @@ def test_filter_that_accepts_nothing(tmp_path: Path) -> None:
 def test_filter_does_not_replace_an_output_silently(tmp_path: Path) -> None:
     source, output = pbins.write(tmp_path / "in.pbin", documents(30)), tmp_path / "o.pbin"
     output.write_bytes(b"precious")
-    with pytest.raises(FileExistsError):
+    members = "set file_existence_policy to FileExistencePolicy.SKIP or FileExistencePolicy.OVERRIDE"
+    with pytest.raises(FileExistsError, match=members):
         modalities.filter_dataset(source, output, lambda _: True)
     assert output.read_bytes() == b"precious"
     override, skip = FileExistencePolicy.OVERRIDE, FileExistencePolicy.SKIP
@@ -613,7 +614,7 @@ def test_filter_does_not_replace_an_output_silently(tmp_path: Path) -> None:
     assert names(tmp_path) == ["in.pbin", "o.pbin"]
     modalities.filter_dataset(source, output, lambda item: item[0] < 20, file_existence_policy=override)
     modalities.filter_dataset(source, output, lambda item: item[0] < 20, file_existence_policy=skip)
-    message = "; set file_existence_policy to replace, or choose another output"
+    message = "; set file_existence_policy to FileExistencePolicy.OVERRIDE, or choose another output"
     with pytest.raises(packtok.PacktokError, match=message):
         modalities.filter_dataset(source, output, lambda item: item[0] < 19, file_existence_policy=skip)
 

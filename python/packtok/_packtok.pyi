@@ -13,6 +13,7 @@ from packtok.plugins.plugin import Plugin
 from packtok.tokenizer.callable import CallableTokenizer
 
 __all__ = [
+    "KEPT_NOTE",
     "OUTPUT_EXISTS",
     "PLAN_NAME",
     "PLAN_TOKENIZER_NAME",
@@ -405,6 +406,7 @@ class Mixture:
 
 _Progress = Callable[[dict[str, int]], None]
 
+KEPT_NOTE: str
 PLAN_NAME: str
 PLAN_TOKENIZER_NAME: str
 SHARD_PREFIX: str
@@ -570,6 +572,7 @@ def pack_samples(
     num_threads: int,
     on_progress: _Progress | None,
 ) -> dict[str, Any]: ...
+def keeps_samples(output: PathLike[str] | str) -> bool: ...
 def merge(
     *,
     parts: Sequence[str],

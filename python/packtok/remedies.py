@@ -48,6 +48,10 @@ INSTEAD: dict[str, dict[str, str]] = {
     "from_files": {"field": "text_column", "input": "urls", "num-cpus": "the number of CPUs of the process"},
 }
 
+# The values of `existing` where the option is Modalities' ``file_existence_policy``.
+_MEMBERS = {"skip": "FileExistencePolicy.SKIP", "replace": "FileExistencePolicy.OVERRIDE"}
+_POLICIES = re.compile(r"(?<=file_existence_policy to )[a-z]+(?: or [a-z]+)?")
+
 # Entry points that read a config for packing and have hardly an option of `pack` themselves: messages name
 # the options that they lack by their keys.
 READ_CONFIGS = (
@@ -153,6 +157,8 @@ class EntryPoint:
 
     def _spelled(self, text: str) -> str:
         text = _OPTION.sub(self._option, text)
+        if "file_existence_policy" in self.instead.values():
+            text = _POLICIES.sub(_members, text)
         return text if self.style == "flag" else _FLAG.sub(self._flag, text)
 
     def _option(self, found: re.Match[str]) -> str:
@@ -172,6 +178,10 @@ class EntryPoint:
     def _flag(self, found: re.Match[str]) -> str:
         flag = found["flag"]
         return self.instead.get(flag, _keyword(flag) if flag in self.options else found[0])
+
+
+def _members(found: re.Match[str]) -> str:
+    return " or ".join(_MEMBERS.get(value, value) for value in found[0].split(" or "))
 
 
 def flags_of_pack_in(text: str) -> set[str]:

@@ -6,6 +6,10 @@ use std::path::{Path, PathBuf};
 /// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// What is said of a run that ended early, and whose finished work is kept.
+pub const KEPT: &str =
+    "finished work is kept next to the output; run the same command again to resume";
+
 /// Why a function of this crate failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -22,10 +26,7 @@ pub enum Error {
     #[error(transparent)]
     Store(#[from] packtok_store::Error),
     /// A run ended early, and its finished work is kept.
-    #[error(
-        "{}; finished work is kept next to the output; run the same command again to resume",
-        ended_by(source)
-    )]
+    #[error("{}; {KEPT}", ended_by(source))]
     Kept {
         /// Why it ended.
         source: Box<Error>,

@@ -27,6 +27,6 @@ mod suffix;
 pub mod texts;
 pub mod verify;
 
-pub use error::{Error, Result};
+pub use error::{Error, KEPT, Result};
 pub use inspect::document_lengths_histogram;
 pub use packtok_pbin::{self as pbin, chain};

@@ -372,6 +372,7 @@ fn sample_error(error: SampleError) -> PyErr {
         E::Short { .. }
         | E::OtherPlan { .. }
         | E::PartsMissing { .. }
+        | E::PartVanished { .. }
         | E::PartDamaged { .. }
         | E::Changed { .. }
         | E::IdTooLarge { .. }

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use packtok_core::pipeline::Progress;
-use packtok_core::{Error, Result};
+use packtok_core::{Error, KEPT, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -14,10 +14,6 @@ use crate::error::{core_error, reshape_error, sampling_error};
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 /// Interval between two calls of the progress function.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
-/// Note on an exception that ends a run early.
-const KEPT_NOTE: &str =
-    "finished work is kept next to the output; run the same command again to resume";
-
 /// Note on an interruption that came too late to have an effect.
 const WHOLE_NOTE: &str = "the pbin was already complete";
 
@@ -113,7 +109,7 @@ fn watched_to_its_end<R: Send>(
         // Whatever exception was raised, a note says that the work is kept.
         Err(Error::Kept { source }) => {
             let error = watch.error_or(core_error(*source));
-            Err(with_note(py, error, KEPT_NOTE))
+            Err(with_note(py, error, KEPT))
         }
         Err(error) => Err(watch.error_or(core_error(error))),
     }

@@ -1,5 +1,7 @@
 //! Samples of token files: converts the arguments, calls `packtok-reshape` without the GIL, converts the result.
 
+use std::path::PathBuf;
+
 use packtok_reshape::sample::{self, LongRecipe, Recipe, Task};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -10,7 +12,8 @@ use crate::tokenizer::PyTokenizer;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(draw_samples, module)?)?;
-    module.add_function(wrap_pyfunction!(pack_samples, module)?)
+    module.add_function(wrap_pyfunction!(pack_samples, module)?)?;
+    module.add_function(wrap_pyfunction!(keeps_samples, module)?)
 }
 
 /// Draws and writes the samples of a recipe, which is JSON, and returns a report.
@@ -54,6 +57,12 @@ fn pack_samples<'py>(
         sample::pack_long(&recipe, task(shard, join), num_threads, monitor)
     })?;
     json::to_python(py, &report)
+}
+
+/// Whether an interrupted run left work in its output folder that the same call resumes.
+#[pyfunction]
+fn keeps_samples(py: Python<'_>, output: PathBuf) -> bool {
+    py.detach(|| sample::keeps_work(&output))
 }
 
 fn task(shard: Option<(u64, u64)>, join: bool) -> Task {

@@ -9,12 +9,15 @@ from packtok.commands.merge import beside
 from packtok.commands.tokenize_npy import checked_dtype
 from packtok.errors import ConfigError
 from packtok.progress import Progress
-from packtok.remedies import entry_point
+from packtok.remedies import entry_point, worded_here
+from packtok.resuming import KEPT_NOTE, LOST_NOTE, explaining
 from packtok.sources import StrPath
 from packtok.tokenizer.find import TOKENIZER_FILE, find_tokenizer
 
 # Endings of the files of a folder, by format.
 SUFFIXES = {"pbin": ".pbin", "cepe-npy": ".npy"}
+# Of a folder, some of whose files exist now.
+KEPT_FILES_NOTE = "finished files are kept; set --existing (existing) to skip to resume"
 
 
 @entry_point()
@@ -63,19 +66,26 @@ def convert(
         found = find_tokenizer(tokenizer, add_special_tokens_from_config).tokenizer
     pairs = _pairs(Path(input), Path(output), to, format)
     reports = []
-    for source, target in pairs:
-        report = _packtok.convert_tokens(
-            input=source,
-            format=format,
-            output=target,
-            to=to,
-            dtype=checked_dtype(dtype),
-            tokenizer=found,
-            existing=existing,
-            on_progress=on_progress,
-        )
-        _copy_tokenizer(source, target, to, found)
-        reports.append(report)
+
+    def note() -> str:
+        if not reports:
+            return LOST_NOTE
+        return KEPT_NOTE if existing == "skip" else worded_here(KEPT_FILES_NOTE)
+
+    with explaining(note):
+        for source, target in pairs:
+            report = _packtok.convert_tokens(
+                input=source,
+                format=format,
+                output=target,
+                to=to,
+                dtype=checked_dtype(dtype),
+                tokenizer=found,
+                existing=existing,
+                on_progress=on_progress,
+            )
+            _copy_tokenizer(source, target, to, found)
+            reports.append(report)
     return {
         "output": os.fspath(output),
         "files": len(reports),

@@ -24,6 +24,7 @@ from packtok.instruction.folder import NewFile, check_replaceable, publish, unfi
 from packtok.packing import prepare
 from packtok.progress import Progress
 from packtok.remedies import entry_point
+from packtok.resuming import LOST_NOTE, explaining
 from packtok.sources import StrPath
 
 Existing = Literal["error", "skip", "replace"]
@@ -60,7 +61,8 @@ def prepare_instruction_tuning_data(
     with needing("jinja2", "prepare_instruction_tuning_data", "Jinja2", extra="instruction"):
         from packtok.instruction import parts
     config = load_instruction_config(Path(config_file_path))
-    with config.redactor.guard():
+    # The notes of packing speak of files in a folder that is removed.
+    with explaining(lambda: LOST_NOTE, of_all_steps=True), config.redactor.guard():
         template = parts.template_of(config)
         _check_packing(config)
         _check_output(config, existing)

@@ -13,6 +13,7 @@ from packtok.errors import ConfigError
 from packtok.extras import needing_logits
 from packtok.progress import Progress
 from packtok.remedies import entry_point
+from packtok.resuming import KEPT_NOTE, LOST_NOTE, explaining
 from packtok.shard_folder import TaskFile, TaskFolder, planned_shards
 from packtok.sources import StrPath
 
@@ -114,7 +115,7 @@ def logits(
         import torch
 
         from packtok.logits.models import load_teacher
-        from packtok.logits.output import part_folder
+        from packtok.logits.output import keeps_files, part_folder
         from packtok.logits.signals import Shard, teacher_signals
 
     folder = None if run.outdir is None else run.write_plan(count)
@@ -122,20 +123,21 @@ def logits(
         torch.set_num_threads(num_cpus)
     began = time.monotonic()
     part = part_folder(run.folder, domain, number)
-    with needing_logits("packtok logits"):
-        teacher = load_teacher(model_dir, dtype, device)
-    report = teacher_signals(
-        teacher,
-        run.inputs,
-        chosen,
-        part,
-        Shard(number, count),
-        batch_tokens=batch_tokens,
-        dtype=dtype,
-        yes=yes,
-        on_start=on_start,
-        on_progress=on_progress,
-    )
+    with explaining(lambda: KEPT_NOTE if keeps_files(part) else LOST_NOTE):
+        with needing_logits("packtok logits"):
+            teacher = load_teacher(model_dir, dtype, device)
+        report = teacher_signals(
+            teacher,
+            run.inputs,
+            chosen,
+            part,
+            Shard(number, count),
+            batch_tokens=batch_tokens,
+            dtype=dtype,
+            yes=yes,
+            on_start=on_start,
+            on_progress=on_progress,
+        )
     if folder is not None:
         folder.finish_task(
             number,

@@ -15,6 +15,7 @@ from packtok.errors import ConfigError, PacktokError
 from packtok.launch.script import compact
 from packtok.progress import Progress
 from packtok.remedies import entry_point
+from packtok.resuming import KEPT_NOTE, LOST_NOTE, explaining
 from packtok.sample.files import files_below, tokenizer_beside
 from packtok.sample.recipe import Recipe, files_of, load_recipe
 from packtok.shard_folder import TaskFile, TaskFolder, planned_shards, read_plan
@@ -273,10 +274,11 @@ class Sampling:
             "on_progress": on_progress,
         }
         recipe = json.dumps(self.spec)
-        if self.name == "pack":
-            report = _packtok.pack_samples(recipe, **options)
-        else:
-            report = _packtok.draw_samples(recipe, None if join else self.find_tokenizer(), **options)
+        with explaining(lambda: KEPT_NOTE if _packtok.keeps_samples(self.output) else LOST_NOTE):
+            if self.name == "pack":
+                report = _packtok.pack_samples(recipe, **options)
+            else:
+                report = _packtok.draw_samples(recipe, None if join else self.find_tokenizer(), **options)
         files = [TaskFile(file["places"], file["bytes"]) for file in report.pop("files")]
         if shard is None:
             del report["shard_samples"], report["shard_tokens"]

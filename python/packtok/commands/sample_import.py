@@ -6,6 +6,7 @@ from typing import Any
 
 from packtok._packtok import import_mds
 from packtok.remedies import entry_point
+from packtok.resuming import LOST_NOTE, explaining
 
 __all__ = ["import_samples"]
 
@@ -44,9 +45,10 @@ def import_samples(
         PacktokError: If a pickle holds anything else, such as a dask graph or code. The message names it and
             the sample.
     """
-    folders = import_mds(
-        old, new, dtype=dtype, size_limit=size_limit, compression=compression, on_progress=on_progress
-    )
+    with explaining(lambda: LOST_NOTE):
+        folders = import_mds(
+            old, new, dtype=dtype, size_limit=size_limit, compression=compression, on_progress=on_progress
+        )
     for folder in folders:
         folder["columns"] = dict(folder["columns"])
     return {"output": os.fspath(new), "folders": folders}

@@ -10,6 +10,7 @@ from packtok import _packtok
 from packtok.errors import ConfigError
 from packtok.integers import integer
 from packtok.progress import Progress
+from packtok.resuming import LOST_NOTE, explaining
 from packtok.sources import StrPath
 
 Kind = Literal["pbin", "jsonl"]
@@ -169,18 +170,19 @@ def _shuffled(
     on_progress: Progress | None,
     memory: tuple[int, int] | None,
 ) -> dict[str, Any]:
-    report: dict[str, Any] = _packtok.shuffle_files(
-        kind=kind,
-        inputs=[str(path) for path in inputs],
-        output=str(output),
-        existing=existing,
-        generator=generator,
-        seed=digits,
-        is_seed_given=is_seed_given,
-        chunk=chunk,
-        on_progress=on_progress,
-        memory=memory,
-    )
+    with explaining(lambda: LOST_NOTE):
+        report: dict[str, Any] = _packtok.shuffle_files(
+            kind=kind,
+            inputs=[str(path) for path in inputs],
+            output=str(output),
+            existing=existing,
+            generator=generator,
+            seed=digits,
+            is_seed_given=is_seed_given,
+            chunk=chunk,
+            on_progress=on_progress,
+            memory=memory,
+        )
     order = "packtok" if report.pop("generator") == "packtok" else "modalities"
     return {**report, "order": order, "seed": int(report["seed"], 0)}
 

@@ -26,6 +26,7 @@ from packtok.distributed import ShardChoice
 from packtok.errors import ConfigError, PacktokError
 from packtok.packing import Packing, PackReport, prepare
 from packtok.progress import Progress
+from packtok.resuming import KEPT_NOTE, explaining
 from packtok.shard_folder import read_plan
 from packtok.sources import StrPath
 from packtok.tokenizer.find import TOKENIZER_FILE, FoundTokenizer, find_tokenizer
@@ -190,17 +191,18 @@ class NpyTokenization:
     ) -> None:
         """Writes the wanted ones of packed files."""
         _packtok.publish_bytes(self.folder / TOKENIZER_FILE, self.packing.found.tokenizer.to_json())
-        _packtok.split_tokens(
-            pbin=self._packed,
-            targets=[
-                (i, one["relative"], self.folder / one["npy"] if one["relative"] in wanted else None)
-                for i, one in enumerate(files)
-            ],
-            dtype=self.plan["dtype"],
-            replace=self.existing == "replace",
-            plan_json=json.dumps(self.plan),
-            on_progress=on_progress,
-        )
+        with explaining(lambda: KEPT_NOTE):
+            _packtok.split_tokens(
+                pbin=self._packed,
+                targets=[
+                    (i, one["relative"], self.folder / one["npy"] if one["relative"] in wanted else None)
+                    for i, one in enumerate(files)
+                ],
+                dtype=self.plan["dtype"],
+                replace=self.existing == "replace",
+                plan_json=json.dumps(self.plan),
+                on_progress=on_progress,
+            )
         self._discard()
 
     def _finish(self, written: int) -> dict[str, Any]:

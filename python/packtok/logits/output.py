@@ -27,6 +27,7 @@ __all__ = [
     "Arrays",
     "Part",
     "free_bytes",
+    "keeps_files",
     "last_part",
     "merge_parts",
     "output_folder",
@@ -67,6 +68,16 @@ def output_folder(
 def part_folder(output: Path, domain: str, shard: int) -> Path:
     """Returns the folder of a part."""
     return output / f"{domain}-{shard}"
+
+
+def keeps_files(folder: Path) -> bool:
+    """Returns whether a run that was interrupted left finished files of a part."""
+    try:
+        return bool(json.loads((folder / JOURNAL).read_bytes())["files"])
+    except FileNotFoundError:
+        return (folder / _INDEX).exists()
+    except ValueError:
+        return False
 
 
 @dataclass

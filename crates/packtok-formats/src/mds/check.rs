@@ -196,14 +196,14 @@ pub(super) fn verify(
 }
 
 /// Decompresses the file at `path`, which has the compression `codec`, into `out`, verified if `verified`. Errors about its content
-/// name `original`.
+/// name `original`, and those of writing name `target`.
 pub(super) fn decompress(
     path: &Path,
     original: &Path,
     codec: &str,
     [stored, raw]: [&FileEntry; 2],
     verified: bool,
-    mut out: impl Write,
+    (target, mut out): (&Path, impl Write),
 ) -> Result<(), MdsError> {
     if codec.split(':').next() != Some("zstd") {
         return Err(MdsError::Codec {
@@ -233,7 +233,8 @@ pub(super) fn decompress(
         if found > raw.bytes {
             break;
         }
-        out.write_all(&step[..count]).map_err(MdsError::io(path))?;
+        out.write_all(&step[..count])
+            .map_err(MdsError::io(target))?;
     }
     if found == raw.bytes {
         return Ok(());

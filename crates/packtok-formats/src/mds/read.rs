@@ -71,8 +71,8 @@ impl Shard {
         Ok(shard)
     }
 
-    /// Decompresses the shard file at `path`, which an index describes so, into `out`. With `verified`, its hash is checked.
-    /// Errors about its content name `original`, of which it may be a copy.
+    /// Decompresses the shard file at `path`, which an index describes so, into a file. With `verified`, its hash is checked.
+    /// Errors about its content name `original`, of which it may be a copy, and those of writing the path in `out`.
     ///
     /// # Errors
     /// The compression is not supported, or the file does not have the content that the index describes.
@@ -81,7 +81,7 @@ impl Shard {
         original: &Path,
         entry: &ShardEntry,
         verified: bool,
-        out: impl Write,
+        out: (&Path, impl Write),
     ) -> Result<(), MdsError> {
         let codec = entry.compression.as_deref().unwrap_or_default();
         decompress(

@@ -368,9 +368,10 @@ impl Parser<'_> {
     }
 
     fn expect(&mut self, byte: u8, expected: &'static str) -> Parsed<()> {
-        match self.take(byte) {
-            true => Ok(()),
-            false => Err((self.at, expected)),
+        if self.take(byte) {
+            Ok(())
+        } else {
+            Err((self.at, expected))
         }
     }
 

@@ -198,9 +198,10 @@ fn check_same_documents(file: &TokenFile, existing: &TokenFile) -> Result<()> {
             return differs(document);
         }
     }
-    match file.num_documents() == existing.num_documents() {
-        true => Ok(()),
-        false => differs(num_documents),
+    if file.num_documents() == existing.num_documents() {
+        Ok(())
+    } else {
+        differs(num_documents)
     }
 }
 

@@ -74,6 +74,12 @@ pub enum SampleError {
         /// Number of parts.
         total: usize,
     },
+    /// The file of a part that was written vanished.
+    #[error("{}: is missing; run its shard again, then set --join (join)", path.display())]
+    PartVanished {
+        /// The file.
+        path: PathBuf,
+    },
     /// A part that was written has another size than its marker says.
     #[error("{}: has {found} bytes, its marker says {expected}; delete {}, then run its shard again", path.display(), marker.display())]
     PartDamaged {

@@ -20,6 +20,7 @@ mod sorter;
 mod tokens;
 mod windows;
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
@@ -57,6 +58,11 @@ pub fn sample(
     if recipe.existing == Existing::Error {
         publish::refuse_all(recipe)?;
     }
+    let _lock = if matches!(task, Task::All) {
+        Some(plan::wait_for_output(&recipe.output, monitor)?)
+    } else {
+        None
+    };
     let work = recipe.output.join(publish::WORK_FOLDER);
     let plan = Plan::find_or_make(recipe, &work, monitor)?;
     let result = carry_out(recipe, &plan, task, tokenizer, num_threads, monitor);
@@ -66,6 +72,17 @@ pub fn sample(
         publish::remove_if_empty(&work);
     }
     result
+}
+
+/// Whether a run that was interrupted can be resumed in the folder `output`.
+#[must_use]
+pub fn keeps_work(output: &Path) -> bool {
+    let entries = std::fs::read_dir(output.join(publish::WORK_FOLDER));
+    // The plan, which is complete before any sample is written.
+    entries.is_ok_and(|mut entries| {
+        entries
+            .any(|entry| entry.is_ok_and(|entry| entry.path().extension() == Some("json".as_ref())))
+    })
 }
 
 fn carry_out(

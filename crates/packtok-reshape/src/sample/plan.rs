@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use packtok_core::pipeline::{Monitor, PipelineError, Progress};
@@ -208,6 +208,19 @@ fn listed(recipe: &Recipe) -> Result<Vec<FileEntry>> {
 pub(super) fn wait_for_lock(work: &Path, monitor: &mut Monitor<'_>) -> Result<fs::File> {
     let path = work.join("lock");
     let lock = fs::File::create(&path).map_err(Error::io(&path))?;
+    locked(lock, path, monitor)
+}
+
+/// Locks an output folder until the result is dropped. Runs that write all of it, each with another retrieval shard, share its test
+/// and train samples.
+pub(super) fn wait_for_output(output: &Path, monitor: &mut Monitor<'_>) -> Result<fs::File> {
+    fs::create_dir_all(output).map_err(Error::io(output))?;
+    // The folder itself, so that no file remains.
+    let folder = fs::File::open(output).map_err(Error::io(output))?;
+    locked(folder, output.to_owned(), monitor)
+}
+
+fn locked(lock: fs::File, path: PathBuf, monitor: &mut Monitor<'_>) -> Result<fs::File> {
     while let Err(error) = lock.try_lock() {
         match error {
             fs::TryLockError::WouldBlock => {

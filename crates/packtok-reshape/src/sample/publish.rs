@@ -419,17 +419,17 @@ fn put(output: &Output, part: &Part, name: &str, bytes: u64) -> Result<()> {
         output.folder.join(name),
     );
     let place = if from.exists() { &from } else { &to };
-    match size(place) {
-        Some(found) if found == bytes => {}
-        found => {
-            return Err(SampleError::PartDamaged {
-                path: place.clone(),
-                found: found.unwrap_or(0),
-                expected: bytes,
-                marker: marker(output, part),
-            }
-            .into());
+    let Some(found) = size(place) else {
+        return Err(SampleError::PartVanished { path: from }.into());
+    };
+    if found != bytes {
+        return Err(SampleError::PartDamaged {
+            path: place.clone(),
+            found,
+            expected: bytes,
+            marker: marker(output, part),
         }
+        .into());
     }
     if place == &from {
         fs::rename(&from, &to).map_err(Error::io(&to))?;

@@ -104,9 +104,10 @@ fn npy_name(relative: &str) -> String {
         let ending = path.extension().and_then(|ending| ending.to_str());
         ending.is_some_and(|ending| COMPRESSED.contains(&ending))
     };
-    let plain = match is_compressed(path) {
-        true => path.with_extension(""),
-        false => path.to_owned(),
+    let plain = if is_compressed(path) {
+        path.with_extension("")
+    } else {
+        path.to_owned()
     };
     plain.with_extension("npy").to_string_lossy().into_owned()
 }

@@ -153,9 +153,10 @@ fn write(
             let removed = std::fs::remove_file(&beside);
             let expected = expected?;
             removed.map_err(crate::Error::io(&beside))?;
-            match found == Some(expected) {
-                true => Ok(expected),
-                false => Err(TokensError::ExistingDiffers { path }.into()),
+            if found == Some(expected) {
+                Ok(expected)
+            } else {
+                Err(TokensError::ExistingDiffers { path }.into())
             }
         }
         written => written,

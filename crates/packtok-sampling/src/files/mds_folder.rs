@@ -218,18 +218,18 @@ impl MdsFolder {
         let mut builder = tempfile::Builder::new();
         let builder = builder.suffix(UNFINISHED);
         let mut made = builder.tempfile_in(limits.folder()).map_err(io)?;
-        let fetched = match self.is_remote {
-            true => {
-                let fetched = builder.tempfile_in(limits.folder()).map_err(io)?;
-                fetch(stored, fetched.path())?;
-                Some(fetched)
-            }
-            false => None,
+        let fetched = if self.is_remote {
+            let fetched = builder.tempfile_in(limits.folder()).map_err(io)?;
+            fetch(stored, fetched.path())?;
+            Some(fetched)
+        } else {
+            None
         };
         let local = fetched.as_ref().map_or(stored, |file| file.path());
         if entry.zip_data.is_some() {
             let has_hashes = !entry.stored().hashes.is_empty();
-            Shard::decompress(local, stored, entry, has_hashes, made.as_file_mut())?;
+            let out = (path, made.as_file_mut());
+            Shard::decompress(local, stored, entry, has_hashes, out)?;
         } else {
             fs::rename(local, made.path()).map_err(io)?;
         }
