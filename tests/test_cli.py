@@ -499,6 +499,8 @@ def test_status_line_shows_progress() -> None:
     counts = {"bytes_read": 25_000_000, "total_bytes": 100_000_000, "documents": 1234, "tokens": 5678}
     assert status(counts, 5.0) == "25.0 of 100.0 MB, 1,234 documents, 5,678 tokens, 5.0 MB/s, 0:15 left"
     assert status({"bytes_read": 0, "total_bytes": 0}, 0.0) == "0.0 MB"
+    written = {"bytes_read": 2_000_000, "total_bytes": 4_000_000, "documents": 0, "samples": 500, "tokens": 9}
+    assert status(written, 1.0) == "2.0 of 4.0 MB, 500 samples, 9 tokens, 2.0 MB/s, 0:01 left"
 
 
 def test_plain_progress_prints_every_few_seconds(capsys: pytest.CaptureFixture[str]) -> None:

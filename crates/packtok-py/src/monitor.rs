@@ -72,6 +72,9 @@ impl Watch {
         numbers.set_item("bytes_read", progress.bytes_read)?;
         numbers.set_item("total_bytes", progress.total_bytes)?;
         numbers.set_item("documents", progress.documents)?;
+        if let Some(samples) = progress.samples {
+            numbers.set_item("samples", samples)?;
+        }
         numbers.set_item("tokens", progress.tokens)?;
         numbers.set_item("resumed_bytes", progress.resumed_bytes)?;
         on_progress.call1(py, (numbers,))?;

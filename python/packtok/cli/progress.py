@@ -79,16 +79,20 @@ class PlainLines:
 
 
 def status(counts: dict[str, int], seconds: float) -> str:
-    """Returns one line of plain text: bytes, documents, tokens, MB/s and the remaining time."""
+    """Returns one line of plain text: bytes, documents or samples, tokens, MB/s and the remaining time."""
     done, total = counts.get("bytes_read", 0), counts.get("total_bytes", 0)
     parts = [f"{done / 1e6:,.1f} of {total / 1e6:,.1f} MB" if total else f"{done / 1e6:,.1f} MB"]
-    parts += [f"{counts[name]:,} {name}" for name in ("documents", "tokens") if name in counts]
+    parts += [f"{counts[name]:,} {name}" for name in (_unit(counts), "tokens") if name in counts]
     packed = done - counts.get("resumed_bytes", 0)
     if packed > 0 and seconds > 0:
         parts.append(f"{packed / 1e6 / seconds:,.1f} MB/s")
         if total > done:
             parts.append(f"{_clock_time((total - done) * seconds / packed)} left")
     return ", ".join(parts)
+
+
+def _unit(counts: dict[str, int]) -> str:
+    return "samples" if "samples" in counts else "documents"
 
 
 def _clock_time(seconds: float) -> str:
@@ -106,7 +110,7 @@ def _bar(idle: str) -> Iterator[Progress]:
     working = (
         BarColumn(bar_width=None),
         DownloadColumn(),
-        TextColumn("{task.fields[documents]:,} documents"),
+        TextColumn("{task.fields[number]:,} {task.fields[unit]}"),
         TextColumn("{task.fields[tokens]:,} tokens"),
         TransferSpeedColumn(),
         TimeRemainingColumn(),
@@ -114,7 +118,7 @@ def _bar(idle: str) -> Iterator[Progress]:
     # Until something is counted, do not show zero bytes and zero seconds.
     waiting = (BarColumn(bar_width=None), TextColumn(idle))
     with RichProgress(*waiting, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None, documents=0, tokens=0)
+        task = bar.add_task("", total=None, number=0, unit="documents", tokens=0)
 
         def show(counts: dict[str, int]) -> None:
             if not waiting_for(idle, counts):
@@ -123,7 +127,8 @@ def _bar(idle: str) -> Iterator[Progress]:
                 task,
                 completed=counts.get("bytes_read", 0),
                 total=counts.get("total_bytes") or None,
-                documents=counts.get("documents", 0),
+                number=counts.get(_unit(counts), 0),
+                unit=_unit(counts),
                 tokens=counts.get("tokens", 0),
             )
 

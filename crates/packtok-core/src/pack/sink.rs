@@ -322,6 +322,7 @@ impl Consume<DocBatch> for Sink<'_> {
             documents: self.counts.documents,
             tokens: self.counts.tokens,
             resumed_bytes: self.resumed_bytes,
+            samples: None,
         };
         report_progress(self.monitor, &progress)
     }

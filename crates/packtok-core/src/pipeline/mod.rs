@@ -27,6 +27,8 @@ pub struct Progress {
     pub total_bytes: u64,
     /// Documents written.
     pub documents: u64,
+    /// Samples written, by a command that writes samples and not documents.
+    pub samples: Option<u64>,
     /// Tokens written.
     pub tokens: u64,
     /// The part of `bytes_read` that an earlier run had packed.

@@ -200,7 +200,7 @@ where
             let progress = Progress {
                 bytes_read: bytes.load(Ordering::Relaxed),
                 total_bytes,
-                documents: samples.load(Ordering::Relaxed),
+                samples: Some(samples.load(Ordering::Relaxed)),
                 tokens: tokens.load(Ordering::Relaxed),
                 ..Progress::default()
             };
@@ -328,6 +328,6 @@ mod tests {
         })
         .unwrap();
         assert_eq!((last.bytes_read, last.total_bytes), (32, 32));
-        assert_eq!((last.documents, last.tokens), (4, 14));
+        assert_eq!((last.samples, last.tokens), (Some(4), 14));
     }
 }
