@@ -24,7 +24,10 @@ fn update<const WIDTH: usize>(hash: &mut Xxh64, tokens: &[u8]) {
     for tokens in tokens.chunks(WIDENED_TOKENS * WIDTH) {
         let tokens = tokens.as_chunks::<WIDTH>().0;
         for (id, token) in ids.iter_mut().zip(tokens) {
-            id[..WIDTH].copy_from_slice(token);
+            // All bytes are written, so that the loop compiles to vector instructions.
+            let mut wide = [0; ID_BYTES];
+            wide[..WIDTH].copy_from_slice(token);
+            *id = wide;
         }
         hash.update(ids[..tokens.len()].as_flattened());
     }
