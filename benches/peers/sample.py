@@ -7,9 +7,9 @@ ENV has mosaicml-streaming 0.13.0. The first compares CPU and wall seconds on on
 and 8,192 tokens; runs of the two alternate. Both write the same files, which is checked byte for byte, with
 the same hashes. What differs: packtok draws the samples from a pbin, which includes a pass over all
 documents for the plan, and syncs each file to disk; MDSWriter gets the samples as arrays in memory and
-leaves the files to the system's cache. Subtracted are packtok's time for a corpus of one document, and
-MDSWriter's for reading all samples and writing ten. The bytes of the files are compared with those of
-CEPE's scripts: the same samples, pickled as int64.
+leaves the files to the system's cache. Time is measured within the process, after the imports and, for
+MDSWriter, after the samples are read. The bytes of the files are compared with those of CEPE's scripts: the
+same samples, pickled as int64.
 
 The second reports packtok's peak memory for pbins of so many MB.
 """
@@ -31,33 +31,40 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from cost import Cost, machine, run, spread
 
 DOCUMENT_TOKENS = 40_000
+# The end of a program; prints its CPU and wall seconds.
+SECONDS = "print(time.process_time() - cpu, time.perf_counter() - wall)"
 # Arguments: folder of token files, output, context, decoder, number of samples.
-PACKTOK = """
-import sys
+PACKTOK = f"""
+import sys, time
 import packtok
+packtok.draw_samples
 tokens, output, context, decoder, count = sys.argv[1:]
+cpu, wall = time.process_time(), time.perf_counter()
 packtok.draw_samples(
-    {
-        "windows": {"from": "documents", "context": int(context), "decoder": int(decoder)},
-        "domains": {"a": 1},
-        "samples": {"train": int(count)},
-        "splits": {"test": 0, "train": 1, "retrieval": 0},
-    },
+    {{
+        "windows": {{"from": "documents", "context": int(context), "decoder": int(decoder)}},
+        "domains": {{"a": 1}},
+        "samples": {{"train": int(count)}},
+        "splits": {{"test": 0, "train": 1, "retrieval": 0}},
+    }},
     output, tokens=tokens, num_cpus=1, allow_short=True,
 )
+{SECONDS}
 """
-# Arguments: file of samples, output, context, decoder, number of samples to write, type.
-MDS_WRITER = """
-import sys
+# Arguments: file of samples, output, context, decoder, type.
+MDS_WRITER = f"""
+import sys, time
 import numpy as np
 from streaming import MDSWriter
-source, output, context, decoder, count, dtype = sys.argv[1:]
-context, decoder, count = int(context), int(decoder), int(count)
+source, output, context, decoder, dtype = sys.argv[1:]
+context, decoder = int(context), int(decoder)
 samples = np.fromfile(source, dtype=dtype).reshape(-1, context + decoder)
-columns = {"token_ids": f"ndarray:{dtype}", "prev_token_ids": f"ndarray:{dtype}", "domain": "str"}
+columns = {{"token_ids": f"ndarray:{{dtype}}", "prev_token_ids": f"ndarray:{{dtype}}", "domain": "str"}}
+cpu, wall = time.process_time(), time.perf_counter()
 with MDSWriter(out=output, columns=columns, hashes=["sha256", "xxh64"], size_limit=1 << 26) as writer:
-    for sample in samples[:count]:
-        writer.write({"token_ids": sample[context:], "prev_token_ids": sample[:context], "domain": "a"})
+    for sample in samples:
+        writer.write({{"token_ids": sample[context:], "prev_token_ids": sample[:context], "domain": "a"}})
+{SECONDS}
 """
 
 
@@ -87,30 +94,24 @@ def compare(folder: Path, tokens: int, python: Path, megabytes: int, repetitions
     source = folder / f"tokens{tokens}"
     # Windows overlap by half, and documents end with a part of one.
     write_pbin(source / "a" / "0.pbin", int(count * decoder * 1.3) + DOCUMENT_TOKENS)
-    tiny = folder / f"tiny{tokens}"
-    write_pbin(tiny / "a" / "0.pbin", DOCUMENT_TOKENS)
     ours, theirs, samples = folder / "packtok", folder / "mds", folder / "samples"
     figures: dict[str, list[float]] = {"packtok": [], "MDSWriter": []}
     walls: dict[str, list[float]] = {"packtok": [], "MDSWriter": []}
     for number in range(repetitions):
         for name in figures:
-            spent = []
-            for wanted in (10, count):
-                shutil.rmtree(ours if name == "packtok" else theirs, ignore_errors=True)
-                numbers = (context, decoder, wanted)
-                if name == "packtok":
-                    files = source if wanted == count else tiny
-                    cost = run([sys.executable, "-c", PACKTOK, files, ours, *map(str, numbers)], cores="0")
-                else:
-                    command = [python, "-c", MDS_WRITER, samples, theirs, *map(str, numbers), "uint16"]
-                    cost = run(command, cores="0")
-                spent.append(cost)
-            figures[name].append(spent[1].cpu_seconds - spent[0].cpu_seconds)
-            walls[name].append(spent[1].wall_seconds - spent[0].wall_seconds)
+            shutil.rmtree(ours if name == "packtok" else theirs, ignore_errors=True)
             if name == "packtok":
-                peak = spent[1].largest_rss_bytes
+                numbers = (context, decoder, count)
+                cost = run([sys.executable, "-c", PACKTOK, source, ours, *map(str, numbers)], cores="0")
+                peak = cost.largest_rss_bytes
                 if number == 0:
                     collect(ours / "train" / "a", samples, tokens, count)
+            else:
+                command = [python, "-c", MDS_WRITER, samples, theirs, str(context), str(decoder), "uint16"]
+                cost = run(command, cores="0")
+            cpu_seconds, wall_seconds = map(float, cost.output.split()[-2:])
+            figures[name].append(cpu_seconds)
+            walls[name].append(wall_seconds)
     check_equal(ours / "train" / "a", theirs)
     ratio = spread([b / a for a, b in zip(figures["packtok"], figures["MDSWriter"], strict=True)])
     written = sum(path.stat().st_size for path in theirs.glob("*.mds"))
