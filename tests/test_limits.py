@@ -174,18 +174,26 @@ def test_refused_threads_of_a_command_are_reported_in_one_line(
             'packtok._packtok.object_bytes("http://127.0.0.1:9/absent")',
             "cannot start the thread that talks to the store; ",
         ),
+        (
+            'shuffle_file("jsonl", sys.argv[1], "shuffled", seed=1, memory=(0, 4096))',
+            "cannot start the thread that writes and reads the temporary file; ",
+        ),
     ],
 )
-def test_refused_threads_are_an_error_of_packtok(tmp_path: Path, call: str, what: str) -> None:
+def test_refused_threads_are_an_error_of_packtok(
+    tmp_path: Path, corpus: Path, call: str, what: str
+) -> None:
     code = f"""
 import packtok
+from packtok.commands.shuffle import shuffle_file
 try:
     {call}
 except packtok.PacktokError as error:
     print(error)
 """
-    done = without_threads(code, cwd=tmp_path)
+    done = without_threads(code, corpus, cwd=tmp_path)
     assert done.stderr == ""
     assert done.stdout.startswith(what)
+    assert names(tmp_path) == []
     assert "(ulimit -u)" in done.stdout
     assert done.stdout.count("os error") == 1

@@ -8,6 +8,9 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
+#[cfg(target_os = "linux")]
+use std::num::NonZeroU64;
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -134,6 +137,20 @@ pub fn is_named(file: &File, path: &Path) -> io::Result<bool> {
 /// Writing failed.
 pub fn sync(file: &File) -> io::Result<()> {
     unless_missing(Operation::Sync, file.sync_all())
+}
+
+/// Asks the system to start writing a range of `file` to disk, without waiting for it.
+///
+/// Linux does so for pages that are not needed, and keeps those that are not on disk yet. Elsewhere
+/// the range is written when the file is synced.
+pub fn start_writeback(file: &File, bytes: Range<u64>) {
+    #[cfg(target_os = "linux")]
+    if let Some(len) = NonZeroU64::new(bytes.end.saturating_sub(bytes.start)) {
+        // Only advice: an error of the disk is reported by syncing.
+        let _ = rustix::fs::fadvise(file, bytes.start, Some(len), rustix::fs::Advice::DontNeed);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (file, bytes);
 }
 
 fn unless_missing(operation: Operation, result: io::Result<()>) -> io::Result<()> {

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -114,6 +115,14 @@ impl TempFile {
     /// [`Error::Io`].
     pub fn sync(&mut self) -> Result<()> {
         file_system::sync(self.file.as_file()).map_err(Error::io(&self.dst))
+    }
+
+    /// Asks the system to start writing a range of the file to disk, without waiting for it.
+    ///
+    /// By itself it waits until a tenth of the memory is to be written. For a large file that is
+    /// written quickly, the disk is idle until then, and syncing takes as much longer.
+    pub fn start_writeback(&self, bytes: Range<u64>) {
+        file_system::start_writeback(self.file.as_file(), bytes);
     }
 
     /// Syncs the file, renames it to the destination atomically, and syncs the folder.

@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 #[cfg(target_os = "linux")]
@@ -282,6 +283,12 @@ impl Writer {
         self.checksums.update(data);
         self.data_bytes += data.len() as u64;
         Ok(())
+    }
+
+    /// As [`TempFile::start_writeback`], for a range of the data segment.
+    pub fn start_writeback(&self, data: Range<u64>) {
+        let start = HEADER_BYTES + data.start;
+        (self.out.get_ref()).start_writeback(start..HEADER_BYTES + data.end);
     }
 
     /// Like [`Writer::write_data`], for data that is in `file` from byte `offset` on. The system

@@ -68,6 +68,7 @@ fn budget(memory: Option<(u64, u64)>) -> Budget {
     Budget {
         in_memory_bytes,
         bucket_bytes: bucket_bytes.max(1),
+        buffer_bytes: bucket_bytes,
         inline_bytes: bucket_bytes,
         ..Budget::default()
     }

@@ -7,13 +7,11 @@
 //! documents, and those of a bucket that has become too large, are not copied: the bucket refers to
 //! the input.
 
-use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use packtok_pbin::Origin;
 
+use super::bucket_file::{BlockWriter, Stored};
 use crate::error::{Error, Result};
 
 /// How much memory shuffling uses, apart from the order.
@@ -30,11 +28,11 @@ pub struct Budget {
 }
 
 impl Default for Budget {
-    /// At most 300 MB.
+    /// At most 300 MB: two buckets are in memory, up to half as large again as the average.
     fn default() -> Self {
         Self {
             in_memory_bytes: 256 << 20,
-            bucket_bytes: 128 << 20,
+            bucket_bytes: 64 << 20,
             buffer_bytes: 64 << 20,
             inline_bytes: 1 << 20,
         }
@@ -99,15 +97,11 @@ const MAX_BLOCK_BYTES: usize = 1 << 20;
 
 /// Documents distributed by their position in the output.
 pub(super) struct Buckets {
-    file: File,
-    /// Where the file is, for messages.
-    folder: PathBuf,
+    writer: BlockWriter,
     /// A position shifted by this is the number of its bucket.
     shift: u32,
     num_positions: u32,
     has_origins: bool,
-    block_bytes: usize,
-    num_blocks: u64,
     inline_bytes: u64,
     max_bucket_bytes: u64,
     buckets: Vec<Bucket>,
@@ -115,10 +109,7 @@ pub(super) struct Buckets {
 
 #[derive(Default)]
 struct Bucket {
-    /// Bytes that are in no block yet.
-    buffer: Vec<u8>,
-    /// The numbers of its blocks, in order.
-    blocks: Vec<u32>,
+    stored: Stored,
     num_bytes: u64,
 }
 
@@ -143,13 +134,13 @@ impl Buckets {
         let num_buckets = (u64::from(num_positions) >> shift) as usize + 1;
         let block_bytes = (budget.buffer_bytes as usize / num_buckets).next_power_of_two() / 2;
         Ok(Self {
-            file: tempfile::tempfile_in(folder).map_err(Error::io(folder))?,
-            folder: folder.to_owned(),
+            writer: BlockWriter::create(
+                folder,
+                block_bytes.clamp(MIN_BLOCK_BYTES, MAX_BLOCK_BYTES),
+            )?,
             shift,
             num_positions,
             has_origins,
-            block_bytes: block_bytes.clamp(MIN_BLOCK_BYTES, MAX_BLOCK_BYTES),
-            num_blocks: 0,
             inline_bytes: budget.inline_bytes.min(u64::from(REFERRED) - 1),
             max_bucket_bytes: budget.bucket_bytes + budget.bucket_bytes / 2,
             buckets: std::iter::repeat_with(Bucket::default)
@@ -169,59 +160,50 @@ impl Buckets {
         let bucket = &mut self.buckets[(position >> self.shift) as usize];
         let is_copied = place.bytes <= self.inline_bytes
             && bucket.num_bytes + place.bytes <= self.max_bucket_bytes;
-        let before = bucket.buffer.len();
-        bucket.buffer.extend_from_slice(&position.to_le_bytes());
+        let buffer = &mut bucket.stored.rest;
+        let before = buffer.len();
+        buffer.extend_from_slice(&position.to_le_bytes());
         let len = if is_copied {
             place.bytes as u32
         } else {
             REFERRED
         };
-        bucket.buffer.extend_from_slice(&len.to_le_bytes());
+        buffer.extend_from_slice(&len.to_le_bytes());
         if self.has_origins {
             let origin = origin.unwrap_or_default();
-            bucket
-                .buffer
-                .extend_from_slice(&origin.source.to_le_bytes());
-            bucket
-                .buffer
-                .extend_from_slice(&origin.offset.to_le_bytes());
+            buffer.extend_from_slice(&origin.source.to_le_bytes());
+            buffer.extend_from_slice(&origin.offset.to_le_bytes());
         }
         if is_copied {
-            bucket.buffer.extend_from_slice(document);
+            buffer.extend_from_slice(document);
         } else {
-            bucket.buffer.extend_from_slice(&place.file.to_le_bytes());
-            bucket.buffer.extend_from_slice(&place.offset.to_le_bytes());
-            bucket.buffer.extend_from_slice(&place.bytes.to_le_bytes());
+            buffer.extend_from_slice(&place.file.to_le_bytes());
+            buffer.extend_from_slice(&place.offset.to_le_bytes());
+            buffer.extend_from_slice(&place.bytes.to_le_bytes());
         }
-        bucket.num_bytes += (bucket.buffer.len() - before) as u64;
-        if bucket.buffer.len() < self.block_bytes {
-            return Ok(());
-        }
-        let num_full = bucket.buffer.len() / self.block_bytes * self.block_bytes;
-        for block in bucket.buffer[..num_full].chunks(self.block_bytes) {
-            let offset = self.num_blocks * self.block_bytes as u64;
-            (self.file.write_all_at(block, offset)).map_err(Error::io(&self.folder))?;
-            bucket.blocks.push(self.num_blocks as u32);
-            self.num_blocks += 1;
-        }
-        bucket.buffer.drain(..num_full);
-        Ok(())
+        bucket.num_bytes += (buffer.len() - before) as u64;
+        self.writer.append_full(&mut bucket.stored)
     }
 
     /// Passes all documents to `sink` in the order of their positions. `refer` passes on the bytes
-    /// of a document that was not copied. `check` receives the number of documents of each bucket.
+    /// of a document that was not copied. `check` is called after each bucket and receives the
+    /// number of its documents.
     pub(super) fn write_with<S: Sink>(
-        mut self,
+        self,
         sink: &mut S,
         refer: &mut dyn FnMut(Place, &mut S) -> Result<()>,
         check: &mut dyn FnMut(&S, u64) -> Result<()>,
     ) -> Result<()> {
-        let mut records = Vec::new();
+        let stored: Vec<Stored> = (self.buckets.into_iter())
+            .map(|bucket| bucket.stored)
+            .collect();
+        let numbers = 0..stored.len() as u32;
+        let mut reader = self.writer.read(stored)?;
         let mut starts = Vec::new();
-        for (number, bucket) in (0u32..).zip(std::mem::take(&mut self.buckets)) {
+        for number in numbers {
             let first = number << self.shift;
             let num_positions = (self.num_positions - first).min(1 << self.shift);
-            self.load(bucket, &mut records)?;
+            let records = reader.next()?;
             starts.clear();
             starts.resize(num_positions as usize, 0u32);
             let mut at = 0;
@@ -245,45 +227,11 @@ impl Buckets {
                     sink.end(record.origin)?;
                 }
             }
+            reader.reuse(records);
             check(sink, num_positions.into())?;
         }
         Ok(())
     }
-
-    /// Reads a bucket, and gives its blocks back to the file system.
-    fn load(&self, bucket: Bucket, records: &mut Vec<u8>) -> Result<()> {
-        records.clear();
-        records.reserve_exact(bucket.num_bytes as usize);
-        for &block in &bucket.blocks {
-            let offset = u64::from(block) * self.block_bytes as u64;
-            let start = records.len();
-            records.resize(start + self.block_bytes, 0);
-            (self.file.read_exact_at(&mut records[start..], offset))
-                .map_err(Error::io(&self.folder))?;
-            self.free(offset);
-        }
-        records.extend_from_slice(&bucket.buffer);
-        Ok(())
-    }
-
-    /// Gives a block that was read back to the file system, so that the disk holds the documents
-    /// once. Where the system cannot, they are on disk twice until the end.
-    fn free(&self, offset: u64) {
-        let _: io::Result<()> = free(&self.file, offset, self.block_bytes as u64);
-    }
-}
-
-#[cfg(target_os = "linux")]
-fn free(file: &File, offset: u64, len: u64) -> io::Result<()> {
-    use rustix::fs::{FallocateFlags, fallocate};
-
-    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-    fallocate(file, flags, offset, len).map_err(io::Error::from)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn free(_: &File, _: u64, _: u64) -> io::Result<()> {
-    Ok(())
 }
 
 /// A record of a bucket.

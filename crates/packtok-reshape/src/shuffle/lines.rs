@@ -382,9 +382,9 @@ fn shuffle_on_disk(
     let mut refer =
         |place: Place, sink: &mut LinesSink| inputs[place.file as usize].copy(place, sink);
     buckets.write_with(sink, &mut refer, &mut |sink, num_lines| {
-        let num_bytes = sink.num_bytes - written;
-        written = sink.num_bytes;
-        meter.add(num_bytes, num_lines)
+        let bytes = std::mem::replace(&mut written, sink.num_bytes)..sink.num_bytes;
+        sink.file.start_writeback(bytes.clone());
+        meter.add(bytes.end - bytes.start, num_lines)
     })?;
     Ok(num_lines)
 }

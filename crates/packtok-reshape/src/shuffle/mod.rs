@@ -6,6 +6,7 @@
 //! input is small, otherwise through `buckets`. `chunk` knows which documents of each file a chunk
 //! has.
 
+mod bucket_file;
 mod buckets;
 mod chunk;
 mod error;

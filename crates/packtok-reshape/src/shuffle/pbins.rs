@@ -357,9 +357,9 @@ fn write(
         Ok(())
     };
     buckets.write_with(sink, &mut refer, &mut |sink, num_documents| {
-        let num_bytes = sink.num_bytes() - written;
-        written = sink.num_bytes();
-        meter.add(num_bytes, num_documents)
+        let data = std::mem::replace(&mut written, sink.num_bytes())..sink.num_bytes();
+        sink.writer.start_writeback(data.clone());
+        meter.add(data.end - data.start, num_documents)
     })
 }
 

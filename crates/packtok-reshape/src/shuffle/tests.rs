@@ -149,6 +149,13 @@ const TINY: Budget = Budget {
     buffer_bytes: 1 << 20,
     inline_bytes: 60,
 };
+/// As small, with buckets of a few blocks on disk.
+const BLOCKS: Budget = Budget {
+    in_memory_bytes: 0,
+    bucket_bytes: 12 << 10,
+    buffer_bytes: 0,
+    inline_bytes: 5000,
+};
 
 fn options(inputs: &[&Path], output: &Path, seed: u64, budget: Budget) -> ShuffleOptions {
     ShuffleOptions {
@@ -204,7 +211,7 @@ proptest! {
 
     #[test]
     fn pbins_through_buckets_equal_those_in_memory_and_naive_ones(
-        lens in prop::collection::vec(prop_oneof![4 => 0usize..30, 1 => 0usize..400], 0..80),
+        lens in prop::collection::vec(prop_oneof![4 => 0usize..30, 1 => 0usize..6000], 0..80),
         cut in 0usize..80, has_origins: bool, seed: u64,
     ) {
         let folder = tempfile::tempdir().unwrap();
@@ -219,7 +226,7 @@ proptest! {
         write_pbin(&inputs[1], second, has_origins);
         let inputs = [&*inputs[0], &*inputs[1]];
         let mut written = Vec::new();
-        for (name, budget) in [("memory", Budget::default()), ("disk", TINY)] {
+        for (name, budget) in [("memory", Budget::default()), ("disk", TINY), ("blocks", BLOCKS)] {
             let output = folder.path().join(name);
             let options = options(&inputs, &output, seed, budget);
             shuffle_pbins(&options, &mut |_| ControlFlow::Continue(())).unwrap();
@@ -239,11 +246,12 @@ proptest! {
             }
         }
         prop_assert_eq!(&written[0], &written[1]);
+        prop_assert_eq!(&written[0], &written[2]);
     }
 
     #[test]
     fn lines_through_buckets_equal_those_in_memory_and_naive_ones(
-        lens in prop::collection::vec(prop_oneof![4 => 0usize..30, 1 => 0usize..400], 0..80),
+        lens in prop::collection::vec(prop_oneof![4 => 0usize..30, 1 => 0usize..6000], 0..80),
         is_ended: bool, seed: u64, chunk in prop::option::of((0u64..3, 3u64..5)),
     ) {
         let folder = tempfile::tempdir().unwrap();
@@ -267,7 +275,7 @@ proptest! {
         // Twice the same file: its last line is in the middle.
         let used = &lines[used.start as usize..used.end as usize];
         let expected = [used, used].concat();
-        for (name, budget) in [("memory", Budget::default()), ("disk", TINY)] {
+        for (name, budget) in [("memory", Budget::default()), ("disk", TINY), ("blocks", BLOCKS)] {
             let output = folder.path().join(name);
             let mut options = options(&[&input, &input], &output, seed, budget);
             options.chunk = chunk;
