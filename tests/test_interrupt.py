@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pickle
@@ -16,7 +17,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -504,19 +506,35 @@ def at_once() -> bool:
     return True
 
 
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Locks a file or folder of a command, which then waits before it plans anything."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def test_interrupted_samples_say_whether_the_same_call_resumes(tokens: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
+    out.mkdir()
 
     def draw(on_progress: Any) -> object:
         return packtok.draw_samples(OVERLAPPING, out, tokens=tokens, on_progress=on_progress)
 
-    assert notes_of(draw, at_once) == LOST
+    with locked(out):
+        assert notes_of(draw, at_once) == LOST
     assert notes_of(draw, lambda: bool(list(out.rglob("shard.*.mds")))) == KEPT
     assert not list(out.rglob("index.json"))
 
 
 def test_interrupted_rows_say_whether_the_same_call_resumes(tokens: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
+    work = out / ".packtok-sample"
+    work.mkdir(parents=True)
+    (work / "lock").touch()
 
     def pack(on_progress: Any) -> object:
         # Compressed, so that writing takes longer than the time between two reports.
@@ -524,8 +542,9 @@ def test_interrupted_rows_say_whether_the_same_call_resumes(tokens: Path, tmp_pa
             out, tokens=tokens, length=32, compression="zstd:15", on_progress=on_progress
         )
 
-    assert notes_of(pack, at_once) == LOST
-    assert notes_of(pack, lambda: (out / ".packtok-sample" / "plan.json").exists()) == KEPT
+    with locked(work / "lock"):
+        assert notes_of(pack, at_once) == LOST
+    assert notes_of(pack, (work / "long.json").exists) == KEPT
 
 
 def test_the_command_shows_the_note(tokens: Path, tmp_path: Path) -> None:
