@@ -180,9 +180,7 @@ def test_refused_threads_of_a_command_are_reported_in_one_line(
         ),
     ],
 )
-def test_refused_threads_are_an_error_of_packtok(
-    tmp_path: Path, corpus: Path, call: str, what: str
-) -> None:
+def test_refused_threads_are_an_error_of_packtok(tmp_path: Path, corpus: Path, call: str, what: str) -> None:
     code = f"""
 import packtok
 from packtok.commands.shuffle import shuffle_file

@@ -31,7 +31,7 @@ from packtok.cli import app
 from packtok.commands.logits import logits, merge_logits
 from packtok.data import distillation_loss
 from packtok.errors import ConfigError
-from packtok.logits import signals
+from packtok.logits import batches, signals
 from packtok.logits.model_files import AFTER_HEAD, model_folder
 from packtok.logits.models import Teacher, load_teacher
 from packtok.logits.targets import sampled, top_k, uniforms
@@ -344,7 +344,7 @@ def test_logits_exist_for_a_slice_of_positions_only(
 ) -> None:
     whole = compute(data, model)
     shutil.rmtree(output_of(data, model).parent)
-    monkeypatch.setattr("packtok.logits.batches._SLICE_BYTES", 4 * VOCAB * 7)
+    monkeypatch.setitem(batches._SLICE_BYTES, "cpu", 4 * VOCAB * 7)
     rows = []
     computed = Teacher.logits
 

@@ -269,7 +269,7 @@ def test_commands_on_a_full_disk_are_completed_when_there_is_space(
         if one["error"] is not None:
             code, path = one["error"]
             assert code == errno.ENOSPC
-            # The config of `instruction` has relative paths; a temporary file without a name is in the folder.
+            # The config of `instruction` has relative paths. A file without a name is named by its folder.
             assert f"{path}/".startswith("prepared/" if command is instruction else f"{disk}/"), path
     assert any(one["error"] for one in results)
 

@@ -14,7 +14,7 @@ from packtok.logits.models import Teacher
 from packtok.logits.output import Arrays
 from packtok.logits.targets import sampled, top_k, uniforms
 
-__all__ = ["Method", "Sampled", "TopK", "targets_of"]
+__all__ = ["Method", "Sampled", "Targets", "TopK", "targets_of"]
 
 
 class Method(Protocol):
@@ -106,38 +106,74 @@ class Sampled:
         return "uint16" if vocab_size <= 1 << 16 else "uint32"
 
 
+@dataclass(frozen=True)
+class Targets:
+    """The targets of a batch, which a GPU may still be computing."""
+
+    columns: dict[str, npt.NDArray[Any]]
+    """The values of all samples."""
+    is_computed: torch.cuda.Event | None
+
+    def of_samples(self) -> list[Arrays]:
+        """Waits for the values, and returns the columns of each sample."""
+        if self.is_computed is not None:
+            self.is_computed.synchronize()
+        num_samples = len(next(iter(self.columns.values())))
+        return [{name: values[i] for name, values in self.columns.items()} for i in range(num_samples)]
+
+
 def targets_of(
     teacher: Teacher, method: Method, samples: list[Sample], numbers: range, vocab_size: int
-) -> list[Arrays]:
-    """Returns the columns of each sample of a batch; ``numbers`` are those of the samples in their folder."""
-    num_positions = len(samples[0].labels)
-    whole = {
-        name: _empty(len(samples), encoding)
-        for name, encoding in method.columns(num_positions, vocab_size).items()
-    }
+) -> Targets:
+    """Computes the targets of a batch; ``numbers`` are those of the samples in their folder.
+
+    A GPU is only told what to compute.
+    """
+    num_positions, device = len(samples[0].labels), teacher.device
     # Allocated once: small results of each slice, left between its large temporaries, fragment the heap by up
     # to a gigabyte.
-    flat = [values.reshape(-1, *values.shape[2:]) for values in whole.values()]
+    encodings = method.columns(num_positions, vocab_size)
+    values = {name: _empty(len(samples), encoding, device) for name, encoding in encodings.items()}
+    flat = [column.flatten(0, 1) for column in values.values()]
     with torch.inference_mode():
         hidden = _decoder_states(teacher, samples, num_positions)
-        labels = torch.from_numpy(np.concatenate([sample.labels for sample in samples])).to(teacher.device)
+        labels = _on_device(np.concatenate([sample.labels for sample in samples]), device)
         # A label beyond the vocabulary has no probability.
         labels = labels.masked_fill(labels >= vocab_size, -1)
-        uniform = torch.from_numpy(method.uniforms(numbers, num_positions)).flatten(0, 1)
-        step = slice_rows(vocab_size)
+        uniform = _on_device(method.uniforms(numbers, num_positions), device).flatten(0, 1)
+        step = slice_rows(vocab_size, device.type)
         for start in range(0, len(hidden), step):
             rows = slice(start, start + step)
             logits = teacher.logits(hidden[rows], vocab_size)
-            of_slice = method.of_slice(logits, labels[rows], uniform[rows].to(teacher.device))
-            for values, found in zip(flat, of_slice, strict=True):
-                values[rows] = found.cpu().numpy()
-    return [{name: values[i] for name, values in whole.items()} for i in range(len(samples))]
+            for column, found in zip(flat, method.of_slice(logits, labels[rows], uniform[rows]), strict=True):
+                column[rows].copy_(found.to(column.dtype), non_blocking=True)
+    is_computed = None
+    if device.type == "cuda":
+        is_computed = torch.cuda.Event()
+        is_computed.record(torch.cuda.current_stream(device))
+    dtypes = {name: encoding.split(":")[1] for name, encoding in encodings.items()}
+    return Targets({name: column.numpy().view(dtypes[name]) for name, column in values.items()}, is_computed)
 
 
-def _empty(num_samples: int, encoding: str) -> npt.NDArray[Any]:
-    """Returns an array for the values of a column, as its encoding describes them."""
+def _empty(num_samples: int, encoding: str, device: torch.device) -> Tensor:
+    """Returns memory of the host for the values of a column, as its encoding describes them.
+
+    Unsigned types, of which torch knows little, are the signed ones of the same size.
+    """
     _, dtype, shape = encoding.split(":")
-    return np.empty((num_samples, *map(int, shape.split(","))), dtype)
+    return torch.empty(
+        (num_samples, *map(int, shape.split(","))),
+        dtype=getattr(torch, dtype.removeprefix("u")),
+        pin_memory=device.type == "cuda",
+    )
+
+
+def _on_device(array: npt.NDArray[Any], device: torch.device) -> Tensor:
+    """Copies an array to the device; a GPU is not waited for."""
+    tensor = torch.from_numpy(array)
+    if device.type == "cuda":
+        tensor = tensor.pin_memory()
+    return tensor.to(device, non_blocking=True)
 
 
 def _decoder_states(teacher: Teacher, samples: list[Sample], num_positions: int) -> Tensor:
@@ -147,7 +183,7 @@ def _decoder_states(teacher: Teacher, samples: list[Sample], num_positions: int)
     ids = np.zeros((len(samples), width), np.int64)
     for row, sample in zip(ids, samples, strict=True):
         row[: len(sample.ids)] = sample.ids
-    states = teacher.hidden(torch.from_numpy(ids).to(teacher.device))
+    states = teacher.hidden(_on_device(ids, teacher.device))
     return torch.cat(
         [
             row[sample.num_context : sample.num_context + num_positions]

@@ -12,7 +12,7 @@ from packtok._packtok import mds_marker
 from packtok.errors import ConfigError, PacktokError
 from packtok.logits.batches import Batches
 from packtok.logits.inputs import Inputs
-from packtok.logits.methods import Method, TopK, targets_of
+from packtok.logits.methods import Method, Targets, TopK, targets_of
 from packtok.logits.models import Teacher
 from packtok.logits.output import Arrays, Part, free_bytes
 from packtok.logits.vocabulary import check_topk, checked_vocabulary
@@ -139,20 +139,37 @@ class _Work:
     def file(self, samples: range, done_bytes: int, total_bytes: int) -> Iterator[Arrays]:
         """Yields the targets of each sample of a file."""
         tokens = 0
-        for numbers in self.batches.within(samples):
-            inputs = [self.inputs.sample(i, self.teacher.num_embeddings) for i in numbers]
-            try:
-                found = targets_of(self.teacher, self.method, inputs, numbers, self.vocab_size)
-            except torch.OutOfMemoryError as error:
-                raise PacktokError(
-                    f"{self.teacher.device}: {len(inputs)} samples of {self.inputs.tokens_per_sample:,} "
-                    "tokens do not fit in memory at once; give a smaller --batch-tokens"
-                ) from error
-            yield from found
-            tokens += len(inputs) * self.inputs.num_decoder
-            done_bytes += len(inputs) * self.inputs.num_decoder * self.method.bytes_per_token(self.vocab_size)
+        for numbers, targets in self._ahead(samples):
+            yield from targets.of_samples()
+            num_tokens = len(numbers) * self.inputs.num_decoder
+            tokens += num_tokens
+            done_bytes += num_tokens * self.method.bytes_per_token(self.vocab_size)
             if self.on_progress is not None:
                 self.on_progress({"bytes_read": done_bytes, "total_bytes": total_bytes, "tokens": tokens})
+
+    def _ahead(self, samples: range) -> Iterator[tuple[range, Targets]]:
+        """Yields the targets of each batch of a file once the next batch is started.
+
+        A GPU computes while the host writes.
+        """
+        before: tuple[range, Targets] | None = None
+        for numbers in self.batches.within(samples):
+            started = numbers, self._start(numbers)
+            if before is not None:
+                yield before
+            before = started
+        if before is not None:
+            yield before
+
+    def _start(self, numbers: range) -> Targets:
+        inputs = [self.inputs.sample(i, self.teacher.num_embeddings) for i in numbers]
+        try:
+            return targets_of(self.teacher, self.method, inputs, numbers, self.vocab_size)
+        except torch.OutOfMemoryError as error:
+            raise PacktokError(
+                f"{self.teacher.device}: {len(inputs)} samples of {self.inputs.tokens_per_sample:,} "
+                "tokens do not fit in memory at once; give a smaller --batch-tokens"
+            ) from error
 
 
 def _check_space(folder: Path, start: SignalsStart, *, yes: bool) -> None:
