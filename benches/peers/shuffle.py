@@ -8,7 +8,7 @@ JSONL. Both tools shuffle a small file first, then the file several times, with 
 must start with all of Modalities' file.
 
 The second compares packtok with `cp --reflink=never` and a sync, in seconds and peak memory, for files of so
-many MB. The two run in turns, and the ratio is computed for each turn. FOLDER needs three times as much space.
+many MB. The two run in turns, with a ratio for each turn. FOLDER needs three times as much space.
 """
 
 import argparse

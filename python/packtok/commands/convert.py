@@ -65,7 +65,7 @@ def convert(
     if tokenizer is not None:
         found = find_tokenizer(tokenizer, add_special_tokens_from_config).tokenizer
     pairs = _pairs(Path(input), Path(output), to, format)
-    reports = []
+    reports: list[dict[str, Any]] = []
 
     def note() -> str:
         if not reports:

@@ -149,7 +149,7 @@ def targets_of(
                 column[rows].copy_(found.to(column.dtype), non_blocking=True)
     is_computed = None
     if device.type == "cuda":
-        is_computed = torch.cuda.Event()
+        is_computed = torch.cuda.Event()  # type: ignore[no-untyped-call]
         is_computed.record(torch.cuda.current_stream(device))
     dtypes = {name: encoding.split(":")[1] for name, encoding in encodings.items()}
     return Targets({name: column.numpy().view(dtypes[name]) for name, column in values.items()}, is_computed)
