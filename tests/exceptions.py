@@ -58,7 +58,7 @@ ALLOWED: dict[str, dict[str, str]] = {
     "plugin.rs": {
         "let mut text = kind.unwrap_or_default();": "the name of a class, which runs no Python code",
         "text + &place().unwrap_or_default()": "fields of a traceback, which run no Python code",
-        "batch.unwrap_or(Err(Error::Pipeline(PipelineError::WorkerDied)))": OPTION,
+        "batch.unwrap_or(Err(Error::Jobs(packtok_jobs::Error::WorkerDied)))": OPTION,
     },
     "reshape.rs": {"py.detach(|| self.lock().as_ref().map_or(0, Filter::num_taken))": OPTION},
     "scans.rs": {

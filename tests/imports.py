@@ -23,18 +23,21 @@ CRATES: dict[str, tuple[str, ...]] = {
     "packtok-pbin": (),
     "packtok-tokenizer": (),
     "packtok-store": ("packtok-pbin",),
-    "packtok-formats": ("packtok-pbin",),
-    "packtok-sampling": ("packtok-pbin", "packtok-store", "packtok-formats"),
+    "packtok-jobs": ("packtok-pbin",),
+    "packtok-formats": ("packtok-pbin", "packtok-jobs"),
+    "packtok-sampling": ("packtok-pbin", "packtok-store", "packtok-jobs", "packtok-formats"),
     "packtok-core": (
         "packtok-pbin",
         "packtok-tokenizer",
         "packtok-store",
+        "packtok-jobs",
         "packtok-formats",
         "packtok-sampling",
     ),
     "packtok-reshape": (
         "packtok-pbin",
         "packtok-tokenizer",
+        "packtok-jobs",
         "packtok-formats",
         "packtok-sampling",
         "packtok-core",
@@ -43,6 +46,7 @@ CRATES: dict[str, tuple[str, ...]] = {
         "packtok-pbin",
         "packtok-tokenizer",
         "packtok-store",
+        "packtok-jobs",
         "packtok-formats",
         "packtok-sampling",
         "packtok-core",
@@ -55,8 +59,7 @@ CRATES: dict[str, tuple[str, ...]] = {
 ORDER: dict[str, tuple[str, ...]] = {
     "packtok-sampling": ("files", "plans", "items", "planning"),
     "packtok-core": (
-        *("limits", "suffix", "field", "corpus", "pipeline", "rejects", "journal", "pack", "scan"),
-        "texts",
+        *("field", "corpus", "pipeline", "rejects", "pack", "scan", "texts"),
         *("count", "batch", "merge", "raw_index", "shard", "verify", "stream"),
     ),
     "python": (

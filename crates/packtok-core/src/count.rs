@@ -9,8 +9,8 @@ use serde::Serialize;
 use crate::corpus::{Expansion, Format, Ignored};
 use crate::error::Result;
 use crate::pack::KEPT_IDS;
-use crate::pipeline::Monitor;
 use crate::scan::{Examine, LineCounts, Receive, ScanOptions, scan};
+use packtok_jobs::Monitor;
 
 /// Counts of some documents.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

@@ -46,12 +46,31 @@ pub enum Error {
     /// An error of the filter.
     #[error(transparent)]
     Field(#[from] crate::field::FieldError),
-    /// The pipeline ended early.
+    /// The caller requested to stop.
+    #[error("interrupted; nothing was written")]
+    Cancelled,
+    /// A worker panicked; the source is only known by its number.
+    #[error("a worker panicked in source {source_index} at offset {offset}")]
+    Panicked {
+        /// Index of the source.
+        source_index: usize,
+        /// Offset of the record, in bytes or in rows.
+        offset: u64,
+    },
+    /// A worker panicked.
+    #[error(
+        "{}: {place}: packtok panicked on this document; this is a bug, please report it with this document",
+        path.display()
+    )]
+    DocumentPanicked {
+        /// The source.
+        path: PathBuf,
+        /// The document, as in `byte 5`.
+        place: String,
+    },
+    /// An error of threads, or the output belongs to another run.
     #[error(transparent)]
-    Pipeline(#[from] crate::pipeline::PipelineError),
-    /// The output belongs to another run.
-    #[error(transparent)]
-    Journal(#[from] crate::journal::JournalError),
+    Jobs(packtok_jobs::Error),
     /// The options do not match the tokenizer.
     #[error(transparent)]
     Spec(#[from] crate::pack::SpecError),
@@ -78,6 +97,16 @@ pub enum Error {
     Formats(packtok_formats::Error),
 }
 
+impl From<packtok_jobs::Error> for Error {
+    fn from(error: packtok_jobs::Error) -> Self {
+        match error {
+            packtok_jobs::Error::Io { path, source } => Self::io(&path, source),
+            packtok_jobs::Error::Cancelled => Self::Cancelled,
+            error => Self::Jobs(error),
+        }
+    }
+}
+
 impl From<packtok_formats::Error> for Error {
     fn from(error: packtok_formats::Error) -> Self {
         match error {
@@ -91,7 +120,7 @@ impl From<packtok_formats::Error> for Error {
 fn ended_by(error: &Error) -> String {
     match error {
         // The message of `Cancelled` says that nothing was written, which is wrong here.
-        Error::Pipeline(crate::pipeline::PipelineError::Cancelled) => "interrupted".to_owned(),
+        Error::Cancelled => "interrupted".to_owned(),
         error => error.to_string(),
     }
 }

@@ -13,17 +13,14 @@ pub mod count;
 mod error;
 pub mod field;
 mod inspect;
-pub mod journal;
-pub mod limits;
 pub mod merge;
 pub mod pack;
-pub mod pipeline;
+mod pipeline;
 pub mod raw_index;
 mod rejects;
 pub mod scan;
 pub mod shard;
 pub mod stream;
-mod suffix;
 pub mod texts;
 pub mod verify;
 

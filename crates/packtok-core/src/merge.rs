@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::pack::{Existing, output_exists, publish_tokenizer, tokenizer_path_of};
-use crate::pipeline::{Monitor, Progress};
+use packtok_jobs::{Monitor, Progress};
 
 /// Options of a merge.
 #[derive(Debug, Clone)]

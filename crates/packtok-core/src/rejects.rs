@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::corpus::RecordNumber;
 use crate::error::{Error, Result};
-use crate::suffix::with_suffix;
+use packtok_jobs::with_suffix;
 
 /// A skipped record; its text stays in the corpus.
 #[derive(Debug, Serialize, Deserialize)]

@@ -11,7 +11,8 @@ use crate::corpus::{Chunk, Expansion, Location, ReadOptions, Reader, Selection, 
 use crate::error::{Error, Result};
 use crate::field::{Extractors, Fields};
 use crate::pack::{OnBadDocument, Outcome, PackSpec, Reason, Reject, explain, text_of};
-use crate::pipeline::{Consume, Flow, Monitor, Progress, Work, name_panic, report_progress, run};
+use crate::pipeline::{Work, name_panic, run};
+use packtok_jobs::{Consume, Flow, Monitor, Progress, report_progress};
 
 /// Which texts of which corpus to scan.
 #[derive(Clone)]
@@ -253,7 +254,7 @@ struct Collector<'a, 'm, R> {
     monitor: &'a mut Monitor<'m>,
 }
 
-impl<F, R: Receive<F>> Consume<LineBatch<F>> for Collector<'_, '_, R> {
+impl<F, R: Receive<F>> Consume<LineBatch<F>, Error> for Collector<'_, '_, R> {
     fn consume(&mut self, batch: &mut LineBatch<F>) -> Result<Flow> {
         let lines = &mut self.scanned.lines[batch.source];
         let mut found = batch.found.drain(..);
@@ -290,6 +291,6 @@ impl<F, R: Receive<F>> Consume<LineBatch<F>> for Collector<'_, '_, R> {
 
     fn tick(&mut self, bytes_read: u64) -> Result<()> {
         self.progress.bytes_read = bytes_read;
-        report_progress(self.monitor, &self.progress)
+        Ok(report_progress(self.monitor, &self.progress)?)
     }
 }

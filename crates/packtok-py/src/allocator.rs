@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use packtok_core::limits::MemoryLimit;
+use packtok_jobs::limits::MemoryLimit;
 
 #[global_allocator]
 static ALLOCATOR: Reporting = Reporting;

@@ -65,7 +65,7 @@ impl Sources {
         match manifest {
             Some(path) => {
                 options.set_item("manifest", path.as_os_str())?;
-                options.set_item("fingerprint", manifest::hex(&files.fingerprint()))
+                options.set_item("fingerprint", packtok_jobs::hex(&files.fingerprint()))
             }
             None => {
                 let entries: Vec<EntryTuple> = files.entries().map(tuple_of).collect();
@@ -79,7 +79,7 @@ impl Sources {
 fn listed(path: &Path, fingerprint: Option<&str>, verify: bool) -> Result<Files> {
     let entries = manifest::read_manifest(path)?;
     if let Some(expected) = fingerprint {
-        let found = manifest::hex(&manifest::fingerprint(&entries));
+        let found = packtok_jobs::hex(&manifest::fingerprint(&entries));
         if found != expected {
             return Err(SamplingError::Files(FilesError::ManifestReplaced {
                 path: path.into(),

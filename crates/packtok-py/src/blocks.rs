@@ -6,7 +6,6 @@ use std::sync::OnceLock;
 
 use numpy::{PyArray1, PyArrayDescr, PyArrayMethods};
 use packtok_core::pbin::{AccessPattern, TokenWidth};
-use packtok_sampling::files::manifest;
 use packtok_sampling::items::batch::Filling;
 use packtok_sampling::items::items::Items;
 use packtok_sampling::items::{Id, ItemsError, LossMarkers};
@@ -272,7 +271,7 @@ impl PyBlocks {
     #[getter]
     fn fingerprint(&self) -> &str {
         self.fingerprint
-            .get_or_init(|| manifest::hex(&self.items.stream().fingerprint()))
+            .get_or_init(|| packtok_jobs::hex(&self.items.stream().fingerprint()))
     }
 
     /// Paths of the files, in order.

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-use packtok_core::pipeline::PipelineError;
 use packtok_core::stream::StreamError;
 use packtok_core::{Error, Result};
 use pyo3::exceptions::PyException;
@@ -118,7 +117,7 @@ impl Drop for Calling {
 /// The interpreter has ended; or the error of `call`.
 pub(crate) fn attached<T>(call: impl FnOnce(Python<'_>) -> Result<T>) -> Result<T> {
     let _calling = Calling::new();
-    let ended = || Err(Error::Pipeline(PipelineError::Cancelled));
+    let ended = || Err(Error::Cancelled);
     Python::try_attach(call).unwrap_or_else(ended)
 }
 

@@ -10,9 +10,7 @@ use std::path::Path;
 
 use packtok_core::batch::BatchError;
 use packtok_core::corpus::CorpusError;
-use packtok_core::limits::{MemoryLimit, ThreadLimits};
 use packtok_core::pack::PackError;
-use packtok_core::pipeline::PipelineError;
 use packtok_core::shard::ShardError;
 use packtok_core::stream::StreamError;
 use packtok_core::{Error as CoreError, chain, pbin::Error as PbinError};
@@ -20,6 +18,8 @@ use packtok_formats::Error as FormatsError;
 use packtok_formats::mds::MdsError;
 use packtok_formats::npy::NpyError;
 use packtok_formats::raw::RawError;
+use packtok_jobs::Error as JobsError;
+use packtok_jobs::limits::{MemoryLimit, ThreadLimits};
 use packtok_reshape::Error as ReshapeError;
 use packtok_reshape::convert::ConvertError;
 use packtok_reshape::import::ImportError;
@@ -218,7 +218,7 @@ pub(crate) fn sampling_error(error: SamplingError) -> PyErr {
         E::Npy(error) => npy_error(*error),
         E::Mds(error) => mds_error(*error),
         E::Store(error) => store_error(&error),
-        E::Cancelled => PyKeyboardInterrupt::new_err(()),
+        E::Jobs(error) => jobs_error(error),
         E::Files(error) => files_error(&error),
         E::Items(error) => items_error(&error),
         E::Order(error) => PyValueError::new_err(chain(&error)),
@@ -465,9 +465,10 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         E::Corpus(error) => corpus_error(&error),
         E::Field(error) => PyValueError::new_err(chain(&error)),
         E::Spec(error) => PyValueError::new_err(chain(&error)),
-        E::Pipeline(error) => pipeline_error(&error),
+        E::Cancelled => PyKeyboardInterrupt::new_err(()),
+        E::Panicked { .. } | E::DocumentPanicked { .. } => PacktokError::new_err(chain(&error)),
+        E::Jobs(error) => jobs_error(error),
         E::Pack(error) => pack_error(&error),
-        E::Journal(error) => PacktokError::new_err(chain(&error)),
         E::RawIndex(error) => PacktokError::new_err(chain(&error)),
         E::Verify(error) => PacktokError::new_err(chain(&error)),
         E::Batch(error) => batch_error(&error),
@@ -544,12 +545,14 @@ fn corpus_error(error: &CorpusError) -> PyErr {
     }
 }
 
-fn pipeline_error(error: &PipelineError) -> PyErr {
-    use PipelineError as E;
+fn jobs_error(error: JobsError) -> PyErr {
+    use JobsError as E;
     match error {
+        E::Io { path, source } => os_error(&path, &source),
         E::Cancelled => PyKeyboardInterrupt::new_err(()),
-        E::Threads { .. } | E::Panicked { .. } | E::WorkerDied | E::EnginePanicked { .. } => {
-            PacktokError::new_err(chain(error))
+        E::NoShards | E::NoSuchShard { .. } => PyValueError::new_err(chain(&error)),
+        E::Threads { .. } | E::WorkerDied | E::OutputHeld { .. } | E::OutputTaken { .. } => {
+            PacktokError::new_err(chain(&error))
         }
     }
 }
@@ -616,9 +619,7 @@ pub(crate) fn store_error(error: &StoreError) -> PyErr {
 fn shard_error(error: &ShardError) -> PyErr {
     use ShardError as E;
     match error {
-        E::NoShards
-        | E::NoSuchShard { .. }
-        | E::NotForShards { .. }
+        E::NotForShards { .. }
         | E::NotUtf8 { .. }
         | E::ThroughLink { .. }
         | E::SourceInOutput { .. }

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use packtok_core::pipeline::Progress;
 use packtok_core::{Error, KEPT, Result};
+use packtok_jobs::Progress;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -122,20 +122,10 @@ fn watched_to_its_end<R: Send>(
 pub(crate) fn watched_planning<R: Send>(
     py: Python<'_>,
     on_progress: Option<Py<PyAny>>,
-    call: impl FnOnce(&mut packtok_sampling::Monitor<'_>) -> packtok_sampling::Result<R> + Send,
+    call: impl FnOnce(&mut packtok_jobs::Monitor<'_>) -> packtok_sampling::Result<R> + Send,
 ) -> PyResult<R> {
     let mut watch = Watch::new(on_progress);
-    let outcome = py.detach(|| {
-        call(&mut |progress| {
-            watch.check(&Progress {
-                bytes_read: progress.bytes_read,
-                total_bytes: progress.total_bytes,
-                documents: progress.documents,
-                tokens: progress.tokens,
-                ..Progress::default()
-            })
-        })
-    });
+    let outcome = py.detach(|| call(&mut |progress| watch.check(progress)));
     match (outcome, watch.raised) {
         (_, Some(raised)) => Err(raised),
         (outcome, None) => outcome.map_err(sampling_error),

@@ -12,7 +12,6 @@ use packtok_core::corpus::{
     CHUNK_BYTES, CorpusError, DocumentBatch, Documents, PartOfCorpus, Plugin,
 };
 use packtok_core::field::NoText;
-use packtok_core::pipeline::PipelineError;
 use packtok_core::{Error, Result};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyIterator, PyList, PyString, PyTuple};
@@ -83,7 +82,7 @@ impl PyPlugin {
     fn error(&self, py: Python<'_>, place: String, error: PyErr) -> Error {
         if ends_program(py, &error) {
             lock(&self.interruption).get_or_insert(error);
-            return Error::Pipeline(PipelineError::Cancelled);
+            return Error::Cancelled;
         }
         Error::Corpus(CorpusError::Plugin {
             plugin: self.name.clone(),
@@ -167,7 +166,7 @@ impl Plugin for PyPlugin {
             .spawn(move || producer.run());
         if let Err(source) = started {
             lock(&queue.state).is_producing = false;
-            return Err(Error::Pipeline(PipelineError::Threads {
+            return Err(Error::Jobs(packtok_jobs::Error::Threads {
                 purpose: "the thread of a source plug-in",
                 source,
             }));
@@ -210,12 +209,12 @@ impl Queue {
         let waited = self.changed.wait_while(lock(&self.state), is_empty);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner);
         if state.is_closed {
-            return Err(Error::Pipeline(PipelineError::Cancelled));
+            return Err(Error::Cancelled);
         }
         let batch = state.batches.pop_front();
         self.changed.notify_all();
         // Without an end, the producing thread has panicked.
-        batch.unwrap_or(Err(Error::Pipeline(PipelineError::WorkerDied)))
+        batch.unwrap_or(Err(Error::Jobs(packtok_jobs::Error::WorkerDied)))
     }
 
     fn is_closed(&self) -> bool {

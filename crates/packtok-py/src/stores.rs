@@ -6,7 +6,6 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use packtok_core::Error as CoreError;
-use packtok_core::pipeline::PipelineError;
 use packtok_store::{Error, IfExists, Location, RemoteFile, Result, is_store};
 use pyo3::prelude::*;
 
@@ -96,7 +95,7 @@ fn wait<T: Send + 'static>(
         .spawn(move || sender.send(call()))
         .map_err(|source| {
             let purpose = "the thread that talks to the store";
-            core_error(CoreError::Pipeline(PipelineError::Threads {
+            core_error(CoreError::Jobs(packtok_jobs::Error::Threads {
                 purpose,
                 source,
             }))

@@ -5,13 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use packtok_core::corpus::{ForeignFiles, Source, expand_with};
-use packtok_core::pipeline::PipelineError;
-use packtok_core::shard::Shard;
 use packtok_core::stream::{
     Function, LaneStates, LocatedRow, Objects, RecipeSpec, Sample, SampleKey, SamplePlace, Samples,
     Stream, StreamState, take_located,
 };
 use packtok_core::{Error, Result};
+use packtok_jobs::Shard;
 use packtok_tokenizer::Tokenizer;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -77,11 +76,11 @@ impl PyStream {
         let closing = Arc::clone(&is_closing);
         let tick = move || {
             if closing.load(Ordering::Relaxed) {
-                return Err(Error::Pipeline(PipelineError::Cancelled));
+                return Err(Error::Cancelled);
             }
             Python::attach(|py| py.check_signals()).map_err(|error| {
                 signals.interrupt(error);
-                Error::Pipeline(PipelineError::Cancelled)
+                Error::Cancelled
             })
         };
         let started = py.detach(|| {
@@ -356,7 +355,7 @@ impl Function for PyFunction {
             let (results, ended) = call().unwrap_or_else(|error| (Vec::new(), Err(error)));
             (results, ended.map_err(|error| keep(py, raised, error)))
         });
-        called.unwrap_or_else(|| (Vec::new(), Err(Error::Pipeline(PipelineError::Cancelled))))
+        called.unwrap_or_else(|| (Vec::new(), Err(Error::Cancelled)))
     }
 
     fn keeps_outputs(&self) -> bool {

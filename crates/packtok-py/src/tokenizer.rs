@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use numpy::{IntoPyArray, PyArray1};
 use packtok_core::batch::Encoders;
 use packtok_core::pbin::TokenWidth;
-use packtok_core::pipeline::Progress;
+use packtok_jobs::Progress;
 use packtok_tokenizer::{BUILTIN_NAMES, ENDOFTEXT, EncodeOptions, NewToken, Tokenizer, Vocabulary};
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::{PyTypeError, PyValueError};

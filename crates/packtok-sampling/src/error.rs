@@ -38,8 +38,8 @@ pub enum Error {
     #[error(transparent)]
     Store(#[from] packtok_store::Error),
     /// The caller requested to stop.
-    #[error("interrupted; nothing was written")]
-    Cancelled,
+    #[error(transparent)]
+    Jobs(#[from] packtok_jobs::Error),
     /// An error of the file format.
     #[error(transparent)]
     Pbin(#[from] packtok_pbin::Error),

@@ -13,7 +13,5 @@ pub mod items;
 pub mod order;
 pub mod planning;
 pub mod plans;
-mod progress;
 
 pub use error::{Error, Result};
-pub use progress::{Monitor, Progress};

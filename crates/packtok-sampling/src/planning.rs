@@ -16,7 +16,7 @@ use crate::plans::plan::{PlanWriter, check_block_tokens};
 use crate::plans::plan_file::{Key, Kind};
 use crate::plans::split::{self, Document};
 use crate::plans::whole_documents::plan_whole_documents;
-use crate::progress::{Monitor, Progress, report};
+use packtok_jobs::{Monitor, Progress, report_progress};
 
 /// Number of documents between two checks for cancellation.
 const CHECK_DOCUMENTS: u64 = 1 << 12;
@@ -70,7 +70,7 @@ pub enum Rule {
 /// # Errors
 /// [`PlansError::BlockTokens`],
 /// [`PlansError::NoWritableFolder`],
-/// [`Error::Cancelled`], and the errors of reading the files.
+/// [`packtok_jobs::Error::Cancelled`], and the errors of reading the files.
 pub fn find_or_plan(
     stream: &Stream,
     planner: Planner,
@@ -173,7 +173,7 @@ fn document(stream: &Stream, tokens: Range<u64>) -> Result<Document<'_>> {
     Ok(Document { tokens, bytes })
 }
 
-/// The documents of a stream. Ends with [`Error::Cancelled`] when the caller requests to stop.
+/// The documents of a stream. Ends with [`packtok_jobs::Error::Cancelled`] when the caller requests to stop.
 fn watched<'a>(
     stream: &'a Stream,
     monitor: &'a mut Monitor<'_>,
@@ -193,8 +193,9 @@ fn watched<'a>(
                     total_bytes,
                     documents,
                     tokens,
+                    ..Progress::default()
                 };
-                report(monitor, &progress)?;
+                report_progress(monitor, &progress)?;
             }
             Ok(document)
         })

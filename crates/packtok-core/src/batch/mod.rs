@@ -281,7 +281,6 @@ mod tests {
     use std::ops::ControlFlow;
 
     use super::*;
-    use crate::pipeline::PipelineError;
 
     fn encoders() -> Encoders {
         Encoders::new(Tokenizer::builtin("gpt2").unwrap())
@@ -360,10 +359,7 @@ mod tests {
         let (encoders, texts) = (encoders(), texts());
         let mut stop = || ControlFlow::Break(());
         let found = encoders.count(&texts, &EncodeOptions::default(), 1, &mut stop);
-        assert!(matches!(
-            found,
-            Err(Error::Pipeline(PipelineError::Cancelled))
-        ));
+        assert!(matches!(found, Err(Error::Cancelled)));
     }
 
     #[test]

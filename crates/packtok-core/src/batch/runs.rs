@@ -11,7 +11,7 @@ use packtok_tokenizer::Result as BpeResult;
 
 use super::error::BatchError;
 use crate::error::{Error, Result};
-use crate::pipeline::{Consume, Flow, PipelineError, run_tasks};
+use packtok_jobs::{Consume, Flow, run_tasks};
 
 /// How often the calling thread polls for an interruption.
 const TICK: Duration = Duration::from_millis(50);
@@ -22,7 +22,7 @@ const RUN_BYTES: usize = 1 << 16;
 /// Added to the bytes of each item, so that a run of empty items ends too.
 const ITEM_BYTES: usize = 16;
 
-/// Polls for an interruption; `Break` ends the call with [`PipelineError::Cancelled`].
+/// Polls for an interruption; `Break` ends the call with [`Error::Cancelled`].
 pub type Tick<'a> = dyn FnMut() -> ControlFlow<()> + 'a;
 
 /// Applies `work` to all items and returns one result per run, in order.
@@ -122,7 +122,7 @@ impl Items {
     ) -> Result<()> {
         for run in &self.runs {
             if tick().is_break() {
-                return Err(Error::Pipeline(PipelineError::Cancelled));
+                return Err(Error::Cancelled);
             }
             self.run(run.clone(), &mut work)?;
         }
@@ -163,7 +163,7 @@ struct Receiver<'a, 't, F> {
     ticked: Instant,
 }
 
-impl<R, F: FnMut(&mut R)> Consume<R> for Receiver<'_, '_, F> {
+impl<R, F: FnMut(&mut R)> Consume<R, Error> for Receiver<'_, '_, F> {
     fn consume(&mut self, result: &mut R) -> Result<Flow> {
         (self.receive)(result);
         Ok(Flow::Continue)
@@ -173,7 +173,7 @@ impl<R, F: FnMut(&mut R)> Consume<R> for Receiver<'_, '_, F> {
         if self.ticked.elapsed() >= TICK {
             self.ticked = Instant::now();
             if (self.tick)().is_break() {
-                return Err(Error::Pipeline(PipelineError::Cancelled));
+                return Err(Error::Cancelled);
             }
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::limits::ThreadLimits;
+use packtok_jobs::limits::ThreadLimits;
 
 /// Maximum nesting of arrays and objects.
 ///

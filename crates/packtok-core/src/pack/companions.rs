@@ -7,7 +7,7 @@ use packtok_pbin::{Replace, TempFile};
 use packtok_tokenizer::Tokenizer;
 
 use crate::error::{Error, Result};
-use crate::suffix::with_suffix;
+use packtok_jobs::with_suffix;
 
 /// The path of the tokenizer's copy next to a pbin.
 pub(crate) fn tokenizer_path_of(output: &Path) -> PathBuf {

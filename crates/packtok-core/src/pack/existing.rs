@@ -12,7 +12,7 @@ use super::report::report;
 use super::{Existing, OnBadDocument, PackOptions, PackReport, RejectFault, first_reject};
 use crate::corpus::{self, Source};
 use crate::error::{Error, Result};
-use crate::pipeline::{Monitor, Progress, report_progress};
+use packtok_jobs::{Monitor, Progress, report_progress};
 
 /// Returns a report if the existing output is proven correct, or `None` if there is work to do.
 ///
@@ -286,7 +286,7 @@ fn compare_sources(
             total_bytes,
             ..Progress::default()
         };
-        report_progress(monitor, &progress)
+        Ok(report_progress(monitor, &progress)?)
     };
     let digests = match stopped_early {
         true => vec![None; sources.len()],

@@ -5,12 +5,12 @@ use std::path::Path;
 use packtok_pbin::Writer;
 
 use crate::error::Result;
-use crate::journal::Journal;
+use packtok_jobs::journal::Journal;
 
 /// Whether an earlier run published the output but was killed before it could report it. The same
 /// run then has nothing to do.
 pub(crate) fn has_published(output: &Path) -> bool {
-    let folder = crate::journal::folder_of(output);
+    let folder = packtok_jobs::journal::folder_of(output);
     output.exists() && folder.is_dir() && !Writer::is_kept(&folder, output)
 }
 

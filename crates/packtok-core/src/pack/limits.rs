@@ -3,7 +3,7 @@
 use packtok_pbin::{Counts, TokenWidth};
 
 use super::worker::{DocBatch, Outcome};
-use crate::pipeline::Flow;
+use packtok_jobs::Flow;
 
 /// The remaining limits.
 #[derive(Debug, Clone, Copy)]

@@ -22,7 +22,7 @@ use crate::corpus::{
 use crate::error::Result;
 use crate::field::Fields;
 use crate::rejects::failed_rejects_path;
-use crate::suffix::with_suffix;
+use packtok_jobs::with_suffix;
 
 /// What to do with a line that is not a document.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]

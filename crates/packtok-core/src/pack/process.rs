@@ -5,8 +5,9 @@ use packtok_tokenizer::Tokenizer;
 use super::options::PackOptions;
 use super::worker::{DocBatch, Sample, Worker};
 use crate::corpus::{self, Source};
-use crate::error::Result;
-use crate::pipeline::{Consume, name_panic, run};
+use crate::error::{Error, Result};
+use crate::pipeline::{name_panic, run};
+use packtok_jobs::Consume;
 
 /// Tokenizes a sample of the lines of `reader` on all threads, and passes the results to `consumer`
 /// in order.
@@ -18,7 +19,7 @@ pub(crate) fn process(
     sources: &[Source],
     reader: corpus::Reader,
     sample: Sample,
-    consumer: &mut impl Consume<DocBatch>,
+    consumer: &mut impl Consume<DocBatch, Error>,
 ) -> Result<Vec<Option<u32>>> {
     let workers = (0..options.spec.num_cpus.max(1))
         .map(|_| Worker::new(tokenizer, options, sample.clone()))

@@ -19,9 +19,9 @@ use super::recorded::{metadata, recorded_sources, redacted};
 use super::{Job, OnBadDocument, PackOptions, RejectFault, reader};
 use crate::corpus::{self, Place, Plugin, Source};
 use crate::error::{Error, Result};
-use crate::journal::Journal;
-use crate::pipeline::{Monitor, Progress, report_progress};
 use crate::rejects::{Rejects, RejectsCheckpoint, num_matching};
+use packtok_jobs::journal::Journal;
+use packtok_jobs::{Monitor, Progress, report_progress};
 
 /// Name of the rejects among the unfinished files.
 const REJECTS_NAME: &str = "rejects";
@@ -121,7 +121,9 @@ pub(super) fn begin(
         // A cluster task that is presumed dead may still run next to its replacement.
         Some(_) => Journal::open_or_private(&options.spec.output, &mut || tick(0))?,
     };
-    match resume_after(options, tokenizer, job, &mut journal, &mut tick) {
+    match resume_after(options, tokenizer, job, &mut journal, &mut |bytes_read| {
+        Ok(tick(bytes_read)?)
+    }) {
         Ok(parts) => Ok(parts.started(options, journal)),
         Err(error) => {
             if journal.is_empty() {
@@ -358,7 +360,7 @@ fn check_labels(
         );
         if *noted != found {
             return Err(Error::Pack(PackError::JournalDiffers {
-                path: crate::journal::folder_of(&options.spec.output),
+                path: packtok_jobs::journal::folder_of(&options.spec.output),
                 what: format!("its source {i}"),
                 found: noted.clone(),
                 expected: found,
@@ -453,7 +455,7 @@ impl Notes {
 
     /// Checks that this process still owns the output.
     pub(super) fn check_owner(&self) -> Result<()> {
-        self.journal.check_owner()
+        Ok(self.journal.check_owner()?)
     }
 
     /// Whether the recorded spans would save work.
@@ -474,7 +476,7 @@ impl Notes {
 
     /// Removes the journal after the output was published.
     pub(super) fn remove(self) -> Result<()> {
-        self.journal.remove()
+        Ok(self.journal.remove()?)
     }
 }
 

@@ -21,9 +21,9 @@ use super::sink::Sink;
 use super::worker::Sample;
 use crate::corpus::{self, Expansion, Source};
 use crate::error::{Error, Result};
-use crate::journal::remove_private_journals;
-use crate::pipeline::{Consume, Monitor, Progress};
 use crate::rejects::{Rejects, remove_if_exists};
+use packtok_jobs::journal::remove_private_journals;
+use packtok_jobs::{Consume, Monitor, Progress};
 
 /// The result of a run before its report.
 pub(crate) struct Written {

@@ -13,9 +13,9 @@ use super::worker::{DocBatch, Outcome, Reject};
 use super::{PackOptions, RejectFault, RejectLimit, first_reject};
 use crate::corpus::{Format, LineCounter, Location, Reader, RecordNumber, Source, counts_records};
 use crate::error::{Error, Result};
-use crate::pipeline::{Consume, Flow};
-use crate::pipeline::{Monitor, Progress, report_progress};
 use crate::rejects::{RejectRecord, Rejects};
+use packtok_jobs::{Consume, Flow};
+use packtok_jobs::{Monitor, Progress, report_progress};
 
 /// 1-based line numbers of rejects. If a run does not read all lines, because it uses an index or
 /// starts inside a file, lines are counted separately.
@@ -267,7 +267,7 @@ impl<'a> Sink<'a> {
     }
 }
 
-impl Consume<DocBatch> for Sink<'_> {
+impl Consume<DocBatch, Error> for Sink<'_> {
     fn consume(&mut self, batch: &mut DocBatch) -> Result<Flow> {
         if batch.source != self.position.0 {
             self.position = (batch.source, 0);
@@ -324,6 +324,6 @@ impl Consume<DocBatch> for Sink<'_> {
             resumed_bytes: self.resumed_bytes,
             samples: None,
         };
-        report_progress(self.monitor, &progress)
+        Ok(report_progress(self.monitor, &progress)?)
     }
 }

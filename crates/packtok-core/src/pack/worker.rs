@@ -4,8 +4,8 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use packtok_jobs::splitmix::mixed;
 use packtok_pbin::{EmptyDocument, Padding, Side, TokenWidth};
-use packtok_sampling::order::splitmix::mixed;
 use packtok_tokenizer::{Encoder, Tokenizer};
 
 use super::error::SpecError;

@@ -23,9 +23,9 @@ use crate::corpus::{
 use crate::error::{Error, Result};
 use crate::field::{BadDocument, check_json};
 use crate::pack::{Existing, OnBadDocument, first_reject, output_exists};
-use crate::pipeline::{Monitor, Progress, report_progress};
 use crate::rejects::{RejectRecord, Rejects, failed_rejects_path, remove_if_exists};
-use crate::suffix::with_suffix;
+use packtok_jobs::with_suffix;
+use packtok_jobs::{Monitor, Progress, report_progress};
 
 /// Options of an index.
 #[derive(Debug, Clone)]
@@ -393,10 +393,7 @@ mod tests {
     fn an_interrupted_run_writes_nothing() {
         let (folder, options) = folder_with(b"{}\n");
         let error = write_raw_index(&options, &mut |_| ControlFlow::Break(())).unwrap_err();
-        assert!(matches!(
-            error,
-            Error::Pipeline(crate::pipeline::PipelineError::Cancelled)
-        ));
+        assert!(matches!(error, Error::Cancelled));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }

@@ -99,9 +99,9 @@ mod tests {
     use proptest::prelude::*;
     use tempfile::TempDir;
 
-    use super::super::Shard;
     use super::*;
     use crate::corpus::{Columns, ReadOptions, Reader, Selection, expand};
+    use packtok_jobs::Shard;
 
     fn options() -> ReadOptions {
         ReadOptions {
@@ -313,13 +313,10 @@ mod tests {
         let error = cut(source, 1..2, &mut || {
             num_ticks += 1;
             match num_ticks {
-                3 => Err(Error::Pipeline(crate::pipeline::PipelineError::Cancelled)),
+                3 => Err(Error::Cancelled),
                 _ => Ok(()),
             }
         });
-        assert!(matches!(
-            error,
-            Err(Error::Pipeline(crate::pipeline::PipelineError::Cancelled))
-        ));
+        assert!(matches!(error, Err(Error::Cancelled)));
     }
 }

@@ -14,17 +14,6 @@ pub enum ShardError {
         /// The folder of the unfinished run.
         path: PathBuf,
     },
-    /// The number of shards is zero.
-    #[error("the number of shards is 0, expected at least 1")]
-    NoShards,
-    /// A shard number is out of range.
-    #[error("no shard {index} of {count}; shards are numbered 0 to {}", count - 1)]
-    NoSuchShard {
-        /// The requested number, from 0.
-        index: u64,
-        /// Number of shards.
-        count: u64,
-    },
     /// An option cannot be used with shards, because it depends on the preceding part of the
     /// corpus.
     #[error("{option} cannot be used with shards: {reason}; remove it, or pack without shards")]

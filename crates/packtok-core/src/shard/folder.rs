@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Shard;
 use crate::corpus::{PLAN_OF_SHARDS, TOKENIZER_OF_SHARDS};
-use crate::suffix::with_suffix;
+use packtok_jobs::Shard;
+use packtok_jobs::with_suffix;
 
 /// The plan.
 pub const PLAN: &str = PLAN_OF_SHARDS;

@@ -18,14 +18,16 @@ use super::marker::differing;
 use super::pack::check_tokenizer;
 use super::plan::difference;
 use super::rejects::LinesBefore;
-use super::{Marker, Plan, Shard, ShardError, SourcePart};
+use packtok_jobs::Shard;
+
+use super::{Marker, Plan, ShardError, SourcePart};
 use crate::error::{Error, Result};
 use crate::pack::{
     Existing, RejectFault, RejectLimit, first_reject, has_published, remove_leftover,
     tokenizer_path_of,
 };
-use crate::pipeline::{Monitor, Progress, report_progress};
 use crate::rejects::Rejects;
+use packtok_jobs::{Monitor, Progress, report_progress};
 
 /// Options of a join.
 #[derive(Debug, Clone)]

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Marker;
 use crate::error::{Error, Result};
-use crate::journal::Journal;
+use packtok_jobs::journal::Journal;
 
 /// Version of the journal.
 const VERSION: u32 = 1;
@@ -42,7 +42,7 @@ pub(super) fn begin(
     output: &Path,
     shape: (TokenWidth, bool),
     markers: &[Marker],
-    tick: &mut dyn FnMut() -> Result<()>,
+    tick: &mut dyn FnMut() -> packtok_jobs::Result<()>,
 ) -> Result<(StartedJoin, Writer)> {
     let mut journal = Journal::open(output, tick)?;
     match resume(output, shape, markers, &mut journal, tick) {
@@ -63,7 +63,7 @@ fn resume(
     shape: (TokenWidth, bool),
     markers: &[Marker],
     journal: &mut Journal,
-    tick: &mut dyn FnMut() -> Result<()>,
+    tick: &mut dyn FnMut() -> packtok_jobs::Result<()>,
 ) -> Result<(usize, Writer)> {
     let head = Head {
         packtok_join: VERSION,
@@ -97,7 +97,7 @@ fn resume(
         },
     );
     if let Some(error) = stop {
-        return Err(error);
+        return Err(error.into());
     }
     let (writer, num_shards) = kept?;
     journal.truncate(num_shards)?;
@@ -137,17 +137,17 @@ impl StartedJoin {
     /// Records that another shard is in the file.
     pub(super) fn note(&mut self, checkpoint: &Checkpoint) -> Result<()> {
         self.num_shards += 1;
-        self.journal.append(checkpoint)
+        Ok(self.journal.append(checkpoint)?)
     }
 
     /// Checks that this process still owns the output.
     pub(super) fn check_owner(&self) -> Result<()> {
-        self.journal.check_owner()
+        Ok(self.journal.check_owner()?)
     }
 
     /// Removes the journal after the output was published.
     pub(super) fn remove(self) -> Result<()> {
-        self.journal.remove()
+        Ok(self.journal.remove()?)
     }
 
     /// Stops with `error`, and keeps the shards in the file for a later join.

@@ -6,7 +6,9 @@ use packtok_pbin::{Counts, Replace, WriterInfo, publish_bytes};
 use serde::{Deserialize, Serialize};
 
 use super::folder::marker_path;
-use super::{Shard, ShardError};
+use packtok_jobs::Shard;
+
+use super::ShardError;
 use crate::error::{Error, Result};
 use crate::pack::RejectLimit;
 

@@ -1,12 +1,11 @@
 //! Packing in shards: a corpus is divided, each shard is packed by a separate process, and the
 //! shards are joined.
 //!
-//! A [`Plan`] fixes the corpus and the number of shards (`division`). [`pack_shard`] packs one
+//! A [`Plan`] fixes the corpus and the number of shards ([`Shard`](packtok_jobs::Shard)). [`pack_shard`] packs one
 //! shard and writes a [`Marker`] when it is complete. [`join`] combines all shards into exactly the
 //! file that one run would have written. All files are in one folder.
 
 mod cut;
-mod division;
 mod error;
 pub mod folder;
 mod join;
@@ -18,7 +17,6 @@ mod plan_file;
 mod rejects;
 
 pub(crate) use cut::cut;
-pub use division::Shard;
 pub use error::ShardError;
 pub use join::{JoinOptions, JoinReport, join, list};
 pub use marker::{Marker, Place, SourcePart};

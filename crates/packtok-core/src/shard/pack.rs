@@ -15,14 +15,16 @@ use packtok_tokenizer::{Tokenizer, fingerprint_of};
 
 use super::folder::{marker_path, rejects_path, shard_path, tokenizer_path};
 use super::marker::{VERSION, differing};
-use super::{Marker, Place, Plan, Shard, ShardError, SourcePart};
+use packtok_jobs::Shard;
+
+use super::{Marker, Place, Plan, ShardError, SourcePart};
 use crate::corpus::Source;
 use crate::error::{Error, Result};
 use crate::pack::{
     Existing, Job, OnBadDocument, PackOptions, PackReport, RejectFault, Written, first_reject,
     metadata, report, write,
 };
-use crate::pipeline::Monitor;
+use packtok_jobs::Monitor;
 
 /// Selects the shard to pack.
 #[derive(Debug, Clone, Copy)]

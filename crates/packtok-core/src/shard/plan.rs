@@ -15,11 +15,13 @@ use serde_json::Value;
 use super::cut::cut;
 use super::folder::plan_path;
 use super::plan_file::{self, Header, SourceLine, VERSION};
-use super::{Shard, ShardError};
+use packtok_jobs::Shard;
+
+use super::ShardError;
 use crate::corpus::{self, CurrentFolder, Expansion, Ignored, Source};
 use crate::error::{Error, Result};
 use crate::pack::{PackOptions, listed, metadata, redacted};
-use crate::pipeline::{Monitor, Progress, report_progress};
+use packtok_jobs::{Monitor, Progress, report_progress};
 
 /// Fields that are only known after the inputs were listed, and fields derived from them.
 const FROM_LISTING: [&str; 3] = ["root", "num_sources", "total_bytes"];
@@ -241,7 +243,7 @@ impl Plan {
         let mut first = 0;
         let mut sources = Vec::with_capacity(shares.len());
         for (ordinal, (source, share)) in shares {
-            let mut tick = || report_progress(monitor, &Progress::default());
+            let mut tick = || Ok(report_progress(monitor, &Progress::default())?);
             tick()?;
             if corpora.is_none() {
                 check_length(&source)?;

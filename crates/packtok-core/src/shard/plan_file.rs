@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use super::ShardError;
 use crate::corpus::Format;
 use crate::error::{Error, Result};
-use packtok_sampling::files::manifest::hex;
+use packtok_jobs::hex;
 
 /// Version of the format.
 pub(super) const VERSION: u32 = 1;
@@ -220,7 +220,7 @@ impl Hash {
     }
 
     fn finish(self) -> String {
-        hex(&self.0.finalize().into())
+        hex(&self.0.finalize())
     }
 }
 

@@ -21,7 +21,7 @@ use super::{Sample, StreamError};
 use crate::corpus::{CorpusError, Source};
 use crate::error::{Error, Result};
 use crate::pack::OnBadDocument;
-use crate::shard::Shard;
+use packtok_jobs::Shard;
 
 /// Documents that are read in any order.
 pub trait Numbered: Send + Sync {

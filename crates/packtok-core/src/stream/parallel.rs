@@ -16,7 +16,7 @@ use super::node::Node;
 use super::position::{Numbers, Position, damaged};
 use super::{Sample, StreamError};
 use crate::error::{Error, Result};
-use crate::pipeline::{PipelineError, lock};
+use packtok_jobs::lock;
 
 /// A job takes samples until they have this many bytes or this number. Large enough that locks and
 /// states cost little, small enough that a job's data stay in a core's cache.
@@ -101,7 +101,7 @@ impl Workers {
                 .thread_name(|i| format!("packtok-stream-{i}"))
                 .panic_handler(|_| ())
                 .build()
-                .map_err(|error| Error::Pipeline(PipelineError::no_pool(&error)))
+                .map_err(|error| packtok_jobs::Error::no_pool(&error))
         };
         Ok(Self {
             operation,

@@ -25,7 +25,7 @@ use super::tokenize::{Tokenize, TokenizeOptions};
 use crate::corpus::{ReadOptions, Source};
 use crate::error::{Error, Result};
 use crate::pack::OnBadDocument;
-use crate::pipeline::lock;
+use packtok_jobs::lock;
 
 /// A stream.
 pub enum Recipe {

@@ -10,7 +10,7 @@ use super::parallel::Outcome;
 use super::sample::SamplePlace;
 use crate::error::{Error, Result};
 use crate::pack::{OnBadDocument, Reason};
-use crate::pipeline::lock;
+use packtok_jobs::lock;
 
 /// Maximum number of bad documents that are listed; all are counted.
 const MAX_LISTED: usize = 1000;

@@ -4,7 +4,7 @@
 //! the buffer is drained. A state holds the mark of each sample of the buffer, not the sample:
 //! loading computes them again, and only them.
 
-use packtok_sampling::order::splitmix;
+use packtok_jobs::splitmix;
 
 use super::Sample;
 use super::node::{History, Node};

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use packtok_jobs::splitmix;
 use packtok_sampling::files::file_set::Files;
-use packtok_sampling::order::splitmix;
 use packtok_tokenizer::{EncodeOptions, Tokenizer};
 use serde::Deserialize;
 
@@ -27,7 +27,7 @@ use crate::corpus::{Columns, ForeignFiles, Format, ReadOptions, Selection, Sourc
 use crate::error::{Error, Result};
 use crate::field::pattern_of_key;
 use crate::pack::OnBadDocument;
-use crate::shard::Shard;
+use packtok_jobs::Shard;
 
 /// The column of the attention mask, which follows that of the ids.
 const MASK_COLUMN: &str = "attention_mask";

@@ -7,8 +7,8 @@ use crate::pack::PackError;
 use crate::pack::{
     DocBatch, LineNumbers, Outcome, PackOptions, UNSAMPLED, explain, process, reader,
 };
-use crate::pipeline::{Consume, Flow, Monitor, Progress, report_progress};
 use crate::verify::VerifyError;
+use packtok_jobs::{Consume, Flow, Monitor, Progress, report_progress};
 use packtok_pbin::Reader;
 use packtok_tokenizer::{EngineChoice, Tokenizer};
 use serde::Serialize;
@@ -122,7 +122,7 @@ impl Comparison<'_, '_> {
     }
 }
 
-impl Consume<DocBatch> for Comparison<'_, '_> {
+impl Consume<DocBatch, Error> for Comparison<'_, '_> {
     fn consume(&mut self, batch: &mut DocBatch) -> Result<Flow> {
         if batch.source != self.position.0 {
             self.position = (batch.source, 0);
@@ -166,6 +166,6 @@ impl Consume<DocBatch> for Comparison<'_, '_> {
             tokens: self.tokens,
             ..Progress::default()
         };
-        report_progress(self.monitor, &progress)
+        Ok(report_progress(self.monitor, &progress)?)
     }
 }

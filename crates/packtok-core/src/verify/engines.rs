@@ -12,8 +12,8 @@ use super::error::EnginesDiffer;
 use crate::batch::in_runs;
 use crate::corpus::{Location, RecordNumber, Source};
 use crate::error::{Error, Result};
-use crate::pipeline::{Monitor, Progress};
 use crate::scan::{Examine, LineCounts, Receive, ScanOptions, scan};
+use packtok_jobs::{Monitor, Progress};
 
 /// The name of the built-in texts in errors.
 const BUILT_IN: &str = "built-in texts";

@@ -1,6 +1,5 @@
 //! Verifies a token file by itself: checksums, index, ids and EODs.
 
-use crate::pipeline::PipelineError;
 use crate::verify::VerifyError;
 use std::path::Path;
 
@@ -11,7 +10,7 @@ use serde::Serialize;
 
 use super::id_of;
 use crate::error::{Error, Result};
-use crate::pipeline::{Monitor, Progress};
+use packtok_jobs::{Monitor, Progress};
 
 /// What was verified, and what could not be.
 #[derive(Debug, Serialize)]
@@ -124,7 +123,7 @@ impl Scan<'_> {
             bytes += document.len() as u64;
             // Reading the clock for each document would take longer than checking a short one.
             if i % 1024 == 0 && report_progress(bytes).is_break() {
-                return Err(Error::Pipeline(PipelineError::Cancelled));
+                return Err(Error::Cancelled);
             }
         }
         Ok(())

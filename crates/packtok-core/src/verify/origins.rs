@@ -15,7 +15,7 @@ use crate::corpus::{self, Source, is_url, len_of};
 use crate::error::{Error, Result};
 use crate::field::Fields;
 use crate::pack::{DocBatch, Existing, OnBadDocument, PackOptions, PackSpec, UNSAMPLED, process};
-use crate::pipeline::{Consume, Flow, Monitor, Progress, report_progress};
+use packtok_jobs::{Consume, Flow, Monitor, Progress, report_progress};
 
 /// Where the corpus is, and how it is read.
 #[derive(Debug, Clone)]
@@ -300,7 +300,7 @@ impl Comparison<'_, '_> {
     }
 }
 
-impl Consume<DocBatch> for Comparison<'_, '_> {
+impl Consume<DocBatch, Error> for Comparison<'_, '_> {
     fn consume(&mut self, batch: &mut DocBatch) -> Result<Flow> {
         let number = self.used[batch.source].number;
         let mut start = 0;
@@ -339,6 +339,6 @@ impl Consume<DocBatch> for Comparison<'_, '_> {
             tokens: self.tokens,
             ..Progress::default()
         };
-        report_progress(self.monitor, &progress)
+        Ok(report_progress(self.monitor, &progress)?)
     }
 }

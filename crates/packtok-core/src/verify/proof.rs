@@ -5,7 +5,6 @@
 //! instructions, and the reference engine. A file with any other content is ignored, and the
 //! comparison runs again.
 
-use crate::pipeline::PipelineError;
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -15,7 +14,7 @@ use packtok_tokenizer::Tokenizer;
 
 use super::engines::compare_built_in;
 use crate::error::{Error, Result};
-use crate::pipeline::Monitor;
+use packtok_jobs::Monitor;
 
 /// One of so many scalar values is compared. Without optimisation, comparing all takes seconds for each of the hundreds
 /// of tokenizers of the tests, which compare texts of their own. `tokenizer verify` always compares all.
@@ -29,7 +28,7 @@ const SCALAR_STEP: usize = if cfg!(debug_assertions) { 13 } else { 1 };
 ///
 /// # Errors
 /// The reference engine cannot load the tokenizer, or has different special tokens;
-/// [`PipelineError::Cancelled`](crate::pipeline::PipelineError::Cancelled).
+/// [`Error::Cancelled`].
 /// Both leave the tokenizer unchanged and unproven.
 pub fn prove(
     tokenizer: &Tokenizer,
@@ -68,8 +67,8 @@ fn prove_against(
                 let _ = record.write();
             }
         }
-        Err(Error::Pipeline(PipelineError::Cancelled)) => {
-            return Err(Error::Pipeline(PipelineError::Cancelled));
+        Err(Error::Cancelled) => {
+            return Err(Error::Cancelled);
         }
         Err(error) => tokenizer.distrust_fast(&error.to_string()),
     }
@@ -135,7 +134,7 @@ mod tests {
     use packtok_tokenizer::EngineKind;
 
     use super::*;
-    use crate::pipeline::Progress;
+    use packtok_jobs::Progress;
 
     fn proceed() -> impl FnMut(&Progress) -> ControlFlow<()> {
         |_| ControlFlow::Continue(())

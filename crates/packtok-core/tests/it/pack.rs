@@ -1,6 +1,5 @@
 //! The output does not depend on the number of threads or the length of chunks.
 
-use packtok_core::pipeline::PipelineError;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -85,7 +84,7 @@ fn an_interrupted_run_leaves_no_files() {
     let inputs = write_corpus(folder.path(), &[vec![b"{\"text\": \"a\"}".to_vec(); 1000]]);
     let options = options(&inputs, &folder.path().join("out.pbin"), 2, 64);
     let error = pack(&options, &byte_tokenizer(), &mut |_| ControlFlow::Break(())).unwrap_err();
-    assert!(matches!(error, Error::Pipeline(PipelineError::Cancelled)));
+    assert!(matches!(error, Error::Cancelled));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 

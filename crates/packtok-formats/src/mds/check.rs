@@ -1,10 +1,10 @@
 //! Hashes and compression of shard files.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
+use packtok_jobs::hex;
 use packtok_pbin::MappedFile;
 use sha2::{Digest, Sha256};
 use xxhash_rust::xxh64::Xxh64;
@@ -149,14 +149,6 @@ impl<W: Write> Write for Hashed<W> {
     fn flush(&mut self) -> io::Result<()> {
         self.inner.flush()
     }
-}
-
-/// Hexadecimal digits of `bytes`.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// Verifies the hashes of a file with the content `bytes`: all that are known, or only the fastest.

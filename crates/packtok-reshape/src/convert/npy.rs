@@ -4,9 +4,9 @@ use std::io::BufWriter;
 use std::ops::Range;
 use std::path::Path;
 
-use packtok_core::pipeline::{Monitor, PipelineError, Progress};
 use packtok_formats::TokenFile;
 use packtok_formats::npy::{DocumentsWriter, IdType, NpyError};
+use packtok_jobs::{Monitor, Progress};
 use packtok_pbin::{Replace, TempFile};
 
 use crate::error::{Error, Result};
@@ -78,7 +78,7 @@ pub fn write_npy(
                 ..Progress::default()
             };
             if monitor(&progress).is_break() {
-                return Err(packtok_core::Error::Pipeline(PipelineError::Cancelled).into());
+                return Err(packtok_jobs::Error::Cancelled.into());
             }
         }
     }

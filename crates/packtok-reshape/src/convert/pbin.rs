@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use packtok_core::pipeline::{Monitor, PipelineError, Progress};
 use packtok_formats::TokenFile;
+use packtok_jobs::{Monitor, Progress};
 use packtok_pbin::{Counts, Metadata, Replace, Source, TokenWidth, Writer};
 
 use super::error::ConvertError;
@@ -49,7 +49,7 @@ pub(super) fn write(
                 ..Progress::default()
             };
             if monitor(&progress).is_break() {
-                return Err(packtok_core::Error::Pipeline(PipelineError::Cancelled).into());
+                return Err(packtok_jobs::Error::Cancelled.into());
             }
         }
     }

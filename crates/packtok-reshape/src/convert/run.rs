@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use packtok_core::pack::Existing;
-use packtok_core::pipeline::Monitor;
 use packtok_formats::TokenFile;
 use packtok_formats::npy::IdType;
+use packtok_jobs::Monitor;
 use packtok_pbin::{Replace, TokenizerInfo};
 use serde::Serialize;
 

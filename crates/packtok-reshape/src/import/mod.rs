@@ -10,8 +10,8 @@ mod pickled;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use packtok_core::pipeline::Monitor;
 use packtok_formats::mds::{Columns, Dtype, INDEX_FILE, Options, Writer};
+use packtok_jobs::Monitor;
 use packtok_pbin::file_system::{Locked, try_lock};
 use packtok_sampling::files::mds_folder::MdsFolder;
 use serde::Serialize;

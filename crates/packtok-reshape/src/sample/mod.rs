@@ -26,7 +26,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use packtok_core::pack::Existing;
-use packtok_core::pipeline::{Monitor, PipelineError, Progress};
+use packtok_jobs::{Monitor, Progress};
 use packtok_tokenizer::Tokenizer;
 
 use crate::error::{Error, Result};
@@ -175,9 +175,7 @@ where
                         samples.fetch_add(1, Ordering::Relaxed);
                         tokens.fetch_add(count / per_token, Ordering::Relaxed);
                         if is_stopped.load(Ordering::Relaxed) {
-                            return Err(Error::from(packtok_core::Error::Pipeline(
-                                PipelineError::Cancelled,
-                            )));
+                            return Err(Error::from(packtok_jobs::Error::Cancelled));
                         }
                         Ok(())
                     };

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use packtok_formats::mds::{self, Columns, Compression, Hash};
+use packtok_jobs::hex;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
@@ -220,9 +221,4 @@ fn fingerprint(
         counts.digest,
     ]);
     hex(&Sha256::digest(content.to_string()))
-}
-
-/// Hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

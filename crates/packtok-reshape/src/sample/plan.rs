@@ -8,7 +8,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use packtok_core::pipeline::{Monitor, PipelineError, Progress};
+use packtok_jobs::{Monitor, Progress};
 use packtok_pbin::{MappedFile, Replace, TempFile, publish_bytes};
 use packtok_sampling::files::file_set::Files;
 use packtok_sampling::files::manifest::Entry as FileEntry;
@@ -472,8 +472,6 @@ impl<'a> Planner<'a> {
 pub(super) fn report(monitor: &mut Monitor<'_>, progress: &Progress) -> Result<()> {
     match monitor(progress) {
         std::ops::ControlFlow::Continue(()) => Ok(()),
-        std::ops::ControlFlow::Break(()) => {
-            Err(packtok_core::Error::Pipeline(PipelineError::Cancelled).into())
-        }
+        std::ops::ControlFlow::Break(()) => Err(packtok_jobs::Error::Cancelled.into()),
     }
 }

@@ -4,6 +4,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use packtok_formats::python_json::AsPython;
+use packtok_jobs::hex;
 use packtok_pbin::{Replace, TempFile};
 use packtok_tokenizer::Tokenizer;
 use serde::Serialize;
@@ -11,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
 use crate::sample::error::SampleError;
-use crate::sample::output::{Output, Part, hex};
+use crate::sample::output::{Output, Part};
 use crate::sample::plan::Plan;
 use crate::sample::recipe::{IdType, Recipe};
 use crate::sample::tokens::OpenFiles;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 
-use packtok_core::pipeline::PipelineError;
+use packtok_jobs::Error as JobsError;
 
 use crate::error::{Error, Result};
 
@@ -232,7 +232,7 @@ impl<T: Send + 'static> Thread<T> {
             .name("packtok-buckets".to_owned())
             .spawn(run);
         let thread = started.map_err(|source| {
-            packtok_core::Error::from(PipelineError::Threads {
+            Error::from(JobsError::Threads {
                 purpose: "the thread that writes and reads the temporary file",
                 source,
             })
@@ -249,7 +249,7 @@ impl<T: Send + 'static> Thread<T> {
     fn failure(&mut self) -> Error {
         match self.join() {
             Err(error) => error,
-            Ok(_) => packtok_core::Error::from(PipelineError::WorkerDied).into(),
+            Ok(_) => JobsError::WorkerDied.into(),
         }
     }
 
@@ -257,7 +257,7 @@ impl<T: Send + 'static> Thread<T> {
         match self.0.take().map(JoinHandle::join) {
             Some(Ok(result)) => result,
             Some(Err(panic)) => std::panic::resume_unwind(panic),
-            None => Err(packtok_core::Error::from(PipelineError::WorkerDied).into()),
+            None => Err(JobsError::WorkerDied.into()),
         }
     }
 }

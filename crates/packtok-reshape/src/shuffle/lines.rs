@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use packtok_core::pipeline::Monitor;
+use packtok_jobs::Monitor;
 use packtok_pbin::{Origin, TempFile};
 
 use super::buckets::{Buckets, GROUP_LEN, Place, Sink, fetch};

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use packtok_core::pipeline::{Monitor, PipelineError, Progress};
+use packtok_jobs::{Monitor, Progress};
 
 use crate::error::Result;
 
@@ -33,9 +33,7 @@ impl<'a, 'm> Meter<'a, 'm> {
         self.progress.documents += documents;
         match (self.monitor)(&self.progress) {
             ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(()) => {
-                Err(packtok_core::Error::from(PipelineError::Cancelled).into())
-            }
+            ControlFlow::Break(()) => Err(packtok_jobs::Error::Cancelled.into()),
         }
     }
 

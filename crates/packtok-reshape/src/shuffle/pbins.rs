@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use packtok_core::merge::copy_tokenizer;
 use packtok_core::pack::PackError;
-use packtok_core::pipeline::Monitor;
+use packtok_jobs::Monitor;
 use packtok_pbin::{CHECKED_DATA_BYTES, Joined, Origin, PartInfo, Reader, ShuffleInfo, Writer};
 
 use super::buckets::{Buckets, GROUP_LEN, Place, Sink, fetch};

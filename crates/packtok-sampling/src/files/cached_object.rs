@@ -13,6 +13,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use packtok_formats::TokenFile;
+use packtok_jobs::hex;
 use packtok_pbin::file_system;
 use packtok_pbin::{CHECKED_DATA_BYTES, HEADER_BYTES, Header, rename_new};
 use packtok_store::{Location, Object, RemoteFile};
@@ -98,10 +99,7 @@ impl CachedObject {
 pub(super) fn name_of(object: &Object) -> String {
     let version = object.version.as_deref().unwrap_or_default();
     let hash = Sha256::digest(format!("{}\n{}\n{version}", object.url, object.bytes));
-    hash[..16]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hex(&hash[..16])
 }
 
 /// Opens an existing file and locks it against eviction.

@@ -5,7 +5,7 @@ use packtok_formats::raw::RawFile;
 
 use crate::error::Result;
 use crate::files::manifest::Entry;
-use crate::progress::{Monitor, Progress, report};
+use packtok_jobs::{Monitor, Progress, report_progress};
 
 /// Tokens that are read between two reports of progress; a multiple of four bytes for every width.
 const STEP_TOKENS: u64 = 1 << 22;
@@ -13,7 +13,7 @@ const STEP_TOKENS: u64 = 1 << 22;
 /// The largest ids in the files of `entries`, without the zeros at their ends.
 ///
 /// # Errors
-/// A file cannot be mapped, or is shorter than its entry; [`crate::Error::Cancelled`].
+/// A file cannot be mapped, or is shorter than its entry; [`packtok_jobs::Error::Cancelled`].
 pub fn largest_ids(entries: &[Entry], monitor: &mut Monitor<'_>) -> Result<LargestIds> {
     let mut found = LargestIds::default();
     let mut progress = Progress {
@@ -31,7 +31,7 @@ pub fn largest_ids(entries: &[Entry], monitor: &mut Monitor<'_>) -> Result<Large
             found.add(file.tokens(start..stop)?);
             progress.bytes_read += (stop - start) * entry.token_bytes;
             progress.tokens += stop - start;
-            report(monitor, &progress)?;
+            report_progress(monitor, &progress)?;
             start = stop;
         }
     }

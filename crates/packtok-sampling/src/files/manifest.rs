@@ -197,14 +197,6 @@ pub fn fingerprint<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> DataFing
     hash.finalize().into()
 }
 
-/// A fingerprint in hexadecimal.
-pub fn hex(fingerprint: &DataFingerprint) -> String {
-    fingerprint
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
-}
-
 /// The entries of the manifest at `path`, with relative paths joined to its folder.
 ///
 /// # Errors

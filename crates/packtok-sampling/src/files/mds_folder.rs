@@ -14,6 +14,7 @@ use packtok_formats::mds::{
     INDEX_FILE, Index, MARKER_FILE, MAX_INDEX_BYTES, Marker, MdsError, Pickles, Sample, Shard,
     ShardEntry,
 };
+use packtok_jobs::hex;
 use packtok_pbin::rename_new;
 use sha2::{Digest, Sha256};
 
@@ -260,11 +261,7 @@ fn local_identity(path: &Path) -> Result<String> {
     ] {
         hash.update(number.to_le_bytes());
     }
-    let hash = hash.finalize();
-    Ok(hash[..16]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect())
+    Ok(hex(&hash.finalize()[..16]))
 }
 
 #[cfg(feature = "remote")]

@@ -2,7 +2,7 @@
 //!
 //! Each is a function of the seed, the epoch and the sample, so that workers and restarts change nothing.
 
-use crate::order::splitmix::{GAMMA, mixed};
+use packtok_jobs::splitmix::{GAMMA, mixed};
 
 /// How contexts are masked.
 #[derive(Debug, Clone, Copy)]

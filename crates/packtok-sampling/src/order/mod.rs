@@ -8,6 +8,5 @@ pub mod mixture;
 pub mod order;
 pub mod passes;
 pub mod permutation;
-pub mod splitmix;
 
 pub use error::OrderError;

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::order::mixture::Draw;
 use crate::order::permutation::Permutation;
-use crate::order::splitmix::{GAMMA, mixed};
+use packtok_jobs::splitmix::{GAMMA, mixed};
 
 /// The items of each source in the order in which a mixture draws them, endlessly.
 #[derive(Debug)]

@@ -15,7 +15,7 @@
 
 use std::num::NonZeroU64;
 
-use crate::order::splitmix::{GAMMA, mixed};
+use packtok_jobs::splitmix::{GAMMA, mixed};
 
 /// Up to this length the numbers are shuffled into a table.
 pub const TABLE_LEN: u64 = 1024;

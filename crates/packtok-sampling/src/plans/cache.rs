@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use crate::error::{Error, Result};
 use crate::plans::PlansError;
 use crate::plans::plan_file::{Key, PlanFile};
-use crate::progress::{Monitor, Progress, report};
+use packtok_jobs::{Monitor, Progress, hex, report_progress};
 
 /// Time between two checks whether another process has built the file.
 const WAIT: Duration = Duration::from_millis(20);
@@ -31,8 +31,7 @@ pub fn file_name(key: &Key) -> String {
     hash.update(key.options[1].to_le_bytes());
     hash.update(key.data);
     let hash = &hash.finalize()[..NAME_HASH_BYTES];
-    let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{}-{hex}.plan", key.kind.name())
+    format!("{}-{}.plan", key.kind.name(), hex(hash))
 }
 
 /// Returns the path of the file for `key`; `build` builds it if no folder contains it.
@@ -44,7 +43,7 @@ pub fn file_name(key: &Key) -> String {
 /// again for the next folder if writing to a folder fails.
 ///
 /// # Errors
-/// [`PlansError::NoWritableFolder`]; [`Error::Cancelled`] if `monitor` breaks while waiting for another
+/// [`PlansError::NoWritableFolder`]; [`packtok_jobs::Error::Cancelled`] if `monitor` breaks while waiting for another
 /// process; the errors of `build`.
 pub fn find_or_build(
     folders: &[PathBuf],
@@ -115,7 +114,7 @@ fn build_or_wait(
             drop(lock);
             return Ok(());
         }
-        report(monitor, &Progress::default())?;
+        report_progress(monitor, &Progress::default())?;
         thread::sleep(WAIT);
         if is_valid(path, key) {
             return Ok(());

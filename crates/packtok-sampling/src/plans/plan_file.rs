@@ -9,6 +9,7 @@ use std::fmt;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use packtok_jobs::hex;
 use packtok_pbin::{MappedFile, Replace, TempFile};
 
 use crate::error::{Error, Result};
@@ -78,12 +79,8 @@ impl fmt::Display for Key {
             "as {} with options {first} and {second} from data ",
             self.kind.name()
         )?;
-        hex(&self.data[..8], f)
+        f.write_str(&hex(&self.data[..8]))
     }
-}
-
-fn hex(bytes: &[u8], f: &mut impl fmt::Write) -> fmt::Result {
-    bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
 }
 
 /// A mapped plan file with a valid header.

@@ -73,13 +73,21 @@ fn unsupported_lengths_are_rejected() {
 
 #[test]
 fn an_error_in_a_document_ends_planning() {
-    let documents = [Ok(0..3), Err(Error::Cancelled), Ok(3..5)].into_iter();
+    let documents = [
+        Ok(0..3),
+        Err(packtok_jobs::Error::Cancelled.into()),
+        Ok(3..5),
+    ]
+    .into_iter();
     let mut num_blocks = 0;
     let outcome = plan_best_fit(documents, 10, &mut |_| {
         num_blocks += 1;
         Ok(())
     });
-    assert!(matches!(outcome, Err(Error::Cancelled)));
+    assert!(matches!(
+        outcome,
+        Err(Error::Jobs(packtok_jobs::Error::Cancelled))
+    ));
     assert_eq!(num_blocks, 0);
 }
 

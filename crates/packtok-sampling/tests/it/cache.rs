@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use packtok_sampling::Monitor;
+use packtok_jobs::{Monitor, Progress};
 use packtok_sampling::plans::cache::{file_name, find_or_build};
 use packtok_sampling::plans::plan::{Piece, Plan, PlanWriter};
 use packtok_sampling::plans::plan_file::{Key, Kind};
@@ -37,7 +37,7 @@ fn refuse(_: &Path, _: &mut Monitor<'_>) -> Result<()> {
     panic!("nothing is to be built")
 }
 
-fn proceed(_: &packtok_sampling::Progress) -> ControlFlow<()> {
+fn proceed(_: &Progress) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
@@ -319,6 +319,9 @@ fn waiting_for_another_process_can_be_cancelled() {
     let first = start_endless(folder.path());
     let folders = [folder.path().join("plans")];
     let outcome = find_or_build(&folders, &KEY, &mut |_| ControlFlow::Break(()), &mut refuse);
-    assert!(matches!(outcome, Err(Error::Cancelled)));
+    assert!(matches!(
+        outcome,
+        Err(Error::Jobs(packtok_jobs::Error::Cancelled))
+    ));
     kill(first);
 }

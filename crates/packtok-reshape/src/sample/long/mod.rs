@@ -8,7 +8,7 @@ mod recipe;
 mod rows;
 
 use packtok_core::pack::Existing;
-use packtok_core::pipeline::Monitor;
+use packtok_jobs::Monitor;
 use serde_json::json;
 
 use crate::error::Result;

@@ -8,9 +8,9 @@ use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use packtok_core::pipeline::{Monitor, Progress};
 use packtok_formats::TokenFile;
 use packtok_formats::mds::{self, Columns, Dtype, Writer};
+use packtok_jobs::{Monitor, Progress, hex};
 use packtok_pbin::{Replace, TempFile, publish_bytes};
 use packtok_sampling::files::file_set::Files;
 use packtok_sampling::files::manifest::Entry;
@@ -24,7 +24,7 @@ use xxhash_rust::xxh64::xxh64;
 use crate::error::{Error, Result};
 use crate::sample::error::SampleError;
 use crate::sample::long::recipe::{LongDomain, LongDomainReport, LongRecipe};
-use crate::sample::output::{Output, Part, hex};
+use crate::sample::output::{Output, Part};
 use crate::sample::plan::{modified, report, wait_for_lock};
 use crate::sample::recipe::Side;
 use crate::sample::tokens::each_document;
@@ -461,7 +461,7 @@ impl Planner<'_> {
                 let written = rows.write(pieces).and_then(|()| report(monitor, progress));
                 written.map_err(|error| {
                     failure = Some(error);
-                    packtok_sampling::Error::Cancelled
+                    packtok_sampling::Error::from(packtok_jobs::Error::Cancelled)
                 })
             },
         );
@@ -639,7 +639,9 @@ impl Iterator for Documents<'_> {
             Ok(document) => document.map(Ok),
             Err(Error::Formats(error)) => Some(Err(error.into())),
             Err(Error::Sampling(error)) => Some(Err(*error)),
-            Err(_) => Some(Err(packtok_sampling::Error::Cancelled)),
+            Err(_) => Some(Err(packtok_sampling::Error::from(
+                packtok_jobs::Error::Cancelled,
+            ))),
         }
     }
 }

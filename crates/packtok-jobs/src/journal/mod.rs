@@ -4,11 +4,9 @@
 //! parts and the claim of the owner. Entries are only appended. A part that an entry describes may
 //! be incomplete, so readers of an entry verify what it describes.
 
-mod error;
 mod owner;
 mod record;
 
-pub use error::JournalError;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -19,6 +17,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
 use crate::suffix::with_suffix;
+
 use owner::Owner;
 use record::{complete_lines, entry_of, line_of};
 
@@ -33,7 +32,7 @@ const SUFFIX: &str = ".partial";
 const MAX_ATTEMPTS: u32 = 16;
 
 /// The folder of the unfinished parts of an output.
-pub(crate) fn folder_of(output: &Path) -> PathBuf {
+pub fn folder_of(output: &Path) -> PathBuf {
     with_suffix(output, SUFFIX)
 }
 
@@ -41,7 +40,7 @@ pub(crate) fn folder_of(output: &Path) -> PathBuf {
 ///
 /// # Errors
 /// [`Error::Io`].
-pub(crate) fn remove_private_journals(output: &Path) -> Result<()> {
+pub fn remove_private_journals(output: &Path) -> Result<()> {
     let parent = output.parent().filter(|parent| *parent != Path::new(""));
     let parent = parent.unwrap_or(Path::new("."));
     let io = |error| Error::io(parent, error);
@@ -67,7 +66,7 @@ pub(crate) fn remove_private_journals(output: &Path) -> Result<()> {
 
 /// A journal that this process owns.
 #[derive(Debug)]
-pub(crate) struct Journal {
+pub struct Journal {
     output: PathBuf,
     folder: PathBuf,
     file: File,
@@ -82,9 +81,9 @@ impl Journal {
     /// Takes ownership of the journal of `output`, creating it if needed.
     ///
     /// # Errors
-    /// [`JournalError::OutputHeld`] if another process owns it; [`Error::Io`]; the error of `tick`,
+    /// [`Error::OutputHeld`] if another process owns it; [`Error::Io`]; the error of `tick`,
     /// which is called while waiting.
-    pub(crate) fn open(output: &Path, tick: &mut dyn FnMut() -> Result<()>) -> Result<Self> {
+    pub fn open(output: &Path, tick: &mut dyn FnMut() -> Result<()>) -> Result<Self> {
         Self::open_in(folder_of(output), output, tick)
     }
 
@@ -96,12 +95,9 @@ impl Journal {
     ///
     /// # Errors
     /// [`Error::Io`]; the error of `tick`, which is called while waiting.
-    pub(crate) fn open_or_private(
-        output: &Path,
-        tick: &mut dyn FnMut() -> Result<()>,
-    ) -> Result<Self> {
+    pub fn open_or_private(output: &Path, tick: &mut dyn FnMut() -> Result<()>) -> Result<Self> {
         match Self::open(output, tick) {
-            Err(Error::Journal(JournalError::OutputHeld { .. })) => {
+            Err(Error::OutputHeld { .. }) => {
                 let private = with_suffix(output, &format!(".{}{SUFFIX}", owner::new_attempt()));
                 let journal = Self::open_in(private, output, tick)?;
                 Ok(Self {
@@ -151,17 +147,17 @@ impl Journal {
     }
 
     /// Whether it has no entries, as far as it was read.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.ends.len() <= 1
     }
 
     /// Whether it is private, so that no other run resumes it.
-    pub(crate) fn is_private(&self) -> bool {
+    pub fn is_private(&self) -> bool {
         self.is_private
     }
 
     /// The folder of the unfinished parts.
-    pub(crate) fn folder(&self) -> &Path {
+    pub fn folder(&self) -> &Path {
         &self.folder
     }
 
@@ -170,7 +166,7 @@ impl Journal {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(crate) fn read<H: DeserializeOwned, E: DeserializeOwned>(
+    pub fn read<H: DeserializeOwned, E: DeserializeOwned>(
         &mut self,
     ) -> Result<Option<(H, Vec<E>)>> {
         let mut text = Vec::new();
@@ -201,7 +197,7 @@ impl Journal {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(crate) fn begin(&mut self, head: &impl Serialize) -> Result<()> {
+    pub fn begin(&mut self, head: &impl Serialize) -> Result<()> {
         self.ends.clear();
         self.cut(0)?;
         self.append(head)?;
@@ -213,7 +209,7 @@ impl Journal {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(crate) fn truncate(&mut self, num_entries: usize) -> Result<()> {
+    pub fn truncate(&mut self, num_entries: usize) -> Result<()> {
         self.ends.truncate(num_entries + 1);
         self.cut(self.ends.last().copied().unwrap_or(0))
     }
@@ -229,8 +225,8 @@ impl Journal {
     /// Appends an entry.
     ///
     /// # Errors
-    /// [`JournalError::OutputTaken`] if another process took over the journal; [`Error::Io`].
-    pub(crate) fn append(&mut self, entry: &impl Serialize) -> Result<()> {
+    /// [`Error::OutputTaken`] if another process took over the journal; [`Error::Io`].
+    pub fn append(&mut self, entry: &impl Serialize) -> Result<()> {
         self.check_owner()?;
         let line = line_of(entry).map_err(|error| Error::io(&self.folder, error.into()))?;
         self.file
@@ -244,21 +240,21 @@ impl Journal {
     /// Checks that this process still owns the journal.
     ///
     /// # Errors
-    /// [`JournalError::OutputTaken`] if it does not.
-    pub(crate) fn check_owner(&self) -> Result<()> {
-        match self.owner.is_lost() {
-            false => Ok(()),
-            true => Err(Error::Journal(JournalError::OutputTaken {
+    /// [`Error::OutputTaken`] if it does not.
+    pub fn check_owner(&self) -> Result<()> {
+        if self.owner.is_lost() {
+            return Err(Error::OutputTaken {
                 path: self.output.clone(),
-            })),
+            });
         }
+        Ok(())
     }
 
     /// Removes the journal and the unfinished parts.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(crate) fn remove(self) -> Result<()> {
+    pub fn remove(self) -> Result<()> {
         let Self {
             folder,
             file,

@@ -4,9 +4,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::results::OrderedResults;
-use super::{Consume, PipelineError};
-use crate::error::{Error, Result};
+use crate::error::Error;
+use crate::results::{Consume, OrderedResults};
 
 /// Results in flight for each thread. Many, because tasks are small and the receiver is one thread
 /// more than there may be cores: workers must not wait for it.
@@ -19,13 +18,13 @@ const WINDOW_PER_THREAD: usize = 32;
 ///
 /// # Errors
 /// The first error in order, or the error of `consumer`.
-pub(crate) fn run_tasks<W, R: Default + Send>(
+pub fn run_tasks<W, R: Default + Send, E: From<Error> + Send>(
     num_tasks: usize,
     num_threads: usize,
-    new_worker: impl Fn() -> Result<W> + Sync,
-    work: impl Fn(&mut W, usize, &mut R) -> Result<()> + Sync,
-    consumer: &mut impl Consume<R>,
-) -> Result<()> {
+    new_worker: impl Fn() -> Result<W, E> + Sync,
+    work: impl Fn(&mut W, usize, &mut R) -> Result<(), E> + Sync,
+    consumer: &mut impl Consume<R, E>,
+) -> Result<(), E> {
     let num_threads = num_threads.min(num_tasks).max(1);
     let results = OrderedResults::new(num_threads, WINDOW_PER_THREAD * num_threads);
     let next = AtomicU64::new(0);
@@ -49,7 +48,7 @@ pub(crate) fn run_tasks<W, R: Default + Send>(
         .num_threads(num_threads)
         .thread_name(|i| format!("packtok-{i}"))
         .build()
-        .map_err(|error| Error::Pipeline(PipelineError::no_pool(&error)))?;
+        .map_err(|error| Error::no_pool(&error))?;
     pool.in_place_scope(|scope| {
         for _ in 0..num_threads {
             scope.spawn(|_| work_until_over());
@@ -64,7 +63,8 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
 
     use super::*;
-    use crate::pipeline::Flow;
+    use crate::Flow;
+    use crate::error::Result;
 
     const NUM_TASKS: usize = 1000;
 
@@ -74,7 +74,7 @@ mod tests {
         check: F,
     }
 
-    impl<F: FnMut(usize) -> Result<Flow>> Consume<usize> for Collector<F> {
+    impl<F: FnMut(usize) -> Result<Flow>> Consume<usize, Error> for Collector<F> {
         fn consume(&mut self, result: &mut usize) -> Result<Flow> {
             self.received.push(*result);
             (self.check)(*result)
@@ -99,7 +99,7 @@ mod tests {
     }
 
     fn cancelled<T>() -> Result<T> {
-        Err(Error::Pipeline(PipelineError::Cancelled))
+        Err(Error::Cancelled)
     }
 
     #[test]

@@ -1,12 +1,11 @@
 //! Shard arithmetic: which bytes of a corpus a shard owns.
 //!
 //! The concatenation of all sources has `total_bytes`. Shard `k` of `N` owns the lines whose first
-//! byte is in `k·total/N..(k+1)·total/N`; [`super::cut`] derives the ranges of files.
+//! byte is in `k·total/N..(k+1)·total/N`; the files of a corpus are cut at these bytes.
 
 use std::ops::Range;
 
-use super::ShardError;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// One of the parts of a corpus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,13 +18,13 @@ impl Shard {
     /// Shard `index` of `count`, numbered from 0.
     ///
     /// # Errors
-    /// [`ShardError::NoShards`], [`ShardError::NoSuchShard`].
+    /// [`Error::NoShards`], [`Error::NoSuchShard`].
     pub fn new(index: u64, count: u64) -> Result<Self> {
         if count == 0 {
-            return Err(ShardError::NoShards.into());
+            return Err(Error::NoShards);
         }
         if index >= count {
-            return Err(ShardError::NoSuchShard { index, count }.into());
+            return Err(Error::NoSuchShard { index, count });
         }
         Ok(Self { index, count })
     }

@@ -8,15 +8,36 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::{Consume, Flow};
-use crate::error::Result;
-
 /// How often the receiver polls for an interruption while it waits.
 const TICK: Duration = Duration::from_millis(50);
 
+/// Whether a consumer wants more results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// Continue.
+    Continue,
+    /// Stop: the rest of the work is not done.
+    Stop,
+}
+
+/// The calling thread's side. `E` is the error of the work and of the consumer.
+pub trait Consume<T, E> {
+    /// Consumes the next result in order. Its memory is reused afterwards.
+    ///
+    /// # Errors
+    /// The run ends with it.
+    fn consume(&mut self, result: &mut T) -> Result<Flow, E>;
+
+    /// Called at least every 50 ms with the bytes read so far.
+    ///
+    /// # Errors
+    /// The run ends with it.
+    fn tick(&mut self, bytes_read: u64) -> Result<(), E>;
+}
+
 /// The results of some workers, each with its number in the order of the work.
-pub(super) struct OrderedResults<T> {
-    state: Mutex<State<T>>,
+pub struct OrderedResults<T, E> {
+    state: Mutex<State<T, E>>,
     /// Signals workers: room in the window, or the end of the run.
     room: Condvar,
     /// Signals the receiver: a result, or a worker that ended.
@@ -25,8 +46,8 @@ pub(super) struct OrderedResults<T> {
     window: u64,
 }
 
-struct State<T> {
-    results: BTreeMap<u64, Result<T>>,
+struct State<T, E> {
+    results: BTreeMap<u64, Result<T, E>>,
     /// Results that workers have started.
     num_started: u64,
     num_received: u64,
@@ -37,13 +58,13 @@ struct State<T> {
 
 /// Locks a mutex even if it is poisoned: every critical section here keeps its data consistent at
 /// each step.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<T: Default> OrderedResults<T> {
+impl<T: Default, E> OrderedResults<T, E> {
     /// At most `window` results are in flight.
-    pub(super) fn new(num_workers: usize, window: usize) -> Self {
+    pub fn new(num_workers: usize, window: usize) -> Self {
         Self {
             state: Mutex::new(State {
                 results: BTreeMap::new(),
@@ -61,7 +82,7 @@ impl<T: Default> OrderedResults<T> {
 
     /// Waits until another result may be started and returns one to fill, which may contain an
     /// earlier result; `None` when the run is over.
-    pub(super) fn wait_for_room(&self) -> Option<T> {
+    pub fn wait_for_room(&self) -> Option<T> {
         let mut state = lock(&self.state);
         while state.num_started >= state.num_received + self.window {
             if self.is_over() {
@@ -80,7 +101,7 @@ impl<T: Default> OrderedResults<T> {
     }
 
     /// Hands over result `number`.
-    pub(super) fn put(&self, number: u64, result: Result<T>) {
+    pub fn put(&self, number: u64, result: Result<T, E>) {
         let mut state = lock(&self.state);
         state.results.insert(number, result);
         // The receiver only waits for the next result; waking it for others would take a core from
@@ -92,7 +113,8 @@ impl<T: Default> OrderedResults<T> {
         }
     }
 
-    pub(super) fn is_over(&self) -> bool {
+    /// Whether workers are to end.
+    pub fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
     }
 
@@ -105,7 +127,7 @@ impl<T: Default> OrderedResults<T> {
     }
 
     /// A worker must hold this while it works.
-    pub(super) fn working(&self) -> Working<'_, T> {
+    pub fn working(&self) -> Working<'_, T, E> {
         Working(self)
     }
 
@@ -115,11 +137,11 @@ impl<T: Default> OrderedResults<T> {
     ///
     /// # Errors
     /// The first error in order, or the error of `consumer`.
-    pub(super) fn receive(
+    pub fn receive(
         &self,
-        consumer: &mut impl Consume<T>,
+        consumer: &mut impl Consume<T, E>,
         bytes_read: &AtomicU64,
-    ) -> Result<Option<u64>> {
+    ) -> Result<Option<u64>, E> {
         let _ending = Ending(self);
         let mut next = 0;
         loop {
@@ -160,18 +182,18 @@ impl<T: Default> OrderedResults<T> {
 }
 
 /// Ends the run when it is dropped: without it, a panic of the consumer would leave workers waiting.
-struct Ending<'a, T: Default>(&'a OrderedResults<T>);
+struct Ending<'a, T: Default, E>(&'a OrderedResults<T, E>);
 
-impl<T: Default> Drop for Ending<'_, T> {
+impl<T: Default, E> Drop for Ending<'_, T, E> {
     fn drop(&mut self) {
         self.0.end();
     }
 }
 
 /// Decrements the count of workers when it is dropped, also by a panic.
-pub(super) struct Working<'a, T>(&'a OrderedResults<T>);
+pub struct Working<'a, T, E>(&'a OrderedResults<T, E>);
 
-impl<T> Drop for Working<'_, T> {
+impl<T, E> Drop for Working<'_, T, E> {
     fn drop(&mut self) {
         lock(&self.0.state).num_workers -= 1;
         self.0.ready.notify_one();

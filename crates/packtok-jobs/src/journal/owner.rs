@@ -9,7 +9,6 @@
 //! process has ended on this machine is free at once. What is weaker: a process that is stopped for
 //! longer than a claim is watched and continues later may write until it reads the claim again.
 
-use crate::journal::JournalError;
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, ErrorKind, Write};
@@ -25,7 +24,6 @@ use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::pipeline::PipelineError;
 
 /// Tests use shorter times.
 const SPEEDUP: u64 = if cfg!(test) { 50 } else { 1 };
@@ -116,7 +114,7 @@ impl Owner {
     /// Takes ownership of the journal in `folder`, whose file is `journal`.
     ///
     /// # Errors
-    /// [`JournalError::OutputHeld`] if another process owns it; [`Error::Io`]; the error of `tick`,
+    /// [`Error::OutputHeld`] if another process owns it; [`Error::Io`]; the error of `tick`,
     /// which is called while a claim is watched.
     pub(super) fn take(
         output: &Path,
@@ -132,10 +130,10 @@ impl Owner {
         };
         if locked == Locked::Held || !mine.take(&path, tick)? {
             let holder = Claim::read(&path).unwrap_or_default();
-            return Err(Error::Journal(JournalError::OutputHeld {
+            return Err(Error::OutputHeld {
                 path: output.to_owned(),
                 holder: holder.shown(),
-            }));
+            });
         }
         let pulse = Arc::new(Pulse {
             path,
@@ -148,11 +146,9 @@ impl Owner {
         let thread = std::thread::Builder::new()
             .name("packtok-owner".to_owned())
             .spawn(move || beating.beat_until_over())
-            .map_err(|source| {
-                Error::Pipeline(PipelineError::Threads {
-                    purpose: "the thread that renews the claim of the output",
-                    source,
-                })
+            .map_err(|source| Error::Threads {
+                purpose: "the thread that renews the claim of the output",
+                source,
             })?;
         Ok(Self {
             pulse,

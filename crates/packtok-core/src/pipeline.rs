@@ -11,9 +11,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::results::{OrderedResults, lock};
-use super::{Consume, PipelineError};
-use crate::corpus::{Chunk, Reader};
+use packtok_jobs::{Consume, OrderedResults, lock};
+
+use crate::corpus::{Chunk, Reader, Source};
 use crate::error::{Error, Result};
 
 /// Stack of a worker; jq filters recurse on it.
@@ -34,9 +34,23 @@ pub(crate) trait Work: Send + 'static {
     fn place(&self) -> (usize, u64);
 }
 
+/// Adds the path to the error of a panic: the thread only knows the number of the source.
+pub(crate) fn name_panic(error: Error, sources: &[Source]) -> Error {
+    match error {
+        Error::Panicked {
+            source_index,
+            offset,
+        } => Error::DocumentPanicked {
+            path: sources[source_index].path.clone(),
+            place: sources[source_index].offset_shown(offset),
+        },
+        other => other,
+    }
+}
+
 struct Shared<T> {
     reader: Mutex<NextChunk>,
-    results: OrderedResults<T>,
+    results: OrderedResults<T, Error>,
     bytes_read: AtomicU64,
     kept_buffer_bytes: usize,
 }
@@ -59,7 +73,7 @@ pub(crate) fn run<W: Work>(
     reader: Reader,
     workers: Vec<W>,
     kept_buffer_bytes: usize,
-    consumer: &mut impl Consume<W::Out>,
+    consumer: &mut impl Consume<W::Out, Error>,
 ) -> Result<Vec<Option<u32>>> {
     let shared = Arc::new(Shared {
         reader: Mutex::new(NextChunk {
@@ -78,7 +92,7 @@ pub(crate) fn run<W: Work>(
         // Without a handler, a panic outside a document would abort the caller's process.
         .panic_handler(|_| ())
         .build()
-        .map_err(|error| Error::Pipeline(PipelineError::no_pool(&error)))?;
+        .map_err(|error| packtok_jobs::Error::no_pool(&error))?;
     for worker in workers {
         let shared = Arc::clone(&shared);
         pool.spawn(move || shared.work_until_over(worker));
@@ -88,9 +102,7 @@ pub(crate) fn run<W: Work>(
     let next = lock(&shared.reader);
     match num_received {
         // A worker that panicked outside a document has read a chunk without a result.
-        Some(number) if number != next.num_chunks => {
-            Err(Error::Pipeline(PipelineError::WorkerDied))
-        }
+        Some(number) if number != next.num_chunks => Err(packtok_jobs::Error::WorkerDied.into()),
         _ => Ok(next.reader.digests().to_vec()),
     }
 }
@@ -113,10 +125,10 @@ impl<T: Send + Default + 'static> Shared<T> {
                     Ok(done) => done.map(|()| out),
                     Err(_) => {
                         let (source, offset) = worker.place();
-                        Err(Error::Pipeline(PipelineError::Panicked {
+                        Err(Error::Panicked {
                             source_index: source,
                             offset,
-                        }))
+                        })
                     }
                 }
             });

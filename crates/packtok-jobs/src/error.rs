@@ -1,0 +1,87 @@
+//! The errors of this crate.
+
+use std::error::Error as _;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::limits::ThreadLimits;
+
+/// The result type of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a task cannot start or continue.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An I/O operation failed.
+    #[error("{}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// A thread could not be started.
+    #[error("cannot start {purpose}; {ThreadLimits}")]
+    Threads {
+        /// What the thread is for, with an article.
+        purpose: &'static str,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// A worker ended before its work was done.
+    #[error("a worker thread died; this is a bug, please report it")]
+    WorkerDied,
+    /// The caller requested to stop.
+    #[error("interrupted; nothing was written")]
+    Cancelled,
+    /// Another process is writing the output.
+    #[error("{}: {holder} is writing this output; wait for it to finish, or stop it and run this command again", path.display())]
+    OutputHeld {
+        /// The output.
+        path: PathBuf,
+        /// The process that holds it.
+        holder: String,
+    },
+    /// Another process took over the output because this one appeared dead.
+    #[error(
+        "{}: another process took over this output because this one appeared dead; let it finish",
+        path.display()
+    )]
+    OutputTaken {
+        /// The output.
+        path: PathBuf,
+    },
+    /// The number of shards is 0.
+    #[error("the number of shards is 0, expected at least 1")]
+    NoShards,
+    /// The number of the shard is too large.
+    #[error("no shard {index} of {count}; shards are numbered 0 to {}", count - 1)]
+    NoSuchShard {
+        /// The number.
+        index: u64,
+        /// The number of shards, at least 1.
+        count: u64,
+    },
+}
+
+impl Error {
+    /// Builds an [`Error::Io`] for `path`.
+    pub(crate) fn io(path: &Path, source: io::Error) -> Self {
+        Self::Io {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    /// The error of a pool whose threads cannot be started.
+    pub fn no_pool(error: &rayon::ThreadPoolBuildError) -> Self {
+        let of_system = error.source().and_then(|cause| {
+            let cause = cause.downcast_ref::<io::Error>()?;
+            cause.raw_os_error().map(io::Error::from_raw_os_error)
+        });
+        Self::Threads {
+            purpose: "the worker threads",
+            source: of_system.unwrap_or_else(|| io::Error::other(error.to_string())),
+        }
+    }
+}

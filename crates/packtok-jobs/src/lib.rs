@@ -1,0 +1,24 @@
+//! What long tasks share: workers whose results arrive in order, progress and cancellation, the
+//! journal that a killed task resumes from, and the division of work into shards.
+//!
+//! This crate does not know what a task does: its results and errors are type parameters.
+#![forbid(unsafe_code)]
+
+mod error;
+mod hex;
+pub mod journal;
+pub mod limits;
+mod progress;
+mod results;
+mod shard;
+pub mod splitmix;
+mod suffix;
+mod tasks;
+
+pub use error::{Error, Result};
+pub use hex::hex;
+pub use progress::{Monitor, Progress, report_progress};
+pub use results::{Consume, Flow, OrderedResults, Working, lock};
+pub use shard::Shard;
+pub use suffix::with_suffix;
+pub use tasks::run_tasks;
