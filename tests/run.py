@@ -305,6 +305,7 @@ def _static_steps() -> list[Step]:
     stubtest = [BIN / "stubtest", "packtok._packtok", "--mypy-config-file", "tests/stubtest.ini"]
     return [
         Step("imports", [sys.executable, "tests/imports.py"], niceness=LAST),
+        Step("import groups", [sys.executable, "scripts/import_groups.py"], niceness=LAST),
         Step("exceptions", [sys.executable, "tests/exceptions.py"], niceness=LAST),
         Step("rustfmt", ["cargo", "fmt", "--all", "--check"], niceness=LAST),
         Step("ruff", [ruff, "check", *PYTHON_FOLDERS], ["environment"], niceness=LAST),

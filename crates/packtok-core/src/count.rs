@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use packtok_jobs::Monitor;
 use packtok_tokenizer::{EncodeOptions, Encoder, Result as BpeResult, Tokenizer};
 use serde::Serialize;
 
@@ -10,7 +11,6 @@ use crate::corpus::{Expansion, Format, Ignored};
 use crate::error::Result;
 use crate::pack::KEPT_IDS;
 use crate::scan::{Examine, LineCounts, Receive, ScanOptions, scan};
-use packtok_jobs::Monitor;
 
 /// Counts of some documents.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

@@ -1,16 +1,16 @@
 //! Merges pbins: the format's join, plus the command's handling of existing outputs and of the
 //! tokenizer.
 
-use crate::pack::PackError;
 use std::path::{Path, PathBuf};
 
+use packtok_jobs::{Monitor, Progress};
 use packtok_pbin::{JoinOptions, Reader, Replace, TokenizerInfo, join, remove_abandoned};
 use packtok_tokenizer::Tokenizer;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
+use crate::pack::PackError;
 use crate::pack::{Existing, output_exists, publish_tokenizer, tokenizer_path_of};
-use packtok_jobs::{Monitor, Progress};
 
 /// Options of a merge.
 #[derive(Debug, Clone)]

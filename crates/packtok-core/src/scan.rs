@@ -3,16 +3,16 @@
 //! Lines are read and judged as in packing. The caller provides an examiner per thread and receives
 //! its findings in corpus order.
 
-use crate::pack::PackError;
+use packtok_jobs::{Consume, Flow, Monitor, Progress, report_progress};
 use packtok_tokenizer::Result as BpeResult;
 use serde::Serialize;
 
 use crate::corpus::{Chunk, Expansion, Location, ReadOptions, Reader, Selection, Source};
 use crate::error::{Error, Result};
 use crate::field::{Extractors, Fields};
+use crate::pack::PackError;
 use crate::pack::{OnBadDocument, Outcome, PackSpec, Reason, Reject, explain, text_of};
 use crate::pipeline::{Work, name_panic, run};
-use packtok_jobs::{Consume, Flow, Monitor, Progress, report_progress};
 
 /// Which texts of which corpus to scan.
 #[derive(Clone)]

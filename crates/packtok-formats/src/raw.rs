@@ -271,8 +271,9 @@ fn check_length(path: &Path, bytes: u64, width: TokenWidth) -> Result<u64, RawEr
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::fs;
+
+    use super::*;
 
     fn file(bytes: &[u8]) -> tempfile::NamedTempFile {
         let file = tempfile::NamedTempFile::new().unwrap();

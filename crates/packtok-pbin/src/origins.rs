@@ -220,8 +220,9 @@ fn next_varint(bytes: &mut &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn section(origins: &[Origin]) -> Vec<u8> {
         let mut out = Vec::new();

@@ -7,6 +7,8 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use packtok_jobs::{Monitor, Progress, report_progress};
+
 use crate::error::{Error, Result};
 use crate::items::stream::{Piece, Stream};
 use crate::plans::PlansError;
@@ -16,7 +18,6 @@ use crate::plans::plan::{PlanWriter, check_block_tokens};
 use crate::plans::plan_file::{Key, Kind};
 use crate::plans::split::{self, Document};
 use crate::plans::whole_documents::plan_whole_documents;
-use packtok_jobs::{Monitor, Progress, report_progress};
 
 /// Number of documents between two checks for cancellation.
 const CHECK_DOCUMENTS: u64 = 1 << 12;

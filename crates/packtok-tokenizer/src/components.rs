@@ -210,8 +210,9 @@ fn model_facts(model: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use serde_json::json;
+
+    use super::*;
 
     fn named<'a>(components: &'a [Component], name: &str) -> &'a Component {
         components.iter().find(|one| one.name == name).unwrap()

@@ -119,9 +119,10 @@ impl Vocabulary {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::tokenizer::Tokenizer;
-    use serde_json::json;
 
     fn tokenizer(vocab: Value, added: Value) -> Tokenizer {
         let file = json!({"model": {"type": "WordLevel", "unk_token": "a", "vocab": vocab},

@@ -7,11 +7,11 @@ use std::ops::{ControlFlow, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
+use packtok_jobs::{Consume, Flow, run_tasks};
 use packtok_tokenizer::Result as BpeResult;
 
 use super::error::BatchError;
 use crate::error::{Error, Result};
-use packtok_jobs::{Consume, Flow, run_tasks};
 
 /// How often the calling thread polls for an interruption.
 const TICK: Duration = Duration::from_millis(50);

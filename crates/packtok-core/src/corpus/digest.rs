@@ -1,10 +1,10 @@
 //! Checksums of sources that were not read completely.
 
-use crate::corpus::CorpusError;
 use std::io::Read;
 
 use super::open::open;
 use super::{CorpusFile, Format, ReadOptions, Source};
+use crate::corpus::CorpusError;
 use crate::error::{Error, Result};
 
 /// Bytes read at a time.

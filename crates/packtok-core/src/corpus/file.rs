@@ -1,12 +1,13 @@
 //! A file of a corpus, local or in an object store.
 
-use crate::corpus::CorpusError;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 #[cfg(feature = "remote")]
 use packtok_store::{Location, RemoteFile, check_foreign, is_store};
+
+use crate::corpus::CorpusError;
 
 pub use packtok_sampling::files::is_url;
 

@@ -1,7 +1,6 @@
 //! Files that the caller reads, because packtok does not know their URLs.
 
 use std::fmt;
-
 #[cfg(feature = "remote")]
 use std::sync::{Arc, OnceLock};
 

@@ -1,12 +1,12 @@
 //! Reads the lines of one uncompressed file that an index lists.
 
-use crate::corpus::CorpusError;
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 
 use super::chunk::{Chunk, Content, Span, SpanContent};
 use super::stream::{Compression, open};
 use super::{BOM, CorpusFile, Place, ReadOptions, Source};
+use crate::corpus::CorpusError;
 use crate::error::{Error, Result};
 
 /// Reads the entries of an index in their order.

@@ -1,12 +1,12 @@
 //! The uncompressed bytes of one source. Counts its raw bytes and checksums them if they differ
 //! from the uncompressed ones.
 
-use crate::corpus::CorpusError;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
 use super::file::CorpusFile;
 use super::frames::{Frame, Frames};
 use super::{ReadOptions, Source, recognize};
+use crate::corpus::CorpusError;
 use crate::error::{Error, Result};
 
 /// Large enough that the calls are negligible next to decompression.

@@ -26,9 +26,10 @@ pub use bad::{BadDocument, Excess, Keys, MAX_NESTING, NoText, PatternError};
 pub use error::FieldError;
 pub(crate) use json::check as check_json;
 
-use crate::error::{Error, Result};
 use general::Filter;
 use path::PlainPath;
+
+use crate::error::{Error, Result};
 
 /// A compiled jq pattern; a clone shares the compiled form.
 #[derive(Clone)]

@@ -3,11 +3,11 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use packtok_jobs::with_suffix;
 use packtok_pbin::{Replace, TempFile};
 use packtok_tokenizer::Tokenizer;
 
 use crate::error::{Error, Result};
-use packtok_jobs::with_suffix;
 
 /// The path of the tokenizer's copy next to a pbin.
 pub(crate) fn tokenizer_path_of(output: &Path) -> PathBuf {

@@ -1,8 +1,8 @@
 //! Handling of an existing output.
 
-use crate::pack::PackError;
 use std::path::{Path, PathBuf};
 
+use packtok_jobs::{Monitor, Progress, report_progress};
 use packtok_pbin::{Metadata, Options, Reader, Replace, SpecialToken};
 use packtok_tokenizer::Tokenizer;
 
@@ -12,7 +12,7 @@ use super::report::report;
 use super::{Existing, OnBadDocument, PackOptions, PackReport, RejectFault, first_reject};
 use crate::corpus::{self, Source};
 use crate::error::{Error, Result};
-use packtok_jobs::{Monitor, Progress, report_progress};
+use crate::pack::PackError;
 
 /// Returns a report if the existing output is proven correct, or `None` if there is work to do.
 ///

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use packtok_jobs::journal::Journal;
 use packtok_pbin::Writer;
 
 use crate::error::Result;
-use packtok_jobs::journal::Journal;
 
 /// Whether an earlier run published the output but was killed before it could report it. The same
 /// run then has nothing to do.

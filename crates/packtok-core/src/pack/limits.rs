@@ -1,9 +1,9 @@
 //! `max_documents` and `max_tokens`: end a run at the same line for any chunk size.
 
+use packtok_jobs::Flow;
 use packtok_pbin::{Counts, TokenWidth};
 
 use super::worker::{DocBatch, Outcome};
-use packtok_jobs::Flow;
 
 /// The remaining limits.
 #[derive(Debug, Clone, Copy)]
@@ -80,8 +80,9 @@ fn line_of_document(outcomes: &[Outcome], document: Option<usize>) -> Option<usi
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use Outcome::{Blank, Empty, Packed};
+
+    use super::*;
 
     fn batch() -> DocBatch {
         DocBatch {

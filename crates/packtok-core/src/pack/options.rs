@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use packtok_jobs::with_suffix;
 use packtok_pbin::{Options, Side, SpecialToken};
 use packtok_tokenizer::{
     EncodeOptions, EngineChoice, SpecialTokensInText, Tokenizer, TruncationSide,
@@ -22,7 +23,6 @@ use crate::corpus::{
 use crate::error::Result;
 use crate::field::Fields;
 use crate::rejects::failed_rejects_path;
-use packtok_jobs::with_suffix;
 
 /// What to do with a line that is not a document.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]

@@ -1,5 +1,6 @@
 //! Tokenizes on all threads, for packing and for comparing.
 
+use packtok_jobs::Consume;
 use packtok_tokenizer::Tokenizer;
 
 use super::options::PackOptions;
@@ -7,7 +8,6 @@ use super::worker::{DocBatch, Sample, Worker};
 use crate::corpus::{self, Source};
 use crate::error::{Error, Result};
 use crate::pipeline::{name_panic, run};
-use packtok_jobs::Consume;
 
 /// Tokenizes a sample of the lines of `reader` on all threads, and passes the results to `consumer`
 /// in order.

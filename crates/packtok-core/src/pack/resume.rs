@@ -5,11 +5,11 @@
 //! trusted: the corpus up to that position and the unfinished files are read again and compared
 //! with checksums, so only the tokenizing is saved.
 
-use crate::corpus::CorpusError;
-use crate::pack::PackError;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use packtok_jobs::journal::Journal;
+use packtok_jobs::{Monitor, Progress, report_progress};
 use packtok_pbin::{Checkpoint, Counts, MappedFile, Metadata, TokenWidth, Writer, crash};
 use packtok_tokenizer::Tokenizer;
 use serde::{Deserialize, Serialize};
@@ -17,11 +17,11 @@ use serde::{Deserialize, Serialize};
 use super::existing::compare;
 use super::recorded::{metadata, recorded_sources, redacted};
 use super::{Job, OnBadDocument, PackOptions, RejectFault, reader};
+use crate::corpus::CorpusError;
 use crate::corpus::{self, Place, Plugin, Source};
 use crate::error::{Error, Result};
+use crate::pack::PackError;
 use crate::rejects::{Rejects, RejectsCheckpoint, num_matching};
-use packtok_jobs::journal::Journal;
-use packtok_jobs::{Monitor, Progress, report_progress};
 
 /// Name of the rejects among the unfinished files.
 const REJECTS_NAME: &str = "rejects";

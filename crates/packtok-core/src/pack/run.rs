@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use packtok_jobs::journal::remove_private_journals;
+use packtok_jobs::{Consume, Monitor, Progress};
 use packtok_pbin::{Counts, Finished, Metadata, Replace, Summary, crash, remove_abandoned};
 use packtok_tokenizer::Tokenizer;
 
@@ -22,8 +24,6 @@ use super::worker::Sample;
 use crate::corpus::{self, Expansion, Source};
 use crate::error::{Error, Result};
 use crate::rejects::{Rejects, remove_if_exists};
-use packtok_jobs::journal::remove_private_journals;
-use packtok_jobs::{Consume, Monitor, Progress};
 
 /// The result of a run before its report.
 pub(crate) struct Written {

@@ -1,8 +1,9 @@
 //! The ordered side of packing: doc_batches become the pbin, the rejects file and the counts.
 
-use crate::pack::PackError;
 use std::collections::BTreeMap;
 
+use packtok_jobs::{Consume, Flow};
+use packtok_jobs::{Monitor, Progress, report_progress};
 use packtok_pbin::{Counts, Finished, Metadata, Origin, Writer};
 
 use super::explain::explain;
@@ -13,9 +14,8 @@ use super::worker::{DocBatch, Outcome, Reject};
 use super::{PackOptions, RejectFault, RejectLimit, first_reject};
 use crate::corpus::{Format, LineCounter, Location, Reader, RecordNumber, Source, counts_records};
 use crate::error::{Error, Result};
+use crate::pack::PackError;
 use crate::rejects::{RejectRecord, Rejects};
-use packtok_jobs::{Consume, Flow};
-use packtok_jobs::{Monitor, Progress, report_progress};
 
 /// 1-based line numbers of rejects. If a run does not read all lines, because it uses an index or
 /// starts inside a file, lines are counted separately.

@@ -12,6 +12,8 @@ pub use error::RawIndexError;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use packtok_jobs::with_suffix;
+use packtok_jobs::{Monitor, Progress, report_progress};
 use packtok_pbin::{PairsWriter, Replace, TempFile, remove_abandoned};
 use serde::Serialize;
 
@@ -24,8 +26,6 @@ use crate::error::{Error, Result};
 use crate::field::{BadDocument, check_json};
 use crate::pack::{Existing, OnBadDocument, first_reject, output_exists};
 use crate::rejects::{RejectRecord, Rejects, failed_rejects_path, remove_if_exists};
-use packtok_jobs::with_suffix;
-use packtok_jobs::{Monitor, Progress, report_progress};
 
 /// Options of an index.
 #[derive(Debug, Clone)]

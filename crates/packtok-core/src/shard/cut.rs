@@ -5,12 +5,12 @@
 //! byte of a CSV file or of a text is inside a record depends on everything before it. Such a file
 //! belongs to the shard that owns its first byte. A file is opened only if a boundary is inside it.
 
-use crate::corpus::CorpusError;
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 
 use memchr::memchr;
 
+use crate::corpus::CorpusError;
 use crate::corpus::{self, Compression, CorpusFile, Format, Source};
 use crate::error::{Error, Result};
 
@@ -96,12 +96,12 @@ fn line_start(
 mod tests {
     use std::fs;
 
+    use packtok_jobs::Shard;
     use proptest::prelude::*;
     use tempfile::TempDir;
 
     use super::*;
     use crate::corpus::{Columns, ReadOptions, Reader, Selection, expand};
-    use packtok_jobs::Shard;
 
     fn options() -> ReadOptions {
         ReadOptions {

@@ -3,9 +3,10 @@
 //! Responsible for checking that all shards exist, are complete and belong to one plan, and for the
 //! metadata of the file. `packtok-pbin` copies and verifies the parts.
 
-use crate::pack::PackError;
 use std::path::{Path, PathBuf};
 
+use packtok_jobs::Shard;
+use packtok_jobs::{Monitor, Progress, report_progress};
 use packtok_pbin::{
     CorpusFormat, Counts, Metadata, OpenPart, Reader, Replace, TokenWidth, TokenizerInfo, Writer,
     join_as, publish_bytes, remove_abandoned,
@@ -18,16 +19,14 @@ use super::marker::differing;
 use super::pack::check_tokenizer;
 use super::plan::difference;
 use super::rejects::LinesBefore;
-use packtok_jobs::Shard;
-
 use super::{Marker, Plan, ShardError, SourcePart};
 use crate::error::{Error, Result};
+use crate::pack::PackError;
 use crate::pack::{
     Existing, RejectFault, RejectLimit, first_reject, has_published, remove_leftover,
     tokenizer_path_of,
 };
 use crate::rejects::Rejects;
-use packtok_jobs::{Monitor, Progress, report_progress};
 
 /// Options of a join.
 #[derive(Debug, Clone)]

@@ -1,17 +1,17 @@
 //! Resumes an unfinished join with the same output: records which shards the unfinished file
 //! contains.
 
-use crate::shard::ShardError;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use packtok_jobs::journal::Journal;
 use packtok_pbin::{Checkpoint, Counts, TokenWidth, Writer};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::Marker;
 use crate::error::{Error, Result};
-use packtok_jobs::journal::Journal;
+use crate::shard::ShardError;
 
 /// Version of the journal.
 const VERSION: u32 = 1;

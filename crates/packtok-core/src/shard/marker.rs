@@ -2,13 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use packtok_jobs::Shard;
 use packtok_pbin::{Counts, Replace, WriterInfo, publish_bytes};
 use serde::{Deserialize, Serialize};
 
-use super::folder::marker_path;
-use packtok_jobs::Shard;
-
 use super::ShardError;
+use super::folder::marker_path;
 use crate::error::{Error, Result};
 use crate::pack::RejectLimit;
 

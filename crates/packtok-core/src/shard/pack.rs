@@ -4,10 +4,11 @@
 //! Each fills its own files, whose bytes are equal, and publishes them in the same order, the
 //! marker last.
 
-use crate::pack::PackError;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use packtok_jobs::Monitor;
+use packtok_jobs::Shard;
 use packtok_pbin::{
     Metadata, Reader, Replace, ShardInfo, WriterInfo, publish_bytes, remove_abandoned,
 };
@@ -15,16 +16,14 @@ use packtok_tokenizer::{Tokenizer, fingerprint_of};
 
 use super::folder::{marker_path, rejects_path, shard_path, tokenizer_path};
 use super::marker::{VERSION, differing};
-use packtok_jobs::Shard;
-
 use super::{Marker, Place, Plan, ShardError, SourcePart};
 use crate::corpus::Source;
 use crate::error::{Error, Result};
+use crate::pack::PackError;
 use crate::pack::{
     Existing, Job, OnBadDocument, PackOptions, PackReport, RejectFault, Written, first_reject,
     metadata, report, write,
 };
-use packtok_jobs::Monitor;
 
 /// Selects the shard to pack.
 #[derive(Debug, Clone, Copy)]

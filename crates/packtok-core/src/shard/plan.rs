@@ -7,21 +7,20 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use packtok_jobs::Shard;
+use packtok_jobs::{Monitor, Progress, report_progress};
 use packtok_pbin::Counts;
 use packtok_tokenizer::Tokenizer;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::ShardError;
 use super::cut::cut;
 use super::folder::plan_path;
 use super::plan_file::{self, Header, SourceLine, VERSION};
-use packtok_jobs::Shard;
-
-use super::ShardError;
 use crate::corpus::{self, CurrentFolder, Expansion, Ignored, Source};
 use crate::error::{Error, Result};
 use crate::pack::{PackOptions, listed, metadata, redacted};
-use packtok_jobs::{Monitor, Progress, report_progress};
 
 /// Fields that are only known after the inputs were listed, and fields derived from them.
 const FROM_LISTING: [&str; 3] = ["root", "num_sources", "total_bytes"];

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
 
+use packtok_jobs::hex;
 use packtok_pbin::{Options, Replace, SpecialToken, TempFile, TokenizerInfo, WriterInfo};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -15,7 +16,6 @@ use sha2::{Digest, Sha256};
 use super::ShardError;
 use crate::corpus::Format;
 use crate::error::{Error, Result};
-use packtok_jobs::hex;
 
 /// Version of the format.
 pub(super) const VERSION: u32 = 1;

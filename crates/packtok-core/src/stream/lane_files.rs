@@ -6,13 +6,13 @@
 
 use std::path::Path;
 
+use packtok_jobs::Shard;
 use serde::Deserialize;
 
 use super::StreamError;
 use crate::corpus::{Compression, Format, Source, compression, is_named_compressed, is_url};
 use crate::error::{Error, Result};
 use crate::shard::cut;
-use packtok_jobs::Shard;
 
 /// Lanes with more bytes than this are not searched for lanes without a line: finding the parts of all
 /// lanes reads files at every boundary, and only a longer line can leave such a lane without one.

@@ -8,6 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use packtok_jobs::Shard;
 use packtok_pbin::TokenWidth;
 use packtok_sampling::files::file_set::Files;
 use packtok_sampling::order::permutation::Permutation;
@@ -21,7 +22,6 @@ use super::{Sample, StreamError};
 use crate::corpus::{CorpusError, Source};
 use crate::error::{Error, Result};
 use crate::pack::OnBadDocument;
-use packtok_jobs::Shard;
 
 /// Documents that are read in any order.
 pub trait Numbered: Send + Sync {

@@ -12,11 +12,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use packtok_jobs::lock;
+
 use super::node::Node;
 use super::position::{Numbers, Position, damaged};
 use super::{Sample, StreamError};
 use crate::error::{Error, Result};
-use packtok_jobs::lock;
 
 /// A job takes samples until they have this many bytes or this number. Large enough that locks and
 /// states cost little, small enough that a job's data stay in a core's cache.

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
+use packtok_jobs::lock;
 use packtok_sampling::order::mixture::Mixture;
 
 use super::batches::Batches;
@@ -25,7 +26,6 @@ use super::tokenize::{Tokenize, TokenizeOptions};
 use crate::corpus::{ReadOptions, Source};
 use crate::error::{Error, Result};
 use crate::pack::OnBadDocument;
-use packtok_jobs::lock;
 
 /// A stream.
 pub enum Recipe {

@@ -2,6 +2,7 @@
 
 use std::sync::Mutex;
 
+use packtok_jobs::lock;
 use serde::Serialize;
 
 use super::StreamError;
@@ -10,7 +11,6 @@ use super::parallel::Outcome;
 use super::sample::SamplePlace;
 use crate::error::{Error, Result};
 use crate::pack::{OnBadDocument, Reason};
-use packtok_jobs::lock;
 
 /// Maximum number of bad documents that are listed; all are counted.
 const MAX_LISTED: usize = 1000;

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use packtok_jobs::Shard;
 use packtok_jobs::splitmix;
 use packtok_sampling::files::file_set::Files;
 use packtok_tokenizer::{EncodeOptions, Tokenizer};
@@ -27,7 +28,6 @@ use crate::corpus::{Columns, ForeignFiles, Format, ReadOptions, Selection, Sourc
 use crate::error::{Error, Result};
 use crate::field::pattern_of_key;
 use crate::pack::OnBadDocument;
-use packtok_jobs::Shard;
 
 /// The column of the attention mask, which follows that of the ids.
 const MASK_COLUMN: &str = "attention_mask";

@@ -1,5 +1,10 @@
 //! Compares a pbin with its corpus by tokenizing documents again.
 
+use packtok_jobs::{Consume, Flow, Monitor, Progress, report_progress};
+use packtok_pbin::Reader;
+use packtok_tokenizer::{EngineChoice, Tokenizer};
+use serde::Serialize;
+
 use super::{check_width, first_difference, sample};
 use crate::corpus::{Location, Source};
 use crate::error::{Error, Result};
@@ -8,10 +13,6 @@ use crate::pack::{
     DocBatch, LineNumbers, Outcome, PackOptions, UNSAMPLED, explain, process, reader,
 };
 use crate::verify::VerifyError;
-use packtok_jobs::{Consume, Flow, Monitor, Progress, report_progress};
-use packtok_pbin::Reader;
-use packtok_tokenizer::{EngineChoice, Tokenizer};
-use serde::Serialize;
 
 /// The extent of a comparison with the corpus.
 #[derive(Debug, Serialize)]

@@ -1,8 +1,8 @@
 //! Compares the engine of a tokenizer with the reference engine.
 
-use crate::verify::VerifyError;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use packtok_jobs::{Monitor, Progress};
 use packtok_tokenizer::{
     EncodeOptions, Encoder, Result as BpeResult, SpecialTokensInText, Tokenizer, nasty_texts,
 };
@@ -13,7 +13,7 @@ use crate::batch::in_runs;
 use crate::corpus::{Location, RecordNumber, Source};
 use crate::error::{Error, Result};
 use crate::scan::{Examine, LineCounts, Receive, ScanOptions, scan};
-use packtok_jobs::{Monitor, Progress};
+use crate::verify::VerifyError;
 
 /// The name of the built-in texts in errors.
 const BUILT_IN: &str = "built-in texts";

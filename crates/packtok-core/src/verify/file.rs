@@ -1,16 +1,16 @@
 //! Verifies a token file by itself: checksums, index, ids and EODs.
 
-use crate::verify::VerifyError;
 use std::path::Path;
 
 use packtok_formats::TokenFile;
+use packtok_jobs::{Monitor, Progress};
 use packtok_pbin::Dialect;
 use packtok_tokenizer::Tokenizer;
 use serde::Serialize;
 
 use super::id_of;
 use crate::error::{Error, Result};
-use packtok_jobs::{Monitor, Progress};
+use crate::verify::VerifyError;
 
 /// What was verified, and what could not be.
 #[derive(Debug, Serialize)]

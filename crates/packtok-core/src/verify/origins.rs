@@ -7,6 +7,7 @@
 use std::ops::RangeInclusive;
 use std::path::{Component, Path, PathBuf};
 
+use packtok_jobs::{Consume, Flow, Monitor, Progress, report_progress};
 use packtok_pbin::{CorpusFormat, Metadata, Origin, Reader};
 use packtok_tokenizer::{EngineChoice, Tokenizer};
 
@@ -15,7 +16,6 @@ use crate::corpus::{self, Source, is_url, len_of};
 use crate::error::{Error, Result};
 use crate::field::Fields;
 use crate::pack::{DocBatch, Existing, OnBadDocument, PackOptions, PackSpec, UNSAMPLED, process};
-use packtok_jobs::{Consume, Flow, Monitor, Progress, report_progress};
 
 /// Where the corpus is, and how it is read.
 #[derive(Debug, Clone)]

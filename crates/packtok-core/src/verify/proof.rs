@@ -9,12 +9,12 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use packtok_jobs::Monitor;
 use packtok_pbin::{Replace, publish_bytes};
 use packtok_tokenizer::Tokenizer;
 
 use super::engines::compare_built_in;
 use crate::error::{Error, Result};
-use packtok_jobs::Monitor;
 
 /// One of so many scalar values is compared. Without optimisation, comparing all takes seconds for each of the hundreds
 /// of tokenizers of the tests, which compare texts of their own. `tokenizer verify` always compares all.
@@ -131,10 +131,10 @@ mod tests {
     use std::ops::ControlFlow;
     use std::os::unix::fs::PermissionsExt;
 
+    use packtok_jobs::Progress;
     use packtok_tokenizer::EngineKind;
 
     use super::*;
-    use packtok_jobs::Progress;
 
     fn proceed() -> impl FnMut(&Progress) -> ControlFlow<()> {
         |_| ControlFlow::Continue(())

@@ -4,12 +4,13 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use crate::fixture::{byte_tokenizer, line, options, run};
 use packtok_core::Error;
 use packtok_core::pack::{Existing, OnBadDocument, pack};
 use packtok_core::pbin::{Padding, Reader, Side};
 use packtok_core::verify::verify_corpus;
 use proptest::prelude::*;
+
+use crate::fixture::{byte_tokenizer, line, options, run};
 
 fn write_corpus(folder: &Path, files: &[Vec<Vec<u8>>]) -> Vec<PathBuf> {
     let write = |(i, lines): (usize, &Vec<Vec<u8>>)| {

@@ -6,7 +6,6 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
-use crate::fixture::{byte_tokenizer, line, options, run};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use packtok_core::Error;
@@ -15,6 +14,8 @@ use packtok_core::pack::{Existing, OnBadDocument, PackOptions, pack};
 use packtok_core::pbin::{crash, write_pairs};
 use packtok_core::shard::{Choice, JoinOptions, join, pack_shard};
 use proptest::prelude::*;
+
+use crate::fixture::{byte_tokenizer, line, options, run};
 
 /// The variable with the folder for a child process of these tests.
 const FOLDER: &str = "PACKTOK_TEST_FOLDER";

@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use packtok_jobs::hex;
 use packtok_pbin::{Replace, publish_bytes};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -11,7 +12,6 @@ use sha2::{Digest, Sha256};
 use crate::mds::entry::ShardEntry;
 use crate::mds::error::MdsError;
 use crate::mds::index::{check_version, index_bytes, read_at_most};
-use packtok_jobs::hex;
 
 /// The name of the marker in a folder.
 pub const MARKER_FILE: &str = "packtok.json";

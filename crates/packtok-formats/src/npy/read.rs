@@ -512,8 +512,9 @@ fn checked_starts(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::fs;
+
+    use super::*;
 
     fn numbers<const N: usize>(
         element: Element,

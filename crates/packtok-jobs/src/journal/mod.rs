@@ -11,15 +11,14 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use owner::Owner;
 use packtok_pbin::{crash, file_system};
+use record::{complete_lines, entry_of, line_of};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
 use crate::suffix::with_suffix;
-
-use owner::Owner;
-use record::{complete_lines, entry_of, line_of};
 
 /// File name of the journal.
 const JOURNAL_NAME: &str = "journal";

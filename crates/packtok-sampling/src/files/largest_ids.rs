@@ -2,10 +2,10 @@
 
 use packtok_formats::LargestIds;
 use packtok_formats::raw::RawFile;
+use packtok_jobs::{Monitor, Progress, report_progress};
 
 use crate::error::Result;
 use crate::files::manifest::Entry;
-use packtok_jobs::{Monitor, Progress, report_progress};
 
 /// Tokens that are read between two reports of progress; a multiple of four bytes for every width.
 const STEP_TOKENS: u64 = 1 << 22;

@@ -4,9 +4,10 @@
 use std::num::NonZeroU64;
 use std::sync::{Mutex, PoisonError};
 
+use packtok_jobs::splitmix::{GAMMA, mixed};
+
 use crate::order::mixture::Draw;
 use crate::order::permutation::Permutation;
-use packtok_jobs::splitmix::{GAMMA, mixed};
 
 /// The items of each source in the order in which a mixture draws them, endlessly.
 #[derive(Debug)]

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use packtok_jobs::{Monitor, Progress, hex, report_progress};
 use packtok_pbin::file_system::{self, Locked};
 use packtok_pbin::remove_abandoned;
 use sha2::{Digest, Sha256};
@@ -16,7 +17,6 @@ use sha2::{Digest, Sha256};
 use crate::error::{Error, Result};
 use crate::plans::PlansError;
 use crate::plans::plan_file::{Key, PlanFile};
-use packtok_jobs::{Monitor, Progress, hex, report_progress};
 
 /// Time between two checks whether another process has built the file.
 const WAIT: Duration = Duration::from_millis(20);

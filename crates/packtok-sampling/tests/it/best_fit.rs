@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use packtok_sampling::Error;
+use packtok_sampling::plans::PlansError;
 use packtok_sampling::plans::best_fit::{WINDOW_PIECES, plan_best_fit};
 use proptest::prelude::*;
 
 use crate::reference;
-use packtok_sampling::plans::PlansError;
 
 fn plan(lens: &[u64], context_length: u64) -> Vec<Vec<Range<u64>>> {
     let documents = reference::results(lens);

@@ -4,6 +4,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use packtok_sampling::plans::PlansError;
 use packtok_sampling::plans::best_fit::plan_best_fit;
 use packtok_sampling::plans::plan::{Piece, Plan, PlanWriter};
 use packtok_sampling::plans::plan_file::{HEADER_BYTES, Key, Kind, PlanFault};
@@ -13,7 +14,6 @@ use packtok_sampling::{Error, Result};
 use proptest::prelude::*;
 
 use crate::reference;
-use packtok_sampling::plans::PlansError;
 
 const DATA: [u8; 32] = [7; 32];
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use packtok_pbin::TokenWidth;
+use packtok_sampling::plans::PlansError;
 use packtok_sampling::plans::plan_file::{HEADER_BYTES, Key, PlanFault};
 use packtok_sampling::plans::split::{
     Document, Runs, Side, document_hash, key_at, key_by_hash, least_train_hash, write_at,
@@ -15,7 +16,6 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use crate::reference;
-use packtok_sampling::plans::PlansError;
 
 const DATA: [u8; 32] = [7; 32];
 const SIDES: [Side; 2] = [Side::Train, Side::Validation];

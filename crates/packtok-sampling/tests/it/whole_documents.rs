@@ -1,11 +1,11 @@
 //! Blocks that start at documents.
 
 use packtok_sampling::Error;
+use packtok_sampling::plans::PlansError;
 use packtok_sampling::plans::whole_documents::plan_whole_documents;
 use proptest::prelude::*;
 
 use crate::reference;
-use packtok_sampling::plans::PlansError;
 
 /// Starts of the blocks and the number of dropped tokens.
 fn plan(lens: &[u64], block_size: u64) -> (Vec<u64>, u64) {

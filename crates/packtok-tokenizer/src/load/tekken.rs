@@ -140,8 +140,9 @@ fn special_tokens(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use serde_json::json;
+
+    use super::*;
 
     fn file() -> Value {
         let tokens = (0..=255u8)

@@ -85,8 +85,9 @@ pub fn appended_id(name: &str, json: &str) -> Result<Option<u32>> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use serde_json::json;
+
+    use super::*;
 
     #[test]
     fn the_processors_of_a_sequence_take_turns() {

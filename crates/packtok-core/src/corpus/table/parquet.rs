@@ -305,12 +305,14 @@ impl From<ParquetError> for Fault {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    use proptest::prelude::*;
+
     use super::*;
     use crate::corpus::CorpusFile;
     use crate::corpus::table::fault::contained;
-    use proptest::prelude::*;
-    use std::fs;
-    use std::path::{Path, PathBuf};
 
     /// The rows of column `names`: texts, or descriptions of what is there instead; then a fault.
     /// Also returns whether pages were read in pieces.

@@ -9,6 +9,7 @@ mod rows;
 
 use packtok_core::pack::Existing;
 use packtok_jobs::Monitor;
+use plan::Plan;
 use serde_json::json;
 
 use crate::error::Result;
@@ -17,7 +18,6 @@ use crate::sample::publish::{self, WORK_FOLDER};
 use crate::sample::recipe::Task;
 use crate::sample::report::Written;
 use crate::sample::{Tally, write_parts};
-use plan::Plan;
 pub use recipe::{LongDomain, LongDomainReport, LongRecipe, LongReport};
 use rows::Rows;
 

@@ -12,9 +12,8 @@ use std::path::Path;
 use packtok_pbin::TokenWidth;
 
 use crate::error::{Error, Result};
-use crate::plans::plan_file::{DataFingerprint, Key, Kind};
-
 use crate::plans::PlansError;
+use crate::plans::plan_file::{DataFingerprint, Key, Kind};
 pub use hash::{document_hash, least_train_hash};
 use runs::RunsWriter;
 pub use runs::{Run, Runs};

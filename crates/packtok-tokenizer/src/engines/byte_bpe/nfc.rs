@@ -126,8 +126,9 @@ fn others_of_block(lane: impl Lane, nfc: &Nfc, bytes: &[u8], at: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     /// Characters that compose, marks, others, and marks that are reordered.
     const PARTS: [&str; 24] = [

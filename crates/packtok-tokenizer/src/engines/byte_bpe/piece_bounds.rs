@@ -169,9 +169,10 @@ fn three([a, b, c]: [u8; 3]) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::engines::lane::{AnyLane, Job};
-    use proptest::prelude::*;
 
     /// [`PieceBounds::piece_starts`] in a lane.
     struct Begins<'a>(&'a PieceBounds, &'a [u8]);

@@ -111,9 +111,10 @@ fn copy_few_short(ends: &[u32], bounds: &mut [u32]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::engines::lane::{AnyLane, Job};
-    use proptest::prelude::*;
 
     /// All bounds of all chunks.
     struct AllBounds<'a>(WordChunks<'a>);

@@ -13,13 +13,13 @@ mod texts;
 use std::io;
 
 use arrow_ipc::{MessageHeader, root_as_footer};
+use column::{Column, find_column, text_columns};
+use message::{CONTINUATION, Message, message_at};
 
 use super::fault::Fault;
 use super::group::Group;
 use super::texts::{NoTexts, Texts};
 use super::window::Window;
-use column::{Column, find_column, text_columns};
-use message::{CONTINUATION, Message, message_at};
 
 /// The first and last bytes of a file; a stream has none.
 const MAGIC: &[u8] = b"ARROW1";

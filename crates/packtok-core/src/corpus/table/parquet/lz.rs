@@ -211,8 +211,9 @@ fn invalid() -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn read(format: Format, block: &[u8], num_bytes: usize) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();

@@ -220,9 +220,11 @@ impl Mix {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use proptest::prelude::*;
     use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
 
     fn check(merges: &HashMap<[u32; 2], MergeRule>, others: &[[u32; 2]]) {
         let list: Vec<_> = merges.iter().map(|(&ids, &merge)| (ids, merge)).collect();

@@ -1,10 +1,11 @@
 //! The blocks split texts as the oracle does, in every lane.
 
+use proptest::prelude::*;
+
 use super::patterns::Pattern;
 use super::{ROOM, SplitState, Splitter};
 use crate::engines::byte_pairs::Pairs;
 use crate::engines::lane::{AnyLane, Job, Lane};
-use proptest::prelude::*;
 
 /// The ends of a text's words, in a lane.
 struct Ends<'a>(&'a Splitter, &'a str);
