@@ -151,9 +151,10 @@ impl Examine for Counter {
         if self.ids.capacity() > KEPT_IDS {
             self.ids = Vec::new();
         }
-        let is_empty = match tokens.is_empty() {
-            true => text.is_empty(),
-            false => tokens.iter().all(|&number| number == 0),
+        let is_empty = if tokens.is_empty() {
+            text.is_empty()
+        } else {
+            tokens.iter().all(|&number| number == 0)
         };
         Ok((!is_empty).then_some(Numbers {
             text_bytes: text.len() as u64,

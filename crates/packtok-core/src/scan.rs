@@ -158,9 +158,10 @@ pub(crate) fn scan<E: Examine>(
     .map_err(|error| name_panic(error, sources))?;
     Ok(Scanned {
         // Where a limit ends a scan, and so which sources are read to their end, depends on threads.
-        digests: match collector.scanned.stopped_early {
-            true => vec![None; sources.len()],
-            false => digests,
+        digests: if collector.scanned.stopped_early {
+            vec![None; sources.len()]
+        } else {
+            digests
         },
         ..collector.scanned
     })

@@ -337,9 +337,10 @@ impl Joined {
     fn add_tokenizer(&mut self, path: &Path, found: Option<&TokenizerInfo>) -> Result<()> {
         let Some(found) = found else {
             self.lacks_tokenizer |= self.vouched.is_none();
-            return match self.lacks_tokenizer && self.requires_tokenizer {
-                true => Err(Error::PartTokenizerUnknown { path: path.into() }),
-                false => Ok(()),
+            return if self.lacks_tokenizer && self.requires_tokenizer {
+                Err(Error::PartTokenizerUnknown { path: path.into() })
+            } else {
+                Ok(())
             };
         };
         if let Some(vouched) = self

@@ -74,9 +74,10 @@ pub(crate) fn write_section(
     for_each(&mut |origin| {
         encoder.push(origin, &mut encoded);
         encoded.clear();
-        match encoder.is_at_block_end() {
-            true => out.write_all(&encoder.num_bytes.to_le_bytes()),
-            false => Ok(()),
+        if encoder.is_at_block_end() {
+            out.write_all(&encoder.num_bytes.to_le_bytes())
+        } else {
+            Ok(())
         }
     })?;
     if !encoder.is_at_block_end() {

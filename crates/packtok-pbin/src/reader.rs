@@ -189,13 +189,14 @@ impl Reader {
 
     fn check_document(&self, i: u64) -> Result<()> {
         let documents = self.len();
-        match i < documents {
-            true => Ok(()),
-            false => Err(Error::NoSuchDocument {
+        if i < documents {
+            Ok(())
+        } else {
+            Err(Error::NoSuchDocument {
                 path: self.about.path.clone(),
                 document: i,
                 documents,
-            }),
+            })
         }
     }
 

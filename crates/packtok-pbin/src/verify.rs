@@ -202,9 +202,12 @@ impl Reader {
 
     /// Checks that every origin is encoded as a writer does, and names a source.
     fn verify_origins(&self, num_sources: u64) -> Result<()> {
-        self.for_each_origin(|document, origin| match origin.source < num_sources {
-            true => Ok(()),
-            false => Err(self.damaged_origin(document)),
+        self.for_each_origin(|document, origin| {
+            if origin.source < num_sources {
+                Ok(())
+            } else {
+                Err(self.damaged_origin(document))
+            }
         })
     }
 
@@ -320,9 +323,10 @@ impl Write for Expected<'_> {
         let rest = &self.bytes[self.matched.get()..];
         let num_equal = rest.iter().zip(written).take_while(|(a, b)| a == b).count();
         self.matched.set(self.matched.get() + num_equal);
-        match num_equal == written.len() {
-            true => Ok(num_equal),
-            false => Err(io::Error::other("differs")),
+        if num_equal == written.len() {
+            Ok(num_equal)
+        } else {
+            Err(io::Error::other("differs"))
         }
     }
 

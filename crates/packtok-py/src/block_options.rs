@@ -151,9 +151,10 @@ fn entry_of(tuple: EntryTuple) -> Entry {
         tokens,
         trailer_crc32c,
         index_crc32c,
-        format: match is_raw {
-            true => FileFormat::Raw,
-            false => FileFormat::Pbin,
+        format: if is_raw {
+            FileFormat::Raw
+        } else {
+            FileFormat::Pbin
         },
     }
 }

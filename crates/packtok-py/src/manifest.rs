@@ -24,9 +24,10 @@ fn write_manifest(
     output: PathBuf,
     replace: bool,
 ) -> PyResult<(usize, u64, u64)> {
-    let replace = match replace {
-        true => Replace::Existing,
-        false => Replace::Never,
+    let replace = if replace {
+        Replace::Existing
+    } else {
+        Replace::Never
     };
     py.detach(|| {
         let files = Files::open(&paths, false)?;

@@ -50,12 +50,13 @@ impl PyPbinReader {
             // which is rejected below.
             _ => num_documents.wrapping_sub(i.unsigned_abs()),
         };
-        match position < num_documents {
-            true => Ok(position),
-            false => Err(PyIndexError::new_err(format!(
+        if position < num_documents {
+            Ok(position)
+        } else {
+            Err(PyIndexError::new_err(format!(
                 "{}: document {i} is out of range, the file has {num_documents}",
                 self.path.display()
-            ))),
+            )))
         }
     }
 
@@ -65,11 +66,12 @@ impl PyPbinReader {
         py: Python<'_>,
         call: impl FnOnce(&'a CheckedFile) -> packtok_sampling::Result<&'a [u8]> + Send,
     ) -> PyResult<&'a [u8]> {
-        match self.file.is_ready() {
-            true => call(&self.file),
-            false => py.detach(|| call(&self.file)),
-        }
-        .map_err(sampling_error)
+        let called = if self.file.is_ready() {
+            call(&self.file)
+        } else {
+            py.detach(|| call(&self.file))
+        };
+        called.map_err(sampling_error)
     }
 }
 

@@ -70,7 +70,6 @@ fn budget(memory: Option<(u64, u64)>) -> Budget {
         bucket_bytes: bucket_bytes.max(1),
         buffer_bytes: bucket_bytes,
         inline_bytes: bucket_bytes,
-        ..Budget::default()
     }
 }
 

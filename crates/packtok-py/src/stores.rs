@@ -67,9 +67,10 @@ fn download(py: Python<'_>, url: String, path: PathBuf) -> PyResult<()> {
 /// Uploads a file as an object, completely or not at all.
 #[pyfunction]
 fn upload(py: Python<'_>, path: PathBuf, url: String, replace: bool) -> PyResult<()> {
-    let if_exists = match replace {
-        true => IfExists::Replace,
-        false => IfExists::Refuse,
+    let if_exists = if replace {
+        IfExists::Replace
+    } else {
+        IfExists::Refuse
     };
     wait(py, move || {
         Location::parse(&url)?.upload(&path, if_exists, &|_| ())

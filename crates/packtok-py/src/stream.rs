@@ -373,10 +373,11 @@ impl Function for PyFunction {
                 .and_then(|dicts| object.call_method1("pack", (dicts,)))
                 .and_then(|packed| packed.extract());
             packed.unwrap_or_else(|error| {
-                match ends_program(py, &error) {
-                    true => self.callable.raised.interrupt(error),
+                if ends_program(py, &error) {
+                    self.callable.raised.interrupt(error)
+                } else {
                     // `PyStream::state` raises it.
-                    false => drop(lock(&self.callable.not_packed).get_or_insert(error)),
+                    lock(&self.callable.not_packed).get_or_insert(error);
                 }
                 Vec::new()
             })

@@ -145,18 +145,20 @@ fn first_held_out(rule: Rule, all: u64) -> Result<u64> {
 }
 
 fn check_fraction(found: f64) -> Result<f64> {
-    match (0.0..=1.0).contains(&found) {
-        true => Ok(found),
-        false => Err(Error::Plans(PlansError::Fraction { found })),
+    if (0.0..=1.0).contains(&found) {
+        Ok(found)
+    } else {
+        Err(Error::Plans(PlansError::Fraction { found }))
     }
 }
 
 fn write_at(stream: &Stream, dst: &Path, key: Key) -> Result<()> {
     let (num_documents, num_tokens) = (stream.num_documents(), stream.num_tokens());
     let first = key.options[0];
-    let num_train_tokens = match first < num_documents {
-        true => stream.document(first)?.start,
-        false => num_tokens,
+    let num_train_tokens = if first < num_documents {
+        stream.document(first)?.start
+    } else {
+        num_tokens
     };
     split::write_at(dst, key, num_train_tokens, num_documents, num_tokens)
 }

@@ -41,9 +41,10 @@ impl Store {
         &self,
         request: impl FnMut() -> F,
     ) -> object_store::Result<T> {
-        let patience = match self.answered.load(Ordering::Relaxed) {
-            true => runtime::PATIENCE,
-            false => Duration::ZERO,
+        let patience = if self.answered.load(Ordering::Relaxed) {
+            runtime::PATIENCE
+        } else {
+            Duration::ZERO
         };
         let answer = runtime::retried_for(patience, request).await;
         if !matches!(&answer, Err(error) if runtime::is_transient(error)) {

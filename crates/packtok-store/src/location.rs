@@ -226,12 +226,13 @@ fn without_secrets(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     // Azure's own form has the container before the `@`.
     let is_azure = scheme.starts_with("abfs");
-    match rest.contains('@') && !is_azure {
-        true => format!("{scheme}://…"),
-        false => format!(
+    if rest.contains('@') && !is_azure {
+        format!("{scheme}://…")
+    } else {
+        format!(
             "{scheme}://{}",
             rest.split(['?', '#']).next().unwrap_or_default()
-        ),
+        )
     }
 }
 

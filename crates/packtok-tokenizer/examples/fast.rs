@@ -13,11 +13,12 @@ fn main() {
         eprintln!("usage: fast TOKENIZER CORPUS.jsonl[.zst]");
         std::process::exit(2);
     };
-    let tokenizer = match std::path::Path::new(tokenizer).exists() {
-        true => Tokenizer::from_file(tokenizer.as_ref(), None),
-        false => Tokenizer::builtin(tokenizer),
-    }
-    .expect("the tokenizer can be loaded");
+    let tokenizer = if std::path::Path::new(tokenizer).exists() {
+        Tokenizer::from_file(tokenizer.as_ref(), None)
+    } else {
+        Tokenizer::builtin(tokenizer)
+    };
+    let tokenizer = tokenizer.expect("the tokenizer can be loaded");
     compare(&tokenizer, &texts(corpus));
 }
 
@@ -45,9 +46,10 @@ fn encoder(tokenizer: &Tokenizer, engine: EngineChoice, adds: bool, is_text: boo
     let options = EncodeOptions {
         engine,
         add_special_tokens: adds,
-        special_tokens_in_text: match is_text {
-            true => SpecialTokensInText::Text,
-            false => SpecialTokensInText::Parse,
+        special_tokens_in_text: if is_text {
+            SpecialTokensInText::Text
+        } else {
+            SpecialTokensInText::Parse
         },
         ..EncodeOptions::default()
     };

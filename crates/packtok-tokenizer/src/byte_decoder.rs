@@ -159,9 +159,10 @@ mod tests {
         ];
         for ids in lists {
             for skips in [false, true] {
-                let expected = match skips {
-                    true => reference.decode_without_special_tokens(ids),
-                    false => reference.decode(ids),
+                let expected = if skips {
+                    reference.decode_without_special_tokens(ids)
+                } else {
+                    reference.decode(ids)
                 };
                 assert_eq!(decoder.text_of(ids, skips), expected.unwrap(), "{ids:?}");
             }

@@ -155,14 +155,16 @@ fn switched_off(name: &'static str, file: &Value, instead: &str) -> Component {
     let is_there = !file[name].is_null();
     Component {
         name,
-        found: match is_there {
-            true => "set".to_owned(),
-            false => NOTHING.to_owned(),
+        found: if is_there {
+            "set".to_owned()
+        } else {
+            NOTHING.to_owned()
         },
         is_used: false,
-        became: match is_there {
-            true => format!("ignored: {instead}"),
-            false => "nothing to do".to_owned(),
+        became: if is_there {
+            format!("ignored: {instead}")
+        } else {
+            "nothing to do".to_owned()
         },
     }
 }

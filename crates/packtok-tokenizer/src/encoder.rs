@@ -26,9 +26,10 @@ impl Encoder {
     /// When `truncate_to` leaves no room for the tokens that are added, or the requested engine does not cover the
     /// file.
     pub(crate) fn new(tokenizer: Arc<Loaded>, options: &EncodeOptions) -> Result<Self> {
-        let num_special = match options.add_special_tokens {
-            true => tokenizer.description.template.num_special(),
-            false => 0,
+        let num_special = if options.add_special_tokens {
+            tokenizer.description.template.num_special()
+        } else {
+            0
         };
         let truncate_text_to = match options.truncate_to {
             Some(max_length) if max_length < num_special => {
@@ -146,9 +147,12 @@ impl Encoder {
             }
             _ => Ok(false),
         };
-        let done = done.and_then(|is_done| match is_done {
-            true => Ok(()),
-            false => by_fallback(text, ids),
+        let done = done.and_then(|is_done| {
+            if is_done {
+                Ok(())
+            } else {
+                by_fallback(text, ids)
+            }
         });
         done.map_err(|cause| Error::of_engine(&tokenizer.name, cause))?;
         if refuses {

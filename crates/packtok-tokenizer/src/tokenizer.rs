@@ -104,9 +104,10 @@ impl Tokenizer {
 
     /// The engine that the fast engine is compared with.
     pub fn reference_kind(&self) -> EngineKind {
-        match self.shared.description.is_sentencepiece {
-            true => EngineKind::SentencePiece,
-            false => EngineKind::Reference,
+        if self.shared.description.is_sentencepiece {
+            EngineKind::SentencePiece
+        } else {
+            EngineKind::Reference
         }
     }
 

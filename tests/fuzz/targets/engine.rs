@@ -353,23 +353,26 @@ fn of_scores(model_type: &str, byte_fallback: bool) -> Value {
     let pieces = "▁|the|▁the|he|in|ing|▁in|a|▁a|ab|abc|b|▁b|▁▁|▁▁▁▁|日|日本|語|本語|22|2|.|..|-|--|----|'|'s|s|e|é|п|при|вет|0|1|<|>|endoftext|ter|na|tion|al";
     let scores = [-1.0, -1.5, -2.25, -3.1, 0.0, -0.5];
     let of_ours = model_type != "Unigram";
-    let mut vocab = vec![match of_ours {
-        true => json!(["<unk>", 0.0, "unknown"]),
-        false => json!(["<unk>", 0.0]),
+    let mut vocab = vec![if of_ours {
+        json!(["<unk>", 0.0, "unknown"])
+    } else {
+        json!(["<unk>", 0.0])
     }];
     vocab.extend(pieces.split('|').enumerate().map(|(i, piece)| {
         let score = scores[i * 5 % 7 % scores.len()];
-        match of_ours {
-            true => json!([piece, score, "normal"]),
-            false => json!([piece, score]),
+        if of_ours {
+            json!([piece, score, "normal"])
+        } else {
+            json!([piece, score])
         }
     }));
     if byte_fallback {
         vocab.extend((0..256).map(|byte| json!([format!("<0x{byte:02X}>"), 0.0, "byte"])));
     }
-    let decoder = match of_ours {
-        true => json!({"type": "SentencePiece", "unk_surface": "?"}),
-        false => Value::Null,
+    let decoder = if of_ours {
+        json!({"type": "SentencePiece", "unk_surface": "?"})
+    } else {
+        Value::Null
     };
     json!({"version": "1.0", "added_tokens": [], "post_processor": null, "decoder": decoder,
            "model": {"type": model_type, "unk_id": 0, "byte_fallback": byte_fallback, "vocab": vocab}})

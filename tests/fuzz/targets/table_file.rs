@@ -21,9 +21,10 @@ fuzz_target!(|bytes: &[u8]| {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("table");
     std::fs::write(&path, bytes).expect("room for a small file");
-    let format = match bytes.starts_with(b"PAR1") {
-        true => Format::Parquet,
-        false => Format::Arrow,
+    let format = if bytes.starts_with(b"PAR1") {
+        Format::Parquet
+    } else {
+        Format::Arrow
     };
     let source = Source {
         path,

@@ -200,9 +200,10 @@ impl Encoders {
     }
 
     fn text_of(&self, ids: &[u32], skip_special_tokens: bool) -> BpeResult<String> {
-        match skip_special_tokens {
-            true => self.tokenizer.decode_without_special_tokens(ids),
-            false => self.tokenizer.decode(ids),
+        if skip_special_tokens {
+            self.tokenizer.decode_without_special_tokens(ids)
+        } else {
+            self.tokenizer.decode(ids)
         }
     }
 

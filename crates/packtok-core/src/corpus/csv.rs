@@ -250,9 +250,10 @@ impl Rows {
     fn end_row(&mut self, len: usize, num_ends: usize) -> Row {
         self.ends.truncate(num_ends);
         self.fields.truncate(len);
-        match std::mem::take(&mut self.is_discarding) {
-            true => Row::Oversize,
-            false => Row::Fields,
+        if std::mem::take(&mut self.is_discarding) {
+            Row::Oversize
+        } else {
+            Row::Fields
         }
     }
 

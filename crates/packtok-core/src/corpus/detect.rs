@@ -34,12 +34,13 @@ fn first_bytes(source: &Source) -> Result<Vec<u8>> {
 /// text, its braces and keys would become tokens.
 pub(super) fn reject_json_lines(file: &Source, named: Format) -> Result<()> {
     let is_text = matches!(named, Format::Text | Format::Csv | Format::Tsv);
-    match is_text && starts_with_object(file) {
-        true => Err(Error::Corpus(CorpusError::JsonLinesOrNot {
+    if is_text && starts_with_object(file) {
+        Err(Error::Corpus(CorpusError::JsonLinesOrNot {
             path: file.path.clone(),
             named,
-        })),
-        false => Ok(()),
+        }))
+    } else {
+        Ok(())
     }
 }
 

@@ -426,9 +426,10 @@ fn with_reasons(files: &[(PathBuf, impl std::fmt::Display)]) -> String {
 
 /// The files that are not read, for a message that there are no others.
 fn besides(ignored: &[(PathBuf, IgnoredReason)]) -> String {
-    match ignored.is_empty() {
-        true => String::new(),
-        false => format!(", and these are not read: {}", with_reasons(ignored)),
+    if ignored.is_empty() {
+        String::new()
+    } else {
+        format!(", and these are not read: {}", with_reasons(ignored))
     }
 }
 

@@ -280,11 +280,11 @@ fn reject_duplicates(files: &[Found]) -> Result<()> {
     let mut seen = HashMap::new();
     for file in files.iter().filter(|file| repeated.contains(&file.inode)) {
         let path = &file.path;
-        let canonical = match is_url(path) {
-            true => path.clone(),
-            false => path
-                .canonicalize()
-                .map_err(|cause| Error::io(path, cause))?,
+        let canonical = if is_url(path) {
+            path.clone()
+        } else {
+            path.canonicalize()
+                .map_err(|cause| Error::io(path, cause))?
         };
         if let Some(first) = seen.insert(canonical, path) {
             return Err(Error::Corpus(CorpusError::DuplicateInput {

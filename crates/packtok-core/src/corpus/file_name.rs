@@ -191,9 +191,10 @@ impl FileName {
     /// For the name of no format that is read.
     fn of_unread(name: &str) -> Self {
         if let Some(rest) = stripped(name, &DOWNLOADS) {
-            return match is_metadata(rest) {
-                true => Self::Other,
-                false => Self::Unread(Unread::Unfinished, format_within(rest)),
+            return if is_metadata(rest) {
+                Self::Other
+            } else {
+                Self::Unread(Unread::Unfinished, format_within(rest))
             };
         }
         if let Some(rest) = stripped(name, &UNFINISHED) {

@@ -100,9 +100,10 @@ impl<'a> Folder<'a> {
     /// # Errors
     /// As [`Folder::chosen`]; or there is no file to read.
     pub(super) fn required(self) -> Result<(Vec<Found>, Vec<Ignored>)> {
-        match self.files.is_empty() && self.unread.is_empty() {
-            true => Err(Error::Corpus(self.without_files())),
-            false => self.chosen(),
+        if self.files.is_empty() && self.unread.is_empty() {
+            Err(Error::Corpus(self.without_files()))
+        } else {
+            self.chosen()
         }
     }
 
@@ -215,9 +216,10 @@ impl<'a> Folder<'a> {
         }
         let metadata = entry.metadata(&path);
         if metadata.as_ref().is_ok_and(Metadata::is_dir) {
-            return match starts_with_dot(&entry.entry.file_name()) {
-                true => Ok(()),
-                false => self.walk(&path, ancestors),
+            return if starts_with_dot(&entry.entry.file_name()) {
+                Ok(())
+            } else {
+                self.walk(&path, ancestors)
             };
         }
         let Some(format) = self.judge(&path, entry.name) else {
@@ -300,13 +302,14 @@ impl<'a> Folder<'a> {
                 known,
             }));
         }
-        match known.iter().any(|split| split == wanted) {
-            true => Ok(()),
-            false => Err(Error::Corpus(CorpusError::NoSplit {
+        if known.iter().any(|split| split == wanted) {
+            Ok(())
+        } else {
+            Err(Error::Corpus(CorpusError::NoSplit {
                 path,
                 split: wanted.to_owned(),
                 known,
-            })),
+            }))
         }
     }
 }
@@ -359,9 +362,10 @@ impl Entry {
 
     /// Metadata of the entry's target, looked up relative to the open folder if possible.
     fn metadata(&self, path: &Path) -> io::Result<Metadata> {
-        match self.file_type.is_symlink() {
-            true => fs::metadata(path),
-            false => self.entry.metadata(),
+        if self.file_type.is_symlink() {
+            fs::metadata(path)
+        } else {
+            self.entry.metadata()
         }
     }
 }

@@ -228,9 +228,10 @@ mod tests {
 
     fn frames(is_gzip: bool, raw: &[u8], start: Frame) -> Frames<&[u8]> {
         let raw = &raw[start.raw as usize..];
-        match is_gzip {
-            true => Frames::gzip(raw, start),
-            false => Frames::zstd(raw, 27, start).unwrap(),
+        if is_gzip {
+            Frames::gzip(raw, start)
+        } else {
+            Frames::zstd(raw, 27, start).unwrap()
         }
     }
 

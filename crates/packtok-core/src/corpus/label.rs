@@ -58,9 +58,10 @@ impl CurrentFolder {
             return Cow::Borrowed(path);
         }
         if is_plain(path) {
-            return match path.is_absolute() {
-                true => Cow::Borrowed(path),
-                false => Cow::Owned(self.0.join(path)),
+            return if path.is_absolute() {
+                Cow::Borrowed(path)
+            } else {
+                Cow::Owned(self.0.join(path))
             };
         }
         let mut absolute = PathBuf::new();

@@ -40,9 +40,10 @@ pub fn base_of(input: &str, root: Option<&Path>) -> PathBuf {
     }
     let is_plain = |path: &&Path| !path.to_string_lossy().contains(['*', '?', '[']);
     let mut folders = path.ancestors().skip(1);
-    let folder = match path.exists() {
-        true => folders.next(),
-        false => folders.find(is_plain),
+    let folder = if path.exists() {
+        folders.next()
+    } else {
+        folders.find(is_plain)
     };
     folder.unwrap_or(Path::new("")).into()
 }
@@ -66,15 +67,17 @@ pub fn read_list(list: &Path, root: Option<&Path>) -> Result<Vec<Listed>> {
                 line,
             }));
         };
-        let path = match is_url(Path::new(text)) {
-            true => text.into(),
-            false => folder.join(text),
+        let path = if is_url(Path::new(text)) {
+            text.into()
+        } else {
+            folder.join(text)
         };
         listed.push(Listed { line, path });
     }
-    match listed.is_empty() {
-        true => Err(Error::Corpus(CorpusError::EmptyList { list: list.into() })),
-        false => Ok(listed),
+    if listed.is_empty() {
+        Err(Error::Corpus(CorpusError::EmptyList { list: list.into() }))
+    } else {
+        Ok(listed)
     }
 }
 

@@ -97,15 +97,14 @@ impl DocumentBatch {
     /// `max_document_bytes`.
     pub fn push_text(&mut self, text: &[u8], max_document_bytes: u64) {
         let len_bytes = text.len() as u64;
-        self.documents.push(match len_bytes > max_document_bytes {
-            true => Document::Oversize {
+        self.documents.push(if len_bytes > max_document_bytes {
+            Document::Oversize {
                 len_bytes,
                 crc32c: crc32c::crc32c(text),
-            },
-            false => {
-                self.bytes.extend_from_slice(text);
-                Document::Text(text.len())
             }
+        } else {
+            self.bytes.extend_from_slice(text);
+            Document::Text(text.len())
         });
     }
 

@@ -150,12 +150,13 @@ impl SourceReader for PluginReader {
             (self.number, self.crc) = (place.offset, place.crc32c);
             return Ok(true);
         }
-        match self.pass_to(place.offset, &mut |_| Ok(()))? && self.crc == place.crc32c {
-            true => Ok(true),
-            false => Err(Error::Corpus(CorpusError::OtherDocuments {
+        if self.pass_to(place.offset, &mut |_| Ok(()))? && self.crc == place.crc32c {
+            Ok(true)
+        } else {
+            Err(Error::Corpus(CorpusError::OtherDocuments {
                 plugin: self.corpora.plugin().name().to_owned(),
                 path: self.source.path.clone(),
-            })),
+            }))
         }
     }
 

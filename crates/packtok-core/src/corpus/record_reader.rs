@@ -60,11 +60,12 @@ impl RecordReader {
                 return Err(ended_early(source, position.place));
             }
         }
-        match this.position().crc32c == position.crc32c {
-            true => Ok(this),
-            false => Err(Error::Corpus(CorpusError::OtherContent {
+        if this.position().crc32c == position.crc32c {
+            Ok(this)
+        } else {
+            Err(Error::Corpus(CorpusError::OtherContent {
                 path: source.path.clone(),
-            })),
+            }))
         }
     }
 
@@ -165,9 +166,10 @@ fn open_at(
         offset,
         crc32c,
     };
-    match offset == 0 || reader.skip(place_in_source, frame)? {
-        true => Ok(reader),
-        false => Err(ended_early(source, place)),
+    if offset == 0 || reader.skip(place_in_source, frame)? {
+        Ok(reader)
+    } else {
+        Err(ended_early(source, place))
     }
 }
 

@@ -32,9 +32,10 @@ impl Selection {
     pub fn new(format: Option<Format>, ignore: &[String], split: Option<&str>) -> Result<Self> {
         let pattern = |glob: &String| {
             // A pattern may match the end of a path, from any of its names on.
-            let whole = match glob.starts_with('/') {
-                true => glob.clone(),
-                false => format!("**/{glob}"),
+            let whole = if glob.starts_with('/') {
+                glob.clone()
+            } else {
+                format!("**/{glob}")
             };
             Pattern::new(whole.trim_end_matches('/')).map_err(|source| {
                 Error::Corpus(CorpusError::BadGlob {

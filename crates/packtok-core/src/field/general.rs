@@ -216,12 +216,13 @@ fn compile_error(errors: &compile::Errors<&str, ()>) -> PatternError {
         None => ("", "filter"),
     };
     let name_text = name.to_owned();
-    match natives::is_unavailable(name) {
-        true => PatternError::Unavailable { name: name_text },
-        false => PatternError::Undefined {
+    if natives::is_unavailable(name) {
+        PatternError::Unavailable { name: name_text }
+    } else {
+        PatternError::Undefined {
             kind: undefined,
             name: name_text,
-        },
+        }
     }
 }
 
@@ -240,11 +241,13 @@ fn with_dot(error: PatternError, pattern: &str) -> PatternError {
     {
         return error;
     }
-    let key =
-        |part: &str| match part.contains('-') || part.starts_with(|c: char| c.is_ascii_digit()) {
-            true => format!(".{part:?}"),
-            false => format!(".{part}"),
-        };
+    let key = |part: &str| {
+        if part.contains('-') || part.starts_with(|c: char| c.is_ascii_digit()) {
+            format!(".{part:?}")
+        } else {
+            format!(".{part}")
+        }
+    };
     PatternError::MissingDot {
         name: name.clone(),
         meant: pattern.split('.').map(key).collect(),

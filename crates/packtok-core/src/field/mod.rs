@@ -234,9 +234,10 @@ fn shortened(key: &Val) -> String {
         _ => String::new(),
     };
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    match text.chars().all(is_name) && !text.starts_with(|c: char| c.is_ascii_digit()) {
-        true => text,
-        false => format!("{text:?}"),
+    if text.chars().all(is_name) && !text.starts_with(|c: char| c.is_ascii_digit()) {
+        text
+    } else {
+        format!("{text:?}")
     }
 }
 

@@ -24,9 +24,10 @@ const MAX_FROM_END: usize = 64;
 impl PlainPath {
     /// Parses `pattern` as a plain path; `None` if it is anything else. Keys with escapes use jq.
     pub(super) fn parse(pattern: &str) -> Option<Self> {
-        match pattern.contains('\\') {
-            true => None,
-            false => Self::parse_with_escapes(pattern),
+        if pattern.contains('\\') {
+            None
+        } else {
+            Self::parse_with_escapes(pattern)
         }
     }
 

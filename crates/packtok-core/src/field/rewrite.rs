@@ -181,9 +181,10 @@ impl<'s> Rewriter<'s> {
             let Some(renamed) = named.renamed else {
                 return Term::Call(name, arguments);
             };
-            arguments.push(match self.has_depth {
-                true => Term::Call(DEEPER, vec![Term::Var(DEPTH)]),
-                false => Term::Num("0"),
+            arguments.push(if self.has_depth {
+                Term::Call(DEEPER, vec![Term::Var(DEPTH)])
+            } else {
+                Term::Num("0")
             });
             return Term::Call(renamed, arguments);
         }
@@ -255,9 +256,10 @@ impl<'s> Rewriter<'s> {
             part => part,
         });
         let string = Term::Str(format, parts.collect());
-        match has_filter {
-            true => followed_by(string, MADE),
-            false => string,
+        if has_filter {
+            followed_by(string, MADE)
+        } else {
+            string
         }
     }
 
@@ -301,9 +303,10 @@ impl<'s> Rewriter<'s> {
             && parts[..at].iter().all(|(part, _)| is_literal_index(part))
         {
             let rest = parts.split_off(at);
-            start = match parts.is_empty() {
-                true => start,
-                false => Term::Path(Box::new(start), Path(parts)),
+            start = if parts.is_empty() {
+                start
+            } else {
+                Term::Path(Box::new(start), Path(parts))
             };
             if !is_literal(&start) {
                 start = followed_by(start, ITERATE);
@@ -402,9 +405,12 @@ fn arithmetic<'s>(left: Term<&'s str>, op: Math, right: Term<&'s str>) -> Term<&
         Math::Mul => Term::Call(MULTIPLY, vec![left, right]),
         Math::Add => Term::Call(ADD, vec![left, right]),
         Math::Sub | Math::Div | Math::Rem => {
-            let weighed = |filter: Term<&'s str>| match is_literal(&filter) {
-                true => filter,
-                false => followed_by(filter, WEIGH),
+            let weighed = |filter: Term<&'s str>| {
+                if is_literal(&filter) {
+                    filter
+                } else {
+                    followed_by(filter, WEIGH)
+                }
             };
             let (left, right) = (Box::new(weighed(left)), Box::new(weighed(right)));
             followed_by(Term::BinOp(left, BinaryOp::Math(op), right), SIZED)

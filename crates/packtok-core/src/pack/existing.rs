@@ -75,11 +75,12 @@ impl Existing {
     /// # Errors
     /// [`PackError::OutputExists`].
     pub(crate) fn reject_new_output(self, output: &Path) -> Result<()> {
-        match self != Self::Replace && output.symlink_metadata().is_ok() {
-            true => Err(Error::Pack(PackError::OutputExists {
+        if self != Self::Replace && output.symlink_metadata().is_ok() {
+            Err(Error::Pack(PackError::OutputExists {
                 path: output.to_owned(),
-            })),
-            false => Ok(()),
+            }))
+        } else {
+            Ok(())
         }
     }
 
@@ -192,9 +193,10 @@ pub(super) fn compare(
         &num_parts(expected),
     )?;
     let order = |metadata: &Metadata| {
-        let order = match metadata.rearranged {
-            true => "shuffled or filtered",
-            false => "the corpus",
+        let order = if metadata.rearranged {
+            "shuffled or filtered"
+        } else {
+            "the corpus"
         };
         Some(order.to_owned())
     };
@@ -288,9 +290,10 @@ fn compare_sources(
         };
         Ok(report_progress(monitor, &progress)?)
     };
-    let digests = match stopped_early {
-        true => vec![None; sources.len()],
-        false => corpus::digests(sources, &options.spec.read(), tick)?,
+    let digests = if stopped_early {
+        vec![None; sources.len()]
+    } else {
+        corpus::digests(sources, &options.spec.read(), tick)?
     };
     let expected = recorded_sources(options, sources, digests);
     let found = reader.sources()?;

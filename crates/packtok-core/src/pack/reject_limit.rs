@@ -63,9 +63,10 @@ impl FromStr for RejectLimit {
 
 /// Parses a number that consists of digits only.
 fn digits(text: &str) -> std::result::Result<u64, NotALimit> {
-    match text.bytes().all(|byte| byte.is_ascii_digit()) {
-        true => text.parse().map_err(|_| NotALimit),
-        false => Err(NotALimit),
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        text.parse().map_err(|_| NotALimit)
+    } else {
+        Err(NotALimit)
     }
 }
 

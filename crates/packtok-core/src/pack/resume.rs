@@ -237,9 +237,10 @@ fn spans_of(
             .map(|path| digest(path))
             .transpose()?,
     };
-    let found = match options.spec.restart {
-        true => None,
-        false => journal.read::<Head, Span>()?,
+    let found = if options.spec.restart {
+        None
+    } else {
+        journal.read::<Head, Span>()?
     };
     // An unfinished run without documents has nothing to continue and nothing to lose.
     let has_documents = |spans: &[Span]| spans.last().is_some_and(|span| span.counts.documents > 0);
@@ -247,14 +248,17 @@ fn spans_of(
         journal.begin(&head)?;
         return Ok(Vec::new());
     };
-    let differing = |what: &str, found: String, expected: String| match found == expected {
-        true => Ok(()),
-        false => Err(Error::Pack(PackError::JournalDiffers {
-            path: journal.folder().to_owned(),
-            what: what.to_owned(),
-            found,
-            expected,
-        })),
+    let differing = |what: &str, found: String, expected: String| {
+        if found == expected {
+            Ok(())
+        } else {
+            Err(Error::Pack(PackError::JournalDiffers {
+                path: journal.folder().to_owned(),
+                what: what.to_owned(),
+                found,
+                expected,
+            }))
+        }
     };
     let writer = |head: &Head| {
         let writer = &head.metadata.writer;

@@ -125,9 +125,10 @@ impl<'a> Sink<'a> {
     fn note(&mut self) -> Result<()> {
         let done = Done {
             // At the start of a source, no lines of it are done yet.
-            lines: match self.notes.source() == self.position.0 {
-                true => self.position.1,
-                false => 0,
+            lines: if self.notes.source() == self.position.0 {
+                self.position.1
+            } else {
+                0
             },
             part_lines: self.part_lines.clone(),
             counts: self.counts,

@@ -81,9 +81,10 @@ pub fn write_raw_index(
     let mut rejects = Rejects::new(with_suffix(&options.index_path, ".rejects.jsonl"));
     let (file, mut report) = index(&source, options, &mut rejects, monitor)?;
     if report.entries == 0 && report.rejected > 0 {
-        let path = match exists {
-            true => failed_rejects_path(&options.index_path),
-            false => with_suffix(&options.index_path, ".rejects.jsonl"),
+        let path = if exists {
+            failed_rejects_path(&options.index_path)
+        } else {
+            with_suffix(&options.index_path, ".rejects.jsonl")
         };
         rejects.publish_copy(&path)?;
         return Err(Error::RawIndex(RawIndexError::NothingIndexed {

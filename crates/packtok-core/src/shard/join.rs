@@ -125,11 +125,12 @@ fn reject_shard_as_output(shards: &Shards, output: &Path) -> Result<()> {
         return Ok(());
     };
     let is_output = |path: &PathBuf| path.canonicalize().is_ok_and(|path| path == resolved);
-    match shards.parts().any(|(path, _)| is_output(&path)) {
-        true => Err(Error::Pack(PackError::OutputIsInput {
+    if shards.parts().any(|(path, _)| is_output(&path)) {
+        Err(Error::Pack(PackError::OutputIsInput {
             path: output.to_owned(),
-        })),
-        false => Ok(()),
+        }))
+    } else {
+        Ok(())
     }
 }
 

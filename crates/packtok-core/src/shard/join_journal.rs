@@ -120,11 +120,12 @@ fn reject_packing_run(journal: &mut Journal) -> Result<()> {
     }
     let found = journal.read::<IgnoredAny, Packed>()?;
     let last = found.as_ref().and_then(|(_, entries)| entries.last());
-    match last.is_some_and(|packed| packed.counts.documents > 0) {
-        true => Err(Error::Shard(ShardError::JournalOfPacking {
+    if last.is_some_and(|packed| packed.counts.documents > 0) {
+        Err(Error::Shard(ShardError::JournalOfPacking {
             path: journal.folder().to_owned(),
-        })),
-        false => Ok(()),
+        }))
+    } else {
+        Ok(())
     }
 }
 

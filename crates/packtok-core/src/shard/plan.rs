@@ -440,9 +440,10 @@ fn root_of(sources: &[Source], folder: &Path) -> Result<String> {
 /// Rejects a path in which `..` after a symbolic link leads to another file.
 fn reject_ambiguous_path(path: &Path, named: &Path) -> Result<()> {
     let resolved = |path: &Path| path.canonicalize().map_err(|cause| Error::io(path, cause));
-    match resolved(path)? == resolved(named)? {
-        true => Ok(()),
-        false => Err(ShardError::ThroughLink { path: path.into() }.into()),
+    if resolved(path)? == resolved(named)? {
+        Ok(())
+    } else {
+        Err(ShardError::ThroughLink { path: path.into() }.into())
     }
 }
 
@@ -452,10 +453,10 @@ fn line_of<'a>(source: &Source, options: &PackOptions) -> SourceLine<'a> {
         bytes: source.bytes,
         format: source.format,
         // Needed only to find the filter of the input, or the corpus of a plug-in.
-        input: match options.spec.recorded.input_fields.is_empty() && options.spec.plugin.is_none()
-        {
-            true => 0,
-            false => source.input,
+        input: if options.spec.recorded.input_fields.is_empty() && options.spec.plugin.is_none() {
+            0
+        } else {
+            source.input
         },
     }
 }

@@ -125,14 +125,17 @@ pub(super) fn for_each_source(
         total_bytes = total_bytes.saturating_add(source.bytes);
         each(source)?;
     }
-    let check = |what, found: String, expected: String| match found == expected {
-        true => Ok(()),
-        false => Err(ShardError::PlanDamaged {
-            path: path.into(),
-            what,
-            found,
-            expected,
-        }),
+    let check = |what, found: String, expected: String| {
+        if found == expected {
+            Ok(())
+        } else {
+            Err(ShardError::PlanDamaged {
+                path: path.into(),
+                what,
+                found,
+                expected,
+            })
+        }
     };
     let (sources, bytes) = (header.num_sources, header.total_bytes);
     check(

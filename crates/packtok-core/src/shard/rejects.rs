@@ -22,9 +22,10 @@ impl LinesBefore {
     /// Number of lines of a shard's first source that are in earlier shards.
     fn of(&self, marker: &Marker) -> u64 {
         let is_same = |first: super::Place| first.source == self.source;
-        match marker.first.is_some_and(is_same) {
-            true => self.lines,
-            false => 0,
+        if marker.first.is_some_and(is_same) {
+            self.lines
+        } else {
+            0
         }
     }
 

@@ -24,9 +24,10 @@ impl Concat {
     /// Reads the index of the current stream.
     fn read_current(&self, position: &mut Position<'_>) -> Result<usize> {
         let current = position.number_to(self.upstreams.len() as u64)? as usize;
-        match current >= self.current {
-            true => Ok(current),
-            false => Err(damaged()),
+        if current >= self.current {
+            Ok(current)
+        } else {
+            Err(damaged())
         }
     }
 }

@@ -74,9 +74,10 @@ impl Change {
                 let ids = sample.take_required_tokens(column)?;
                 let last = ids.num_tokens().and_then(|len| len.checked_sub(1));
                 let found = (ids.token(0), last.and_then(|last| ids.token(last)));
-                let ends = match always {
-                    true => *ends,
-                    false => missing_ends(found, *ends),
+                let ends = if *always {
+                    *ends
+                } else {
+                    missing_ends(found, *ends)
                 };
                 if column != mask_column
                     && let Some(mask) = sample.take_tokens(mask_column)?

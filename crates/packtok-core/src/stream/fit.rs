@@ -129,10 +129,11 @@ impl Window {
 impl Node for Fit {
     fn next(&mut self) -> Result<Option<Sample>> {
         while self.next_row >= self.window.rows.len() {
-            let wanted = match self.window.rows.is_empty() {
+            let wanted = if self.window.rows.is_empty() {
                 // The rows of a state's window are passed over.
-                true => self.next_row,
-                false => 0,
+                self.next_row
+            } else {
+                0
             };
             if !self.read_window()? {
                 self.next_row = 0;
@@ -162,9 +163,10 @@ impl Node for Fit {
             mark.push_bytes(next.bytes());
         }
         let is_unread = self.window.rows.is_empty();
-        mark.push(match is_in_window || is_unread {
-            true => self.next_row as u64,
-            false => 0,
+        mark.push(if is_in_window || is_unread {
+            self.next_row as u64
+        } else {
+            0
         });
     }
 
@@ -184,9 +186,10 @@ impl Node for Fit {
 
     fn save(&self, state: &mut Numbers) {
         let is_in_window = self.next_row < self.window.rows.len();
-        let oldest = match is_in_window {
-            true => self.window.number,
-            false => self.upstream.number(),
+        let oldest = if is_in_window {
+            self.window.number
+        } else {
+            self.upstream.number()
         };
         self.upstream.save(oldest, state);
         self.mark(state);

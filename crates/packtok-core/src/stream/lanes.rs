@@ -171,9 +171,10 @@ impl Node for Lanes {
                 num_ranks: self.ranks.count,
             }));
         }
-        let first_own = match self.reads_all() {
-            true => self.num_rows,
-            false => self.num_rows + self.ranks.rank,
+        let first_own = if self.reads_all() {
+            self.num_rows
+        } else {
+            self.num_rows + self.ranks.rank
         };
         let next = next_of_ended.unwrap_or(first_own % self.num_lanes);
         let found = self.lanes.iter().position(|lane| lane.number == next);

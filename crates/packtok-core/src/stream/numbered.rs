@@ -115,9 +115,10 @@ impl NumberedNode {
     /// The document at `number`; `None` after the last one.
     fn document_at(&mut self, number: u64) -> Result<Option<u64>> {
         let Some(len) = NonZeroU64::new(self.range.end - self.range.start) else {
-            return match self.options.repeat {
-                true => Err(Error::Stream(StreamError::EmptyEpoch)),
-                false => Ok(None),
+            return if self.options.repeat {
+                Err(Error::Stream(StreamError::EmptyEpoch))
+            } else {
+                Ok(None)
             };
         };
         let (epoch, mut i) = (number / len, number % len);
@@ -357,9 +358,10 @@ fn check_index(source: &Source, file: Option<&File>, lines: &[(u64, u32)], end: 
     read(&mut ends[..len], first_end)?;
     // The `\r` before a line end is not part of a line.
     let ends_line = matches!(&ends[..len], [] | [b'\n', ..] | [b'\r', b'\n']);
-    match ends_line && rest.iter().all(u8::is_ascii_whitespace) {
-        true => Ok(()),
-        false => Err(stale()),
+    if ends_line && rest.iter().all(u8::is_ascii_whitespace) {
+        Ok(())
+    } else {
+        Err(stale())
     }
 }
 
@@ -377,18 +379,17 @@ impl Numbered for IndexedLines {
         let (offset, len) = self.lines[i as usize];
         let len_bytes = u64::from(len);
         let is_long = len_bytes > self.max_document_bytes || len == u32::MAX;
-        let record = match is_long {
-            true => SourceRecord::Oversize {
+        let record = if is_long {
+            SourceRecord::Oversize {
                 len_bytes,
                 max_document_bytes: self.max_document_bytes,
-            },
-            false => {
-                let mut line = vec![0; len as usize];
-                self.files[file]
-                    .read_exact_at(&mut line, offset)
-                    .map_err(|cause| Error::io(&self.sources[file].path, cause))?;
-                SourceRecord::JsonLine(line)
             }
+        } else {
+            let mut line = vec![0; len as usize];
+            self.files[file]
+                .read_exact_at(&mut line, offset)
+                .map_err(|cause| Error::io(&self.sources[file].path, cause))?;
+            SourceRecord::JsonLine(line)
         };
         Ok(Sample {
             place: Some(SamplePlace {

@@ -304,9 +304,10 @@ impl Parallel {
         // Nothing is ahead of this thread, so the node before is at the next sample.
         let is_here = self.num_recomputing > 0
             || (self.shared.workers.pool.is_none() && self.current.results.is_empty());
-        match is_here {
-            true => use_it(&lock(&self.shared.upstream).empty_job(), 0),
-            false => use_it(&self.current, self.num_consumed),
+        if is_here {
+            use_it(&lock(&self.shared.upstream).empty_job(), 0)
+        } else {
+            use_it(&self.current, self.num_consumed)
         }
     }
 
@@ -585,9 +586,10 @@ impl Node for Parallel {
         lock(&self.shared.upstream)
             .node
             .set_recomputing(is_recomputing);
-        match is_recomputing {
-            true => self.num_recomputing += 1,
-            false => self.num_recomputing -= 1,
+        if is_recomputing {
+            self.num_recomputing += 1
+        } else {
+            self.num_recomputing -= 1
         }
         // Results that were not computed again, but were in the state.
         let kept = std::mem::take(&mut self.current.results);

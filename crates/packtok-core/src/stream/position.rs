@@ -121,9 +121,10 @@ impl<'a> Position<'a> {
     /// # Errors
     /// There are bytes left.
     pub(super) fn finish(self) -> Result<()> {
-        match self.bytes.is_empty() {
-            true => Ok(()),
-            false => Err(damaged()),
+        if self.bytes.is_empty() {
+            Ok(())
+        } else {
+            Err(damaged())
         }
     }
 }
@@ -158,9 +159,10 @@ pub(super) fn unpacked(packed: &[u8]) -> Result<Vec<u8>> {
     read.map_err(|_| damaged())?;
     let len = bytes.len().checked_sub(CHECKSUM_BYTES);
     let crc = bytes.split_off(len.ok_or_else(damaged)?);
-    match crc == crc32c::crc32c(&bytes).to_le_bytes() {
-        true => Ok(bytes),
-        false => Err(damaged()),
+    if crc == crc32c::crc32c(&bytes).to_le_bytes() {
+        Ok(bytes)
+    } else {
+        Err(damaged())
     }
 }
 

@@ -172,9 +172,10 @@ impl Rows {
             return Ok(false);
         };
         let document = Document::of(&mut sample, &self.options)?;
-        let used = match self.pending.is_empty() {
-            true => self.offset,
-            false => 0,
+        let used = if self.pending.is_empty() {
+            self.offset
+        } else {
+            0
         };
         if used > 0 && used >= document.len {
             return Err(damaged());

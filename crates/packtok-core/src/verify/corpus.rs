@@ -96,15 +96,14 @@ impl Comparison<'_, '_> {
     /// Compares the next document of the file with the expected bytes.
     fn compare(&mut self, expected: &[u8], line: u64, source: usize) -> Result<()> {
         let i = self.report.documents;
-        let found = match i < self.file.len() {
-            true => self.file.document(i)?,
-            false => {
-                return Err(Error::Verify(VerifyError::CorpusLonger {
-                    path: self.options.spec.output.clone(),
-                    found: self.file.len(),
-                    location: Location::of(&self.sources[source], line),
-                }));
-            }
+        let found = if i < self.file.len() {
+            self.file.document(i)?
+        } else {
+            return Err(Error::Verify(VerifyError::CorpusLonger {
+                path: self.options.spec.output.clone(),
+                found: self.file.len(),
+                location: Location::of(&self.sources[source], line),
+            }));
         };
         self.report.compared += 1;
         self.tokens += self.file.width().tokens_in(found.len() as u64);

@@ -76,9 +76,10 @@ pub fn verify_origins(
         sample,
         &mut comparison,
     )?;
-    match comparison.report.documents < file.len() {
-        true => Err(comparison.no_record()),
-        false => Ok(comparison.report),
+    if comparison.report.documents < file.len() {
+        Err(comparison.no_record())
+    } else {
+        Ok(comparison.report)
     }
 }
 
@@ -184,13 +185,14 @@ fn source_at(
 
 /// `path` below `folder`, which may be a URL.
 fn joined(folder: &Path, path: &str) -> PathBuf {
-    match is_url(folder) {
-        false => folder.join(path),
-        true => format!(
+    if is_url(folder) {
+        format!(
             "{}/{path}",
             folder.display().to_string().trim_end_matches('/')
         )
-        .into(),
+        .into()
+    } else {
+        folder.join(path)
     }
 }
 
@@ -204,9 +206,10 @@ fn pack_options(
     let eod = (metadata.eod.clone()).ok_or_else(|| VerifyError::NoOrigins {
         path: options.path.clone(),
     })?;
-    let patterns = match recorded.input_fields.is_empty() {
-        true => std::slice::from_ref(&recorded.field),
-        false => &recorded.input_fields,
+    let patterns = if recorded.input_fields.is_empty() {
+        std::slice::from_ref(&recorded.field)
+    } else {
+        &recorded.input_fields
     };
     Ok(PackOptions {
         fields: Fields::compile(patterns.iter().map(String::as_str))?,
@@ -253,9 +256,10 @@ struct Comparison<'a, 'm> {
 impl Comparison<'_, '_> {
     /// The origin of the next document.
     fn next_origin(&self) -> Result<Option<Origin>> {
-        match self.report.documents < self.file.len() {
-            true => Ok(self.file.origin(self.report.documents)?),
-            false => Ok(None),
+        if self.report.documents < self.file.len() {
+            Ok(self.file.origin(self.report.documents)?)
+        } else {
+            Ok(None)
         }
     }
 

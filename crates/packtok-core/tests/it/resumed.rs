@@ -226,14 +226,13 @@ fn a_run_killed_anywhere_resumes_to_the_same_files() {
 
 /// Packs until this many documents are written, then cancels the run.
 fn interrupted(options: &PackOptions, num_documents: u64) -> Error {
-    pack(
-        options,
-        &byte_tokenizer(),
-        &mut |progress| match progress.documents < num_documents {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(()),
-        },
-    )
+    pack(options, &byte_tokenizer(), &mut |progress| {
+        if progress.documents < num_documents {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    })
     .unwrap_err()
 }
 
@@ -256,10 +255,7 @@ proptest! {
         options.spec.span_bytes = span_bytes;
         for num_documents in num_documents {
             let _ = pack(&options, &byte_tokenizer(), &mut |progress| {
-                match progress.documents < num_documents {
-                    true => ControlFlow::Continue(()),
-                    false => ControlFlow::Break(()),
-                }
+                if progress.documents < num_documents { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             });
             fs::remove_file(&options.spec.output).ok();
         }

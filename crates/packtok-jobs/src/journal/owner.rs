@@ -476,9 +476,12 @@ mod tests {
         };
         let (_folder, _, claim) = claimed();
         ended.write(&claim).unwrap();
-        let mut tick = || match Claim::read(&claim).unwrap() == ended {
-            true => unreachable!("the claim is not watched"),
-            false => Ok(()),
+        let mut tick = || {
+            if Claim::read(&claim).unwrap() == ended {
+                unreachable!("the claim is not watched")
+            } else {
+                Ok(())
+            }
         };
         assert!(unlocked().take(&claim, &mut tick).unwrap());
     }

@@ -85,12 +85,13 @@ impl CacheLimits {
                 taken -= file_bytes;
             }
         }
-        match taken + bytes <= self.bytes {
-            true => Ok(()),
-            false => Err(Error::Files(FilesError::CacheFull {
+        if taken + bytes <= self.bytes {
+            Ok(())
+        } else {
+            Err(Error::Files(FilesError::CacheFull {
                 folder: self.folder.clone(),
                 bytes: self.bytes,
-            })),
+            }))
         }
     }
 

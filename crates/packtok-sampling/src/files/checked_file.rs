@@ -69,9 +69,10 @@ impl CheckedFile {
     }
 
     fn of(file: TokenFile, verify: bool) -> Result<Self> {
-        match verify {
-            true => Self::checked(file),
-            false => Ok(Self { file, checks: None }),
+        if verify {
+            Self::checked(file)
+        } else {
+            Ok(Self { file, checks: None })
         }
     }
 

@@ -352,9 +352,10 @@ impl<'a> Row<'a> {
             loss_mask[inputs].fill(true);
             loss_mask[padding].fill(false);
         }
-        let unlabelled = match filling.aligned {
-            true => &[][..],
-            false => &self.unlabelled,
+        let unlabelled = if filling.aligned {
+            &[][..]
+        } else {
+            &self.unlabelled
         };
         let unlabelled = unlabelled.iter().map(|&i| i..i + 1);
         for range in unlabelled.chain(self.ignored.iter().cloned()) {
@@ -390,9 +391,10 @@ impl<'a> Row<'a> {
             position_ids.count(padding.clone());
         }
         if let Some(document_ids) = &mut batch.document_ids {
-            let document = match filling.number_padding {
-                true => self.starts.len() as i32,
-                false => -1,
+            let document = if filling.number_padding {
+                self.starts.len() as i32
+            } else {
+                -1
             };
             document_ids.set(padding, document);
         }

@@ -105,12 +105,11 @@ impl TokenRow<'_> {
         if let Some(labels) = &mut batch.labels
             && end > 0
         {
-            match filling.aligned {
-                true => self.ids.write(0..end, labels, start),
-                false => {
-                    self.ids.write(1..end, labels, start);
-                    labels.copy_signed(start + end - 1, self.next.as_slice());
-                }
+            if filling.aligned {
+                self.ids.write(0..end, labels, start)
+            } else {
+                self.ids.write(1..end, labels, start);
+                labels.copy_signed(start + end - 1, self.next.as_slice());
             }
         }
         let mut remove_label = |place: Range<usize>| {

@@ -67,17 +67,16 @@ fn remove_lengths(file: &mut Value) {
 /// # Errors
 /// `tokenizers` refuses a part of the file, or [`Description::read`] does.
 pub(crate) fn described(name: &str, mut file: Value) -> Result<(Description, Value)> {
-    let understood = match is_sentencepiece(&file) {
-        true => None,
-        false => {
-            let understood = reference::understood(&file, model_type(&file["model"]));
-            Some(understood.map_err(|source| {
-                Error::Load(LoadError::Unloadable {
-                    name: name.to_owned(),
-                    source,
-                })
-            })?)
-        }
+    let understood = if is_sentencepiece(&file) {
+        None
+    } else {
+        let understood = reference::understood(&file, model_type(&file["model"]));
+        Some(understood.map_err(|source| {
+            Error::Load(LoadError::Unloadable {
+                name: name.to_owned(),
+                source,
+            })
+        })?)
     };
     remove_lengths(&mut file);
     let description = Description::read(name, &file)?;

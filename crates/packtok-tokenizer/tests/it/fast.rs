@@ -135,9 +135,10 @@ fn options(engine: EngineChoice, special: bool) -> EncodeOptions {
     EncodeOptions {
         engine,
         add_special_tokens: special,
-        special_tokens_in_text: match special {
-            true => SpecialTokensInText::Parse,
-            false => SpecialTokensInText::Text,
+        special_tokens_in_text: if special {
+            SpecialTokensInText::Parse
+        } else {
+            SpecialTokensInText::Text
         },
         ..EncodeOptions::default()
     }

@@ -59,9 +59,10 @@ impl Added {
         let mut contents: Vec<String> = Vec::new();
         let mut entries = Vec::new();
         for place in 0..num_tokens {
-            let mut content = match is_of_model && !tokens.is_empty() {
-                true => source.pick(tokens),
-                false => content(source, words, tokens, &contents),
+            let mut content = if is_of_model && !tokens.is_empty() {
+                source.pick(tokens)
+            } else {
+                content(source, words, tokens, &contents)
             };
             if is_plain && (!content.is_ascii() || content.contains(char::is_whitespace)) {
                 content = source.pick(&CONTENTS[..14]).to_owned();

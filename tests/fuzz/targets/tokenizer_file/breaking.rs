@@ -70,9 +70,10 @@ pub(crate) fn break_value(source: &mut Source, value: &mut Value) {
             }
         }
         Value::String(text) => {
-            *text = match source.coin() {
-                true => source.part_of(text).to_owned(),
-                false => source
+            *text = if source.coin() {
+                source.part_of(text).to_owned()
+            } else {
+                source
                     .pick(&[
                         "BPE",
                         "WordPiece",
@@ -85,7 +86,7 @@ pub(crate) fn break_value(source: &mut Source, value: &mut Value) {
                         "Split",
                         "Replace",
                     ])
-                    .to_owned(),
+                    .to_owned()
             }
         }
         _ => *value = json!(source.below(70_000)),

@@ -84,9 +84,12 @@ pub(crate) fn base64(bytes: &[u8]) -> String {
         let mut padded = [0; 4];
         padded[1..=three.len()].copy_from_slice(three);
         let number = u32::from_be_bytes(padded);
-        (0..4).map(move |at| match at <= three.len() {
-            true => char::from(LETTERS[(number >> (18 - 6 * at) & 63) as usize]),
-            false => '=',
+        (0..4).map(move |at| {
+            if at <= three.len() {
+                char::from(LETTERS[(number >> (18 - 6 * at) & 63) as usize])
+            } else {
+                '='
+            }
         })
     });
     letters.collect()

@@ -175,9 +175,10 @@ impl Pair {
                 for engine in [EngineChoice::Auto, EngineChoice::Reference] {
                     let options = EncodeOptions {
                         add_special_tokens,
-                        special_tokens_in_text: match is_text {
-                            true => SpecialTokensInText::Text,
-                            false => SpecialTokensInText::Parse,
+                        special_tokens_in_text: if is_text {
+                            SpecialTokensInText::Text
+                        } else {
+                            SpecialTokensInText::Parse
                         },
                         truncate_to,
                         engine,
@@ -257,9 +258,12 @@ impl Pair {
             return Ok(());
         }
         for skip_special_tokens in [false, true] {
-            let found = own("decode", || match skip_special_tokens {
-                false => self.tokenizer.decode(ids),
-                true => self.tokenizer.decode_without_special_tokens(ids),
+            let found = own("decode", || {
+                if skip_special_tokens {
+                    self.tokenizer.decode_without_special_tokens(ids)
+                } else {
+                    self.tokenizer.decode(ids)
+                }
             })?;
             let found = found.map_err(|error| chain(&error));
             let expected = self.oracle.decode(ids, skip_special_tokens);

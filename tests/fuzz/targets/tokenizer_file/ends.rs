@@ -32,9 +32,10 @@ pub(crate) fn post_processor(source: &mut Source, contents: &[String], depth: us
 }
 
 fn name(source: &mut Source, contents: &[String]) -> String {
-    match contents.is_empty() || source.once_in(4) {
-        true => source.pick(&["[CLS]", "[SEP]", "<s>", ""]).to_owned(),
-        false => source.pick(contents),
+    if contents.is_empty() || source.once_in(4) {
+        source.pick(&["[CLS]", "[SEP]", "<s>", ""]).to_owned()
+    } else {
+        source.pick(contents)
     }
 }
 
@@ -78,10 +79,11 @@ fn template(source: &mut Source, contents: &[String]) -> Value {
             }
         }
     }
-    let single = match source.once_in(30) {
+    let single = if source.once_in(30) {
         // A form that only the Python API accepts.
-        true => json!(["[CLS]", "$A"]),
-        false => single.into(),
+        json!(["[CLS]", "$A"])
+    } else {
+        single.into()
     };
     json!({"type": "TemplateProcessing", "single": single, "pair": [sequence("A"), sequence("B")], "special_tokens": special})
 }

@@ -54,9 +54,12 @@ impl Case {
         ];
         // Some files mix components of different families.
         let family = source.pick(&families);
-        let mut other = || match source.once_in(16) {
-            true => source.pick(&families),
-            false => family,
+        let mut other = || {
+            if source.once_in(16) {
+                source.pick(&families)
+            } else {
+                family
+            }
         };
         let (of_steps, of_decoder) = (other(), other());
         let words = Words::of(source);

@@ -55,9 +55,10 @@ fn word_piece(source: &mut Source, words: &Words) -> Model {
     }
     for _ in 0..source.below(24) {
         let word = words.word(source);
-        tokens.push(match source.coin() {
-            true => word,
-            false => format!("{prefix}{word}"),
+        tokens.push(if source.coin() {
+            word
+        } else {
+            format!("{prefix}{word}")
         });
     }
     if source.once_in(4) {

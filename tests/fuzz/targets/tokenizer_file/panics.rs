@@ -11,9 +11,12 @@ thread_local! {
 /// Keeps libFuzzer's panic hook, which aborts the process, from running inside [`catch`].
 pub(crate) fn install_hook() {
     let aborting = panic::take_hook();
-    panic::set_hook(Box::new(move |info| match IS_CAUGHT.get() {
-        true => MESSAGE.set(info.to_string()),
-        false => aborting(info),
+    panic::set_hook(Box::new(move |info| {
+        if IS_CAUGHT.get() {
+            MESSAGE.set(info.to_string())
+        } else {
+            aborting(info)
+        }
     }));
 }
 

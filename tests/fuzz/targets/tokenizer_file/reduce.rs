@@ -63,9 +63,10 @@ fn drop_parts<T: Clone>(items: &mut Vec<T>, try_without: &mut dyn FnMut(&[T]) ->
         while at < items.len() {
             let mut some = items.clone();
             some.drain(at..items.len().min(at + len));
-            match try_without(&some) {
-                true => *items = some,
-                false => at += len,
+            if try_without(&some) {
+                *items = some
+            } else {
+                at += len
             }
         }
         len = if len == 1 { 0 } else { len.div_ceil(2) };

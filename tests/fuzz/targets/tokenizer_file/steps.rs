@@ -219,9 +219,10 @@ fn precompiled(source: &mut Source, words: &Words) -> Value {
         2 => map.clear(),
         _ => {}
     }
-    let text = match source.once_in(100) {
-        true => "no base64".to_owned(),
-        false => base64(&map),
+    let text = if source.once_in(100) {
+        "no base64".to_owned()
+    } else {
+        base64(&map)
     };
     json!({"type": "Precompiled", "precompiled_charsmap": text})
 }
@@ -338,10 +339,13 @@ pub(crate) fn any_pre_tokenizer(source: &mut Source, words: &Words, depth: usize
         7..=10 => {
             json!({"type": "Split", "pattern": pattern(source, words), "behavior": behavior(source), "invert": source.once_in(4)})
         }
-        11 => match source.once_in(4) {
-            true => json!({"type": "Punctuation"}),
-            false => json!({"type": "Punctuation", "behavior": behavior(source)}),
-        },
+        11 => {
+            if source.once_in(4) {
+                json!({"type": "Punctuation"})
+            } else {
+                json!({"type": "Punctuation", "behavior": behavior(source)})
+            }
+        }
         12 => json!({"type": "Digits", "individual_digits": source.coin()}),
         13 | 14 => metaspace(source),
         15 => json!({"type": "BertPreTokenizer"}),

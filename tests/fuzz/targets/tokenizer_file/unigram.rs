@@ -58,13 +58,15 @@ const ODD_SCORES: [f64; 12] = [
 fn scored(source: &mut Source, tokens: &[String]) -> Vec<Value> {
     let is_odd = source.once_in(6);
     let pieces = tokens.iter().map(|token| {
-        let score = match is_odd && source.once_in(4) {
-            true => source.pick(&ODD_SCORES),
-            false => source.pick(&SCORES),
+        let score = if is_odd && source.once_in(4) {
+            source.pick(&ODD_SCORES)
+        } else {
+            source.pick(&SCORES)
         };
-        match source.once_in(30) {
-            true => json!([token, score.trunc() as i64]),
-            false => json!([token, score]),
+        if source.once_in(30) {
+            json!([token, score.trunc() as i64])
+        } else {
+            json!([token, score])
         }
     });
     pieces.collect()

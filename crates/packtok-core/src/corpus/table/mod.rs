@@ -171,15 +171,16 @@ impl Table {
     fn check_rows(&self) -> Result<(), Error> {
         let group = &self.groups.list[self.next - 1];
         let expected = group.first_row + group.rows;
-        match self.row == expected {
-            true => Ok(()),
-            false => Err(self.fault(Fault::Damaged(format!(
+        if self.row == expected {
+            Ok(())
+        } else {
+            Err(self.fault(Fault::Damaged(format!(
                 "{} {} has {} rows, expected {}",
                 self.groups.name,
                 group.index,
                 self.row - group.first_row,
                 group.rows
-            )))),
+            ))))
         }
     }
 }

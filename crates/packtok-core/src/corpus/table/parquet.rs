@@ -115,17 +115,18 @@ fn find_column(
         (Some(leaf), None) => return Ok(not_text(&columns[leaf]).map_or(Ok(leaf), Err)),
         (None, _) => {}
     }
-    match columns
+    if columns
         .iter()
         .any(|column| column.path().parts().starts_with(names))
     {
-        true => Ok(Err("a nested column")),
-        false => Err(Fault::ColumnMissing(
+        Ok(Err("a nested column"))
+    } else {
+        Err(Fault::ColumnMissing(
             columns
                 .iter()
                 .map(|column| column.path().string())
                 .collect(),
-        )),
+        ))
     }
 }
 

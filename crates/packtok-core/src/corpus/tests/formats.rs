@@ -66,9 +66,10 @@ fn documents(text: &[u8], max_document_bytes: u64, separator: Option<&[u8]>) -> 
     let mut start = if text.starts_with(BOM) { BOM.len() } else { 0 };
     let mut found = Vec::new();
     let mut push = |start: usize, stop: usize| {
-        let seen = match (stop - start) as u64 > max_document_bytes {
-            true => Seen::Oversize,
-            false => Seen::Text(text[start..stop].to_vec()),
+        let seen = if (stop - start) as u64 > max_document_bytes {
+            Seen::Oversize
+        } else {
+            Seen::Text(text[start..stop].to_vec())
         };
         found.push((start as u64, (stop - start) as u64, seen));
     };

@@ -37,9 +37,12 @@ fn expected(is_nested: bool) -> Vec<Option<String>> {
     ];
     let rows = texts.into_iter().cycle().take(3 * texts.len());
     rows.zip(0..)
-        .map(|(text, row)| match is_nested && row % 5 == 4 {
-            true => None,
-            false => text.map(str::to_owned),
+        .map(|(text, row)| {
+            if is_nested && row % 5 == 4 {
+                None
+            } else {
+                text.map(str::to_owned)
+            }
         })
         .collect()
 }

@@ -115,10 +115,7 @@ proptest! {
     fn any_text_survives_encoding_as_json(text in any::<String>()) {
         let line = serde_json::json!({"x": [text], "t": text}).to_string();
         prop_assert_eq!(text_of_bytes(".t", line.as_bytes()), Ok(text.clone()));
-        let ascii = line.chars().fold(String::new(), |line, c| match c.is_ascii() {
-            true => line + &c.to_string(),
-            false => c.encode_utf16(&mut [0; 2]).iter().fold(line, |line, unit| line + &format!("\\u{unit:04x}")),
-        });
+        let ascii = line.chars().fold(String::new(), |line, c| if c.is_ascii() { line + &c.to_string() } else { c.encode_utf16(&mut [0; 2]).iter().fold(line, |line, unit| line + &format!("\\u{unit:04x}")) });
         prop_assert_eq!(text_of_bytes(".t", ascii.as_bytes()), Ok(text));
     }
 }

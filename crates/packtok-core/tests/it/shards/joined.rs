@@ -46,10 +46,7 @@ proptest! {
         count in 1u64..20,
     ) {
         let bad = bad.index(lines.len());
-        let text = |(i, text): (usize, &String)| match i == bad {
-            true => b"{\"text\": 1}".to_vec(),
-            false => format!("{{\"text\": \"{text}\"}}").into_bytes(),
-        };
+        let text = |(i, text): (usize, &String)| if i == bad { b"{\"text\": 1}".to_vec() } else { format!("{{\"text\": \"{text}\"}}").into_bytes() };
         let lines: Vec<_> = lines.iter().enumerate().map(text).collect();
         let setting = Setting::new(&[bytes_of(&lines, Kind::Plain)]);
         let mut options = setting.options("out");
@@ -170,9 +167,10 @@ fn a_stopped_join_resumes_after_the_shards_in_the_file() {
         let mut calls = 0;
         let stopped = join(&options, &mut |_| {
             calls += 1;
-            match calls > num_calls {
-                true => ControlFlow::Break(()),
-                false => PROCEED,
+            if calls > num_calls {
+                ControlFlow::Break(())
+            } else {
+                PROCEED
             }
         });
         let is_complete = stopped.is_ok();
@@ -211,9 +209,10 @@ fn a_join_does_not_replace_an_unfinished_packing_run() {
     packing.spec.chunk_bytes = 16;
     let stopped = packtok_core::pack::pack(&packing, &byte_tokenizer(), &mut |_| {
         calls += 1;
-        match calls > 6 {
-            true => ControlFlow::Break(()),
-            false => PROCEED,
+        if calls > 6 {
+            ControlFlow::Break(())
+        } else {
+            PROCEED
         }
     });
     assert!(stopped.is_err());

@@ -63,9 +63,10 @@ pub fn write_by_hash<'a>(
     let mut writer = RunsWriter::create(dst, key)?;
     for document in documents {
         let Document { tokens, bytes } = document?;
-        let side = match document_hash(bytes, width, seed) < least_train_hash {
-            true => Side::Validation,
-            false => Side::Train,
+        let side = if document_hash(bytes, width, seed) < least_train_hash {
+            Side::Validation
+        } else {
+            Side::Train
         };
         writer.push(side, 1, tokens.end - tokens.start)?;
     }

@@ -128,9 +128,10 @@ impl Runs {
         let is_possible = self.record(0) == Record::default()
             && totals.validation_documents <= totals.document
             && totals.validation_tokens <= totals.token;
-        match is_possible {
-            true => Ok(()),
-            false => Err(self.damaged(self.num_runs)),
+        if is_possible {
+            Ok(())
+        } else {
+            Err(self.damaged(self.num_runs))
         }
     }
 
@@ -240,9 +241,10 @@ impl Runs {
         let (mut low, mut high) = (0, (self.num_runs + 1 - offset) / 2);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
-            match is_before(&self.record(number(middle))) {
-                true => low = middle,
-                false => high = middle,
+            if is_before(&self.record(number(middle))) {
+                low = middle
+            } else {
+                high = middle
             }
         }
         number(low)
@@ -268,9 +270,10 @@ impl Runs {
             && next.token <= totals.token
             && first_virtual_document <= first.document
             && first_virtual_token <= first.token;
-        match is_possible && holds(&run) {
-            true => Ok(run),
-            false => Err(self.damaged(number)),
+        if is_possible && holds(&run) {
+            Ok(run)
+        } else {
+            Err(self.damaged(number))
         }
     }
 

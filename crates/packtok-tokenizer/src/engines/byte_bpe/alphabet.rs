@@ -37,9 +37,10 @@ impl Alphabet {
             pages: vec![[NONE; PAGE]],
         };
         for (char, id) in ids {
-            match char.is_ascii() {
-                true => of_byte[char as usize] = id,
-                false => chars.put(char, id),
+            if char.is_ascii() {
+                of_byte[char as usize] = id
+            } else {
+                chars.put(char, id)
             }
         }
         Self {

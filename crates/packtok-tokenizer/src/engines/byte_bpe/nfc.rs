@@ -33,9 +33,10 @@ impl Nfc {
 
     /// The text in NFC.
     pub(super) fn normalized<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        match self.has(text) {
-            true => text.into(),
-            false => text.nfc().map(|(char, _)| char).collect(),
+        if self.has(text) {
+            text.into()
+        } else {
+            text.nfc().map(|(char, _)| char).collect()
         }
     }
 

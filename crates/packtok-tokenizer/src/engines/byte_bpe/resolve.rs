@@ -154,12 +154,11 @@ impl Resolve<'_> {
                 ..
             } = unresolved[i];
             let mut found = [0; ROOM];
-            let num_ids = match is_piece {
-                true => {
-                    let finder = cache.finder();
-                    finder.find(lane, word, finder.bucket_of(word), &mut found)
-                }
-                false => None,
+            let num_ids = if is_piece {
+                let finder = cache.finder();
+                finder.find(lane, word, finder.bucket_of(word), &mut found)
+            } else {
+                None
             };
             if let Some(num_ids) = num_ids {
                 let first_id = ids.len();

@@ -47,9 +47,10 @@ impl Model {
         if unknown.next().is_some() {
             return Err("it has more than one unknown piece".to_owned());
         }
-        let byte_ids = match model["byte_fallback"] == true {
-            true => Some(byte_ids(ids())?),
-            false => None,
+        let byte_ids = if model["byte_fallback"] == true {
+            Some(byte_ids(ids())?)
+        } else {
+            None
         };
         let unk_surface = json["decoder"]["unk_surface"].as_str().unwrap_or_default();
         let normal = || {

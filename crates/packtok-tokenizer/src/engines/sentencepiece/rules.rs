@@ -100,17 +100,19 @@ impl Rules {
             num_bytes += (first.len() + (SPACE_MARK.len() - 1) * num_spaces) as u64;
             rest = &rest[len..];
         }
-        match room.has(num_bytes) {
-            true => Ok(()),
-            false => Err(room.excess("precompiled_charsmap")),
+        if room.has(num_bytes) {
+            Ok(())
+        } else {
+            Err(room.excess("precompiled_charsmap"))
         }
     }
 
     /// The normalized form of a text, step by step as in the library.
     pub(super) fn normalized(&self, mut text: &[u8]) -> Vec<u8> {
-        let space = match self.escape_whitespaces {
-            true => SPACE_MARK.as_bytes(),
-            false => b" ",
+        let space = if self.escape_whitespaces {
+            SPACE_MARK.as_bytes()
+        } else {
+            b" "
         };
         let mut normalized = Vec::new();
         if self.remove_extra_whitespaces {
@@ -203,9 +205,10 @@ pub(super) fn rules_of(normalizer: &Value, pieces: &[Piece]) -> Result<Rules, St
         .as_str()
         .and_then(|text| BASE64_STANDARD.decode(text).ok());
     let charsmap = charsmap.ok_or("its precompiled_charsmap is not base64")?;
-    let charsmap = match charsmap.is_empty() {
-        true => None,
-        false => Some(Charsmap::from_bytes(&charsmap)?),
+    let charsmap = if charsmap.is_empty() {
+        None
+    } else {
+        Some(Charsmap::from_bytes(&charsmap)?)
     };
     let user_defined = (0u32..).zip(pieces);
     let user_defined = user_defined.filter(|(_, piece)| piece.kind == Kind::UserDefined);

@@ -43,9 +43,10 @@ fn charsmap(replacements: &[(&str, &str)]) -> String {
         texts.push(0);
     }
     entries.sort();
-    let trie = match entries.is_empty() {
-        true => return String::new(),
-        false => DoubleArrayBuilder::build(&entries).unwrap(),
+    let trie = if entries.is_empty() {
+        return String::new();
+    } else {
+        DoubleArrayBuilder::build(&entries).unwrap()
     };
     let len = (trie.len() as u32).to_le_bytes();
     BASE64_STANDARD.encode([&len[..], &trie, &texts].concat())

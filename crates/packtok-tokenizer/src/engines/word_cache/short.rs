@@ -88,9 +88,12 @@ impl ShortWords {
             return;
         }
         let has_many = ids.len() > FEW_IDS;
-        let has_room = |&beside: &usize| match has_many {
-            true => buckets[home ^ beside][1] == 0,
-            false => buckets[home ^ beside][3] == 0,
+        let has_room = |&beside: &usize| {
+            if has_many {
+                buckets[home ^ beside][1] == 0
+            } else {
+                buckets[home ^ beside][3] == 0
+            }
         };
         let is_of_its_kind = |&beside: &usize| is_of_many(&buckets[home ^ beside]) == has_many;
         let mut all = PROBED.into_iter();

@@ -90,12 +90,13 @@ pub(super) fn check_normalizer(step: &Value) -> Result<(), String> {
         }
         _ => false,
     };
-    match is_local {
-        true => Ok(()),
-        false => Err(format!(
+    if is_local {
+        Ok(())
+    } else {
+        Err(format!(
             "its normalizer {} may change more than one word",
             type_of(step)
-        )),
+        ))
     }
 }
 

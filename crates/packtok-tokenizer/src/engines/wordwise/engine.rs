@@ -171,9 +171,10 @@ impl WordEncoder for SeparatedWords<'_, '_> {
 impl SeparatedWords<'_, '_> {
     fn append(&mut self, word: &str, ids: &mut Vec<u32>) -> Result<(), Cause> {
         let model = self.wordwise.model.as_ref();
-        match model.is_some_and(|model| model.append(word, &mut self.scratch, ids)) {
-            true => Ok(()),
-            false => (self.encode_word)(word, ids),
+        if model.is_some_and(|model| model.append(word, &mut self.scratch, ids)) {
+            Ok(())
+        } else {
+            (self.encode_word)(word, ids)
         }
     }
 

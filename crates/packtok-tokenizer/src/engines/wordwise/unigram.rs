@@ -61,9 +61,10 @@ impl Unigram {
         // Without an unknown token, `tokenizers` refuses words that could be segmented in another way.
         let unknown = u32::try_from(model["unk_id"].as_u64()?).ok()?;
         let added = AddedTexts::of(added_tokens, |content| normalizer.normalized(content))?;
-        let bytes = match model["byte_fallback"] == true {
-            true => Some(ids_of_bytes(&tokens)?),
-            false => None,
+        let bytes = if model["byte_fallback"] == true {
+            Some(ids_of_bytes(&tokens)?)
+        } else {
+            None
         };
         Some(Self {
             letters: letters(&json["normalizer"], &normalizer),

@@ -158,27 +158,28 @@ impl Normalizer {
             .filter(|&c| !self.clean_text || is_text(c))
             .flat_map(|c| {
                 let alone = self.handle_chinese_chars && is_chinese(c);
-                let c = match self.clean_text && c.is_whitespace() {
-                    true => ' ',
-                    false => c,
+                let c = if self.clean_text && c.is_whitespace() {
+                    ' '
+                } else {
+                    c
                 };
                 let space = alone.then_some(' ');
                 space.into_iter().chain([c]).chain(space)
             });
         // ASCII is already decomposed.
-        match self.strip_accents.unwrap_or(self.lowercase) && !word.is_ascii() {
-            true => {
-                let decomposed = chars.nfd().map(|(c, _)| c);
-                self.append_cased(decomposed.filter(|c| !c.is_mark_nonspacing()), normalized);
-            }
-            false => self.append_cased(chars, normalized),
+        if self.strip_accents.unwrap_or(self.lowercase) && !word.is_ascii() {
+            let decomposed = chars.nfd().map(|(c, _)| c);
+            self.append_cased(decomposed.filter(|c| !c.is_mark_nonspacing()), normalized);
+        } else {
+            self.append_cased(chars, normalized)
         }
     }
 
     fn append_cased(&self, chars: impl Iterator<Item = char>, normalized: &mut String) {
-        match self.lowercase {
-            true => normalized.extend(chars.flat_map(char::to_lowercase)),
-            false => normalized.extend(chars),
+        if self.lowercase {
+            normalized.extend(chars.flat_map(char::to_lowercase))
+        } else {
+            normalized.extend(chars)
         }
     }
 }
@@ -209,8 +210,9 @@ fn is_chinese(c: char) -> bool {
 
 /// Punctuation, each of which is a word.
 fn is_mark(c: char) -> bool {
-    match c.is_ascii() {
-        true => c.is_ascii_punctuation(),
-        false => c.is_punctuation(),
+    if c.is_ascii() {
+        c.is_ascii_punctuation()
+    } else {
+        c.is_punctuation()
     }
 }

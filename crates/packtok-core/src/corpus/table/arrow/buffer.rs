@@ -92,11 +92,12 @@ impl BufferReader {
             Kind::Zstd(decoder) => decoder.take(max_bytes + 1).read_to_end(&mut bytes),
         };
         read.map_err(|cause| self.fault(cause))?;
-        match bytes.len() as u64 > max_bytes {
-            true => Err(Fault::Damaged(format!(
+        if bytes.len() as u64 > max_bytes {
+            Err(Fault::Damaged(format!(
                 "a buffer has more than {max_bytes} bytes"
-            ))),
-            false => Ok(bytes),
+            )))
+        } else {
+            Ok(bytes)
         }
     }
 

@@ -60,9 +60,10 @@ pub(super) fn open(
 ) -> Result<(Vec<Group>, u32, Layout), Fault> {
     let head_bytes = window.len_bytes().min(MAGIC.len() as u64) as usize;
     let is_file = window.bytes(0, head_bytes)? == MAGIC;
-    let (layout, crc32c) = match is_file {
-        true => open_file(window, names)?,
-        false => (open_stream(window, names)?, 0),
+    let (layout, crc32c) = if is_file {
+        open_file(window, names)?
+    } else {
+        (open_stream(window, names)?, 0)
     };
     let mut first_row = 0;
     let group = |(index, message): (usize, &Message)| {

@@ -303,9 +303,10 @@ impl Texts for FixedTexts {
         };
         if !is_valid || self.width > max_bytes {
             self.data.skip(self.width)?;
-            return Ok(Some(match is_valid {
-                true => Text::Oversize(self.width),
-                false => Text::NoText(NoText::Null),
+            return Ok(Some(if is_valid {
+                Text::Oversize(self.width)
+            } else {
+                Text::NoText(NoText::Null)
             }));
         }
         read_text(&mut self.data, self.width, &mut self.text)?;

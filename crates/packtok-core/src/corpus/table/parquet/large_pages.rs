@@ -170,9 +170,10 @@ impl LargePages {
         };
         let mut reader = flate2::CrcReader::new(self.raw(body, header.compressed_bytes));
         io::copy(&mut reader, &mut io::sink())?;
-        match reader.crc().sum() == expected {
-            true => Ok(()),
-            false => Err(damaged("the checksum of a page does not match")),
+        if reader.crc().sum() == expected {
+            Ok(())
+        } else {
+            Err(damaged("the checksum of a page does not match"))
         }
     }
 
@@ -292,9 +293,10 @@ impl LargePages {
                 dictionary.text(index, max_bytes, &mut self.text)?
             }
         };
-        Ok(Some(match len > max_bytes {
-            true => Row::Oversize(len),
-            false => Row::Text,
+        Ok(Some(if len > max_bytes {
+            Row::Oversize(len)
+        } else {
+            Row::Text
         }))
     }
 }
@@ -420,11 +422,12 @@ fn exact(reader: &mut dyn Read, len: u64, header: &PageHeader) -> Result<Vec<u8>
     let mut bytes = Vec::new();
     let limit = len.min(most_hybrid_bytes(header));
     reader.take(limit).read_to_end(&mut bytes)?;
-    match bytes.len() as u64 == len {
-        true => Ok(bytes),
-        false => Err(damaged(
+    if bytes.len() as u64 == len {
+        Ok(bytes)
+    } else {
+        Err(damaged(
             "the levels of a page have another length than it says",
-        )),
+        ))
     }
 }
 

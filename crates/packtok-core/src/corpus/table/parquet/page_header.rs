@@ -168,9 +168,10 @@ impl<R: Read> Reader<R> {
     fn skip_bytes(&mut self, len: u64) -> Result<(), Fault> {
         let skipped = io::copy(&mut self.input.by_ref().take(len), &mut io::sink())?;
         self.num_bytes += skipped;
-        match skipped == len {
-            true => Ok(()),
-            false => Err(damaged()),
+        if skipped == len {
+            Ok(())
+        } else {
+            Err(damaged())
         }
     }
 

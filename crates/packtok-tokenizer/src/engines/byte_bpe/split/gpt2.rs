@@ -34,22 +34,21 @@ impl Rules for Gpt2 {
         let without_space = !before(block.space, carry.space);
         let others = other & !before(other, carry.other) & without_space;
         let letters = letter & !before(letter, carry.letter) & without_space;
-        let (numbers, last) = match self.numbers_apart {
-            true => {
-                // A number after white space ends a text.
-                let [block, next] = [block, next].map(|masks| Masks {
-                    whitespace: masks.whitespace | masks.number,
-                    ..*masks
-                });
-                (
-                    number & !block.inner,
-                    last_whitespace(&block, &next) & whitespace,
-                )
-            }
-            false => (
+        let (numbers, last) = if self.numbers_apart {
+            // A number after white space ends a text.
+            let [block, next] = [block, next].map(|masks| Masks {
+                whitespace: masks.whitespace | masks.number,
+                ..*masks
+            });
+            (
+                number & !block.inner,
+                last_whitespace(&block, &next) & whitespace,
+            )
+        } else {
+            (
                 number & !before(number, carry.number) & without_space,
                 last_whitespace(block, next),
-            ),
+            )
         };
         let whitespace_starts = whitespace & !before(whitespace, carry.whitespace) | last;
         let begins = letters | numbers | others | whitespace_starts;

@@ -67,9 +67,10 @@ impl Rules for O200k {
 
         let others = symbol & !before(symbol, carry.other) & !before(space, carry.space);
         let prefix = lone_symbols(others, block, carry);
-        let apostrophes = match self.is_tekken {
-            true => 0,
-            false => block.apostrophe & before(letter, carry.letter),
+        let apostrophes = if self.is_tekken {
+            0
+        } else {
+            block.apostrophe & before(letter, carry.letter)
         };
         let (contracted, after_contractions) = contractions(text, at, apostrophes, carry);
 
@@ -82,9 +83,10 @@ impl Rules for O200k {
         let lowered = lower | reached(after_lower, both);
         let after_lowered = upper & before(lowered, carry.lowered);
         let after_both = upper & before(both & !lowered, carry.both & !carry.lowered);
-        let (uppers, earlier_uppers) = match after_both == 0 && carry.pending_upper.is_none() {
-            true => (0, None),
-            false => words_of_upper(at, after_both, upper, letter, next, carry),
+        let (uppers, earlier_uppers) = if after_both == 0 && carry.pending_upper.is_none() {
+            (0, None)
+        } else {
+            words_of_upper(at, after_both, upper, letter, next, carry)
         };
         let numbers = numbers(if self.is_tekken { 1 } else { 3 }, block, carry);
 

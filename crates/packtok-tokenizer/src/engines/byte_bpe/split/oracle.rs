@@ -66,9 +66,10 @@ impl Splitter {
             return at + len;
         }
         let after = self.classes.at(text, at + len).0;
-        match classes & WHITESPACE != 0 && after & (WHITESPACE | NUMBER) != 0 {
-            true => self.whitespace(text, at, NUMBER),
-            false => self.gpt2(text, at),
+        if classes & WHITESPACE != 0 && after & (WHITESPACE | NUMBER) != 0 {
+            self.whitespace(text, at, NUMBER)
+        } else {
+            self.gpt2(text, at)
         }
     }
 
@@ -184,9 +185,10 @@ impl Splitter {
                 after_both = Some(at);
             }
         };
-        match classes & LOWER != 0 {
-            true => Some(self.classes.run(text, at + len, LOWER, LOWER)),
-            false => after_both,
+        if classes & LOWER != 0 {
+            Some(self.classes.run(text, at + len, LOWER, LOWER))
+        } else {
+            after_both
         }
     }
 
