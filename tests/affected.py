@@ -39,7 +39,7 @@ _AFFECTED = {
     "python/packtok/sample/": "sample",
     "tests/reference_samples.py": "sample",
     "crates/packtok-formats/": "convert dataset get_dataset manifest mds npy reader stores token_dataset",
-    "crates/packtok-sampling/": (
+    "crates/packtok-dataset/": (
         "batch_memory dataset get_dataset loader locate manifest mixture permutation plans sampler "
         "token_dataset"
     ),
@@ -171,7 +171,7 @@ CRATES = (
     "packtok-formats",
     "packtok-pbin",
     "packtok-reshape",
-    "packtok-sampling",
+    "packtok-dataset",
     "packtok-store",
     "packtok-tokenizer",
 )

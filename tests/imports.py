@@ -25,21 +25,21 @@ CRATES: dict[str, tuple[str, ...]] = {
     "packtok-store": ("packtok-pbin",),
     "packtok-jobs": ("packtok-pbin",),
     "packtok-formats": ("packtok-pbin", "packtok-jobs"),
-    "packtok-sampling": ("packtok-pbin", "packtok-store", "packtok-jobs", "packtok-formats"),
+    "packtok-dataset": ("packtok-pbin", "packtok-store", "packtok-jobs", "packtok-formats"),
     "packtok-core": (
         "packtok-pbin",
         "packtok-tokenizer",
         "packtok-store",
         "packtok-jobs",
         "packtok-formats",
-        "packtok-sampling",
+        "packtok-dataset",
     ),
     "packtok-reshape": (
         "packtok-pbin",
         "packtok-tokenizer",
         "packtok-jobs",
         "packtok-formats",
-        "packtok-sampling",
+        "packtok-dataset",
         "packtok-core",
     ),
     "packtok-py": (
@@ -48,16 +48,16 @@ CRATES: dict[str, tuple[str, ...]] = {
         "packtok-store",
         "packtok-jobs",
         "packtok-formats",
-        "packtok-sampling",
+        "packtok-dataset",
         "packtok-core",
         "packtok-reshape",
     ),
 }
 
 # The top-level modules of each crate and of the Python package, each of which may import those before it.
-# `error.rs` of packtok-core and packtok-sampling combine the errors of all modules and are not in the list.
+# `error.rs` of packtok-core and packtok-dataset combine the errors of all modules and are not in the list.
 ORDER: dict[str, tuple[str, ...]] = {
-    "packtok-sampling": ("files", "plans", "items", "planning"),
+    "packtok-dataset": ("files", "plans", "items", "planning"),
     "packtok-core": (
         *("field", "corpus", "pipeline", "rejects", "pack", "scan", "texts"),
         *("count", "batch", "merge", "raw_index", "shard", "verify", "stream"),

@@ -11,9 +11,9 @@ use std::path::Path;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use packtok_benches::{Corpus, SplitMix, token_counter};
-use packtok_sampling::plans::best_fit::{WINDOW_PIECES, plan_best_fit};
-use packtok_sampling::plans::plan::{Piece, PlanWriter};
-use packtok_sampling::plans::plan_file::{Key, Kind};
+use packtok_dataset::plans::best_fit::{WINDOW_PIECES, plan_best_fit};
+use packtok_dataset::plans::plan::{Piece, PlanWriter};
+use packtok_dataset::plans::plan_file::{Key, Kind};
 use packtok_tokenizer::{EngineChoice, Tokenizer};
 
 const NUM_DOCUMENTS: usize = 4 << 20;

@@ -9,7 +9,7 @@ use std::num::NonZeroU64;
 
 use criterion::{BatchSize, Criterion, Throughput};
 use packtok_benches::SplitMix;
-use packtok_sampling::order::permutation::Permutation;
+use packtok_dataset::order::permutation::Permutation;
 
 /// Number of items per call, as in the sampler.
 const CHUNK_ITEMS: u64 = 4096;

@@ -88,7 +88,7 @@ pub enum Error {
     Stream(#[from] crate::stream::StreamError),
     /// An error of orders and mixtures.
     #[error(transparent)]
-    Sampling(Box<packtok_sampling::Error>),
+    Dataset(Box<packtok_dataset::Error>),
     /// A verification failed.
     #[error(transparent)]
     Verify(#[from] crate::verify::VerifyError),

@@ -2,7 +2,7 @@
 //!
 //! Data flows one way: [`corpus`] reads lines, [`field`] extracts the text of a line, the engine
 //! encodes it, and [`pack`] writes the file. [`verify`] follows the same path to compare and
-//! [`count`] to count; [`batch`] processes texts in memory. `packtok-sampling` makes batches of the
+//! [`count`] to count; [`batch`] processes texts in memory. `packtok-dataset` makes batches of the
 //! files. This crate knows nothing of YAML or Python, reads no environment variables except those
 //! for the user's cache, and has no defaults: callers specify everything.
 #![forbid(unsafe_code)]

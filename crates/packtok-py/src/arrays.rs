@@ -4,7 +4,7 @@ use numpy::{
     Element, PyArray1, PyArray2, PyArrayMethods, PyReadwriteArray2, PyUntypedArray,
     PyUntypedArrayMethods,
 };
-use packtok_sampling::items::{IdsMut, fill_mask};
+use packtok_dataset::items::{IdsMut, fill_mask};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 

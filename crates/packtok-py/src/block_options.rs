@@ -5,20 +5,20 @@ use std::path::{Path, PathBuf};
 
 use numpy::{PyArrayDescr, PyArrayDescrMethods};
 use packtok_core::pbin::TokenWidth;
-use packtok_sampling::Error as SamplingError;
-use packtok_sampling::Result;
-use packtok_sampling::files::FilesError;
-use packtok_sampling::files::file_set::Files;
-use packtok_sampling::files::manifest::{self, Entry, FileFormat};
-use packtok_sampling::items::items::Packing;
-use packtok_sampling::items::stream::Stream;
-use packtok_sampling::plans::plan::Plan;
-use packtok_sampling::plans::split::{Runs, Side};
+use packtok_dataset::Error as DatasetError;
+use packtok_dataset::Result;
+use packtok_dataset::files::FilesError;
+use packtok_dataset::files::file_set::Files;
+use packtok_dataset::files::manifest::{self, Entry, FileFormat};
+use packtok_dataset::items::items::Packing;
+use packtok_dataset::items::stream::Stream;
+use packtok_dataset::plans::plan::Plan;
+use packtok_dataset::plans::split::{Runs, Side};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
-use crate::error::sampling_error;
+use crate::error::dataset_error;
 use crate::monitor::watched_planning;
 use crate::views;
 
@@ -53,7 +53,7 @@ impl Sources {
                 ));
             }
         };
-        Ok((files.map_err(sampling_error)?, self.manifest))
+        Ok((files.map_err(dataset_error)?, self.manifest))
     }
 
     /// Adds the arguments that recreate `files`, listed in `manifest`.
@@ -81,7 +81,7 @@ fn listed(path: &Path, fingerprint: Option<&str>, verify: bool) -> Result<Files>
     if let Some(expected) = fingerprint {
         let found = packtok_jobs::hex(&manifest::fingerprint(&entries));
         if found != expected {
-            return Err(SamplingError::Files(FilesError::ManifestReplaced {
+            return Err(DatasetError::Files(FilesError::ManifestReplaced {
                 path: path.into(),
                 found,
                 expected: expected.to_owned(),
@@ -104,7 +104,7 @@ fn raw_entries(py: Python<'_>, paths: Vec<PathBuf>, token_bytes: u32) -> PyResul
         entries.collect::<Result<Vec<_>>>()
     });
     Ok(entries
-        .map_err(sampling_error)?
+        .map_err(dataset_error)?
         .iter()
         .map(tuple_of)
         .collect())
@@ -121,7 +121,7 @@ fn largest_ids(
 ) -> PyResult<(u32, u32, u32)> {
     let entries: Vec<Entry> = entries.into_iter().map(entry_of).collect();
     let found = watched_planning(py, on_progress, |monitor| {
-        packtok_sampling::files::largest_ids::largest_ids(&entries, monitor)
+        packtok_dataset::files::largest_ids::largest_ids(&entries, monitor)
     })?;
     Ok((found.of_1_byte, found.of_2_bytes, found.of_4_bytes))
 }
@@ -186,8 +186,8 @@ impl PackingOptions {
                 )));
             }
         };
-        let runs = Runs::open(path, &files.fingerprint(), side).map_err(sampling_error)?;
-        Stream::selected(files, runs).map_err(sampling_error)
+        let runs = Runs::open(path, &files.fingerprint(), side).map_err(dataset_error)?;
+        Stream::selected(files, runs).map_err(dataset_error)
     }
 
     /// The packing of `stream`.
@@ -224,7 +224,7 @@ impl PackingOptions {
                     .plan_path
                     .as_ref()
                     .ok_or_else(|| missing("plan_path"))?;
-                let plan = Plan::open(path, &stream.fingerprint()).map_err(sampling_error)?;
+                let plan = Plan::open(path, &stream.fingerprint()).map_err(dataset_error)?;
                 Ok(Packing::Planned(plan))
             }
             "whole" => Ok(Packing::Whole),

@@ -6,15 +6,15 @@ use std::sync::OnceLock;
 
 use numpy::{PyArray1, PyArrayDescr, PyArrayMethods};
 use packtok_core::pbin::{AccessPattern, TokenWidth};
-use packtok_sampling::items::batch::Filling;
-use packtok_sampling::items::items::Items;
-use packtok_sampling::items::{Id, ItemsError, LossMarkers};
+use packtok_dataset::items::batch::Filling;
+use packtok_dataset::items::items::Items;
+use packtok_dataset::items::{Id, ItemsError, LossMarkers};
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PySlice, PyTuple};
 
 use crate::block_options::{Dtype, EntryTuple, PackingOptions, Sources};
-use crate::error::sampling_error;
+use crate::error::dataset_error;
 use crate::rows::{Boundaries, fill_rows};
 use crate::views;
 
@@ -98,7 +98,7 @@ impl PyBlocks {
         let dtype = dtype.map_or(Ok(Dtype::File), |dtype| Dtype::parse(&dtype, files.width()))?;
         let stream = packing.stream(files)?;
         let parsed = packing.parse(&stream)?;
-        let items = Items::new(stream, parsed).map_err(sampling_error)?;
+        let items = Items::new(stream, parsed).map_err(dataset_error)?;
         Ok(Self {
             items,
             manifest,
@@ -130,7 +130,7 @@ impl PyBlocks {
                 error
             }
         })?;
-        let i = slf.get().items.ordinal(item).map_err(sampling_error)?;
+        let i = slf.get().items.ordinal(item).map_err(dataset_error)?;
         Self::array(slf, i)
     }
 
@@ -179,9 +179,9 @@ impl PyBlocks {
     /// The documents that `item` has tokens of, as (path, document in that file, start, stop); the
     /// last two are token positions in the document.
     fn locate(&self, item: i64) -> PyResult<Vec<(OsString, u64, u64, u64)>> {
-        let i = self.items.ordinal(item).map_err(sampling_error)?;
+        let i = self.items.ordinal(item).map_err(dataset_error)?;
         let files = self.items.stream().files();
-        let parts = self.items.locate(i).map_err(sampling_error)?;
+        let parts = self.items.locate(i).map_err(dataset_error)?;
         let parts_of_files = parts.into_iter().map(|part| {
             let path = files.path(part.file).as_os_str().to_owned();
             (path, part.document, part.tokens.start, part.tokens.end)
@@ -202,21 +202,21 @@ impl PyBlocks {
             }
         };
         let files = self.items.stream().files();
-        files.advise(pattern).map_err(sampling_error)
+        files.advise(pattern).map_err(dataset_error)
     }
 
     /// Asks the system to read the pages of `items` asynchronously.
     fn prefetch(&self, py: Python<'_>, items: &Bound<'_, PyAny>) -> PyResult<()> {
         let items = self.ordinals(items)?;
         py.detach(|| items.iter().try_for_each(|&i| self.items.prefetch(i)))
-            .map_err(sampling_error)
+            .map_err(dataset_error)
     }
 
     /// Number of inputs in a row of a batch.
     #[getter]
     fn context_length(&self) -> PyResult<u64> {
         let context_length = self.items.context_length();
-        context_length.ok_or_else(|| sampling_error(ItemsError::NoRows.into()))
+        context_length.ok_or_else(|| dataset_error(ItemsError::NoRows.into()))
     }
 
     /// Number of tokens, including those that are in no item.
@@ -235,14 +235,14 @@ impl PyBlocks {
     #[getter]
     fn num_dropped_tokens(&self, py: Python<'_>) -> PyResult<u64> {
         py.detach(|| self.items.num_dropped_tokens())
-            .map_err(sampling_error)
+            .map_err(dataset_error)
     }
 
     /// Number of padding inputs in batches of all items.
     #[getter]
     fn num_padding_tokens(&self, py: Python<'_>) -> PyResult<u64> {
         py.detach(|| self.items.num_padding_tokens())
-            .map_err(sampling_error)
+            .map_err(dataset_error)
     }
 
     /// Bytes per token in the files: 1, 2 or 4.
@@ -263,7 +263,7 @@ impl PyBlocks {
         let files = self.items.stream().files();
         let metadata = py
             .detach(|| Ok(files.token_file(0)?.metadata()?))
-            .map_err(sampling_error)?;
+            .map_err(dataset_error)?;
         Ok(metadata.and_then(|metadata| metadata.eod.as_ref().map(|eod| eod.id)))
     }
 
@@ -331,7 +331,7 @@ impl PyBlocks {
     fn array<'py>(slf: &Bound<'py, Self>, i: u64) -> PyResult<Bound<'py, PyAny>> {
         let (this, py) = (slf.get(), slf.py());
         if this.dtype == Dtype::File
-            && let Some(bytes) = this.items.one_piece(i).map_err(sampling_error)?
+            && let Some(bytes) = this.items.one_piece(i).map_err(dataset_error)?
         {
             // SAFETY: the bytes are complete tokens of a map of the files. The class is frozen and
             // open files stay open, so the map lives as long as the object.
@@ -352,7 +352,7 @@ impl PyBlocks {
     {
         let ids = py
             .detach(|| self.items.copied::<T>(i))
-            .map_err(sampling_error)?;
+            .map_err(dataset_error)?;
         // A copy that replaces a view is read-only too, because which items are copies depends only
         // on the files.
         Ok(match self.dtype {
@@ -363,7 +363,7 @@ impl PyBlocks {
 
     /// Item numbers from any iterable of integers.
     fn ordinals(&self, items: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
-        let ordinal = |item| self.items.ordinal(item).map_err(sampling_error);
+        let ordinal = |item| self.items.ordinal(item).map_err(dataset_error);
         if let Ok(items) = items.cast::<PyArray1<i64>>() {
             let items = items.try_readonly()?;
             return items.as_array().iter().map(|&item| ordinal(item)).collect();

@@ -14,6 +14,10 @@ use packtok_core::pack::PackError;
 use packtok_core::shard::ShardError;
 use packtok_core::stream::StreamError;
 use packtok_core::{Error as CoreError, chain, pbin::Error as PbinError};
+use packtok_dataset::Error as DatasetError;
+use packtok_dataset::files::FilesError;
+use packtok_dataset::items::ItemsError;
+use packtok_dataset::plans::PlansError;
 use packtok_formats::Error as FormatsError;
 use packtok_formats::mds::MdsError;
 use packtok_formats::npy::NpyError;
@@ -26,10 +30,6 @@ use packtok_reshape::import::ImportError;
 use packtok_reshape::sample::SampleError;
 use packtok_reshape::shuffle::ShuffleError;
 use packtok_reshape::tokens::TokensError;
-use packtok_sampling::Error as SamplingError;
-use packtok_sampling::files::FilesError;
-use packtok_sampling::items::ItemsError;
-use packtok_sampling::plans::PlansError;
 use packtok_store::Error as StoreError;
 use packtok_tokenizer::{EncodeError, LoadError};
 use pyo3::create_exception;
@@ -209,8 +209,8 @@ pub(crate) fn tokenizer_error(error: packtok_tokenizer::Error) -> PyErr {
 }
 
 /// Maps an error of items and batches.
-pub(crate) fn sampling_error(error: SamplingError) -> PyErr {
-    use SamplingError as E;
+pub(crate) fn dataset_error(error: DatasetError) -> PyErr {
+    use DatasetError as E;
     match error {
         E::Pbin(error) => pbin_error(error),
         E::Io { path, source } => os_error(&path, &source),
@@ -314,7 +314,7 @@ pub(crate) fn reshape_error(error: ReshapeError) -> PyErr {
     match error {
         E::Io { path, source } => os_error(&path, &source),
         E::Core(error) => core_error(*error),
-        E::Sampling(error) => sampling_error(*error),
+        E::Dataset(error) => dataset_error(*error),
         E::Pbin(error) => pbin_error(error),
         E::Formats(error) => formats_error(error),
         error @ E::ExistingDiffers { .. } => PacktokError::new_err(chain(&error)),
@@ -473,7 +473,7 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         E::Verify(error) => PacktokError::new_err(chain(&error)),
         E::Batch(error) => batch_error(&error),
         E::Shard(error) => shard_error(&error),
-        E::Sampling(error) => sampling_error(*error),
+        E::Dataset(error) => dataset_error(*error),
         E::Stream(error) => stream_error(&error),
         E::Formats(error) => formats_error(error),
     }

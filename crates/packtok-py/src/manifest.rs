@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use packtok_core::pbin::Replace;
-use packtok_sampling::files::file_set::Files;
-use packtok_sampling::files::manifest::{self, Entry};
+use packtok_dataset::files::file_set::Files;
+use packtok_dataset::files::manifest::{self, Entry};
 use pyo3::prelude::*;
 
-use crate::error::sampling_error;
+use crate::error::dataset_error;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(write_manifest, module)?)
@@ -39,5 +39,5 @@ fn write_manifest(
         manifest::write_manifest(&output, &entries, replace)?;
         Ok((files.len(), files.num_documents(), files.num_tokens()))
     })
-    .map_err(sampling_error)
+    .map_err(dataset_error)
 }

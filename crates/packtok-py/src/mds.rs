@@ -4,18 +4,18 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
+use packtok_dataset::files::mds_folder::MdsFolder;
+use packtok_dataset::order::context_masks::ContextMasks;
 use packtok_formats::mds::{
     Columns, Compression, Dtype, Encoding, Finished, Hash, Marker, Options, ShardEntry, Value,
     Writer,
 };
 use packtok_reshape::import::{ImportOptions, import};
-use packtok_sampling::files::mds_folder::MdsFolder;
-use packtok_sampling::order::context_masks::ContextMasks;
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
-use crate::error::{mds_error, sampling_error};
+use crate::error::{dataset_error, mds_error};
 use crate::json::{from_python, to_python};
 use crate::monitor::watched_reshaping;
 use crate::views::lend_array;
@@ -343,7 +343,7 @@ impl PyMdsReader {
     fn new(py: Python<'_>, folder: PathBuf, verify: bool) -> PyResult<Self> {
         let folder = py
             .detach(|| MdsFolder::open(&folder, verify))
-            .map_err(sampling_error)?;
+            .map_err(dataset_error)?;
         Ok(Self { folder, verify })
     }
 
@@ -360,7 +360,7 @@ impl PyMdsReader {
         let (shard, _) = index.find(number).unwrap_or_default();
         let sample = py
             .detach(|| this.folder.sample(number))
-            .map_err(sampling_error)?;
+            .map_err(dataset_error)?;
         let values = sample.values().map_err(mds_error)?;
         let dict = PyDict::new(py);
         for (column, value) in index.columns(shard).all().iter().zip(values) {
@@ -403,7 +403,7 @@ impl PyMdsReader {
 
     /// Checks the sizes and all hashes of every shard, and the bounds and types of every value.
     fn verify(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.folder.verify()).map_err(sampling_error)
+        py.detach(|| self.folder.verify()).map_err(dataset_error)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (PathBuf, bool))> {

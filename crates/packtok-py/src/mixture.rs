@@ -3,16 +3,16 @@
 use std::num::NonZeroU64;
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
-use packtok_sampling::items::LossMarkers;
-use packtok_sampling::items::batch::{Filling, context_length};
-use packtok_sampling::items::items::Items;
-use packtok_sampling::order::mixture::Mixture;
-use packtok_sampling::order::passes::Passes;
+use packtok_dataset::items::LossMarkers;
+use packtok_dataset::items::batch::{Filling, context_length};
+use packtok_dataset::items::items::Items;
+use packtok_dataset::order::mixture::Mixture;
+use packtok_dataset::order::passes::Passes;
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::blocks::PyBlocks;
-use crate::error::sampling_error;
+use crate::error::dataset_error;
 use crate::rows::{Boundaries, fill_rows};
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -42,7 +42,7 @@ impl PyMixture {
         let num_items: Option<Vec<_>> = lengths.iter().copied().map(NonZeroU64::new).collect();
         match num_items {
             Some(num_items) if num_items.len() == weights.len() => Ok(Self {
-                mixture: Mixture::new(&weights).map_err(sampling_error)?,
+                mixture: Mixture::new(&weights).map_err(dataset_error)?,
                 passes: Passes::new(num_items, seed),
             }),
             _ => Err(PyValueError::new_err(format!(
@@ -106,12 +106,12 @@ fn fill_from<'py>(
             .ok()
             .and_then(|source| blocks.get(source));
         let source = *source.ok_or_else(|| PyIndexError::new_err("a source is out of range"))?;
-        Ok((source, source.ordinal(item).map_err(sampling_error)?))
+        Ok((source, source.ordinal(item).map_err(dataset_error)?))
     };
     let (sources, items) = (sources.as_array(), items.as_array());
     let rows = sources.iter().zip(items.iter()).map(row);
     let rows = rows.collect::<PyResult<Vec<_>>>()?;
-    let context_length = context_length(blocks.iter().copied()).map_err(sampling_error)?;
+    let context_length = context_length(blocks.iter().copied()).map_err(dataset_error)?;
     let filling = Filling {
         pad_token_id,
         ignore_index,

@@ -8,7 +8,7 @@ use packtok_jobs::Progress;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error::{core_error, reshape_error, sampling_error};
+use crate::error::{core_error, dataset_error, reshape_error};
 
 /// Interval between two signal checks, and so the maximum delay of Ctrl-C.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
@@ -122,13 +122,13 @@ fn watched_to_its_end<R: Send>(
 pub(crate) fn watched_planning<R: Send>(
     py: Python<'_>,
     on_progress: Option<Py<PyAny>>,
-    call: impl FnOnce(&mut packtok_jobs::Monitor<'_>) -> packtok_sampling::Result<R> + Send,
+    call: impl FnOnce(&mut packtok_jobs::Monitor<'_>) -> packtok_dataset::Result<R> + Send,
 ) -> PyResult<R> {
     let mut watch = Watch::new(on_progress);
     let outcome = py.detach(|| call(&mut |progress| watch.check(progress)));
     match (outcome, watch.raised) {
         (_, Some(raised)) => Err(raised),
-        (outcome, None) => outcome.map_err(sampling_error),
+        (outcome, None) => outcome.map_err(dataset_error),
     }
 }
 

@@ -3,8 +3,8 @@
 use std::num::NonZeroU64;
 
 use numpy::{IntoPyArray, PyArray1};
-use packtok_sampling::order::order::{EpochEnd, Order};
-use packtok_sampling::order::permutation::Permutation;
+use packtok_dataset::order::order::{EpochEnd, Order};
+use packtok_dataset::order::permutation::Permutation;
 use pyo3::exceptions::{PyIndexError, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 

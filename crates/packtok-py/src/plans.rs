@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use packtok_sampling::planning::{self, Planner, Rule};
+use packtok_dataset::planning::{self, Planner, Rule};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use serde::Deserialize;

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use numpy::PyArrayDescr;
 use packtok_core::pbin::{Dialect, Reader};
+use packtok_dataset::files::checked_file::CheckedFile;
 use packtok_formats::TokenFile;
-use packtok_sampling::files::checked_file::CheckedFile;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 
-use crate::error::{formats_error, pbin_error, sampling_error};
+use crate::error::{dataset_error, formats_error, pbin_error};
 use crate::origin::{OriginSources, PyOrigin};
 use crate::{json, views};
 
@@ -64,14 +64,14 @@ impl PyPbinReader {
     fn read<'a>(
         &'a self,
         py: Python<'_>,
-        call: impl FnOnce(&'a CheckedFile) -> packtok_sampling::Result<&'a [u8]> + Send,
+        call: impl FnOnce(&'a CheckedFile) -> packtok_dataset::Result<&'a [u8]> + Send,
     ) -> PyResult<&'a [u8]> {
         let called = if self.file.is_ready() {
             call(&self.file)
         } else {
             py.detach(|| call(&self.file))
         };
-        called.map_err(sampling_error)
+        called.map_err(dataset_error)
     }
 }
 
@@ -84,7 +84,7 @@ impl PyPbinReader {
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let file = py
             .detach(|| CheckedFile::open(&path, false))
-            .map_err(sampling_error)?;
+            .map_err(dataset_error)?;
         Ok(Self {
             path,
             file,

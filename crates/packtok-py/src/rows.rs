@@ -1,12 +1,12 @@
 //! Rows of batches: writes them into the caller's arrays.
 
 use numpy::PyArray1;
-use packtok_sampling::items::batch::{Batch, Filling, Segments, fill};
-use packtok_sampling::items::items::Items;
+use packtok_dataset::items::batch::{Batch, Filling, Segments, fill};
+use packtok_dataset::items::items::Items;
 use pyo3::prelude::*;
 
 use crate::arrays::{IdArray, Shape, borrow_mask};
-use crate::error::sampling_error;
+use crate::error::dataset_error;
 
 /// Boundaries of segments, and the length of the longest one.
 pub(crate) type Boundaries<'py> = (Bound<'py, PyArray1<i32>>, i32);
@@ -35,7 +35,7 @@ pub(crate) fn fill_arrays<'py>(
     shape: Shape,
     ids: [Option<&Bound<'py, PyAny>>; 4],
     loss_mask: Option<&Bound<'py, PyAny>>,
-    fill: impl FnOnce(&mut Batch<'_>) -> packtok_sampling::Result<Option<Segments>> + Send,
+    fill: impl FnOnce(&mut Batch<'_>) -> packtok_dataset::Result<Option<Segments>> + Send,
 ) -> PyResult<Option<Boundaries<'py>>> {
     let names = ["input_ids", "labels", "position_ids", "document_ids"];
     let mut arrays = [const { None }; 4];
@@ -59,6 +59,6 @@ pub(crate) fn fill_arrays<'py>(
             .map(|mask| mask.as_slice_mut())
             .transpose()?,
     };
-    let segments = py.detach(|| fill(&mut batch)).map_err(sampling_error)?;
+    let segments = py.detach(|| fill(&mut batch)).map_err(dataset_error)?;
     Ok(segments.map(|found| (PyArray1::from_vec(py, found.cu_seqlens), found.max_seqlen)))
 }

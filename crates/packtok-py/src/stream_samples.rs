@@ -5,8 +5,8 @@ use packtok_core::Result;
 use packtok_core::stream::{
     ForeignSample, Found, LabelKind, RowFields, Sample, SourceRecord, TokenForm, Value,
 };
-use packtok_sampling::items::batch::Filling;
-use packtok_sampling::items::token_rows::{TokenRow, fill_token_rows};
+use packtok_dataset::items::batch::Filling;
+use packtok_dataset::items::token_rows::{TokenRow, fill_token_rows};
 use pyo3::exceptions::{PyKeyError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

@@ -22,7 +22,7 @@ pub enum Error {
     Core(Box<packtok_core::Error>),
     /// An error of plans, splits and sets of files.
     #[error(transparent)]
-    Sampling(Box<packtok_sampling::Error>),
+    Dataset(Box<packtok_dataset::Error>),
     /// An error of a token file of another format.
     #[error(transparent)]
     Formats(#[from] packtok_formats::Error),
@@ -75,9 +75,9 @@ impl From<crate::import::ImportError> for Error {
     }
 }
 
-impl From<packtok_sampling::Error> for Error {
-    fn from(error: packtok_sampling::Error) -> Self {
-        Self::Sampling(error.into())
+impl From<packtok_dataset::Error> for Error {
+    fn from(error: packtok_dataset::Error) -> Self {
+        Self::Dataset(error.into())
     }
 }
 

@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use packtok_sampling::plans::plan::Plan;
-use packtok_sampling::plans::split::{Runs, Side};
+use packtok_dataset::plans::plan::Plan;
+use packtok_dataset::plans::split::{Runs, Side};
 use tempfile::NamedTempFile;
 
 const HEADER_BYTES: usize = 128;

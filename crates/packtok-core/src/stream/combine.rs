@@ -1,6 +1,6 @@
 //! Combines several streams: one after the other, or interleaved in fixed proportions.
 
-use packtok_sampling::order::mixture::Mixture;
+use packtok_dataset::order::mixture::Mixture;
 
 use super::Sample;
 use super::node::Node;

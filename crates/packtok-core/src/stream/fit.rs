@@ -2,7 +2,7 @@
 //!
 //! Documents are read in windows, and each window is planned as `TokenDataset` plans a file.
 
-use packtok_sampling::plans::best_fit::plan_best_fit;
+use packtok_dataset::plans::best_fit::plan_best_fit;
 
 use super::Sample;
 use super::node::{History, Node};
@@ -122,7 +122,7 @@ impl Window {
             );
             Ok(())
         });
-        planned.map_err(|error| Error::Sampling(Box::new(error)))
+        planned.map_err(|error| Error::Dataset(Box::new(error)))
     }
 }
 

@@ -8,10 +8,10 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use packtok_dataset::files::file_set::Files;
+use packtok_dataset::order::permutation::Permutation;
 use packtok_jobs::Shard;
 use packtok_pbin::TokenWidth;
-use packtok_sampling::files::file_set::Files;
-use packtok_sampling::order::permutation::Permutation;
 
 use super::lane_files::described;
 use super::node::Node;
@@ -189,12 +189,12 @@ impl Numbered for TokenDocuments {
     fn document(&self, i: u64) -> Result<Sample> {
         let file = self.files.file_of_document(i);
         let number = i - self.files.documents_of(file).start;
-        let read = || -> packtok_sampling::Result<Vec<u32>> {
+        let read = || -> packtok_dataset::Result<Vec<u32>> {
             let tokens = self.files.token_file(file)?.document_tokens(number)?;
             let bytes = self.files.tokens(file, tokens)?;
             Ok(ids_of(self.files.width(), bytes))
         };
-        let ids = read().map_err(|error| Error::Sampling(Box::new(error)))?;
+        let ids = read().map_err(|error| Error::Dataset(Box::new(error)))?;
         Ok(Sample {
             place: Some(SamplePlace {
                 files: PlaceFiles::Pbins(Arc::clone(&self.files)),
@@ -215,7 +215,7 @@ impl Numbered for TokenDocuments {
         let file = files.file_of_token(token);
         let documents = files.documents_of(file);
         let first = token - files.tokens_of(file).start;
-        let find = || -> packtok_sampling::Result<u64> {
+        let find = || -> packtok_dataset::Result<u64> {
             for document in files.token_file(file)?.documents_from(first)? {
                 let (number, tokens) = document?;
                 if tokens.start >= first {
@@ -224,7 +224,7 @@ impl Numbered for TokenDocuments {
             }
             Ok(documents.end)
         };
-        find().map_err(|error| Error::Sampling(Box::new(error)))
+        find().map_err(|error| Error::Dataset(Box::new(error)))
     }
 }
 

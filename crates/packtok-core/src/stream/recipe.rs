@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
+use packtok_dataset::order::mixture::Mixture;
 use packtok_jobs::lock;
-use packtok_sampling::order::mixture::Mixture;
 
 use super::batches::Batches;
 use super::check::Check;
@@ -201,7 +201,7 @@ impl Recipe {
             Self::Concat(streams) => Box::new(Concat::new(build_all(streams)?)),
             Self::Interleave { streams, weights } => {
                 let mixture = Mixture::new(&weights);
-                let mixture = mixture.map_err(|error| Error::Sampling(Box::new(error)))?;
+                let mixture = mixture.map_err(|error| Error::Dataset(Box::new(error)))?;
                 Box::new(Interleave::new(build_all(streams)?, mixture))
             }
             Self::Lanes {

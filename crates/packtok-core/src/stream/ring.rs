@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use packtok_sampling::order::permutation::Permutation;
+use packtok_dataset::order::permutation::Permutation;
 
 use super::node::Node;
 use super::position::{Numbers, Position, damaged};

@@ -5,8 +5,8 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use packtok_sampling::files::file_set::Files;
-use packtok_sampling::items::token_rows::{RowIds, TokenRow};
+use packtok_dataset::files::file_set::Files;
+use packtok_dataset::items::token_rows::{RowIds, TokenRow};
 use serde::Deserialize;
 
 use super::StreamError;

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use packtok_dataset::files::file_set::Files;
 use packtok_jobs::Shard;
 use packtok_jobs::splitmix;
-use packtok_sampling::files::file_set::Files;
 use packtok_tokenizer::{EncodeOptions, Tokenizer};
 use serde::Deserialize;
 
@@ -464,7 +464,7 @@ impl PbinSpec {
     fn documents(&self) -> Result<Arc<dyn Numbered>> {
         let files = Files::open(&self.paths, false);
         Ok(Arc::new(TokenDocuments {
-            files: Arc::new(files.map_err(|error| Error::Sampling(Box::new(error)))?),
+            files: Arc::new(files.map_err(|error| Error::Dataset(Box::new(error)))?),
             column: IDS_COLUMN.into(),
         }))
     }

@@ -4,7 +4,7 @@
 //! files, `sized.rs` writes one whose samples have known sizes, `options.rs` has the options of both, `index.rs` reads and writes the index, `entry.rs` has its entries, `read.rs` opens shard files
 //! and finds samples in them, `encoding.rs` has the encodings of columns, `columns.rs` the columns of a shard, `check.rs` the
 //! hashes and the compression of files, and `marker.rs` the file `packtok.json` that says what a folder's samples are.
-//! Shards in object stores, and the cache of decompressed shards, are left to packtok-sampling.
+//! Shards in object stores, and the cache of decompressed shards, are left to packtok-dataset.
 //!
 //! A shard file:
 //!

@@ -10,10 +10,10 @@ mod pickled;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
+use packtok_dataset::files::mds_folder::MdsFolder;
 use packtok_formats::mds::{Columns, Dtype, INDEX_FILE, Options, Writer};
 use packtok_jobs::Monitor;
 use packtok_pbin::file_system::{Locked, try_lock};
-use packtok_sampling::files::mds_folder::MdsFolder;
 use serde::Serialize;
 
 pub use error::ImportError;

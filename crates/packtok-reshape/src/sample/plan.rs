@@ -8,11 +8,11 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use packtok_dataset::files::file_set::Files;
+use packtok_dataset::files::manifest::Entry as FileEntry;
+use packtok_dataset::plans::split::{document_hash, least_train_hash};
 use packtok_jobs::{Monitor, Progress};
 use packtok_pbin::{MappedFile, Replace, TempFile, publish_bytes};
-use packtok_sampling::files::file_set::Files;
-use packtok_sampling::files::manifest::Entry as FileEntry;
-use packtok_sampling::plans::split::{document_hash, least_train_hash};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use xxhash_rust::xxh64::xxh64;

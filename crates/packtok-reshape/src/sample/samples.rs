@@ -4,8 +4,8 @@ use std::num::NonZeroU64;
 use std::ops::Range;
 use std::path::Path;
 
+use packtok_dataset::order::permutation::Permutation;
 use packtok_formats::mds::{Dtype, ShardEntry, SizedWriter, Value, Writer};
-use packtok_sampling::order::permutation::Permutation;
 
 use crate::error::Result;
 use crate::sample::error::SampleError;

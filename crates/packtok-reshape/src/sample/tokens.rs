@@ -7,9 +7,9 @@ use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use packtok_dataset::files::manifest::Entry;
 use packtok_formats::TokenFile;
 use packtok_pbin::{CHECKED_DATA_BYTES, TokenWidth};
-use packtok_sampling::files::manifest::Entry;
 
 use crate::error::{Error, Result};
 use crate::sample::error::SampleError;

@@ -2,8 +2,8 @@
 
 use std::num::NonZeroU64;
 
+use packtok_dataset::order::permutation::Permutation;
 use packtok_pbin::ShuffleGenerator;
-use packtok_sampling::order::permutation::Permutation;
 
 use super::ShuffleError;
 use super::mersenne::Mersenne;

@@ -8,14 +8,14 @@ use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use packtok_dataset::files::file_set::Files;
+use packtok_dataset::files::manifest::Entry;
+use packtok_dataset::plans::best_fit::plan_best_fit;
+use packtok_dataset::plans::split::document_hash;
 use packtok_formats::TokenFile;
 use packtok_formats::mds::{self, Columns, Dtype, Writer};
 use packtok_jobs::{Monitor, Progress, hex};
 use packtok_pbin::{Replace, TempFile, publish_bytes};
-use packtok_sampling::files::file_set::Files;
-use packtok_sampling::files::manifest::Entry;
-use packtok_sampling::plans::best_fit::plan_best_fit;
-use packtok_sampling::plans::split::document_hash;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -461,7 +461,7 @@ impl Planner<'_> {
                 let written = rows.write(pieces).and_then(|()| report(monitor, progress));
                 written.map_err(|error| {
                     failure = Some(error);
-                    packtok_sampling::Error::from(packtok_jobs::Error::Cancelled)
+                    packtok_dataset::Error::from(packtok_jobs::Error::Cancelled)
                 })
             },
         );
@@ -632,14 +632,14 @@ impl<'a> Documents<'a> {
 }
 
 impl Iterator for Documents<'_> {
-    type Item = packtok_sampling::Result<Range<u64>>;
+    type Item = packtok_dataset::Result<Range<u64>>;
 
     fn next(&mut self) -> Option<Self::Item> {
         match self.step() {
             Ok(document) => document.map(Ok),
             Err(Error::Formats(error)) => Some(Err(error.into())),
-            Err(Error::Sampling(error)) => Some(Err(*error)),
-            Err(_) => Some(Err(packtok_sampling::Error::from(
+            Err(Error::Dataset(error)) => Some(Err(*error)),
+            Err(_) => Some(Err(packtok_dataset::Error::from(
                 packtok_jobs::Error::Cancelled,
             ))),
         }

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use packtok_sampling::Result;
-use packtok_sampling::plans::plan::Piece;
+use packtok_dataset::Result;
+use packtok_dataset::plans::plan::Piece;
 
 /// Contiguous documents of these lengths.
 pub(crate) fn documents(lens: &[u64]) -> Vec<Range<u64>> {

@@ -6,21 +6,21 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use packtok_pbin::{Counts, Metadata, Replace, TokenWidth, Writer};
-use packtok_sampling::Error;
-use packtok_sampling::files::file_set::Files;
-use packtok_sampling::items::IdsMut;
-use packtok_sampling::items::ItemsError;
-use packtok_sampling::items::batch::{Batch, Filling, Segments, fill};
-use packtok_sampling::items::items::{Items, Packing};
-use packtok_sampling::items::stream::Stream;
-use packtok_sampling::plans::PlansError;
-use packtok_sampling::plans::best_fit::plan_best_fit;
-use packtok_sampling::plans::plan::{Plan, PlanWriter};
-use packtok_sampling::plans::plan_file::{Key, Kind};
-use packtok_sampling::plans::split::{
+use packtok_dataset::Error;
+use packtok_dataset::files::file_set::Files;
+use packtok_dataset::items::IdsMut;
+use packtok_dataset::items::ItemsError;
+use packtok_dataset::items::batch::{Batch, Filling, Segments, fill};
+use packtok_dataset::items::items::{Items, Packing};
+use packtok_dataset::items::stream::Stream;
+use packtok_dataset::plans::PlansError;
+use packtok_dataset::plans::best_fit::plan_best_fit;
+use packtok_dataset::plans::plan::{Plan, PlanWriter};
+use packtok_dataset::plans::plan_file::{Key, Kind};
+use packtok_dataset::plans::split::{
     Document, Runs, Side, document_hash, key_by_hash, least_train_hash, write_by_hash,
 };
+use packtok_pbin::{Counts, Metadata, Replace, TokenWidth, Writer};
 use proptest::prelude::*;
 
 type Documents = Vec<Vec<u8>>;

@@ -4,14 +4,14 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use packtok_pbin::TokenWidth;
-use packtok_sampling::plans::PlansError;
-use packtok_sampling::plans::plan_file::{HEADER_BYTES, Key, PlanFault};
-use packtok_sampling::plans::split::{
+use packtok_dataset::plans::PlansError;
+use packtok_dataset::plans::plan_file::{HEADER_BYTES, Key, PlanFault};
+use packtok_dataset::plans::split::{
     Document, Runs, Side, document_hash, key_at, key_by_hash, least_train_hash, write_at,
     write_by_hash,
 };
-use packtok_sampling::{Error, Result};
+use packtok_dataset::{Error, Result};
+use packtok_pbin::TokenWidth;
 use proptest::prelude::*;
 use tempfile::TempDir;
 

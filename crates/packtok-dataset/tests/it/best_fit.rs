@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use packtok_sampling::Error;
-use packtok_sampling::plans::PlansError;
-use packtok_sampling::plans::best_fit::{WINDOW_PIECES, plan_best_fit};
+use packtok_dataset::Error;
+use packtok_dataset::plans::PlansError;
+use packtok_dataset::plans::best_fit::{WINDOW_PIECES, plan_best_fit};
 use proptest::prelude::*;
 
 use crate::reference;

@@ -1,8 +1,8 @@
 //! Blocks that start at documents.
 
-use packtok_sampling::Error;
-use packtok_sampling::plans::PlansError;
-use packtok_sampling::plans::whole_documents::plan_whole_documents;
+use packtok_dataset::Error;
+use packtok_dataset::plans::PlansError;
+use packtok_dataset::plans::whole_documents::plan_whole_documents;
 use proptest::prelude::*;
 
 use crate::reference;

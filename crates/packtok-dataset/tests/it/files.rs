@@ -4,13 +4,13 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use packtok_sampling::plans::PlansError;
-use packtok_sampling::plans::best_fit::plan_best_fit;
-use packtok_sampling::plans::plan::{Piece, Plan, PlanWriter};
-use packtok_sampling::plans::plan_file::{HEADER_BYTES, Key, Kind, PlanFault};
-use packtok_sampling::plans::split::{Runs, Side};
-use packtok_sampling::plans::whole_documents::plan_whole_documents;
-use packtok_sampling::{Error, Result};
+use packtok_dataset::plans::PlansError;
+use packtok_dataset::plans::best_fit::plan_best_fit;
+use packtok_dataset::plans::plan::{Piece, Plan, PlanWriter};
+use packtok_dataset::plans::plan_file::{HEADER_BYTES, Key, Kind, PlanFault};
+use packtok_dataset::plans::split::{Runs, Side};
+use packtok_dataset::plans::whole_documents::plan_whole_documents;
+use packtok_dataset::{Error, Result};
 use proptest::prelude::*;
 
 use crate::reference;

@@ -9,11 +9,11 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use packtok_dataset::plans::cache::{file_name, find_or_build};
+use packtok_dataset::plans::plan::{Piece, Plan, PlanWriter};
+use packtok_dataset::plans::plan_file::{Key, Kind};
+use packtok_dataset::{Error, Result};
 use packtok_jobs::{Monitor, Progress};
-use packtok_sampling::plans::cache::{file_name, find_or_build};
-use packtok_sampling::plans::plan::{Piece, Plan, PlanWriter};
-use packtok_sampling::plans::plan_file::{Key, Kind};
-use packtok_sampling::{Error, Result};
 
 const DATA: [u8; 32] = [7; 32];
 const KEY: Key = Key {
