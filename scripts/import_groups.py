@@ -34,7 +34,7 @@ def main() -> int:
         else:
             wrong.append(str(path.relative_to(ROOT)))
     for name in wrong:
-        print(f"{name}: `use` items are not grouped; run python3 scripts/import_groups.py --fix and cargo fmt")
+        print(f"{name}: `use` items are not grouped; run scripts/import_groups.py --fix and cargo fmt")
     if not wrong:
         print("imports are in groups")
     return 1 if wrong else 0

@@ -43,7 +43,7 @@ _AFFECTED = {
         "batch_memory dataset get_dataset loader locate manifest mixture permutation plans sampler "
         "token_dataset"
     ),
-    "crates/packtok-core/src/stream/": (
+    "crates/packtok-stream/": (
         "stream stream_example stream_faults stream_properties stream_rows stream_states stream_trainers"
     ),
     "examples/streaming/": "snippets stream_example",
@@ -168,11 +168,13 @@ _AFFECTED = {
 CRATES = (
     "benches",
     "packtok-core",
+    "packtok-dataset",
     "packtok-formats",
+    "packtok-jobs",
     "packtok-pbin",
     "packtok-reshape",
-    "packtok-dataset",
     "packtok-store",
+    "packtok-stream",
     "packtok-tokenizer",
 )
 # Files that the tests of all crates depend on.

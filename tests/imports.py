@@ -34,6 +34,13 @@ CRATES: dict[str, tuple[str, ...]] = {
         "packtok-formats",
         "packtok-dataset",
     ),
+    "packtok-stream": (
+        "packtok-pbin",
+        "packtok-tokenizer",
+        "packtok-jobs",
+        "packtok-dataset",
+        "packtok-core",
+    ),
     "packtok-reshape": (
         "packtok-pbin",
         "packtok-tokenizer",
@@ -50,6 +57,7 @@ CRATES: dict[str, tuple[str, ...]] = {
         "packtok-formats",
         "packtok-dataset",
         "packtok-core",
+        "packtok-stream",
         "packtok-reshape",
     ),
 }
@@ -60,7 +68,7 @@ ORDER: dict[str, tuple[str, ...]] = {
     "packtok-dataset": ("files", "plans", "items", "planning"),
     "packtok-core": (
         *("field", "corpus", "pipeline", "rejects", "pack", "scan", "texts"),
-        *("count", "batch", "merge", "raw_index", "shard", "verify", "stream"),
+        *("count", "batch", "merge", "raw_index", "shard", "verify"),
     ),
     "python": (
         *(

@@ -63,6 +63,7 @@ __all__ = [
     "is_store_url",
     "is_url",
     "join_shards",
+    "keeps_samples",
     "largest_ids",
     "list_objects",
     "list_shards",

@@ -83,12 +83,6 @@ pub enum Error {
     /// An error of encoding or decoding texts.
     #[error(transparent)]
     Batch(#[from] crate::batch::BatchError),
-    /// A stream cannot continue.
-    #[error(transparent)]
-    Stream(#[from] crate::stream::StreamError),
-    /// An error of orders and mixtures.
-    #[error(transparent)]
-    Dataset(Box<packtok_dataset::Error>),
     /// A verification failed.
     #[error(transparent)]
     Verify(#[from] crate::verify::VerifyError),
@@ -127,7 +121,8 @@ fn ended_by(error: &Error) -> String {
 
 impl Error {
     /// Builds an [`Error::Io`] for `path`.
-    pub(crate) fn io(path: &Path, source: io::Error) -> Self {
+    #[must_use]
+    pub fn io(path: &Path, source: io::Error) -> Self {
         // The error passed through a reader; restore the original.
         #[cfg(feature = "remote")]
         let source = match source.downcast() {

@@ -20,7 +20,6 @@ pub mod raw_index;
 mod rejects;
 pub mod scan;
 pub mod shard;
-pub mod stream;
 pub mod texts;
 pub mod verify;
 

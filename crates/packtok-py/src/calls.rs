@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-use packtok_core::stream::StreamError;
-use packtok_core::{Error, Result};
+use packtok_stream::{Error, Result};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
@@ -42,9 +41,7 @@ impl Raised {
     /// The exception that `error` stands for.
     pub(crate) fn take(&self, error: &Error) -> Option<PyErr> {
         match error {
-            Error::Stream(StreamError::Caller { number, .. }) => {
-                lock(&self.0).exceptions.remove(number)
-            }
+            Error::Caller { number, .. } => lock(&self.0).exceptions.remove(number),
             _ => None,
         }
     }
@@ -89,7 +86,7 @@ pub(crate) fn keep(py: Python<'_>, raised: &Raised, error: PyErr) -> Error {
     let number = kept.next_number;
     kept.next_number += 1;
     kept.exceptions.insert(number, error);
-    Error::Stream(StreamError::Caller { number, message })
+    Error::Caller { number, message }
 }
 
 /// Calls of Python by threads of streams that have not returned.
@@ -117,7 +114,7 @@ impl Drop for Calling {
 /// The interpreter has ended; or the error of `call`.
 pub(crate) fn attached<T>(call: impl FnOnce(Python<'_>) -> Result<T>) -> Result<T> {
     let _calling = Calling::new();
-    let ended = || Err(Error::Cancelled);
+    let ended = || Err(packtok_jobs::Error::Cancelled.into());
     Python::try_attach(call).unwrap_or_else(ended)
 }
 

@@ -12,7 +12,6 @@ use packtok_core::batch::BatchError;
 use packtok_core::corpus::CorpusError;
 use packtok_core::pack::PackError;
 use packtok_core::shard::ShardError;
-use packtok_core::stream::StreamError;
 use packtok_core::{Error as CoreError, chain, pbin::Error as PbinError};
 use packtok_dataset::Error as DatasetError;
 use packtok_dataset::files::FilesError;
@@ -31,6 +30,7 @@ use packtok_reshape::sample::SampleError;
 use packtok_reshape::shuffle::ShuffleError;
 use packtok_reshape::tokens::TokensError;
 use packtok_store::Error as StoreError;
+use packtok_stream::Error as StreamError;
 use packtok_tokenizer::{EncodeError, LoadError};
 use pyo3::create_exception;
 use pyo3::exceptions::{
@@ -473,15 +473,18 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         E::Verify(error) => PacktokError::new_err(chain(&error)),
         E::Batch(error) => batch_error(&error),
         E::Shard(error) => shard_error(&error),
-        E::Dataset(error) => dataset_error(*error),
-        E::Stream(error) => stream_error(&error),
         E::Formats(error) => formats_error(error),
     }
 }
 
-fn stream_error(error: &StreamError) -> PyErr {
+/// Maps an error of a stream.
+pub(crate) fn stream_error(error: StreamError) -> PyErr {
     use StreamError as E;
     match error {
+        E::Core(error) => core_error(error),
+        E::Dataset(error) => dataset_error(*error),
+        E::Tokenizer(error) => tokenizer_error(error),
+        E::Jobs(error) => jobs_error(error),
         E::DamagedState
         | E::BufferAfterLanes
         | E::LaneMissing { .. }
@@ -497,9 +500,9 @@ fn stream_error(error: &StreamError) -> PyErr {
         | E::StaleRawIndex { .. }
         | E::NoRow
         | E::EndsOfRow
-        | E::EmptyEpoch => PyValueError::new_err(chain(error)),
-        E::BadDocument { .. } => DocumentError::new_err(chain(error)),
-        E::Panicked | E::Caller { .. } | E::Failed(_) => PacktokError::new_err(chain(error)),
+        | E::EmptyEpoch => PyValueError::new_err(chain(&error)),
+        E::BadDocument { .. } => DocumentError::new_err(chain(&error)),
+        E::Panicked | E::Caller { .. } | E::Failed(_) => PacktokError::new_err(chain(&error)),
     }
 }
 

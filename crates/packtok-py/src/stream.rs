@@ -5,19 +5,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use packtok_core::corpus::{ForeignFiles, Source, expand_with};
-use packtok_core::stream::{
+use packtok_jobs::Shard;
+use packtok_stream::{Error, Result};
+use packtok_stream::{
     Function, LaneStates, LocatedRow, Objects, RecipeSpec, Sample, SampleKey, SamplePlace, Samples,
     Stream, StreamState, take_located,
 };
-use packtok_core::{Error, Result};
-use packtok_jobs::Shard;
 use packtok_tokenizer::Tokenizer;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
 use crate::calls::{Calling, Raised, attached, ends_program, keep, lock};
-use crate::error::core_error;
+use crate::error::{core_error, stream_error};
 use crate::foreign;
 use crate::json;
 use crate::scans::selection;
@@ -76,11 +76,11 @@ impl PyStream {
         let closing = Arc::clone(&is_closing);
         let tick = move || {
             if closing.load(Ordering::Relaxed) {
-                return Err(Error::Cancelled);
+                return Err(Error::from(packtok_jobs::Error::Cancelled));
             }
             Python::attach(|py| py.check_signals()).map_err(|error| {
                 signals.interrupt(error);
-                Error::Cancelled
+                Error::from(packtok_jobs::Error::Cancelled)
             })
         };
         let started = py.detach(|| {
@@ -256,7 +256,7 @@ impl PyStream {
             return closed();
         }
         let raised = self.raised.take(&error);
-        raised.unwrap_or_else(|| core_error(error))
+        raised.unwrap_or_else(|| stream_error(error))
     }
 }
 
@@ -355,7 +355,7 @@ impl Function for PyFunction {
             let (results, ended) = call().unwrap_or_else(|error| (Vec::new(), Err(error)));
             (results, ended.map_err(|error| keep(py, raised, error)))
         });
-        called.unwrap_or_else(|| (Vec::new(), Err(Error::Cancelled)))
+        called.unwrap_or_else(|| (Vec::new(), Err(Error::from(packtok_jobs::Error::Cancelled))))
     }
 
     fn keeps_outputs(&self) -> bool {

@@ -1,12 +1,12 @@
 //! Samples of streams as Python has them: dicts of arrays, and batches of stacked rows.
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
-use packtok_core::Result;
-use packtok_core::stream::{
-    ForeignSample, Found, LabelKind, RowFields, Sample, SourceRecord, TokenForm, Value,
-};
 use packtok_dataset::items::batch::Filling;
 use packtok_dataset::items::token_rows::{TokenRow, fill_token_rows};
+use packtok_stream::Result;
+use packtok_stream::{
+    ForeignSample, Found, LabelKind, RowFields, Sample, SourceRecord, TokenForm, Value,
+};
 use pyo3::exceptions::{PyKeyError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

@@ -9,11 +9,11 @@ use zstd::stream::raw::{self, DParameter, InBuffer, Operation, OutBuffer};
 
 /// The start of a frame of zstd or a member of gzip.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Frame {
+pub struct Frame {
     /// Offset in the compressed file.
-    pub(crate) raw: u64,
+    pub raw: u64,
     /// Offset in the uncompressed content.
-    pub(crate) content: u64,
+    pub content: u64,
 }
 
 /// Decompresses the frames of a file, one after the other.

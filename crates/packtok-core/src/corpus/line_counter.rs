@@ -12,14 +12,15 @@ const READ_BYTES: usize = 1 << 20;
 
 /// Counts the lines of one uncompressed file, continuing from the last requested position.
 #[derive(Debug)]
-pub(crate) struct LineCounter {
+pub struct LineCounter {
     source: Source,
     /// A position in the file, and the number of the line that contains it.
     known: (u64, u64),
 }
 
 impl LineCounter {
-    pub(crate) fn new(source: &Source) -> Self {
+    /// Counts the lines of a file from its start.
+    pub fn new(source: &Source) -> Self {
         Self {
             source: source.clone(),
             known: (0, 1),
@@ -30,7 +31,7 @@ impl LineCounter {
     ///
     /// # Errors
     /// The file cannot be read up to that byte.
-    pub(crate) fn line_at(&mut self, offset_bytes: u64) -> Result<u64> {
+    pub fn line_at(&mut self, offset_bytes: u64) -> Result<u64> {
         if offset_bytes < self.known.0 {
             self.known = (0, 1);
         }

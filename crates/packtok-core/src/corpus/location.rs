@@ -70,7 +70,7 @@ impl fmt::Display for Location {
 
 impl Source {
     /// What an offset of this source counts, for messages, as in `byte 5` or `row 5`.
-    pub(crate) fn offset_shown(&self, offset: u64) -> String {
+    pub fn offset_shown(&self, offset: u64) -> String {
         match (offset_unit(self.format), counts_records(self.format)) {
             (unit, true) => format!("{unit} {}", offset + 1),
             (unit, false) => format!("{unit} {offset}"),

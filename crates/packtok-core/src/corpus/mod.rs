@@ -69,11 +69,11 @@ pub(crate) use folder::{PLAN_OF_SHARDS, TOKENIZER_OF_SHARDS};
 pub use foreign::ForeignFiles;
 pub(crate) use format::counts_records;
 pub use format::{Format, is_corpus_name, offset_unit};
-pub(crate) use frames::Frame;
+pub use frames::Frame;
 pub use ignored::{Ignored, IgnoredReason, Unread};
 pub(crate) use kind::kind;
 pub(crate) use label::CurrentFolder;
-pub(crate) use line_counter::LineCounter;
+pub use line_counter::LineCounter;
 pub use list::{Listed, base_of, base_of_list, list_of, read_list, written_list};
 pub use location::{Location, RecordNumber};
 pub use natural::sort_naturally;
@@ -83,9 +83,9 @@ pub use place::Place;
 pub use plugin::{DocumentBatch, Documents, PartOfCorpus, Plugin, PluginCorpora};
 pub use reader::Reader;
 pub use record::{Body, Record};
-pub(crate) use record_reader::{RecordPosition, RecordReader};
+pub use record_reader::{RecordPosition, RecordReader};
 pub use selection::Selection;
-pub(crate) use stream::{Compression, compression, is_named_compressed};
+pub use stream::{Compression, compression, is_named_compressed};
 #[cfg(feature = "tables")]
 pub(crate) use table::group_starts;
 #[cfg(feature = "tables")]

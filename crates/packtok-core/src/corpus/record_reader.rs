@@ -10,19 +10,19 @@ use crate::error::{Error, Result};
 /// The position of a record: the last place before it where reading can resume, and how many records
 /// lie between.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct RecordPosition {
+pub struct RecordPosition {
     /// Offset and checksum as in [`Place`]; `None` is the start of the source.
-    pub(crate) place: Option<(u64, u32)>,
+    pub place: Option<(u64, u32)>,
     /// For a compressed source, the frame from which the place is reached.
-    pub(crate) frame: Option<Frame>,
+    pub frame: Option<Frame>,
     /// Records between.
-    pub(crate) records: u64,
+    pub records: u64,
     /// CRC32C of the last of these records, if it has content.
-    pub(crate) crc32c: u32,
+    pub crc32c: u32,
 }
 
 /// Reads one source.
-pub(crate) struct RecordReader {
+pub struct RecordReader {
     reader: Box<dyn SourceReader>,
     max_document_bytes: u64,
     chunk: Option<Chunk>,
@@ -38,11 +38,7 @@ impl RecordReader {
     ///
     /// # Errors
     /// It cannot be read, ends before the position, or has other records there.
-    pub(crate) fn open(
-        source: &Source,
-        options: &ReadOptions,
-        position: RecordPosition,
-    ) -> Result<Self> {
+    pub fn open(source: &Source, options: &ReadOptions, position: RecordPosition) -> Result<Self> {
         let mut this = Self {
             reader: open_at(source, options, position)?,
             max_document_bytes: options.max_document_bytes,
@@ -70,7 +66,7 @@ impl RecordReader {
     }
 
     /// The position of the next record.
-    pub(crate) fn position(&self) -> RecordPosition {
+    pub fn position(&self) -> RecordPosition {
         let chunk = self.chunk.as_ref().zip(self.last);
         let last = chunk.and_then(|(chunk, mut cursor)| chunk.record_at(&mut cursor));
         RecordPosition {
@@ -83,7 +79,7 @@ impl RecordReader {
     }
 
     /// The next record; `None` at the end of the source.
-    pub(crate) fn next(&mut self) -> Result<Option<Record<'_>>> {
+    pub fn next(&mut self) -> Result<Option<Record<'_>>> {
         while !self
             .chunk
             .as_ref()

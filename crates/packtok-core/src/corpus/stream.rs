@@ -47,9 +47,12 @@ impl Decoder {
 
 /// The compression of a file, determined by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Compression {
+pub enum Compression {
+    /// The bytes are the text.
     None,
+    /// gzip.
     Gzip,
+    /// Zstandard.
     Zstd,
 }
 
@@ -65,7 +68,7 @@ impl Compression {
 }
 
 /// The compression of `source`.
-pub(crate) fn compression(source: &Source) -> Result<Compression> {
+pub fn compression(source: &Source) -> Result<Compression> {
     open(source).map(|(_, compression)| compression)
 }
 
@@ -89,7 +92,7 @@ pub(super) fn open(source: &Source) -> Result<(CorpusFile, Compression)> {
 
 /// Whether the name implies a compression header. An empty file of such a name is damaged, not
 /// empty.
-pub(crate) fn is_named_compressed(source: &Source) -> bool {
+pub fn is_named_compressed(source: &Source) -> bool {
     let extension = source.path.extension();
     extension.is_some_and(|extension| extension == "gz" || extension == "zst")
 }

@@ -200,7 +200,7 @@ fn no_text(reason: &NoText) -> String {
 
 impl BadDocument {
     /// The fault of a text that is not UTF-8.
-    pub(crate) fn text_not_utf8(text: &[u8]) -> Self {
+    pub fn text_not_utf8(text: &[u8]) -> Self {
         let valid = std::str::from_utf8(text).map_or_else(|error| error.valid_up_to(), str::len);
         Self::TextNotUtf8 { at_byte: valid + 1 }
     }

@@ -40,4 +40,5 @@ pub(crate) use report::{listed, report};
 pub use run::pack;
 pub(crate) use run::{Written, write};
 pub(crate) use sink::LineNumbers;
-pub(crate) use worker::{DocBatch, KEPT_IDS, Outcome, Reject, Sample, UNSAMPLED, text_of};
+pub use worker::text_of;
+pub(crate) use worker::{DocBatch, KEPT_IDS, Outcome, Reject, Sample, UNSAMPLED};

@@ -24,7 +24,7 @@ impl Reason {
     ///
     /// # Errors
     /// The error of the tokenizer, if it is about the tokenizer or the machine: no document may be skipped for it.
-    pub(crate) fn about_document(self) -> packtok_tokenizer::Result<Self> {
+    pub fn about_document(self) -> packtok_tokenizer::Result<Self> {
         match self {
             Self::Tokenizer(error) if !error.is_about_text() => Err(error),
             reason => Ok(reason),

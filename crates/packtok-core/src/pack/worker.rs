@@ -150,7 +150,7 @@ impl DocBatch {
 }
 
 /// The text of the document in a record; `None` if the record is blank.
-pub(crate) fn text_of<'a>(
+pub fn text_of<'a>(
     extractor: &'a mut Extractor,
     record: &Record<'a>,
     max_document_bytes: u64,

@@ -128,7 +128,7 @@ fn source(path: &Path) -> Result<Source> {
 ///
 /// # Errors
 /// It is compressed or a table, or cannot be read.
-pub(crate) fn check_plain(source: &Source) -> Result<()> {
+pub fn check_plain(source: &Source) -> Result<()> {
     match compression(source).map_err(not_lines)? {
         Compression::None => Ok(()),
         _ => Err(Error::Corpus(CorpusError::IndexedCompressed {

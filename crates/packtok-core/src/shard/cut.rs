@@ -27,7 +27,7 @@ const FIRST_READ_BYTES: usize = 1 << 13;
 ///
 /// # Errors
 /// The file cannot be read or is shorter than expected; or the error of `tick`.
-pub(crate) fn cut(
+pub fn cut(
     source: Source,
     share: Range<u64>,
     tick: &mut dyn FnMut() -> Result<()>,

@@ -16,7 +16,7 @@ mod plan;
 mod plan_file;
 mod rejects;
 
-pub(crate) use cut::cut;
+pub use cut::cut;
 pub use error::ShardError;
 pub use join::{JoinOptions, JoinReport, join, list};
 pub use marker::{Marker, Place, SourcePart};

@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use packtok_jobs::lock;
 
+use super::Sample;
 use super::node::Node;
 use super::position::{Numbers, Position, damaged};
-use super::{Sample, StreamError};
 use crate::error::{Error, Result};
 
 /// A job takes samples until they have this many bytes or this number. Large enough that locks and
@@ -499,7 +499,7 @@ impl Shared {
 }
 
 fn panicked() -> Error {
-    Error::Stream(StreamError::Panicked)
+    Error::Panicked
 }
 
 impl Node for Parallel {

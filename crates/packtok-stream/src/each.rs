@@ -1,9 +1,9 @@
 //! Changes each sample by itself, on the caller's thread: adds BOS and EOS, and pads.
 
+use super::Sample;
 use super::node::{Node, Operator};
 use super::sample::{DocumentPart, IDS_COLUMN, Name, RowFields, RowLayout, TokenForm};
 use super::value::Value;
-use super::{Sample, StreamError};
 use crate::error::{Error, Result};
 
 /// What is done to a sample.
@@ -66,7 +66,7 @@ impl Change {
             } => {
                 let has_fields = |layout: &RowLayout| layout.fields != RowFields::default();
                 if sample.layout.as_deref().is_some_and(has_fields) {
-                    return Err(Error::Stream(StreamError::EndsOfRow));
+                    return Err(Error::EndsOfRow);
                 }
                 // Of a row that gets more tokens, the documents are no longer known.
                 sample.layout = None;
@@ -113,19 +113,19 @@ fn pad(
     fields: Option<RowFields>,
 ) -> Result<()> {
     if sample.foreign.is_some() && fields.is_some() {
-        return Err(Error::Stream(StreamError::NoRow));
+        return Err(Error::NoRow);
     }
     let mut columns = Vec::with_capacity(values.len());
     for (name, padding) in values {
         let tokens = sample.take_required_tokens(name)?;
         let len = tokens.num_tokens().unwrap_or(0);
         if len > length {
-            return Err(Error::Stream(StreamError::TooLong {
+            return Err(Error::TooLong {
                 at: sample.shown_place(),
                 column: name.to_string(),
                 len,
                 length,
-            }));
+            });
         }
         columns.push((name, tokens, len, *padding));
     }

@@ -5,16 +5,17 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use packtok_core::corpus::{
+    Body, Compression, Format, LineCounter, Record, Source, compression, is_url,
+};
+use packtok_core::field::NoText;
+use packtok_core::pack::OnBadDocument;
 use packtok_dataset::files::file_set::Files;
 use packtok_dataset::items::token_rows::{RowIds, TokenRow};
 use serde::Deserialize;
 
-use super::StreamError;
 use super::value::{Found, Value};
-use crate::corpus::{Body, Compression, Format, LineCounter, Record, Source, compression, is_url};
 use crate::error::{Error, Result};
-use crate::field::NoText;
-use crate::pack::OnBadDocument;
 
 /// The column of ids.
 pub(super) const IDS_COLUMN: &str = "input_ids";
@@ -179,7 +180,7 @@ pub struct SamplePlace {
     pub files: PlaceFiles,
     /// Index of the file.
     pub file: usize,
-    /// Offset as in [`crate::corpus::Record`]; for a token file, the number of the document.
+    /// Offset as in [`packtok_core::corpus::Record`]; for a token file, the number of the document.
     pub offset: u64,
 }
 
@@ -316,11 +317,11 @@ impl Sample {
         match found {
             Found::Value(tokens) => Ok(Some(tokens)),
             Found::Missing => Ok(None),
-            Found::Unfit(reason) => Err(Error::Stream(StreamError::UnfitColumn {
+            Found::Unfit(reason) => Err(Error::UnfitColumn {
                 at: self.shown_place(),
                 column: name.to_string(),
                 reason,
-            })),
+            }),
         }
     }
 
@@ -330,11 +331,9 @@ impl Sample {
     /// There is no such column, too.
     pub(super) fn take_required_tokens(&mut self, name: &Name) -> Result<Value> {
         let tokens = self.take_tokens(name)?;
-        tokens.ok_or_else(|| {
-            Error::Stream(StreamError::NoTokens {
-                at: self.shown_place(),
-                column: name.to_string(),
-            })
+        tokens.ok_or_else(|| Error::NoTokens {
+            at: self.shown_place(),
+            column: name.to_string(),
         })
     }
 

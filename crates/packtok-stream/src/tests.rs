@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use packtok_core::corpus::{ReadOptions, Selection, expand};
+use packtok_core::pack::OnBadDocument;
 use packtok_tokenizer::{EncodeOptions, Tokenizer};
 use proptest::prelude::*;
 
 use super::*;
-use crate::corpus::{ReadOptions, Selection, expand};
-use crate::pack::OnBadDocument;
 
 const TOKENIZER: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),

@@ -122,7 +122,7 @@ impl Window {
             );
             Ok(())
         });
-        planned.map_err(|error| Error::Dataset(Box::new(error)))
+        planned.map_err(|error| Error::from(error))
     }
 }
 

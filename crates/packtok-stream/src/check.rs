@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use packtok_core::corpus::Body;
+use packtok_core::field::{BadDocument, check_object};
+use packtok_core::pack::Reason;
+
 use super::parallel::{Given, Operation, Outcome, Worker};
 use super::report::Report;
 use super::sample::SourceRecord;
-use crate::corpus::Body;
 use crate::error::Result;
-use crate::field::{BadDocument, check_object};
-use crate::pack::Reason;
 
 /// The operation on all threads.
 #[derive(Clone)]

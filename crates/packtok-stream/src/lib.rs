@@ -37,7 +37,7 @@ use std::sync::Arc;
 
 pub use counting::Counting;
 pub use each::Change;
-pub use error::StreamError;
+pub use error::{Error, Result};
 pub use function::{Function, SampleKey, Samples};
 pub use lane_files::LaneShares;
 pub use lanes::Ranks;
@@ -60,8 +60,6 @@ pub use sample::{
 pub use spec::{Objects, RecipeSpec};
 pub use tokenize::TokenizeOptions;
 pub use value::{Found, Value};
-
-use crate::error::{Error, Result};
 
 /// The state of a stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -121,7 +119,7 @@ impl Stream {
     /// error, too.
     pub fn next_sample(&mut self) -> Result<Option<Sample>> {
         if let Some(failure) = &self.failure {
-            return Err(Error::Stream(StreamError::Failed(failure.clone())));
+            return Err(Error::Failed(failure.clone()));
         }
         let next = loop {
             match self.node.next() {

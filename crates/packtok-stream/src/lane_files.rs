@@ -1,18 +1,17 @@
 //! Which parts of files each lane reads.
 //!
-//! Files that can be cut are divided by bytes, as [shards](crate::shard) are. A compressed file, and one
+//! Files that can be cut are divided by bytes, as [shards](packtok_core::shard) are. A compressed file, and one
 //! whose format has no place to start at, is read by one lane: the largest ones are distributed first,
 //! each to the lane with the fewest bytes, and what can be cut fills the lanes up to the same level.
 
 use std::path::Path;
 
+use packtok_core::corpus::{Compression, Format, Source, compression, is_named_compressed, is_url};
+use packtok_core::shard::cut;
 use packtok_jobs::Shard;
 use serde::Deserialize;
 
-use super::StreamError;
-use crate::corpus::{Compression, Format, Source, compression, is_named_compressed, is_url};
 use crate::error::{Error, Result};
-use crate::shard::cut;
 
 /// Lanes with more bytes than this are not searched for lanes without a line: finding the parts of all
 /// lanes reads files at every boundary, and only a longer line can leave such a lane without one.
@@ -251,12 +250,12 @@ impl LaneFiles {
             };
             divided.is_ok_and(has_all)
         };
-        Error::Stream(StreamError::EmptyLane {
+        Error::EmptyLane {
             data: described(self.sources.iter().map(|source| &*source.path)),
             lane,
             num_lanes: self.count,
             possible: (1..self.count).rev().find(is_possible).unwrap_or(0),
             has_whole: self.whole.contains(&true),
-        })
+        }
     }
 }

@@ -9,15 +9,17 @@ use std::collections::VecDeque;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
+use packtok_core::corpus::{
+    Body, Frame, ReadOptions, Record, RecordPosition, RecordReader, Source,
+};
+use packtok_core::pack::OnBadDocument;
 use packtok_dataset::order::permutation::Permutation;
 
+use super::Sample;
 use super::node::Node;
 use super::position::{Numbers, Position, damaged};
 use super::sample::{Name, PlaceFiles, SamplePlace, SourceRecord};
-use super::{Sample, StreamError};
-use crate::corpus::{Body, Frame, ReadOptions, Record, RecordPosition, RecordReader, Source};
 use crate::error::{Error, Result};
-use crate::pack::OnBadDocument;
 
 /// What a ring reads.
 #[derive(Debug, Clone)]
@@ -96,7 +98,7 @@ impl Ring {
                 return Ok(false);
             }
             if self.num_records == self.num_records_before {
-                return Err(Error::Stream(StreamError::EmptyEpoch));
+                return Err(Error::EmptyEpoch);
             }
             self.epoch += 1;
             self.next_shard = 0;

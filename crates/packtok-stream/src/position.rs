@@ -12,7 +12,6 @@ use flate2::bufread::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 
 use crate::error::{Error, Result};
-use crate::stream::StreamError;
 
 /// The states of lanes by their numbers.
 pub type LaneStates = BTreeMap<u64, Vec<u8>>;
@@ -168,7 +167,7 @@ pub(super) fn unpacked(packed: &[u8]) -> Result<Vec<u8>> {
 
 /// The error for bytes that no node wrote.
 pub(super) fn damaged() -> Error {
-    Error::Stream(StreamError::DamagedState)
+    Error::DamagedState
 }
 
 #[cfg(test)]

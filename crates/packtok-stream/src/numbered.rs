@@ -8,20 +8,20 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use packtok_core::corpus::{CorpusError, Source};
+use packtok_core::pack::OnBadDocument;
 use packtok_dataset::files::file_set::Files;
 use packtok_dataset::order::permutation::Permutation;
 use packtok_jobs::Shard;
 use packtok_pbin::TokenWidth;
 
+use super::Sample;
 use super::lane_files::described;
 use super::node::Node;
 use super::position::{Numbers, Position};
 use super::sample::{Name, PlaceFiles, SamplePlace, SourceRecord};
 use super::value::Value;
-use super::{Sample, StreamError};
-use crate::corpus::{CorpusError, Source};
 use crate::error::{Error, Result};
-use crate::pack::OnBadDocument;
 
 /// Documents that are read in any order.
 pub trait Numbered: Send + Sync {
@@ -71,13 +71,13 @@ pub(super) fn documents_of_lane(
         // A lane has no document, because those before it are long: lanes have as many documents each.
         let num_documents = documents.num_documents();
         if num_documents < count {
-            return Err(Error::Stream(StreamError::EmptyLane {
+            return Err(Error::EmptyLane {
                 data: documents.described(),
                 lane: lane.index(),
                 num_lanes: count,
                 possible: num_documents,
                 has_whole: false,
-            }));
+            });
         }
         boundaries = (0..=count)
             .map(|index| share_of(num_documents, index, count))
@@ -116,7 +116,7 @@ impl NumberedNode {
     fn document_at(&mut self, number: u64) -> Result<Option<u64>> {
         let Some(len) = NonZeroU64::new(self.range.end - self.range.start) else {
             return if self.options.repeat {
-                Err(Error::Stream(StreamError::EmptyEpoch))
+                Err(Error::EmptyEpoch)
             } else {
                 Ok(None)
             };
@@ -194,7 +194,7 @@ impl Numbered for TokenDocuments {
             let bytes = self.files.tokens(file, tokens)?;
             Ok(ids_of(self.files.width(), bytes))
         };
-        let ids = read().map_err(|error| Error::Dataset(Box::new(error)))?;
+        let ids = read().map_err(|error| Error::from(error))?;
         Ok(Sample {
             place: Some(SamplePlace {
                 files: PlaceFiles::Pbins(Arc::clone(&self.files)),
@@ -224,7 +224,7 @@ impl Numbered for TokenDocuments {
             }
             Ok(documents.end)
         };
-        find().map_err(|error| Error::Dataset(Box::new(error)))
+        find().map_err(|error| Error::from(error))
     }
 }
 
@@ -282,28 +282,30 @@ impl IndexedLines {
         };
         for source in &sources {
             let io = |cause| Error::io(&source.path, cause);
-            crate::raw_index::check_plain(source)?;
+            packtok_core::raw_index::check_plain(source)?;
             this.files.push(File::open(&source.path).map_err(io)?);
             let first = this.lines.len();
             let index: PathBuf = source.path.with_extension("idx");
             if !index.exists() {
-                return Err(Error::Stream(StreamError::NoRawIndex {
+                return Err(Error::NoRawIndex {
                     path: source.path.clone(),
                     index,
-                }));
+                });
             }
-            for (entry, (offset, len)) in packtok_pbin::read_raw_index(&index)?
+            for (entry, (offset, len)) in packtok_pbin::read_raw_index(&index)
+                .map_err(packtok_core::Error::from)?
                 .into_iter()
                 .enumerate()
             {
                 if offset.checked_add(len).is_none_or(|end| end > source.bytes) {
-                    return Err(Error::Corpus(CorpusError::IndexEntryOutside {
+                    let outside = CorpusError::IndexEntryOutside {
                         path: source.path.clone(),
                         entry,
                         offset_bytes: offset,
                         len_bytes: len,
                         file_bytes: source.bytes,
-                    }));
+                    };
+                    return Err(packtok_core::Error::Corpus(outside).into());
                 }
                 // A longer line is a bad document in any case.
                 this.lines
@@ -328,10 +330,8 @@ const MAX_BLANK_BYTES: u64 = 1 << 20;
 /// Checks that an index is that of the file as it is now: its lines are in order, the first and the last
 /// one end with the line, and nothing follows them.
 fn check_index(source: &Source, file: Option<&File>, lines: &[(u64, u32)], end: u64) -> Result<()> {
-    let stale = || {
-        Error::Stream(StreamError::StaleRawIndex {
-            path: source.path.clone(),
-        })
+    let stale = || Error::StaleRawIndex {
+        path: source.path.clone(),
     };
     let (Some(file), Some(&(first, first_len))) = (file, lines.first()) else {
         return match source.bytes {

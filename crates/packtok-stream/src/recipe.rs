@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
+use packtok_core::corpus::{ReadOptions, Source};
+use packtok_core::pack::OnBadDocument;
 use packtok_dataset::order::mixture::Mixture;
 use packtok_jobs::lock;
 
@@ -23,9 +25,7 @@ use super::ring::{Ring, RingOptions};
 use super::rows::{RowOptions, Rows};
 use super::shuffle::Shuffle;
 use super::tokenize::{Tokenize, TokenizeOptions};
-use crate::corpus::{ReadOptions, Source};
 use crate::error::{Error, Result};
-use crate::pack::OnBadDocument;
 
 /// A stream.
 pub enum Recipe {
@@ -201,7 +201,7 @@ impl Recipe {
             Self::Concat(streams) => Box::new(Concat::new(build_all(streams)?)),
             Self::Interleave { streams, weights } => {
                 let mixture = Mixture::new(&weights);
-                let mixture = mixture.map_err(|error| Error::Dataset(Box::new(error)))?;
+                let mixture = mixture.map_err(|error| Error::from(error))?;
                 Box::new(Interleave::new(build_all(streams)?, mixture))
             }
             Self::Lanes {

@@ -2,15 +2,14 @@
 
 use std::sync::Mutex;
 
+use packtok_core::pack::{OnBadDocument, Reason};
 use packtok_jobs::lock;
 use serde::Serialize;
 
-use super::StreamError;
 use super::lane_files::LaneShares;
 use super::parallel::Outcome;
 use super::sample::SamplePlace;
 use crate::error::{Error, Result};
-use crate::pack::{OnBadDocument, Reason};
 
 /// Maximum number of bad documents that are listed; all are counted.
 const MAX_LISTED: usize = 1000;
@@ -88,10 +87,10 @@ impl Report {
                 self.add(Bad::new(place, reason));
                 Ok(Outcome::Drop)
             }
-            OnBadDocument::Fail => Err(Error::Stream(StreamError::BadDocument {
+            OnBadDocument::Fail => Err(Error::BadDocument {
                 at: place.map_or_else(|| A_SAMPLE.to_owned(), SamplePlace::shown_with_line),
                 reason: reason.to_string(),
-            })),
+            }),
         }
     }
 

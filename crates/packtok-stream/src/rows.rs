@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::Sample;
 use super::node::{History, Node};
 use super::position::{Numbers, Position, damaged};
 use super::report::Report;
 use super::sample::{DocumentPart, Name, RowFields, RowLayout, SamplePlace};
 use super::value::Value;
-use super::{Sample, StreamError};
 use crate::error::{Error, Result};
 
 /// How documents become rows.
@@ -65,11 +65,11 @@ impl Document {
             .clone()
             .position(|len| len != columns[0].num_tokens())
         {
-            return Err(Error::Stream(StreamError::UnequalColumns {
+            return Err(Error::UnequalColumns {
                 at: sample.shown_place(),
                 first: options.columns[0].to_string(),
                 second: options.columns[i].to_string(),
-            }));
+            });
         }
         Ok(Self {
             number: 0,

@@ -1,10 +1,14 @@
-//! The errors of this module.
+//! The errors of this crate.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The result type of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why a stream cannot continue.
 #[derive(Debug, thiserror::Error)]
-pub enum StreamError {
+pub enum Error {
     /// A state has bytes that no stream of this recipe writes.
     #[error("the state is damaged or of another recipe; load a state that this recipe saved")]
     DamagedState,
@@ -169,9 +173,34 @@ pub enum StreamError {
         /// Its message.
         message: String,
     },
+    /// An error of the files, or of their documents.
+    #[error(transparent)]
+    Core(#[from] packtok_core::Error),
+    /// An error of rows, orders and mixtures.
+    #[error(transparent)]
+    Dataset(Box<packtok_dataset::Error>),
+    /// An error of the tokenizer.
+    #[error(transparent)]
+    Tokenizer(#[from] packtok_tokenizer::Error),
+    /// An error of threads.
+    #[error(transparent)]
+    Jobs(#[from] packtok_jobs::Error),
     /// The stream failed before.
     #[error("the stream ended with an error before: {0}; start it again from its last state")]
     Failed(String),
+}
+
+impl From<packtok_dataset::Error> for Error {
+    fn from(error: packtok_dataset::Error) -> Self {
+        Self::Dataset(Box::new(error))
+    }
+}
+
+impl Error {
+    /// An error of a file.
+    pub(crate) fn io(path: &Path, source: io::Error) -> Self {
+        packtok_core::Error::io(path, source).into()
+    }
 }
 
 /// The place of a sample before a message about it.

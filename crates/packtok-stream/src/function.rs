@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use packtok_core::pack::OnBadDocument;
+
 use super::Sample;
 use super::node::Node;
 use super::parallel::{Given, Operation, Outcome, Outputs, Worker};
 use super::position::{Numbers, Position, damaged};
 use super::sample::{DocumentPart, RowLayout, SamplePlace, StreamRow};
 use crate::error::Result;
-use crate::pack::OnBadDocument;
 
 /// The position of a sample among those that a function is called with: the lane, and the number of the
 /// sample in the lane. For a sample of joined lanes, the lane is `None` and the number that of the row.

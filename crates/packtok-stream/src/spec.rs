@@ -5,13 +5,17 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use packtok_core::corpus::{
+    Columns, ForeignFiles, Format, ReadOptions, Selection, Source, expand_with,
+};
+use packtok_core::field::pattern_of_key;
+use packtok_core::pack::OnBadDocument;
 use packtok_dataset::files::file_set::Files;
 use packtok_jobs::Shard;
 use packtok_jobs::splitmix;
 use packtok_tokenizer::{EncodeOptions, Tokenizer};
 use serde::Deserialize;
 
-use super::StreamError;
 use super::counting::Counting;
 use super::each::Change;
 use super::function::{Function, Samples};
@@ -24,10 +28,7 @@ use super::ring::RingOptions;
 use super::rows::{RowOptions, RowsOf};
 use super::sample::{IDS_COLUMN, Name, RowFields, TokenForm};
 use super::tokenize::TokenizeOptions;
-use crate::corpus::{Columns, ForeignFiles, Format, ReadOptions, Selection, Source, expand_with};
 use crate::error::{Error, Result};
-use crate::field::pattern_of_key;
-use crate::pack::OnBadDocument;
 
 /// The column of the attention mask, which follows that of the ids.
 const MASK_COLUMN: &str = "attention_mask";
@@ -464,7 +465,7 @@ impl PbinSpec {
     fn documents(&self) -> Result<Arc<dyn Numbered>> {
         let files = Files::open(&self.paths, false);
         Ok(Arc::new(TokenDocuments {
-            files: Arc::new(files.map_err(|error| Error::Dataset(Box::new(error)))?),
+            files: Arc::new(files.map_err(|error| Error::from(error))?),
             column: IDS_COLUMN.into(),
         }))
     }
@@ -477,11 +478,11 @@ impl FilesSpec {
         let sources = expand_with(&self.inputs, &selection, foreign)?.sources;
         for (source, &expected_bytes) in sources.iter().zip(&self.bytes) {
             if source.bytes != expected_bytes {
-                return Err(Error::Stream(StreamError::OtherFile {
+                return Err(Error::OtherFile {
                     path: source.path.clone(),
                     expected_bytes,
                     found_bytes: source.bytes,
-                }));
+                });
             }
         }
         Ok(sources)

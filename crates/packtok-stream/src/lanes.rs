@@ -7,10 +7,10 @@
 //! If R divides V and no lane ends, a rank needs its own lanes only. Otherwise it computes all lanes:
 //! which row follows the end of a lane depends on where the other lanes end.
 
+use super::Sample;
 use super::node::Node;
 use super::position::{Numbers, Position, damaged, unpacked};
 use super::sample::StreamRow;
-use super::{Sample, StreamError};
 use crate::error::{Error, Result};
 
 /// The ranks that share a stream.
@@ -129,7 +129,7 @@ impl Node for Lanes {
     fn mark(&self, _: &mut Numbers) {}
 
     fn advance(&mut self, _: &mut Position<'_>) -> Result<()> {
-        Err(Error::Stream(StreamError::BufferAfterLanes))
+        Err(Error::BufferAfterLanes)
     }
 
     fn save(&self, state: &mut Numbers) {
@@ -154,7 +154,7 @@ impl Node for Lanes {
             0 => None,
             _ => Some(state.number()?),
         };
-        let missing = |lane| Error::Stream(StreamError::LaneMissing { lane });
+        let missing = |lane| Error::LaneMissing { lane };
         for lane in &mut self.lanes {
             let found = state.lanes.and_then(|lanes| lanes.get(&lane.number));
             let found = found.ok_or_else(|| missing(lane.number))?;
@@ -166,10 +166,10 @@ impl Node for Lanes {
         }
         let is_over = self.lanes.iter().all(|lane| lane.has_ended);
         if !is_over && !self.num_rows.is_multiple_of(self.ranks.count) {
-            return Err(Error::Stream(StreamError::RowsOfRanks {
+            return Err(Error::RowsOfRanks {
                 num_rows: self.num_rows,
                 num_ranks: self.ranks.count,
-            }));
+            });
         }
         let first_own = if self.reads_all() {
             self.num_rows

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
+use packtok_core::field::{BadDocument, Extractor, Field, Keys, pattern_of_key};
+use packtok_core::pack::{OnBadDocument, Reason, text_of};
 use packtok_tokenizer::{EncodeOptions, Encoder, Tokenizer};
 
+use super::Sample;
 use super::check::check_length;
 use super::each::ensure_ends;
 use super::parallel::{Given, Operation, Outcome, Worker};
 use super::report::Report;
 use super::sample::{Name, SourceRecord, TokenForm};
 use super::value::{Found, Value};
-use super::{Sample, StreamError};
 use crate::error::{Error, Result};
-use crate::field::{BadDocument, Extractor, Field, Keys, pattern_of_key};
-use crate::pack::{OnBadDocument, Reason, text_of};
 
 /// How a document is tokenized.
 pub struct TokenizeOptions {
@@ -145,10 +145,10 @@ impl TokenizeWorker {
         };
         let is_promised = sample.on_bad_document == OnBadDocument::Skip;
         if sample.place.is_none() && !is_promised {
-            return Err(Error::Stream(StreamError::NoText {
+            return Err(Error::NoText {
                 column: column.to_string(),
                 found,
-            }));
+            });
         }
         let pattern = pattern_of_key(column).into();
         Ok(Err(match found {
