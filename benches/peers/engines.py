@@ -1,6 +1,6 @@
 """Encodes corpora with packtok's engine and with its peers and compares their speed.
 
-    python benches/peers/engines.py [--make-environment FOLDER] [--lane avx2] [--corpora code FOLDER_OF_TEXT]
+    python benches/peers/engines.py [--make-environment FOLDER] [--simd avx2] [--corpora code FOLDER_OF_TEXT]
     python benches/peers/engines.py --from-python --make-environment FOLDER
 
 Run by a Python that has packtok. Each engine runs in a fresh process on one core, repeatedly and in turns
@@ -57,7 +57,7 @@ BARS = {
     "llama2": ((6.0, 4.0, 5.0), (6.0, 4.0, 5.0), (9.0, 9.0, 9.0)),
 }
 # Required ratio for the first pass with other vector instructions, and to what.
-BARS_OF_LANES = {"avx2": (1.4, None), "portable": (1.0, "reference")}
+BARS_OF_SIMD = {"avx2": (1.4, None), "portable": (1.0, "reference")}
 # Called from Python, packtok must be faster than both peers in each cell.
 BAR_FROM_PYTHON = 1.0
 CORPORA = ("prose", "code", "multi")
@@ -88,7 +88,7 @@ class Passes:
 def main() -> None:
     arguments = parse()
     print(machine(), flush=True)
-    program = None if arguments.from_python else built(arguments.lane)
+    program = None if arguments.from_python else built(arguments.simd)
     bars: list[Bar] = []
     with tempfile.TemporaryDirectory(dir=arguments.work) as folder:
         for given in arguments.tokenizers:
@@ -100,18 +100,18 @@ def main() -> None:
                 if arguments.from_python:
                     bars += verdicts_from_python(name, lines.stem, measured)
                 else:
-                    bars += verdicts(name, lines.stem, measured, arguments.lane)
+                    bars += verdicts(name, lines.stem, measured, arguments.simd)
     print()
     for bar in bars:
         print(f"{'ok    ' if bar.holds else 'MISSED'} {bar.what}: {bar.measured}; bar: {bar.bar}")
     sys.exit(0 if all(bar.holds for bar in bars) else 1)
 
 
-def built(lane: str | None) -> Path:
-    """Builds the program that calls engines from Rust; a lane restricts its vector instructions."""
+def built(simd: str | None) -> Path:
+    """Builds the program that calls engines from Rust; a back end restricts its vector instructions."""
     folder = PEERS / "engines"
-    target = folder / "target" / (lane or "best")
-    flags = {} if lane is None else {"RUSTFLAGS": f'--cfg packtok_lane="{lane}"'}
+    target = folder / "target" / (simd or "best")
+    flags = {} if simd is None else {"RUSTFLAGS": f'--cfg packtok_simd="{simd}"'}
     subprocess.run(
         ["cargo", "build", "--quiet", "--release", "--target-dir", target],
         cwd=folder,
@@ -140,7 +140,7 @@ def parse() -> argparse.Namespace:
         "--batch", type=int, default=0, help="documents to a call from Python; 0 means all (--from-python)"
     )
     parser.add_argument("--make-environment", type=Path, metavar="FOLDER", help="of the tools in Python")
-    parser.add_argument("--lane", choices=list(BARS_OF_LANES), help="packtok's vector instructions")
+    parser.add_argument("--simd", choices=list(BARS_OF_SIMD), help="packtok's vector instructions")
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--core", default="1", help="the core that all are bound to")
     parser.add_argument("--work", type=Path, help="folder to write in; a temporary one")
@@ -252,12 +252,12 @@ def rates(found: list[Passes], case: int) -> list[float]:
     return [rate for one in found if (rate := one.rates[case]) is not None]
 
 
-def verdicts(name: str, corpus: str, measured: dict[str, list[Passes]], lane: str | None) -> Iterator[Bar]:
+def verdicts(name: str, corpus: str, measured: dict[str, list[Passes]], simd: str | None) -> Iterator[Bar]:
     """Yields bars for packtok against the fastest other engine in each case."""
     bars_of_cases = BARS.get(name, ()) if corpus in CORPORA else ()
     only = None
-    if lane is not None and bars_of_cases:
-        bar, only = BARS_OF_LANES[lane]
+    if simd is not None and bars_of_cases:
+        bar, only = BARS_OF_SIMD[simd]
         bars_of_cases = ((bar,) * len(CORPORA),)
     for case, bars in zip(range(len(CASES)), bars_of_cases, strict=False):
         medians = {
@@ -268,7 +268,7 @@ def verdicts(name: str, corpus: str, measured: dict[str, list[Passes]], lane: st
         ours = medians.pop("packtok")
         peer = only or max(medians, key=lambda engine: medians[engine])
         ratio, bar = ours / medians[peer], bars[CORPORA.index(corpus)]
-        what = f"{name}, {corpus}, {CASES[case]}{f', {lane}' if lane else ''}, against {peer}"
+        what = f"{name}, {corpus}, {CASES[case]}{f', {simd}' if simd else ''}, against {peer}"
         yield Bar(what, f"{ratio:.2f}", f">= {bar}", ratio >= bar)
 
 

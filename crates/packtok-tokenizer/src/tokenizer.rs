@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::byte_decoder::ByteDecoder;
 use crate::encoder::Encoder;
-use crate::engines::byte_bpe::lane_name;
+use crate::engines::byte_bpe::simd_name;
 use crate::engines::choose::FastEngine;
 use crate::engines::kind::EngineKind;
 use crate::error::Result;
@@ -131,8 +131,8 @@ impl Tokenizer {
 
     /// The name of the vector instructions that the fast engine uses on this machine; `None` if the fast engine does
     /// not serve.
-    pub fn fast_lane(&self) -> Option<&'static str> {
-        self.shared.fast().ok().map(|_| lane_name())
+    pub fn fast_back_end(&self) -> Option<&'static str> {
+        self.shared.fast().ok().map(|_| simd_name())
     }
 
     /// If the fast engine serves and encodes texts word by word: which words fall back to the reference engine, a

@@ -3,7 +3,7 @@
 //! - `byte_bpe`, `wordwise` and `sentencepiece` are the fast engines; `choose` picks one for a file.
 //! - `reference` covers every tokenizer.json, and the slow path of `sentencepiece` every SentencePiece model.
 //!   `fallback` is the one that a file needs.
-//! - `lane` (vector instructions), `word_cache`, `word_key`, `huge_table`, `double_array` and `byte_pairs` are shared
+//! - `simd` (vector instructions), `word_cache`, `word_key`, `huge_table`, `double_array` and `byte_pairs` are shared
 //!   by the fast engines.
 
 pub(crate) mod byte_bpe;
@@ -14,9 +14,9 @@ pub(crate) mod excess;
 pub(crate) mod fallback;
 mod huge_table;
 pub(crate) mod kind;
-mod lane;
 pub(crate) mod reference;
 pub(crate) mod sentencepiece;
+mod simd;
 mod word_cache;
 mod word_key;
 mod wordwise;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::merge::{MergeHeap, MergeRules};
 use super::model::Tokens;
 use super::piece_bounds::PieceBounds;
-use crate::engines::lane::{Job, Lane};
+use crate::engines::simd::{Job, Simd};
 
 /// The merge rules, the positions at which long words are split, and tokens that merging does not produce.
 pub(super) struct Bpe {
@@ -36,7 +36,7 @@ impl Job for FindUnmerged<'_> {
     type Output = HashMap<Box<[u8]>, u32>;
 
     #[inline(always)]
-    fn run(self, _: impl Lane) -> Self::Output {
+    fn run(self, _: impl Simd) -> Self::Output {
         let mut heap = MergeHeap::default();
         let mut ids = Vec::new();
         let mut unmerged = HashMap::new();

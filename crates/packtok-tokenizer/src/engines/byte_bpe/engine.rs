@@ -23,7 +23,7 @@ use super::resolve::Resolve;
 use super::scratch::Scratch;
 use super::split::{ROOM, SplitState, Splitter};
 use super::word_chunks::WordChunks;
-use crate::engines::lane::{AnyLane, Job, Lane};
+use crate::engines::simd::{AnySimd, Job, Simd};
 use crate::engines::word_cache::GROUP;
 use crate::engines::word_key::{SHORT, WordKey};
 use crate::load::{AddedToken, model_type};
@@ -32,13 +32,13 @@ use crate::load::{AddedToken, model_type};
 const MAX_RETAINED_BYTES: usize = 1 << 16;
 
 /// The name of the vector instructions that engines use on this machine.
-pub(crate) fn lane_name() -> &'static str {
-    AnyLane::detect().name()
+pub(crate) fn simd_name() -> &'static str {
+    AnySimd::detect().name()
 }
 
 /// The loaded engine. All threads share it.
 pub(crate) struct ByteBpe {
-    lane: AnyLane,
+    simd: AnySimd,
     splitter: Splitter,
     bpe: Bpe,
     prefix: Prefix,
@@ -61,7 +61,7 @@ impl ByteBpe {
         let tokens = model.tokens.iter().map(|(token, _)| token);
         let piece_bounds = PieceBounds::of_tokens(tokens, model.alphabet.is_of_chars());
         let mut engine = Self {
-            lane: AnyLane::detect(),
+            simd: AnySimd::detect(),
             splitter: Splitter::new(preprocessing.pattern, piece_bounds.pairs()),
             bpe: Bpe {
                 merge_rules: MergeRules::new(model.alphabet, &model.merges)?,
@@ -85,7 +85,7 @@ impl ByteBpe {
 
     /// The tokens that may be words and that their own merges do not produce.
     fn find_unmerged(&self) -> HashMap<Box<[u8]>, u32> {
-        let mut unmerged = self.lane.run(FindUnmerged {
+        let mut unmerged = self.simd.run(FindUnmerged {
             merge_rules: &self.bpe.merge_rules,
             tokens: &self.tokens,
         });
@@ -102,7 +102,7 @@ impl ByteBpe {
         };
         let mut ends = [0; ROOM];
         let (splitter, state) = (&self.splitter, &mut SplitState::new());
-        self.lane.run(Fill {
+        self.simd.run(Fill {
             splitter,
             state,
             text,
@@ -112,7 +112,7 @@ impl ByteBpe {
 
     /// Pre-allocates the cache and inserts the tokens of the vocabulary.
     pub(crate) fn warm_up(&self, scratch: &mut Scratch) {
-        self.lane.run(WarmUp {
+        self.simd.run(WarmUp {
             engine: self,
             scratch,
         });
@@ -132,7 +132,7 @@ impl ByteBpe {
         self.added
             .parts(text, special_tokens_are_text, &mut |part| match part {
                 Part::Id(id) => ids.push(id),
-                Part::Text(text, place) => self.lane.run(AppendText {
+                Part::Text(text, place) => self.simd.run(AppendText {
                     engine: self,
                     text,
                     place,
@@ -147,7 +147,7 @@ impl ByteBpe {
     #[inline(always)]
     fn append_text(
         &self,
-        lane: impl Lane,
+        simd: impl Simd,
         text: &str,
         place: Place,
         scratch: &mut Scratch,
@@ -158,7 +158,7 @@ impl ByteBpe {
         loop {
             let ends = scratch.found[1..].first_chunk_mut();
             let ends = ends.expect("there is room");
-            let num_words = self.splitter.fill(lane, &mut state, text, ends);
+            let num_words = self.splitter.fill(simd, &mut state, text, ends);
             if num_words == 0 {
                 return;
             }
@@ -166,9 +166,9 @@ impl ByteBpe {
             let mut words = &found[..=num_words];
             if words[0] == 0 && self.has_prefix(text, place) {
                 words = &words[1..];
-                self.append_after_space(lane, &text[..words[0] as usize], scratch, ids);
+                self.append_after_space(simd, &text[..words[0] as usize], scratch, ids);
             }
-            self.append_words(lane, text.as_bytes(), words, scratch, ids);
+            self.append_words(simd, text.as_bytes(), words, scratch, ids);
             found[0] = found[num_words];
             scratch.found = found;
         }
@@ -196,7 +196,7 @@ impl ByteBpe {
     #[inline(never)]
     fn append_after_space(
         &self,
-        lane: impl Lane,
+        simd: impl Simd,
         word: &str,
         scratch: &mut Scratch,
         ids: &mut Vec<u32>,
@@ -211,7 +211,7 @@ impl ByteBpe {
             scratch,
             ids,
         };
-        lane.run(job);
+        simd.run(job);
         if first.capacity() <= MAX_RETAINED_BYTES {
             scratch.first = first;
         }
@@ -221,13 +221,13 @@ impl ByteBpe {
     #[inline(always)]
     fn append_words(
         &self,
-        lane: impl Lane,
+        simd: impl Simd,
         text: &[u8],
         bounds: &[u32],
         scratch: &mut Scratch,
         ids: &mut Vec<u32>,
     ) {
-        // No closures here or in what it calls: they would not be compiled for the lane.
+        // No closures here or in what it calls: they would not be compiled for the back end.
         let mut words = WordChunks {
             text,
             bounds,
@@ -240,7 +240,7 @@ impl ByteBpe {
                 .then_some(&self.bpe.piece_bounds),
         };
         loop {
-            let num_words = lane.run(NextWords {
+            let num_words = simd.run(NextWords {
                 words: &mut words,
                 bounds: &mut scratch.bounds,
             });
@@ -251,12 +251,12 @@ impl ByteBpe {
             scratch.misses.clear();
             for first in (0..num_words).step_by(GROUP) {
                 let of_chunk = first..num_words.min(first + GROUP);
-                lane.run(Prepare {
+                simd.run(Prepare {
                     text,
                     of_chunk: of_chunk.clone(),
                     scratch,
                 });
-                num_staged = lane.run(Stage {
+                num_staged = simd.run(Stage {
                     of_chunk,
                     num_staged,
                     scratch,
@@ -265,7 +265,7 @@ impl ByteBpe {
             if scratch.misses.is_empty() {
                 ids.extend_from_slice(&scratch.staged[..num_staged]);
             } else {
-                lane.run(Resolve {
+                simd.run(Resolve {
                     bpe: &self.bpe,
                     text,
                     num_staged,
@@ -277,7 +277,7 @@ impl ByteBpe {
     }
 }
 
-/// [`ByteBpe::warm_up`] in a lane.
+/// [`ByteBpe::warm_up`] on a back end.
 struct WarmUp<'a> {
     engine: &'a ByteBpe,
     scratch: &'a mut Scratch,
@@ -287,9 +287,9 @@ impl Job for WarmUp<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self, lane: impl Lane) {
+    fn run(self, simd: impl Simd) {
         let Self { engine, scratch } = self;
-        scratch.cache.preallocate(lane);
+        scratch.cache.preallocate(simd);
         let tokens = engine.tokens.iter().map(|(token, _)| token);
         let is_remembered =
             |token: &&[u8]| token.len() <= SHORT && engine.bpe.unmerged(token).is_none();
@@ -300,12 +300,12 @@ impl Job for WarmUp<'_> {
             .encode_all(words.iter().copied(), |number, ids, num_ids| {
                 let word = words[number];
                 let word = WordKey::at(word, 0, word.len());
-                scratch.cache.insert_short(lane, word, &ids[..num_ids]);
+                scratch.cache.insert_short(simd, word, &ids[..num_ids]);
             });
     }
 }
 
-/// [`Splitter::fill`] in a lane.
+/// [`Splitter::fill`] on a back end.
 struct Fill<'a> {
     splitter: &'a Splitter,
     state: &'a mut SplitState,
@@ -317,12 +317,12 @@ impl Job for Fill<'_> {
     type Output = usize;
 
     #[inline(always)]
-    fn run(self, lane: impl Lane) -> usize {
-        self.splitter.fill(lane, self.state, self.text, self.ends)
+    fn run(self, simd: impl Simd) -> usize {
+        self.splitter.fill(simd, self.state, self.text, self.ends)
     }
 }
 
-/// [`ByteBpe::append_text`] in a lane.
+/// [`ByteBpe::append_text`] on a back end.
 struct AppendText<'a> {
     engine: &'a ByteBpe,
     text: &'a str,
@@ -335,7 +335,7 @@ impl Job for AppendText<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self, lane: impl Lane) {
+    fn run(self, simd: impl Simd) {
         let Self {
             engine,
             text,
@@ -343,11 +343,11 @@ impl Job for AppendText<'_> {
             scratch,
             ids,
         } = self;
-        engine.append_text(lane, text, place, scratch, ids);
+        engine.append_text(simd, text, place, scratch, ids);
     }
 }
 
-/// [`ByteBpe::append_words`] for one word, in a lane.
+/// [`ByteBpe::append_words`] for one word, on a back end.
 struct AppendWord<'a> {
     engine: &'a ByteBpe,
     word: &'a [u8],
@@ -359,13 +359,13 @@ impl Job for AppendWord<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self, lane: impl Lane) {
+    fn run(self, simd: impl Simd) {
         let Self {
             engine,
             word,
             scratch,
             ids,
         } = self;
-        engine.append_words(lane, word, &[0, word.len() as u32], scratch, ids);
+        engine.append_words(simd, word, &[0, word.len() as u32], scratch, ids);
     }
 }

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use super::scratch::Scratch;
 use super::word_chunks::{Bounds, WordChunks};
-use crate::engines::lane::{Job, KEY_BATCH, Lane};
+use crate::engines::simd::{Job, KEY_BATCH, Simd};
 
-/// [`WordChunks::next_chunk`] in a lane.
+/// [`WordChunks::next_chunk`] on a back end.
 pub(super) struct NextWords<'a, 't> {
     pub(super) words: &'a mut WordChunks<'t>,
     pub(super) bounds: &'a mut Bounds,
@@ -16,8 +16,8 @@ impl Job for NextWords<'_, '_> {
     type Output = usize;
 
     #[inline(always)]
-    fn run(self, lane: impl Lane) -> usize {
-        self.words.next_chunk(lane, self.bounds)
+    fn run(self, simd: impl Simd) -> usize {
+        self.words.next_chunk(simd, self.bounds)
     }
 }
 
@@ -35,7 +35,7 @@ impl Job for Prepare<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self, lane: impl Lane) {
+    fn run(self, simd: impl Simd) {
         let Self {
             text,
             of_chunk,
@@ -48,7 +48,7 @@ impl Job for Prepare<'_> {
         let eights = words.iter_mut().zip(buckets).zip(bounds.step_by(KEY_BATCH));
         for ((words, buckets), bounds) in eights.take(of_chunk.len().div_ceil(KEY_BATCH)) {
             let bounds = bounds.first_chunk().expect("a window has as many");
-            lane.word_keys(text, bounds, finder.shift(), words, buckets);
+            simd.word_keys(text, bounds, finder.shift(), words, buckets);
         }
         // Read back from memory: extracting them from a vector one by one takes longer.
         for &bucket in &scratch.buckets.0[..of_chunk.len()] {
@@ -69,7 +69,7 @@ impl Job for Stage<'_> {
     type Output = usize;
 
     #[inline(always)]
-    fn run(self, lane: impl Lane) -> usize {
+    fn run(self, simd: impl Simd) -> usize {
         let Self {
             of_chunk,
             mut num_staged,
@@ -82,7 +82,7 @@ impl Job for Stage<'_> {
             let Some(staged) = staged.and_then(|staged| staged.first_chunk_mut()) else {
                 unreachable!("a chunk's ids have room")
             };
-            match finder.find(lane, *word, *bucket, staged) {
+            match finder.find(simd, *word, *bucket, staged) {
                 Some(count) => num_staged += count,
                 None => scratch.misses.push(number, num_staged),
             }

@@ -16,6 +16,6 @@ mod scratch;
 mod split;
 mod word_chunks;
 
-pub(crate) use self::engine::{ByteBpe, lane_name};
+pub(crate) use self::engine::{ByteBpe, simd_name};
 pub(crate) use self::scratch::Scratch;
 pub(crate) use self::split::{CL100K_PATTERN, O200K_PATTERN};

@@ -13,20 +13,20 @@ use unicode_normalization_alignments::char::canonical_combining_class;
 use unicode_normalization_alignments::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 use super::split::{ClassTable, INERT};
-use crate::engines::lane::{AnyLane, BLOCK, Job, Lane};
+use crate::engines::simd::{AnySimd, BLOCK, Job, Simd};
 
 /// Characters from here on are treated as not inert: they are rare, and the table is built faster.
 const FIRST_RARE: char = '\u{30000}';
 
 pub(super) struct Nfc {
-    lane: AnyLane,
+    simd: AnySimd,
     table: ClassTable,
 }
 
 impl Nfc {
     pub(super) fn new() -> Self {
         Self {
-            lane: AnyLane::detect(),
+            simd: AnySimd::detect(),
             table: ClassTable::of_inert(is_inert),
         }
     }
@@ -42,7 +42,7 @@ impl Nfc {
 
     /// Whether a text is in NFC.
     pub(super) fn has(&self, text: &str) -> bool {
-        text.is_ascii() || self.lane.run(Has { nfc: self, text })
+        text.is_ascii() || self.simd.run(Has { nfc: self, text })
     }
 
     /// Whether the character at `at` is not inert.
@@ -74,7 +74,7 @@ fn is_inert(char: char) -> bool {
         && is_nfc_quick(std::iter::once(char)) == IsNormalized::Yes
 }
 
-/// [`Nfc::has`] in a lane.
+/// [`Nfc::has`] on a back end.
 struct Has<'a> {
     nfc: &'a Nfc,
     text: &'a str,
@@ -84,13 +84,13 @@ impl Job for Has<'_> {
     type Output = bool;
 
     #[inline(always)]
-    fn run(self, lane: impl Lane) -> bool {
+    fn run(self, simd: impl Simd) -> bool {
         let Self { nfc, text } = self;
         let bytes = text.as_bytes();
         // Characters before this position are checked.
         let mut done = 0;
         for at in (0..bytes.len()).step_by(BLOCK) {
-            let mut others = others_of_block(lane, nfc, bytes, at);
+            let mut others = others_of_block(simd, nfc, bytes, at);
             while others != 0 {
                 let at = at + others.trailing_zeros() as usize;
                 others &= others - 1;
@@ -109,7 +109,7 @@ impl Job for Has<'_> {
 
 /// First bytes of the characters in a block that may not be inert.
 #[inline(always)]
-fn others_of_block(lane: impl Lane, nfc: &Nfc, bytes: &[u8], at: usize) -> u64 {
+fn others_of_block(simd: impl Simd, nfc: &Nfc, bytes: &[u8], at: usize) -> u64 {
     let Some(block) = bytes[at..].first_chunk() else {
         // The end of a text is shorter than a block.
         let mut others = 0;
@@ -118,10 +118,10 @@ fn others_of_block(lane: impl Lane, nfc: &Nfc, bytes: &[u8], at: usize) -> u64 {
         }
         return others;
     };
-    let masks = lane.ascii(block);
+    let masks = simd.ascii(block);
     match masks.wide & !masks.inner {
         0 => 0,
-        first_bytes => first_bytes & !nfc.table.match_first_two(lane, bytes, at),
+        first_bytes => first_bytes & !nfc.table.match_first_two(simd, bytes, at),
     }
 }
 
@@ -171,8 +171,8 @@ mod tests {
                 .collect();
             static ALL: std::sync::OnceLock<Vec<Nfc>> = std::sync::OnceLock::new();
             let all = ALL.get_or_init(|| {
-                let lanes = AnyLane::all().into_iter();
-                lanes.map(|lane| Nfc { lane, ..Nfc::new() }).collect()
+                let back_ends = AnySimd::all().into_iter();
+                back_ends.map(|simd| Nfc { simd, ..Nfc::new() }).collect()
             });
             let expected: String = text.nfc().map(|(char, _)| char).collect();
             for nfc in all {

@@ -6,7 +6,7 @@
 //! ends with them.
 
 use crate::engines::byte_pairs::{Pairs, pair};
-use crate::engines::lane::{BLOCK, Lane};
+use crate::engines::simd::{BLOCK, Simd};
 
 /// The bytes around positions inside tokens. The check may report tokens that do not exist, and never misses one.
 pub(super) struct PieceBounds {
@@ -117,7 +117,7 @@ impl PieceBounds {
     /// same dependency: a position that can be split in any case generates a carry, and one that can be split if the
     /// one before it is propagates a carry.
     #[inline(always)]
-    pub(super) fn piece_starts(&self, lane: impl Lane, word: &[u8]) -> u64 {
+    pub(super) fn piece_starts(&self, simd: impl Simd, word: &[u8]) -> u64 {
         let mut found = [0; BLOCK];
         let num_positions = word.len() - 1;
         // The triples of bytes, one after the other; the last byte is lowest.
@@ -131,7 +131,7 @@ impl PieceBounds {
             *found = self.places[usize::from(three as u16)];
         }
         let [inside, first, last, whole, triple] =
-            [INSIDE, FIRST, LAST, WHOLE, TRIPLE].map(|class| lane.having(&found, class));
+            [INSIDE, FIRST, LAST, WHOLE, TRIPLE].map(|class| simd.having(&found, class));
         let in_any_case = !inside | !(last | triple) | !(first | triple << 1);
         let make = in_any_case & !whole;
         let hand_on = !first & !whole;
@@ -172,17 +172,17 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::engines::lane::{AnyLane, Job};
+    use crate::engines::simd::{AnySimd, Job};
 
-    /// [`PieceBounds::piece_starts`] in a lane.
+    /// [`PieceBounds::piece_starts`] on a back end.
     struct Begins<'a>(&'a PieceBounds, &'a [u8]);
 
     impl Job for Begins<'_> {
         type Output = u64;
 
         #[inline(always)]
-        fn run(self, lane: impl Lane) -> u64 {
-            self.0.piece_starts(lane, self.1)
+        fn run(self, simd: impl Simd) -> u64 {
+            self.0.piece_starts(simd, self.1)
         }
     }
 
@@ -204,8 +204,8 @@ mod tests {
                 }
                 expected |= 1u64 << (at - 1);
             }
-            for lane in AnyLane::all() {
-                prop_assert_eq!(lane.run(Begins(&piece_bounds, word)), expected, "{}", lane.name());
+            for simd in AnySimd::all() {
+                prop_assert_eq!(simd.run(Begins(&piece_bounds, word)), expected, "{}", simd.name());
             }
         }
     }

@@ -4,7 +4,7 @@
 use super::bpe::Bpe;
 use super::misses::{Miss, Misses, Part, Unresolved};
 use super::scratch::Scratch;
-use crate::engines::lane::{Job, Lane};
+use crate::engines::simd::{Job, Simd};
 use crate::engines::word_cache::ROOM;
 use crate::engines::word_key::{SHORT, WordKey, hash_of_bytes};
 
@@ -31,12 +31,12 @@ impl Job for Resolve<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(mut self, lane: impl Lane) {
+    fn run(mut self, simd: impl Simd) {
         self.prefetch_long();
         self.split();
-        self.look_up(lane);
+        self.look_up(simd);
         self.merge();
-        self.append(lane);
+        self.append(simd);
     }
 }
 
@@ -137,7 +137,7 @@ impl Resolve<'_> {
 
     /// Looks up the pieces in the cache.
     #[inline(always)]
-    fn look_up(&mut self, lane: impl Lane) {
+    fn look_up(&mut self, simd: impl Simd) {
         let Scratch { misses, cache, .. } = &mut *self.scratch;
         let Misses {
             parts,
@@ -156,7 +156,7 @@ impl Resolve<'_> {
             let mut found = [0; ROOM];
             let num_ids = if is_piece {
                 let finder = cache.finder();
-                finder.find(lane, word, finder.bucket_of(word), &mut found)
+                finder.find(simd, word, finder.bucket_of(word), &mut found)
             } else {
                 None
             };
@@ -196,7 +196,7 @@ impl Resolve<'_> {
 
     /// Appends all ids in order, and inserts the misses into the cache.
     #[inline(always)]
-    fn append(&mut self, lane: impl Lane) {
+    fn append(&mut self, simd: impl Simd) {
         let (mut staged, mut parts) = (0, 0);
         for i in 0..self.scratch.misses.words.len() {
             let Miss {
@@ -235,7 +235,7 @@ impl Resolve<'_> {
         for unresolved in &misses.unresolved {
             let part = misses.parts[unresolved.part];
             let of_part = &misses.ids[part.first_id..part.first_id + part.num_ids];
-            cache.insert_short(lane, unresolved.word, of_part);
+            cache.insert_short(simd, unresolved.word, of_part);
         }
         if misses.ids.capacity() > MAX_RETAINED_IDS {
             *misses = Misses::default();

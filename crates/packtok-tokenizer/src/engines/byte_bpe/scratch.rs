@@ -4,7 +4,7 @@ use super::merge::MergeHeap;
 use super::misses::Misses;
 use super::split::ROOM;
 use super::word_chunks::{Bounds, CHUNK};
-use crate::engines::lane::BLOCK;
+use crate::engines::simd::BLOCK;
 use crate::engines::word_cache::{self as cache, CACHE_BYTES, GROUP, WordCache};
 use crate::engines::word_key::{SHORT, WordKey};
 

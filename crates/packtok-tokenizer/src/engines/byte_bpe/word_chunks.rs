@@ -1,7 +1,7 @@
 //! Divides the words of a text into chunks, with long words in pieces.
 
 use super::piece_bounds::PieceBounds;
-use crate::engines::lane::{BLOCK, KEY_BATCH, LEN_BATCH, Lane};
+use crate::engines::simd::{BLOCK, KEY_BATCH, LEN_BATCH, Simd};
 use crate::engines::word_cache::GROUP;
 use crate::engines::word_key::{LONG, SHORT};
 
@@ -25,7 +25,7 @@ pub(super) struct WordChunks<'a> {
 impl WordChunks<'_> {
     /// Writes the bounds of the next words to `bounds` and returns the number of words; 0 at the end.
     #[inline(always)]
-    pub(super) fn next_chunk(&mut self, lane: impl Lane, bounds: &mut Bounds) -> usize {
+    pub(super) fn next_chunk(&mut self, simd: impl Simd, bounds: &mut Bounds) -> usize {
         let mut num_words = 0;
         bounds[0] = self.at;
         while num_words < CHUNK && self.bounds.len() > 1 {
@@ -35,14 +35,14 @@ impl WordChunks<'_> {
                 .min(LEN_BATCH);
             let num_short = match self.bounds.first_chunk() {
                 Some(bounds) if num_some == LEN_BATCH && bounds[0] == some[0] => {
-                    copy_short(lane, bounds, some)
+                    copy_short(simd, bounds, some)
                 }
                 _ => copy_few_short(&self.bounds[1..=num_some], some),
             };
             num_words += num_short;
             self.bounds = &self.bounds[num_short..];
             if num_short < num_some {
-                num_words += self.split_long(lane, &mut bounds[num_words..], CHUNK - num_words);
+                num_words += self.split_long(simd, &mut bounds[num_words..], CHUNK - num_words);
             }
         }
         self.at = bounds[num_words];
@@ -54,7 +54,7 @@ impl WordChunks<'_> {
     /// Writes the ends of the pieces of the first word, which is long and starts at the first bound, and returns their
     /// number.
     #[inline(always)]
-    fn split_long(&mut self, lane: impl Lane, bounds: &mut [u32], most: usize) -> usize {
+    fn split_long(&mut self, simd: impl Simd, bounds: &mut [u32], most: usize) -> usize {
         let (start, end) = (bounds[0], self.bounds[1]);
         let word = &self.text[start as usize..end as usize];
         let places = bounds[1..].first_chunk_mut().expect("there is room");
@@ -62,7 +62,7 @@ impl WordChunks<'_> {
         match self.piece_bounds {
             None => places[0] = end,
             Some(piece_bounds) => {
-                let mut begins = piece_bounds.piece_starts(lane, word);
+                let mut begins = piece_bounds.piece_starts(simd, word);
                 is_done = word.len() <= BLOCK;
                 if is_done {
                     // What is left at the end stays one piece if it is short.
@@ -70,7 +70,7 @@ impl WordChunks<'_> {
                     begins ^= of_short & of_short.wrapping_sub(1);
                 }
                 num_pieces = begins.count_ones() as usize;
-                lane.positions(begins, start + 1, places);
+                simd.positions(begins, start + 1, places);
                 if is_done {
                     places[num_pieces] = end;
                     num_pieces += 1;
@@ -90,9 +90,9 @@ impl WordChunks<'_> {
 
 /// Copies the ends of words and returns how many words come before the first long one.
 #[inline(always)]
-fn copy_short(lane: impl Lane, words: &[u32; LEN_BATCH + 1], bounds: &mut [u32]) -> usize {
+fn copy_short(simd: impl Simd, words: &[u32; LEN_BATCH + 1], bounds: &mut [u32]) -> usize {
     bounds[1..=LEN_BATCH].copy_from_slice(&words[1..]);
-    (lane.long_words(words) | 1 << LEN_BATCH).trailing_zeros() as usize
+    (simd.long_words(words) | 1 << LEN_BATCH).trailing_zeros() as usize
 }
 
 /// As [`copy_short`] for fewer words.
@@ -114,7 +114,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::engines::lane::{AnyLane, Job};
+    use crate::engines::simd::{AnySimd, Job};
 
     /// All bounds of all chunks.
     struct AllBounds<'a>(WordChunks<'a>);
@@ -123,11 +123,11 @@ mod tests {
         type Output = Vec<u32>;
 
         #[inline(always)]
-        fn run(mut self, lane: impl Lane) -> Vec<u32> {
+        fn run(mut self, simd: impl Simd) -> Vec<u32> {
             let mut all = vec![self.0.at];
             let mut bounds = [0; CHUNK + 1 + BLOCK];
             loop {
-                let num_words = self.0.next_chunk(lane, &mut bounds);
+                let num_words = self.0.next_chunk(simd, &mut bounds);
                 if num_words == 0 {
                     return all;
                 }
@@ -157,9 +157,9 @@ mod tests {
             at: bounds[0],
             piece_bounds: None,
         });
-        assert_eq!(AnyLane::detect().run(whole), bounds);
-        for lane in AnyLane::all() {
-            let all = lane.run(AllBounds(WordChunks {
+        assert_eq!(AnySimd::detect().run(whole), bounds);
+        for simd in AnySimd::all() {
+            let all = simd.run(AllBounds(WordChunks {
                 text,
                 bounds,
                 at: bounds[0],

@@ -6,7 +6,7 @@
 
 use super::long::LongWords;
 use super::short::{self, Finder, ShortWords};
-use crate::engines::lane::Lane;
+use crate::engines::simd::Simd;
 use crate::engines::word_key::WordKey;
 
 /// Default maximum size of a cache.
@@ -40,9 +40,9 @@ impl WordCache {
     }
 
     /// Allocates the full size now and not when it is needed.
-    pub(crate) fn preallocate(&mut self, lane: impl Lane) {
+    pub(crate) fn preallocate(&mut self, simd: impl Simd) {
         if self.short.num_buckets() < self.max_buckets {
-            self.short.grow(lane, self.max_buckets);
+            self.short.grow(simd, self.max_buckets);
         }
         self.short.preallocate();
         self.long.preallocate();
@@ -56,9 +56,9 @@ impl WordCache {
 
     /// Inserts a short word.
     #[inline(always)]
-    pub(crate) fn insert_short(&mut self, lane: impl Lane, word: WordKey, ids: &[u32]) {
+    pub(crate) fn insert_short(&mut self, simd: impl Simd, word: WordKey, ids: &[u32]) {
         if self.short.is_full() && self.short.num_buckets() < self.max_buckets {
-            self.short.grow(lane, self.max_buckets);
+            self.short.grow(simd, self.max_buckets);
         }
         self.short.insert(word, ids);
     }

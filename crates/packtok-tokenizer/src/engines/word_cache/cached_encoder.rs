@@ -3,7 +3,7 @@
 use super::cache::{CACHE_BYTES, GROUP, WordCache};
 use super::short::{MAX_IDS, ROOM};
 use crate::cause::Cause;
-use crate::engines::lane::{AnyLane, Job, Lane};
+use crate::engines::simd::{AnySimd, Job, Simd};
 use crate::engines::word_key::{SHORT, WordKey, hash_of_bytes};
 
 /// Finds and encodes words.
@@ -18,9 +18,9 @@ pub(crate) trait WordEncoder {
     fn encode_word(&mut self, word: &[u8], ids: &mut Vec<u32>) -> Result<bool, Cause>;
 }
 
-/// The cache of one thread, and its lane.
+/// The cache of one thread, and its back end.
 pub(crate) struct CachedEncoder {
-    lane: AnyLane,
+    simd: AnySimd,
     words: [(WordKey, u32, usize, usize); GROUP],
     cache: WordCache,
 }
@@ -29,7 +29,7 @@ impl CachedEncoder {
     /// With a cache of at most this many bytes.
     pub(crate) fn new(cache_bytes: Option<usize>) -> Self {
         Self {
-            lane: AnyLane::detect(),
+            simd: AnySimd::detect(),
             words: [Default::default(); GROUP],
             cache: WordCache::new(cache_bytes.unwrap_or(CACHE_BYTES)),
         }
@@ -37,7 +37,7 @@ impl CachedEncoder {
 
     /// Pre-allocates the cache.
     pub(crate) fn preallocate(&mut self) {
-        self.lane.run(Preallocate(&mut self.cache));
+        self.simd.run(Preallocate(&mut self.cache));
     }
 
     /// Appends the ids of all words of a text; `false`, with nothing appended, if one cannot be encoded alone.
@@ -51,8 +51,8 @@ impl CachedEncoder {
         ids: &mut Vec<u32>,
     ) -> Result<bool, Cause> {
         let start = ids.len();
-        let lane = self.lane;
-        let done = lane.run(AppendIds {
+        let simd = self.simd;
+        let done = simd.run(AppendIds {
             encoder: self,
             text,
             words,
@@ -65,19 +65,19 @@ impl CachedEncoder {
     }
 }
 
-/// [`WordCache::preallocate`] in a lane.
+/// [`WordCache::preallocate`] on a back end.
 struct Preallocate<'a>(&'a mut WordCache);
 
 impl Job for Preallocate<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self, lane: impl Lane) {
-        self.0.preallocate(lane);
+    fn run(self, simd: impl Simd) {
+        self.0.preallocate(simd);
     }
 }
 
-/// [`CachedEncoder::append_ids`] in a lane.
+/// [`CachedEncoder::append_ids`] on a back end.
 struct AppendIds<'a, W> {
     encoder: &'a mut CachedEncoder,
     text: &'a [u8],
@@ -89,7 +89,7 @@ impl<W: WordEncoder> Job for AppendIds<'_, W> {
     type Output = Result<bool, Cause>;
 
     #[inline(always)]
-    fn run(self, lane: impl Lane) -> Self::Output {
+    fn run(self, simd: impl Simd) -> Self::Output {
         let Self {
             encoder,
             text,
@@ -122,10 +122,10 @@ impl<W: WordEncoder> Job for AppendIds<'_, W> {
                 let mut found = [0; ROOM];
                 let finder = cache.finder();
                 // If the table has grown since, this misses, and the word is encoded again.
-                match finder.find(lane, word, bucket, &mut found) {
+                match finder.find(simd, word, bucket, &mut found) {
                     Some(count) => ids.extend_from_slice(&found[..count]),
                     None => {
-                        if !append_miss(lane, &text[start..end], cache, words, ids)? {
+                        if !append_miss(simd, &text[start..end], cache, words, ids)? {
                             return Ok(false);
                         }
                     }
@@ -143,7 +143,7 @@ impl<W: WordEncoder> Job for AppendIds<'_, W> {
 #[cold]
 #[inline(never)]
 fn append_miss(
-    lane: impl Lane,
+    simd: impl Simd,
     word: &[u8],
     cache: &mut WordCache,
     words: &mut impl WordEncoder,
@@ -162,7 +162,7 @@ fn append_miss(
     // A word may have more ids than bytes.
     let is_short = short.is_short() && of_word.len() <= SHORT;
     if is_short && of_word.iter().all(|&id| (id as usize) < MAX_IDS) {
-        cache.insert_short(lane, short, of_word);
+        cache.insert_short(simd, short, of_word);
     } else {
         cache.insert_long(hash, word, of_word);
     }

@@ -14,7 +14,7 @@
 //! would then always be found in a neighbour.
 
 use crate::engines::huge_table::{HugeTable, Slots, prefetch};
-use crate::engines::lane::Lane;
+use crate::engines::simd::Simd;
 use crate::engines::word_key::{LEN_SHIFT, SHORT, WordKey};
 
 /// The keys of two words, then the ids of both.
@@ -132,7 +132,7 @@ impl ShortWords {
 
     /// Replaces the table by a larger one and reinserts all words.
     #[cold]
-    pub(super) fn grow(&mut self, lane: impl Lane, num_buckets: usize) {
+    pub(super) fn grow(&mut self, simd: impl Simd, num_buckets: usize) {
         let longer = Self::new(num_buckets);
         let shorter = std::mem::replace(self, longer);
         for bucket in shorter.buckets.all() {
@@ -143,7 +143,7 @@ impl ShortWords {
                 }
                 let word = WordKey { low, high };
                 let mut found = [0; ROOM];
-                if let Some(count) = find(lane, bucket, word, &mut found) {
+                if let Some(count) = find(simd, bucket, word, &mut found) {
                     self.insert(word, &found[..count]);
                 }
             }
@@ -182,18 +182,18 @@ impl Finder<'_> {
     #[inline(always)]
     pub(crate) fn find(
         self,
-        lane: impl Lane,
+        simd: impl Simd,
         word: WordKey,
         bucket: u32,
         ids: &mut [u32; ROOM],
     ) -> Option<usize> {
         let home = bucket as usize;
         let bucket = self.buckets.at(home);
-        let mut count = find(lane, bucket, word, ids);
+        let mut count = find(simd, bucket, word, ids);
         if count.is_none() {
             // Each probe waits for memory once more.
             for beside in overflow(bucket) {
-                count = find(lane, self.buckets.at(home ^ beside), word, ids);
+                count = find(simd, self.buckets.at(home ^ beside), word, ids);
                 if count.is_some() {
                     break;
                 }
@@ -204,22 +204,22 @@ impl Finder<'_> {
 }
 
 #[inline(always)]
-fn find(lane: impl Lane, bucket: &Bucket, word: WordKey, ids: &mut [u32; ROOM]) -> Option<usize> {
+fn find(simd: impl Simd, bucket: &Bucket, word: WordKey, ids: &mut [u32; ROOM]) -> Option<usize> {
     let &[a, b, c, d, ..] = bucket;
     // Which word matches is unpredictable, so there is no branch on it.
-    let which = lane.match_pair(&[a, b, c, d], [word.low, word.high]);
+    let which = simd.match_pair(&[a, b, c, d], [word.low, word.high]);
     if which == 0 {
         return None;
     }
     let at = 4 + which / 4 * 2;
     let packed = [bucket[at], bucket[at + 1]];
-    lane.unpack_ids(packed, ids.first_chunk_mut().expect("it is longer"));
+    simd.unpack_ids(packed, ids.first_chunk_mut().expect("it is longer"));
     let count = (packed[1] >> COUNT_SHIFT) as usize % (1 << COUNT_BITS);
     if count > FEW_IDS {
         let [_, _, c, d, _, _, e, f] = *bucket;
         for (first, packed) in [(FEW_IDS, [c, d]), (2 * FEW_IDS, [e, f])] {
             let ids = ids[first..].first_chunk_mut().expect("it is longer");
-            lane.unpack_ids(packed, ids);
+            simd.unpack_ids(packed, ids);
         }
     }
     Some(count)
@@ -251,7 +251,7 @@ fn is_of_many(bucket: &Bucket) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engines::lane::{AnyLane, Job};
+    use crate::engines::simd::{AnySimd, Job};
 
     /// Words whose home is this bucket.
     fn of_bucket(bucket: u32, table: &ShortWords) -> impl Iterator<Item = WordKey> {
@@ -270,10 +270,10 @@ mod tests {
         type Output = Vec<u32>;
 
         #[inline(always)]
-        fn run(self, lane: impl Lane) -> Vec<u32> {
+        fn run(self, simd: impl Simd) -> Vec<u32> {
             let mut ids = [0; ROOM];
             let finder = self.0.finder();
-            let count = finder.find(lane, self.1, finder.bucket_of(self.1), &mut ids);
+            let count = finder.find(simd, self.1, finder.bucket_of(self.1), &mut ids);
             count.map_or(Vec::new(), |count| ids[..count].to_vec())
         }
     }
@@ -288,15 +288,15 @@ mod tests {
         }
         for word in &words[2..] {
             table.insert(*word, &many);
-            for lane in AnyLane::all() {
-                assert_eq!(lane.run(Ids(&table, *word)), many);
-                assert_eq!(lane.run(Ids(&table, words[0])), few);
-                assert_eq!(lane.run(Ids(&table, words[1])), few);
+            for simd in AnySimd::all() {
+                assert_eq!(simd.run(Ids(&table, *word)), many);
+                assert_eq!(simd.run(Ids(&table, words[0])), few);
+                assert_eq!(simd.run(Ids(&table, words[1])), few);
             }
         }
         // The four neighbours hold one each; the others were evicted.
         let found = words[2..].iter();
-        let num_found = found.filter(|word| !AnyLane::detect().run(Ids(&table, **word)).is_empty());
+        let num_found = found.filter(|word| !AnySimd::detect().run(Ids(&table, **word)).is_empty());
         assert_eq!(num_found.count(), 4);
     }
 
@@ -309,7 +309,7 @@ mod tests {
             // Inserting it again has no effect.
             table.insert(*word, &[1000]);
         }
-        let ids = |number: usize| AnyLane::detect().run(Ids(&table, words[number]));
+        let ids = |number: usize| AnySimd::detect().run(Ids(&table, words[number]));
         // Five buckets have room for ten words; then each evicts the one before, the second word of the home bucket.
         let found: Vec<usize> = (0..40)
             .filter(|&number| ids(number) == [number as u32])

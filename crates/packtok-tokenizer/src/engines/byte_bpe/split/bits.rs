@@ -1,6 +1,6 @@
 //! Arithmetic on the masks of a block.
 
-use crate::engines::lane::Masks;
+use crate::engines::simd::Masks;
 
 /// For each byte, the bit of the byte before it.
 #[inline(always)]

@@ -15,7 +15,7 @@ use std::marker::PhantomData;
 use super::classes::ClassTable;
 use super::rules::{Carry, Rules};
 use super::wide::{Wide, Widen};
-use crate::engines::lane::{BLOCK, Lane, Masks};
+use crate::engines::simd::{BLOCK, Masks, Simd};
 
 /// Ends of words that are found in one call; a block may add some more. Many, because the remainder forms a group with
 /// few prefetches in flight.
@@ -52,7 +52,7 @@ impl SplitState {
     #[inline(always)]
     pub(super) fn fill(
         &mut self,
-        lane: impl Lane,
+        simd: impl Simd,
         rules: impl Rules,
         table: &ClassTable,
         text: &str,
@@ -65,12 +65,12 @@ impl SplitState {
         // What changes with every block is kept in registers.
         let (mut at, mut carry) = (self.at, self.carry);
         let mut block = match at {
-            0 => self.masks(lane, rules, table, text, 0),
+            0 => self.masks(simd, rules, table, text, 0),
             _ => self.block,
         };
         let mut num_ends = 0;
         while at < text.len() && num_ends <= ENDS_PER_CALL {
-            let next = self.masks(lane, rules, table, text, at + BLOCK);
+            let next = self.masks(simd, rules, table, text, at + BLOCK);
             let (mut begins, earlier) = rules.begins(text, at, &block, &next, &mut carry);
             if let Some(at) = earlier {
                 ends[num_ends] = at;
@@ -84,7 +84,7 @@ impl SplitState {
             if left < BLOCK {
                 begins &= (1 << left) - 1;
             }
-            num_ends = emit(lane, begins, at as u32, ends, num_ends);
+            num_ends = emit(simd, begins, at as u32, ends, num_ends);
             block = next;
             at += BLOCK;
         }
@@ -107,7 +107,7 @@ impl SplitState {
     #[inline(always)]
     fn masks<R: Rules>(
         &mut self,
-        lane: impl Lane,
+        simd: impl Simd,
         _rules: R,
         table: &ClassTable,
         text: &[u8],
@@ -120,17 +120,17 @@ impl SplitState {
                 &self.last
             }
         };
-        let mut masks = lane.ascii(block);
+        let mut masks = simd.ascii(block);
         if R::NEEDS_CASE {
-            masks.case.upper = lane.within(block, b'A', 26);
-            masks.case.slash = lane.within(block, b'/', 1);
+            masks.case.upper = simd.within(block, b'A', 26);
+            masks.case.slash = simd.within(block, b'/', 1);
         }
         if R::NEEDS_SIGNS {
-            let visible = lane.within(block, b'!', b'~' - b'!' + 1);
+            let visible = simd.within(block, b'!', b'~' - b'!' + 1);
             masks.signs.symbol = visible & !(masks.letter | masks.number);
         }
         if R::NEEDS_BEYOND_ASCII && masks.wide != 0 {
-            lane.run(Widen {
+            simd.run(Widen {
                 rules: PhantomData::<R>,
                 last: &mut self.last_wide,
                 table,
@@ -156,11 +156,11 @@ fn last_block(text: &[u8], at: usize) -> [u8; BLOCK] {
 
 /// Appends the positions of the bits.
 #[inline(always)]
-fn emit(lane: impl Lane, bits: u64, base: u32, ends: &mut [u32; ROOM], num_ends: usize) -> usize {
+fn emit(simd: impl Simd, bits: u64, base: u32, ends: &mut [u32; ROOM], num_ends: usize) -> usize {
     let room = ends.get_mut(num_ends..);
     let Some(room) = room.and_then(|room| room.first_chunk_mut()) else {
         unreachable!("there is room for a block's")
     };
-    lane.positions(bits, base, room);
+    simd.positions(bits, base, room);
     num_ends + bits.count_ones() as usize
 }

@@ -14,7 +14,7 @@
 use super::bits::{after, before, last_whitespace, reached};
 use super::contractions::{contraction_in_any_case, with_contractions};
 use super::rules::{Carry, Rules};
-use crate::engines::lane::Masks;
+use crate::engines::simd::Masks;
 
 #[derive(Clone, Copy)]
 pub(super) struct Cl100k {

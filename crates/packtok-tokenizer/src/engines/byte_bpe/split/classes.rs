@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use regex_syntax::hir::{Class, HirKind};
 
-use crate::engines::lane::{FirstTwo, Lane};
+use crate::engines::simd::{FirstTwo, Simd};
 
 /// One bit for each class.
 pub(super) type Classes = u8;
@@ -164,23 +164,23 @@ impl ClassTable {
     /// First bytes of the letters beyond ASCII in the block at `at` that their first two bytes decide. None at the end
     /// of a text. Bits at other bytes are garbage.
     #[inline(always)]
-    pub(crate) fn match_first_two(&self, lane: impl Lane, text: &[u8], at: usize) -> u64 {
-        match_first_two(lane, text, at, &self.letters)
+    pub(crate) fn match_first_two(&self, simd: impl Simd, text: &[u8], at: usize) -> u64 {
+        match_first_two(simd, text, at, &self.letters)
     }
 
     /// As [`ClassTable::match_first_two`]: lowercase letters, and letters without case.
     #[inline(always)]
-    pub(super) fn case_by_first_two(&self, lane: impl Lane, text: &[u8], at: usize) -> [u64; 2] {
+    pub(super) fn case_by_first_two(&self, simd: impl Simd, text: &[u8], at: usize) -> [u64; 2] {
         [
-            match_first_two(lane, text, at, &self.lower),
-            match_first_two(lane, text, at, &self.both),
+            match_first_two(simd, text, at, &self.lower),
+            match_first_two(simd, text, at, &self.both),
         ]
     }
 
     /// As [`ClassTable::match_first_two`]: characters in [`CJK`].
     #[inline(always)]
-    pub(super) fn cjk_by_first_two(&self, lane: impl Lane, text: &[u8], at: usize) -> u64 {
-        match_first_two(lane, text, at, &self.cjk)
+    pub(super) fn cjk_by_first_two(&self, simd: impl Simd, text: &[u8], at: usize) -> u64 {
+        match_first_two(simd, text, at, &self.cjk)
     }
 
     #[inline]
@@ -209,12 +209,12 @@ impl ClassTable {
 }
 
 #[inline(always)]
-fn match_first_two(lane: impl Lane, text: &[u8], at: usize, first_two: &FirstTwo) -> u64 {
+fn match_first_two(simd: impl Simd, text: &[u8], at: usize, first_two: &FirstTwo) -> u64 {
     let (block, after) = (text.get(at..), text.get(at + 1..));
     let block = block.and_then(|rest| rest.first_chunk());
     let after = after.and_then(|rest| rest.first_chunk());
     match (block, after) {
-        (Some(block), Some(after)) => lane.match_first_two(block, after, first_two),
+        (Some(block), Some(after)) => simd.match_first_two(block, after, first_two),
         _ => 0,
     }
 }

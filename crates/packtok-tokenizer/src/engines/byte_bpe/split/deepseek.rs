@@ -22,7 +22,7 @@
 use super::bits::{before, last_whitespace, reached};
 use super::cl100k::{numbers, whitespace_words};
 use super::rules::{Carry, Rules};
-use crate::engines::lane::{Masks, Signs};
+use crate::engines::simd::{Masks, Signs};
 
 #[derive(Clone, Copy)]
 pub(super) struct Deepseek;

@@ -12,7 +12,7 @@
 use super::bits::{after, before, last_whitespace};
 use super::contractions::{contraction, with_contractions};
 use super::rules::{Carry, Rules};
-use crate::engines::lane::Masks;
+use crate::engines::simd::Masks;
 
 #[derive(Clone, Copy)]
 pub(super) struct Gpt2 {

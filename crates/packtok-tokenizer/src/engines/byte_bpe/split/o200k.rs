@@ -29,7 +29,7 @@ use super::bits::{before, last_whitespace, reached};
 use super::cl100k::{lone_symbols, numbers, whitespace_words};
 use super::contractions::contraction_in_any_case;
 use super::rules::{Carry, Rules};
-use crate::engines::lane::{BLOCK, Masks};
+use crate::engines::simd::{BLOCK, Masks};
 
 #[derive(Clone, Copy)]
 pub(super) struct O200k {

@@ -16,7 +16,7 @@
 use super::bits::before;
 use super::rules::{Carry, Rules};
 use crate::engines::byte_pairs::Pairs;
-use crate::engines::lane::Masks;
+use crate::engines::simd::Masks;
 
 /// The kind of a byte.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! What a pattern defines, and the state that it carries from block to block.
 
-use crate::engines::lane::Masks;
+use crate::engines::simd::Masks;
 
 /// State that extends from one block into the next. A mask is the last bit of the block before, as bit 0, unless
 /// stated otherwise.

@@ -9,7 +9,7 @@ use super::o200k::O200k;
 use super::patterns::Pattern;
 use super::pieces::{Pieces, Table};
 use crate::engines::byte_pairs::Pairs;
-use crate::engines::lane::Lane;
+use crate::engines::simd::Simd;
 
 /// Splits texts into words.
 pub(crate) struct Splitter {
@@ -37,7 +37,7 @@ impl Splitter {
     #[inline(always)]
     pub(crate) fn fill(
         &self,
-        lane: impl Lane,
+        simd: impl Simd,
         state: &mut SplitState,
         text: &str,
         ends: &mut [u32; ROOM],
@@ -51,25 +51,25 @@ impl Splitter {
         match *pattern {
             Pattern::Gpt2 => {
                 let numbers_apart = false;
-                state.fill(lane, Gpt2 { numbers_apart }, classes, text, ends)
+                state.fill(simd, Gpt2 { numbers_apart }, classes, text, ends)
             }
             Pattern::Gpt2BetweenNumbers => {
                 let numbers_apart = true;
-                state.fill(lane, Gpt2 { numbers_apart }, classes, text, ends)
+                state.fill(simd, Gpt2 { numbers_apart }, classes, text, ends)
             }
             Pattern::Cl100k { digits: 1 } => {
-                state.fill(lane, Cl100k { digits: 1 }, classes, text, ends)
+                state.fill(simd, Cl100k { digits: 1 }, classes, text, ends)
             }
-            Pattern::Cl100k { digits } => state.fill(lane, Cl100k { digits }, classes, text, ends),
+            Pattern::Cl100k { digits } => state.fill(simd, Cl100k { digits }, classes, text, ends),
             Pattern::O200k { is_tekken: true } => {
-                state.fill(lane, O200k { is_tekken: true }, classes, text, ends)
+                state.fill(simd, O200k { is_tekken: true }, classes, text, ends)
             }
             Pattern::O200k { is_tekken } => {
-                state.fill(lane, O200k { is_tekken }, classes, text, ends)
+                state.fill(simd, O200k { is_tekken }, classes, text, ends)
             }
-            Pattern::Deepseek => state.fill(lane, Deepseek, classes, text, ends),
+            Pattern::Deepseek => state.fill(simd, Deepseek, classes, text, ends),
             Pattern::Pieces { each_space } => {
-                state.fill(lane, Pieces { table, each_space }, classes, text, ends)
+                state.fill(simd, Pieces { table, each_space }, classes, text, ends)
             }
         }
     }

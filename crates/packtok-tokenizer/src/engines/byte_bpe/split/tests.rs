@@ -1,23 +1,23 @@
-//! The blocks split texts as the oracle does, in every lane.
+//! The blocks split texts as the oracle does, on every back end.
 
 use proptest::prelude::*;
 
 use super::patterns::Pattern;
 use super::{ROOM, SplitState, Splitter};
 use crate::engines::byte_pairs::Pairs;
-use crate::engines::lane::{AnyLane, Job, Lane};
+use crate::engines::simd::{AnySimd, Job, Simd};
 
-/// The ends of a text's words, in a lane.
+/// The ends of a text's words, on a back end.
 struct Ends<'a>(&'a Splitter, &'a str);
 
 impl Job for Ends<'_> {
     type Output = Vec<u32>;
 
-    fn run(self, lane: impl Lane) -> Vec<u32> {
+    fn run(self, simd: impl Simd) -> Vec<u32> {
         let Self(splitter, text) = self;
         let (mut state, mut some, mut all) = (SplitState::new(), [0; ROOM], Vec::new());
         loop {
-            let num_ends = splitter.fill(lane, &mut state, text, &mut some);
+            let num_ends = splitter.fill(simd, &mut state, text, &mut some);
             if num_ends == 0 {
                 return all;
             }
@@ -71,13 +71,13 @@ fn splitters() -> Vec<Splitter> {
 fn check(splitters: &[Splitter], text: &str) {
     for splitter in splitters {
         let expected = oracle_ends(splitter, text);
-        for lane in AnyLane::all() {
+        for simd in AnySimd::all() {
             assert_eq!(
-                lane.run(Ends(splitter, text)),
+                simd.run(Ends(splitter, text)),
                 expected,
                 "{:?} {} {text:?}",
                 splitter.pattern,
-                lane.name()
+                simd.name()
             );
         }
     }

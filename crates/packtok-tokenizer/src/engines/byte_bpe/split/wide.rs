@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use super::bits::before;
 use super::classes::{CJK, ClassTable, LETTER, LOWER, NUMBER, SYMBOL, UPPER, WHITESPACE};
 use super::rules::Rules;
-use crate::engines::lane::{Job, Lane, Masks};
+use crate::engines::simd::{Job, Masks, Simd};
 
 /// Characters beyond ASCII of these classes.
 #[derive(Clone, Copy, Default)]
@@ -35,7 +35,7 @@ impl<R: Rules> Job for Widen<'_, R> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self, lane: impl Lane) {
+    fn run(self, simd: impl Simd) {
         let Self {
             last,
             table,
@@ -47,16 +47,16 @@ impl<R: Rules> Job for Widen<'_, R> {
         let first_bytes = masks.wide & !masks.inner;
         let mut begins = Wide::default();
         let decided = if R::NEEDS_CASE {
-            let [lower, both] = table.case_by_first_two(lane, text, at);
+            let [lower, both] = table.case_by_first_two(simd, text, at);
             begins.both = first_bytes & both;
             lower | both
         } else {
-            table.match_first_two(lane, text, at)
+            table.match_first_two(simd, text, at)
         };
         begins.letter = first_bytes & decided;
         let mut undecided = first_bytes & !decided;
         if R::NEEDS_SIGNS {
-            begins.cjk = undecided & table.cjk_by_first_two(lane, text, at);
+            begins.cjk = undecided & table.cjk_by_first_two(simd, text, at);
             undecided &= !begins.cjk;
         }
         while undecided != 0 {

@@ -1,4 +1,4 @@
-//! The AVX2 lane: two vectors of 32 bytes.
+//! The AVX2 back end: two vectors of 32 bytes.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
@@ -11,7 +11,7 @@ use std::arch::x86_64::{
 
 use super::first_two::{FirstTwo, MATCHES};
 use super::masks::{BLOCK, Masks};
-use super::traits::{Job, Lane};
+use super::traits::{Job, Simd};
 
 /// Exists only if the processor has AVX2.
 #[derive(Clone, Copy)]
@@ -28,15 +28,15 @@ impl Avx2 {
     }
 }
 
-impl Lane for Avx2 {
+impl Simd for Avx2 {
     #[inline(always)]
     fn run<J: Job>(self, job: J) -> J::Output {
         #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
         #[inline(never)]
-        fn inner<J: Job>(lane: Avx2, job: J) -> J::Output {
-            job.run(lane)
+        fn inner<J: Job>(simd: Avx2, job: J) -> J::Output {
+            job.run(simd)
         }
-        // SAFETY: a lane exists, so the processor has the features that are enabled above.
+        // SAFETY: a back end exists, so the processor has the features that are enabled above.
         unsafe { inner(self, job) }
     }
 

@@ -1,4 +1,4 @@
-//! The NEON lane: four vectors of 16 bytes.
+//! The NEON back end: four vectors of 16 bytes.
 #![allow(unsafe_code)]
 
 use std::arch::aarch64::{
@@ -10,7 +10,7 @@ use std::arch::is_aarch64_feature_detected;
 
 use super::masks::{BLOCK, Masks};
 use super::portable::Portable;
-use super::traits::{Job, Lane};
+use super::traits::{Job, Simd};
 
 /// Exists only if the processor has NEON.
 #[derive(Clone, Copy)]
@@ -22,15 +22,15 @@ impl Neon {
     }
 }
 
-impl Lane for Neon {
+impl Simd for Neon {
     #[inline(always)]
     fn run<J: Job>(self, job: J) -> J::Output {
         #[target_feature(enable = "neon")]
         #[inline(never)]
-        fn inner<J: Job>(lane: Neon, job: J) -> J::Output {
-            job.run(lane)
+        fn inner<J: Job>(simd: Neon, job: J) -> J::Output {
+            job.run(simd)
         }
-        // SAFETY: a lane exists, so the processor has the features that are enabled above.
+        // SAFETY: a back end exists, so the processor has the features that are enabled above.
         unsafe { inner(self, job) }
     }
 

@@ -1,5 +1,5 @@
-//! The AVX-512 lane: one vector, whose comparisons are masks. For less than 64 bytes it uses the functions of the AVX2
-//! lane.
+//! The AVX-512 back end: one vector, whose comparisons are masks. For less than 64 bytes it uses the functions of the AVX2
+//! back end.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
@@ -20,7 +20,7 @@ use super::avx2::{match_pair, unpack_ids};
 use super::first_two::{FirstTwo, MATCHES};
 use super::masks::{BLOCK, Masks};
 use super::portable::Portable;
-use super::traits::{Job, KEY_BATCH, LEN_BATCH, Lane};
+use super::traits::{Job, KEY_BATCH, LEN_BATCH, Simd};
 use crate::engines::word_key::{HASH_FACTORS, LONG, SHORT, WordKey};
 
 /// Exists only if the processor has AVX-512 with instructions for bytes.
@@ -42,15 +42,15 @@ impl Avx512 {
     }
 }
 
-impl Lane for Avx512 {
+impl Simd for Avx512 {
     #[inline(always)]
     fn run<J: Job>(self, job: J) -> J::Output {
         #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,lzcnt,popcnt")]
         #[inline(never)]
-        fn inner<J: Job>(lane: Avx512, job: J) -> J::Output {
-            job.run(lane)
+        fn inner<J: Job>(simd: Avx512, job: J) -> J::Output {
+            job.run(simd)
         }
-        // SAFETY: a lane exists, so the processor has the features that are enabled above.
+        // SAFETY: a back end exists, so the processor has the features that are enabled above.
         unsafe { inner(self, job) }
     }
 
@@ -230,7 +230,7 @@ fn long_words(bounds: &[u32; LEN_BATCH + 1]) -> u32 {
     ))
 }
 
-/// [`Lane::word_keys`] if at least 16 bytes of text follow the start of each word; else `false`, and nothing is
+/// [`Simd::word_keys`] if at least 16 bytes of text follow the start of each word; else `false`, and nothing is
 /// written.
 ///
 /// A vector holds four words of 16 bytes. The bytes after a word's end are masked out, and the last byte is replaced

@@ -1,15 +1,15 @@
-//! The lane of this machine.
+//! The back end of this machine.
 
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 use super::neon::Neon;
 use super::portable::Portable;
-use super::traits::{Job, Lane};
+use super::traits::{Job, Simd};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2::Avx2, avx512::Avx512};
 
-/// One of the lanes.
+/// One of the back ends.
 #[derive(Clone, Copy)]
-pub(crate) enum AnyLane {
+pub(crate) enum AnySimd {
     #[cfg(target_arch = "x86_64")]
     Avx512(Avx512),
     #[cfg(target_arch = "x86_64")]
@@ -19,31 +19,31 @@ pub(crate) enum AnyLane {
     Portable,
 }
 
-impl AnyLane {
-    /// The best lane of the processor. Builds for measurements select another one with `--cfg packtok_lane`.
+impl AnySimd {
+    /// The best back end of the processor. Builds for measurements select another one with `--cfg packtok_simd`.
     pub(crate) fn detect() -> Self {
         let all = Self::all();
-        let named = match (cfg!(packtok_lane = "avx2"), cfg!(packtok_lane = "portable")) {
+        let named = match (cfg!(packtok_simd = "avx2"), cfg!(packtok_simd = "portable")) {
             (true, _) => "avx2",
             (_, true) => "portable",
             _ => return all[0],
         };
-        let found = all.into_iter().find(|lane| lane.name() == named);
+        let found = all.into_iter().find(|simd| simd.name() == named);
         found.expect("the processor has what the build names")
     }
 
-    /// All lanes of the processor, the best first.
+    /// All back ends of the processor, the best first.
     pub(crate) fn all() -> Vec<Self> {
-        let mut lanes = Vec::new();
+        let mut back_ends = Vec::new();
         #[cfg(target_arch = "x86_64")]
         {
-            lanes.extend(Avx512::detect().map(Self::Avx512));
-            lanes.extend(Avx2::detect().map(Self::Avx2));
+            back_ends.extend(Avx512::detect().map(Self::Avx512));
+            back_ends.extend(Avx2::detect().map(Self::Avx2));
         }
         #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-        lanes.extend(Neon::detect().map(Self::Neon));
-        lanes.push(Self::Portable);
-        lanes
+        back_ends.extend(Neon::detect().map(Self::Neon));
+        back_ends.push(Self::Portable);
+        back_ends
     }
 
     pub(crate) fn name(self) -> &'static str {
@@ -58,16 +58,16 @@ impl AnyLane {
         }
     }
 
-    /// Runs a job in this lane.
+    /// Runs a job on this back end.
     #[inline(always)]
     pub(crate) fn run<J: Job>(self, job: J) -> J::Output {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512(lane) => lane.run(job),
+            Self::Avx512(simd) => simd.run(job),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2(lane) => lane.run(job),
+            Self::Avx2(simd) => simd.run(job),
             #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-            Self::Neon(lane) => lane.run(job),
+            Self::Neon(simd) => simd.run(job),
             Self::Portable => Portable.run(job),
         }
     }

@@ -1,7 +1,7 @@
 //! Sets of vector instructions. The best one of the processor is chosen when a tokenizer is loaded.
 //!
-//! A lane is one such set. All code that encodes a text is compiled once for each lane ([`Lane::run`]), so that vector
-//! operations are not function calls. Lanes differ only in speed; `tests` compare each with the portable one.
+//! A back end is one such set. All code that encodes a text is compiled once for each back end ([`Simd::run`]), so that vector
+//! operations are not function calls. Back ends differ only in speed; `tests` compare each with the portable one.
 //!
 //! # Masks
 //!
@@ -14,7 +14,7 @@
 //! whitespace 0 1 0 0 0 0 0 1 0 0 1 0 1 0 1      and so on
 //! ```
 
-mod any_lane;
+mod any_simd;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -28,7 +28,7 @@ mod portable;
 mod tests;
 mod traits;
 
-pub(super) use self::any_lane::AnyLane;
+pub(super) use self::any_simd::AnySimd;
 pub(super) use self::first_two::FirstTwo;
 pub(super) use self::masks::{BLOCK, Masks, Signs};
-pub(super) use self::traits::{Job, KEY_BATCH, LEN_BATCH, Lane};
+pub(super) use self::traits::{Job, KEY_BATCH, LEN_BATCH, Simd};

@@ -1,7 +1,7 @@
-//! The portable lane, for any processor: eight bytes in a number, whose bits a multiplication gathers.
+//! The portable back end, for any processor: eight bytes in a number, whose bits a multiplication gathers.
 
 use super::masks::{BLOCK, Masks};
-use super::traits::{Job, Lane};
+use super::traits::{Job, Simd};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Portable;
@@ -37,7 +37,7 @@ const fn of_byte() -> [u8; 256] {
     of_byte
 }
 
-impl Lane for Portable {
+impl Simd for Portable {
     #[inline(always)]
     fn run<J: Job>(self, job: J) -> J::Output {
         job.run(self)

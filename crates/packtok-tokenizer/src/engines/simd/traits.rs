@@ -1,4 +1,4 @@
-//! The operations of a lane, and jobs that run in one.
+//! The operations of a back end, and jobs that run on one.
 
 use super::first_two::FirstTwo;
 use super::masks::{BLOCK, Masks};
@@ -10,16 +10,16 @@ pub(crate) const LEN_BATCH: usize = 16;
 /// Words whose keys are computed together.
 pub(crate) const KEY_BATCH: usize = 8;
 
-/// Something that runs in a lane.
+/// Something that runs on a back end.
 pub(crate) trait Job {
     type Output;
 
-    /// Runs it. Implementations are `inline(always)`, so that they are compiled for the lane.
-    fn run(self, lane: impl Lane) -> Self::Output;
+    /// Runs it. Implementations are `inline(always)`, so that they are compiled for the back end.
+    fn run(self, simd: impl Simd) -> Self::Output;
 }
 
 /// One set of vector instructions.
-pub(crate) trait Lane: Copy {
+pub(crate) trait Simd: Copy {
     /// Runs a job with these instructions. This is a call, so each job has the registers to itself.
     fn run<J: Job>(self, job: J) -> J::Output;
 
@@ -40,7 +40,7 @@ pub(crate) trait Lane: Copy {
     fn having(self, classes: &[u8; BLOCK], class: u8) -> u64;
 
     /// Bytes whose character, by its first two bytes, has the property of `first_two`; only valid at the first bytes
-    /// of characters beyond ASCII. `after` are the bytes that follow those of `block`. A lane may match none.
+    /// of characters beyond ASCII. `after` are the bytes that follow those of `block`. A back end may match none.
     #[inline(always)]
     fn match_first_two(
         self,

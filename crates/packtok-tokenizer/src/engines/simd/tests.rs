@@ -1,7 +1,7 @@
-//! Each lane agrees with the portable one, and that one with the standard library.
+//! Each back end agrees with the portable one, and that one with the standard library.
 
 use super::portable::Portable;
-use super::{AnyLane, BLOCK, FirstTwo, Job, KEY_BATCH, LEN_BATCH, Lane};
+use super::{AnySimd, BLOCK, FirstTwo, Job, KEY_BATCH, LEN_BATCH, Simd};
 use crate::engines::word_key::WordKey;
 
 struct Agree;
@@ -9,19 +9,19 @@ struct Agree;
 impl Job for Agree {
     type Output = ();
 
-    fn run(self, lane: impl Lane) {
-        agree(lane);
+    fn run(self, simd: impl Simd) {
+        agree(simd);
     }
 }
 
-fn agree(lane: impl Lane) {
+fn agree(simd: impl Simd) {
     let pair = [0x0123_4567_89ab_cdef, 0x05aa_bbcc_ddee_ff00];
     for (other, bit) in [(0, 0), (1, 1 << 63), (2, 1), (3, 1 << 40)] {
         let mut pairs = [pair[0], pair[1], pair[0], pair[1]];
         pairs[other] ^= bit;
         let expected = if bit == 0 { 5 } else { 4 >> (other & 2) };
-        assert_eq!(lane.match_pair(&pairs, pair), expected, "{other} {bit:x}");
-        assert_eq!(lane.match_pair(&pairs.map(|number| !number), pair), 0);
+        assert_eq!(simd.match_pair(&pairs, pair), expected, "{other} {bit:x}");
+        assert_eq!(simd.match_pair(&pairs.map(|number| !number), pair), 0);
     }
     for bits in [
         0,
@@ -32,15 +32,15 @@ fn agree(lane: impl Lane) {
         u64::MAX,
     ] {
         let mut positions = [0; BLOCK];
-        lane.positions(bits, 1000, &mut positions);
+        simd.positions(bits, 1000, &mut positions);
         let expected: Vec<u32> = (0..64).filter(|bit| bits >> bit & 1 == 1).collect();
         let found = positions[..expected.len()].iter().map(|at| at - 1000);
         assert!(found.eq(expected), "{bits:x}");
     }
-    agree_on_first_two(lane);
-    agree_on_word_keys(lane);
+    agree_on_first_two(simd);
+    agree_on_word_keys(simd);
     let (mut numbers, mut expected) = ([0; 8], [0; 8]);
-    lane.unpack_ids(pair, &mut numbers);
+    simd.unpack_ids(pair, &mut numbers);
     Portable.unpack_ids(pair, &mut expected);
     assert_eq!(numbers[..5], expected[..5]);
     assert_eq!(
@@ -50,14 +50,14 @@ fn agree(lane: impl Lane) {
     for first in (0..=255u8).step_by(64) {
         for turn in [1, 3, 7, 63] {
             let block: [u8; BLOCK] = std::array::from_fn(|i| first.wrapping_add((i * turn) as u8));
-            assert_eq!(lane.ascii(&block), Portable.ascii(&block), "{block:?}");
+            assert_eq!(simd.ascii(&block), Portable.ascii(&block), "{block:?}");
             for (first, len) in [(b'A', 26), (b'/', 1), (0, 255), (200, 56)] {
                 let expected = Portable.within(&block, first, len);
-                assert_eq!(lane.within(&block, first, len), expected);
+                assert_eq!(simd.within(&block, first, len), expected);
             }
             for bit in 0..8 {
                 assert_eq!(
-                    lane.having(&block, 1 << bit),
+                    simd.having(&block, 1 << bit),
                     Portable.having(&block, 1 << bit)
                 );
             }
@@ -66,7 +66,7 @@ fn agree(lane: impl Lane) {
 }
 
 /// All pairs of bytes beyond ASCII, some of which always begin letters.
-fn agree_on_first_two(lane: impl Lane) {
+fn agree_on_first_two(simd: impl Simd) {
     let are_letters = |first: usize, second: usize| match first % 3 {
         0 => true,
         1 => !second.is_multiple_of(first + 2),
@@ -81,7 +81,7 @@ fn agree_on_first_two(lane: impl Lane) {
                 _ => 0x80 | (i + turn / 2) as u8 & 0x3f,
             });
             let (block, after) = (bytes.first_chunk().unwrap(), bytes.last_chunk().unwrap());
-            let decided = lane.match_first_two(block, after, &first_two);
+            let decided = simd.match_first_two(block, after, &first_two);
             let begins = bytes.windows(2).enumerate();
             for (i, two) in begins.filter(|(_, two)| two[0] >= 0xc0) {
                 let (is_decided, is_letter) =
@@ -92,11 +92,11 @@ fn agree_on_first_two(lane: impl Lane) {
             }
         }
     }
-    assert!(tells_all || !tells_some, "a lane tells of all, or of none");
+    assert!(tells_all || !tells_some, "a simd tells of all, or of none");
 }
 
 /// Words of all lengths, also near the end of a text.
-fn agree_on_word_keys(lane: impl Lane) {
+fn agree_on_word_keys(simd: impl Simd) {
     for longest in [0, 1, 15, 16, 17, 1 << 20] {
         for turn in 0..LEN_BATCH as u32 {
             let bounds: [u32; LEN_BATCH + 1] =
@@ -106,7 +106,7 @@ fn agree_on_word_keys(lane: impl Lane) {
             } else {
                 0
             };
-            assert_eq!(lane.long_words(&bounds), expected);
+            assert_eq!(simd.long_words(&bounds), expected);
         }
     }
     let text: Vec<u8> = (0..200).map(|i: u32| (i * i) as u8 | 1).collect();
@@ -117,7 +117,7 @@ fn agree_on_word_keys(lane: impl Lane) {
                 (3 + i * i * step / 3).min(text_len as u32)
             });
             let (mut words, mut hashes) = ([WordKey::default(); KEY_BATCH], [0; KEY_BATCH]);
-            lane.word_keys(&text[..text_len], &bounds, 40, &mut words, &mut hashes);
+            simd.word_keys(&text[..text_len], &bounds, 40, &mut words, &mut hashes);
             for (i, word) in words.iter().enumerate() {
                 let bytes = &text[bounds[i] as usize..bounds[i + 1] as usize];
                 let mut expected = [0; 16];
@@ -137,7 +137,7 @@ fn agree_on_word_keys(lane: impl Lane) {
 }
 
 #[test]
-fn the_portable_lane_is_what_the_standard_library_says() {
+fn the_portable_back_end_is_what_the_standard_library_says() {
     for first in (0..=255u8).step_by(64) {
         let block: [u8; BLOCK] = std::array::from_fn(|i| first + i as u8);
         let masks = Portable.ascii(&block);
@@ -163,8 +163,8 @@ fn the_portable_lane_is_what_the_standard_library_says() {
 }
 
 #[test]
-fn the_lanes_agree() {
-    for lane in AnyLane::all() {
-        lane.run(Agree);
+fn the_back_ends_agree() {
+    for simd in AnySimd::all() {
+        simd.run(Agree);
     }
 }

@@ -86,7 +86,7 @@ impl FirstTwo {
         }
     }
 
-    /// Whether the first two bytes decide that a character has the property: what lanes compute for all bytes of a
+    /// Whether the first two bytes decide that a character has the property: what back ends compute for all bytes of a
     /// block.
     #[cfg(test)]
     pub(crate) fn matches(&self, first: u8, second: u8) -> bool {
