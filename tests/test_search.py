@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from packtok.catalog import search
+from packtok.catalog.discovery import described_below
 from packtok.catalog.facets import FACETS, facet_values, token_range, year_of
-from packtok.catalog.garden import described_below
 from packtok.catalog.index import INDEX_NAME, Index, build_index
 from packtok.catalog.search import Found, Query, match_expression
 from packtok.errors import PacktokError

@@ -84,7 +84,7 @@ pub fn merge(
             Existing::Replace => Replace::Existing,
             Existing::Error | Existing::Skip => Replace::Never,
         },
-        vouched: tokenizer.map(|tokenizer| TokenizerInfo {
+        declared_tokenizer: tokenizer.map(|tokenizer| TokenizerInfo {
             name: tokenizer.name().to_owned(),
             fingerprint: tokenizer.fingerprint().to_owned(),
             vocab_size: tokenizer.vocab_size(),

@@ -24,7 +24,7 @@ pub struct JoinOptions {
     /// What to do if the output already exists.
     pub replace: Replace,
     /// The tokenizer of the parts that do not name one, as specified by the user.
-    pub vouched: Option<TokenizerInfo>,
+    pub declared_tokenizer: Option<TokenizerInfo>,
 }
 
 /// Joins `parts` into `dst` and verifies every part while copying it.
@@ -48,7 +48,7 @@ pub fn join(
     let first = parts
         .first()
         .ok_or_else(|| Error::NoParts { path: dst.into() })?;
-    let mut joined = Joined::new(options.vouched.clone());
+    let mut joined = Joined::new(options.declared_tokenizer.clone());
     joined.requires_tokenizer = true;
     // Report incompatible parts before hours of copying, not after.
     for path in parts {
@@ -215,7 +215,7 @@ fn copy(opened: &OpenPart, writer: &mut Writer, progress: Progress<'_>) -> Resul
 pub struct Joined {
     metadata: Metadata,
     sources: Vec<Source>,
-    vouched: Option<TokenizerInfo>,
+    declared_tokenizer: Option<TokenizerInfo>,
     /// Whether it is an error if the tokenizer of a part is unknown.
     requires_tokenizer: bool,
     /// Whether the tokenizer of a part is unknown.
@@ -227,19 +227,19 @@ pub struct Joined {
 }
 
 impl Joined {
-    /// Starts without parts. `vouched` is the tokenizer of those that do not name theirs. If it is
+    /// Starts without parts. `declared_tokenizer` is the tokenizer of those that do not name theirs. If it is
     /// `None` and the tokenizer of any part is unknown, that of the result is, too.
-    pub fn new(vouched: Option<TokenizerInfo>) -> Self {
+    pub fn new(declared_tokenizer: Option<TokenizerInfo>) -> Self {
         Self {
             requires_tokenizer: false,
             lacks_tokenizer: false,
             first: None,
             metadata: Metadata {
-                tokenizer: vouched.clone(),
+                tokenizer: declared_tokenizer.clone(),
                 ..Metadata::default()
             },
             sources: Vec::new(),
-            vouched,
+            declared_tokenizer,
             tokenizer_from: PathBuf::new(),
             options_from: PathBuf::new(),
         }
@@ -336,19 +336,22 @@ impl Joined {
 
     fn add_tokenizer(&mut self, path: &Path, found: Option<&TokenizerInfo>) -> Result<()> {
         let Some(found) = found else {
-            self.lacks_tokenizer |= self.vouched.is_none();
+            self.lacks_tokenizer |= self.declared_tokenizer.is_none();
             return if self.lacks_tokenizer && self.requires_tokenizer {
                 Err(Error::PartTokenizerUnknown { path: path.into() })
             } else {
                 Ok(())
             };
         };
-        if let Some(vouched) = self
-            .vouched
+        if let Some(declared_tokenizer) = self
+            .declared_tokenizer
             .as_ref()
-            .filter(|vouched| vouched.fingerprint != found.fingerprint)
+            .filter(|declared_tokenizer| declared_tokenizer.fingerprint != found.fingerprint)
         {
-            let (found, expected) = (found.fingerprint.clone(), vouched.fingerprint.clone());
+            let (found, expected) = (
+                found.fingerprint.clone(),
+                declared_tokenizer.fingerprint.clone(),
+            );
             return Err(Error::VouchedDiffers {
                 path: path.into(),
                 found,

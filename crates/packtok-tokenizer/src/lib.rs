@@ -8,6 +8,7 @@
 //! document to a buffer of the caller. An encoder holds the cache and the scratch memory of its engine.
 #![deny(unsafe_code)]
 
+mod adversarial_texts;
 mod byte_decoder;
 mod cause;
 mod components;
@@ -18,12 +19,12 @@ mod error;
 mod letters;
 mod load;
 mod loaded;
-mod nasty;
 mod options;
 mod pieces;
 mod tokenizer;
 mod vocabulary;
 
+pub use adversarial_texts::adversarial_texts;
 pub use cause::Cause;
 pub use components::Component;
 pub use encode_error::EncodeError;
@@ -35,7 +36,6 @@ pub use load::{
     AddedToken, BUILTIN_NAMES, ENDOFTEXT, LoadError, Matching, NewToken, Presence, appended_id,
     builtin_json, fingerprint_of,
 };
-pub use nasty::nasty_texts;
 pub use options::{EncodeOptions, EngineChoice, SpecialTokensInText, TruncationSide};
 pub use tokenizer::Tokenizer;
 pub use vocabulary::Vocabulary;

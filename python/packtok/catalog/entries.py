@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from packtok.catalog.garden import Described, dataset_name
+from packtok.catalog.discovery import Described, dataset_name
 from packtok.catalog.schema import load_details, load_metadata
 from packtok.errors import ConfigError
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from packtok import _packtok
+from packtok.catalog.discovery import Described, described_below
 from packtok.catalog.entries import Broken, entries_of
-from packtok.catalog.garden import Described, described_below
 from packtok.catalog.index_file import VERSION, index_content, is_intact
 from packtok.errors import PacktokError
 

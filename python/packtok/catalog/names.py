@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from packtok.catalog.base import BASE_VARIABLES, Base, find_base, stored_metadata
+from packtok.catalog.discovery import dataset_name, described_at, described_below
 from packtok.catalog.entries import Broken, entries_of
-from packtok.catalog.garden import dataset_name, described_at, described_below
 from packtok.catalog.index import INDEX_NAME, Index
 from packtok.catalog.schema import DatasetMetadata, load_metadata
 from packtok.errors import ConfigError, PacktokError, UnknownNameError

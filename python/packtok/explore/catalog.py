@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from packtok import _packtok
+from packtok.catalog.discovery import described_below
 from packtok.catalog.entries import Broken, entries_of
-from packtok.catalog.garden import described_below
 from packtok.catalog.index import INDEX_NAME, Index
 from packtok.catalog.index_file import index_content
 from packtok.catalog.schema import (

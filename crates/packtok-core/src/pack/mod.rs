@@ -4,7 +4,6 @@
 //! as empty, blank or rejected: `lines = packed + empty + blank + rejected` always holds. The
 //! output does not depend on the number of threads.
 
-mod companions;
 mod error;
 mod existing;
 mod explain;
@@ -20,10 +19,10 @@ mod reject_limit;
 mod report;
 mod resume;
 mod run;
+mod sidecar_files;
 mod sink;
 mod worker;
 
-pub(crate) use companions::{publish_tokenizer, tokenizer_path_of};
 pub use error::{PackError, SpecError};
 pub(crate) use existing::output_exists;
 pub(crate) use explain::explain;
@@ -39,6 +38,7 @@ pub use report::PackReport;
 pub(crate) use report::{listed, report};
 pub use run::pack;
 pub(crate) use run::{Written, write};
+pub(crate) use sidecar_files::{publish_tokenizer, tokenizer_path_of};
 pub(crate) use sink::LineNumbers;
 pub use worker::text_of;
 pub(crate) use worker::{DocBatch, KEPT_IDS, Outcome, Reject, Sample, UNSAMPLED};

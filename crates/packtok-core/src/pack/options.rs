@@ -14,9 +14,9 @@ use packtok_tokenizer::{
 };
 use serde::Deserialize;
 
-use super::companions::tokenizer_path_of;
 use super::error::SpecError;
 use super::reject_limit::RejectLimit;
+use super::sidecar_files::tokenizer_path_of;
 use crate::corpus::{
     CHUNK_BYTES, Columns, Expansion, Plugin, PluginCorpora, ReadOptions, Selection, unescaped,
 };

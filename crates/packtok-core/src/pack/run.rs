@@ -9,7 +9,6 @@ use packtok_jobs::{Consume, Monitor, Progress};
 use packtok_pbin::{Counts, Finished, Metadata, Replace, Summary, crash, remove_abandoned};
 use packtok_tokenizer::Tokenizer;
 
-use super::companions::write_tokenizer;
 use super::error::PackError;
 use super::existing;
 use super::job::Job;
@@ -19,6 +18,7 @@ use super::process::process;
 use super::recorded::{metadata, recorded_sources};
 use super::report::{PackReport, report};
 use super::resume::begin;
+use super::sidecar_files::write_tokenizer;
 use super::sink::Sink;
 use super::worker::Sample;
 use crate::corpus::{self, Expansion, Source};

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use packtok_jobs::{Monitor, Progress};
 use packtok_tokenizer::{
-    EncodeOptions, Encoder, Result as BpeResult, SpecialTokensInText, Tokenizer, nasty_texts,
+    EncodeOptions, Encoder, Result as BpeResult, SpecialTokensInText, Tokenizer, adversarial_texts,
 };
 use serde::Serialize;
 
@@ -87,7 +87,7 @@ pub(super) fn compare_built_in(
     num_threads: usize,
     monitor: &mut Monitor<'_>,
 ) -> Result<u64> {
-    let texts = nasty_texts(tokenizer, step);
+    let texts = adversarial_texts(tokenizer, step);
     let modes = [SpecialTokensInText::Parse, SpecialTokensInText::Text];
     let pairs = || {
         let pair = |mode| EncoderPair::new(tokenizer, oracle, mode);
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(report.oracle, Some("tokenizers 0.23.2"));
         assert_eq!(
             report.built_in_texts,
-            nasty_texts(&tokenizer, 1).len() as u64
+            adversarial_texts(&tokenizer, 1).len() as u64
         );
     }
 
@@ -275,7 +275,7 @@ mod tests {
             let of = |tokenizer: &Tokenizer| tokenizer.encode(text, &options).unwrap();
             (of(&tokenizer), of(&other))
         };
-        let texts = nasty_texts(&tokenizer, 1);
+        let texts = adversarial_texts(&tokenizer, 1);
         let first = texts.iter().position(|text| ids(text).0 != ids(text).1);
         let (found, expected) = ids(&texts[first.unwrap()]);
         let token = (0..).find(|&at| found.get(at) != expected.get(at)).unwrap();

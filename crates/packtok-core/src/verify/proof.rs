@@ -88,16 +88,16 @@ impl Record {
     fn of(tokenizer: &Tokenizer, folder: &Path) -> Option<Self> {
         let fingerprint = tokenizer.fingerprint();
         let (_, hex) = fingerprint.split_once(':')?;
-        let mut lane = tokenizer.fast_lane()?.to_owned();
+        let mut back_end = tokenizer.fast_back_end()?.to_owned();
         if SCALAR_STEP > 1 {
-            lane.push_str("-sampled");
+            back_end.push_str("-sampled");
         }
         let version = env!("CARGO_PKG_VERSION");
         let reference = tokenizer.reference_kind().name();
         Some(Self {
-            path: folder.join(format!("{hex}-{version}-{lane}")),
+            path: folder.join(format!("{hex}-{version}-{back_end}")),
             statement: format!(
-                "packtok {version}, engine {lane}, gives the ids of {reference}\ntokenizer {fingerprint}\n"
+                "packtok {version}, engine {back_end}, gives the ids of {reference}\ntokenizer {fingerprint}\n"
             ),
         })
     }
@@ -217,7 +217,7 @@ mod tests {
             format!(
                 "packtok {}, engine {}{}, gives the ids of tokenizers 0.23.2\ntokenizer {}\n",
                 env!("CARGO_PKG_VERSION"),
-                tokenizer.fast_lane().unwrap(),
+                tokenizer.fast_back_end().unwrap(),
                 if cfg!(debug_assertions) {
                     "-sampled"
                 } else {

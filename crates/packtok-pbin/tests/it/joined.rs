@@ -14,7 +14,7 @@ use crate::fixture::{DOCUMENTS, documents_of, example_metadata, golden, proceed,
 
 const NEVER: JoinOptions = JoinOptions {
     replace: Replace::Never,
-    vouched: None,
+    declared_tokenizer: None,
 };
 
 struct Parts {
@@ -145,21 +145,21 @@ fn parts_without_a_trailer_are_joined_if_the_tokenizer_is_specified() {
     let text = "file does not record which tokenizer packed it; give it with --tokenizer (tokenizer) to confirm it";
     assert_eq!(error.to_string(), format!("{}: {text}", parts[0].display()));
 
-    let vouched = Some(TokenizerInfo {
+    let declared_tokenizer = Some(TokenizerInfo {
         name: "t".into(),
         fingerprint: "f".into(),
         vocab_size: 300,
     });
     let options = JoinOptions {
         replace: Replace::Never,
-        vouched: vouched.clone(),
+        declared_tokenizer: declared_tokenizer.clone(),
     };
     join(&parts, &dst, &options, &mut proceed).unwrap();
     let joined = Reader::open(&dst).unwrap();
     joined.verify(&mut proceed).unwrap();
     assert_eq!(documents_of(&joined), [DOCUMENTS, DOCUMENTS].concat());
     let metadata = joined.metadata().unwrap().unwrap();
-    assert_eq!(metadata.tokenizer, vouched);
+    assert_eq!(metadata.tokenizer, declared_tokenizer);
     assert_eq!(
         (
             metadata.counts.documents,
@@ -241,14 +241,14 @@ fn incompatible_parts_are_rejected() {
 #[test]
 fn parts_of_different_widths_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
-    let vouched = Some(TokenizerInfo {
+    let declared_tokenizer = Some(TokenizerInfo {
         name: "t".into(),
         fingerprint: "f".into(),
         vocab_size: 300,
     });
     let options = JoinOptions {
         replace: Replace::Never,
-        vouched,
+        declared_tokenizer,
     };
     let parts = [golden("plain_u16.pbin"), golden("plain_u32.pbin")];
     let error = join(
@@ -283,7 +283,7 @@ fn an_output_that_exists_or_is_a_part_is_rejected() {
     let parts = two(|_| example_metadata());
     let replace = JoinOptions {
         replace: Replace::Existing,
-        vouched: None,
+        declared_tokenizer: None,
     };
     let error = join(&parts.paths, &parts.paths[1], &replace, &mut proceed).unwrap_err();
     let text = "file is both a part and the output of the join; choose another output";

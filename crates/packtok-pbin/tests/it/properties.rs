@@ -109,7 +109,7 @@ proptest! {
         let (left, right) = documents.split_at(cut.index(documents.len() + 1));
         write(&a, width, left, example_metadata(), &[]);
         write(&b, width, right, example_metadata(), &[]);
-        let options = JoinOptions { replace: Replace::Never, vouched: None };
+        let options = JoinOptions { replace: Replace::Never, declared_tokenizer: None };
         let summary = join(&[a, b], &joined, &options, &mut proceed).unwrap();
         let expected = write(&at_once, width, &documents, example_metadata(), &[]);
         prop_assert_eq!(summary.data_crc32c, expected.data_crc32c);

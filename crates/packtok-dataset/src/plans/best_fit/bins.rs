@@ -1,6 +1,6 @@
 //! Best-fit decreasing on lengths: assigns each piece to a bin.
 
-use super::rooms::Rooms;
+use super::bitset::Bitset;
 
 const NONE: u32 = u32::MAX;
 
@@ -8,7 +8,7 @@ const NONE: u32 = u32::MAX;
 pub(super) struct Bins {
     capacity: usize,
     /// Which amounts of room some bin has.
-    rooms: Rooms,
+    rooms: Bitset,
     /// By room: the bin that reached it last.
     last_with_room: Vec<u32>,
     /// By bin: the bin that reached the same room before it.
@@ -25,7 +25,7 @@ impl Bins {
     pub(super) fn new(capacity: usize) -> Self {
         Self {
             capacity,
-            rooms: Rooms::new(capacity),
+            rooms: Bitset::new(capacity),
             last_with_room: vec![NONE; capacity],
             before: Vec::new(),
             bin_of_piece: Vec::new(),

@@ -4,7 +4,7 @@
 //! the order of blocks and pieces. `bins` assigns pieces to blocks.
 
 mod bins;
-mod rooms;
+mod bitset;
 
 use std::ops::Range;
 

@@ -4,12 +4,12 @@ const BITS: usize = u64::BITS as usize;
 
 /// A set of integers below a limit: a hierarchical bitmap, in which each level marks the non-zero
 /// words of the level below.
-pub(super) struct Rooms {
+pub(super) struct Bitset {
     /// From the bitmap itself up to a single word.
     levels: Vec<Vec<u64>>,
 }
 
-impl Rooms {
+impl Bitset {
     /// An empty set of integers below `limit`.
     pub(super) fn new(limit: usize) -> Self {
         let mut levels = Vec::new();
@@ -73,7 +73,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::Rooms;
+    use super::Bitset;
 
     proptest! {
         #[test]
@@ -81,7 +81,7 @@ mod tests {
             limit in 1usize..10_000,
             steps in prop::collection::vec((any::<bool>(), any::<prop::sample::Index>()), 1..200),
         ) {
-            let (mut rooms, mut expected) = (Rooms::new(limit), BTreeSet::new());
+            let (mut rooms, mut expected) = (Bitset::new(limit), BTreeSet::new());
             for (is_added, number) in steps {
                 let number = number.index(limit);
                 if is_added {

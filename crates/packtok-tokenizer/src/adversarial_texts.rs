@@ -84,7 +84,7 @@ const TEXTS: &[&str] = &[
 
 /// The built-in texts on which engines are compared, with this tokenizer's added tokens. Of the scalar values, a
 /// sample has only every `step`-th.
-pub fn nasty_texts(tokenizer: &Tokenizer, step: usize) -> Vec<String> {
+pub fn adversarial_texts(tokenizer: &Tokenizer, step: usize) -> Vec<String> {
     let mut texts: Vec<String> = TEXTS.iter().map(|&text| text.to_owned()).collect();
     for run in RUNS {
         for &length in LENGTHS {
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn every_scalar_value_of_two_planes_and_every_added_token_is_there() {
         let tokenizer = Tokenizer::builtin("gpt2").unwrap();
-        let texts = nasty_texts(&tokenizer, 1).concat();
+        let texts = adversarial_texts(&tokenizer, 1).concat();
         let found: std::collections::HashSet<char> = texts.chars().collect();
         let missing = (0..=LAST_OF_ALL)
             .filter_map(char::from_u32)
