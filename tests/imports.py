@@ -32,7 +32,6 @@ CRATES: dict[str, tuple[str, ...]] = {
         "packtok-store",
         "packtok-jobs",
         "packtok-formats",
-        "packtok-dataset",
     ),
     "packtok-stream": (
         "packtok-pbin",

@@ -5,20 +5,40 @@
 //! lazily and again in a forked process. Credentials come only from where the stores' own tools read
 //! them: environment variables, and `~/.aws`. A URL that contains credentials is rejected, so that none can get
 //! into a trailer, a plan, a script or a log. Files of other URLs can be read through the caller (`foreign`).
+//!
+//! All of this is the feature `remote`. Without it, only the definition of a URL and the user's cache folder remain.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "remote")]
 mod connect;
+#[cfg(feature = "remote")]
 mod error;
+#[cfg(feature = "remote")]
 mod foreign;
+#[cfg(feature = "remote")]
 mod location;
+#[cfg(feature = "remote")]
 mod profile;
+#[cfg(feature = "remote")]
 mod remote_file;
+#[cfg(feature = "remote")]
 mod runtime;
+#[cfg(feature = "remote")]
 mod upload;
+mod urls;
+mod user_cache;
 
+#[cfg(feature = "remote")]
 pub use bytes::Bytes;
+#[cfg(feature = "remote")]
 pub use error::{Error, Result};
+#[cfg(feature = "remote")]
 pub use foreign::{ForeignFile, ForeignFiles};
+#[cfg(feature = "remote")]
 pub use location::{Location, Object, check_foreign, is_store};
+#[cfg(feature = "remote")]
 pub use remote_file::RemoteFile;
+#[cfg(feature = "remote")]
 pub use upload::IfExists;
+pub use urls::is_url;
+pub use user_cache::user_cache;

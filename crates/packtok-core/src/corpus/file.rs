@@ -9,7 +9,7 @@ use packtok_store::{Location, RemoteFile, check_foreign, is_store};
 
 use crate::corpus::CorpusError;
 
-pub use packtok_dataset::files::is_url;
+pub use packtok_store::is_url;
 
 #[cfg(feature = "remote")]
 use super::ForeignFiles;

@@ -31,7 +31,7 @@ impl CacheLimits {
     pub(super) fn of_environment() -> Result<Self> {
         let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
         let cache = || {
-            crate::files::user_cache::user_cache()
+            packtok_store::user_cache()
                 .unwrap_or_else(|| ".cache/packtok".into())
                 .join("pbins")
         };

@@ -42,7 +42,7 @@ impl CheckedFile {
     /// [`FilesError::NoChecksums`] if it cannot be verified; the errors of opening or fetching it.
     pub fn open(path: &Path, verify: bool) -> Result<Self> {
         #[cfg(feature = "remote")]
-        if crate::files::location::is_url(path) && !path.exists() {
+        if packtok_store::is_url(path) && !path.exists() {
             let (object, file) =
                 CachedObject::open(&path.to_string_lossy(), CacheLimits::of_environment()?)?;
             let mut checked = Self::checked(file)?;

@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use packtok_formats::TokenFile;
 use packtok_formats::raw::num_tokens_without_padding;
 use packtok_pbin::{HEADER_BYTES, Replace, TokenWidth, publish_bytes};
+use packtok_store::is_url;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
 use crate::files::FilesError;
 use crate::files::fingerprint::DataFingerprint;
-use crate::files::location::is_url;
 
 /// The format of a token file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -266,7 +266,7 @@ fn local_identity(path: &Path) -> Result<String> {
 
 #[cfg(feature = "remote")]
 fn is_remote(folder: &Path) -> bool {
-    crate::files::location::is_url(folder) && !folder.exists()
+    packtok_store::is_url(folder) && !folder.exists()
 }
 
 #[cfg(feature = "remote")]

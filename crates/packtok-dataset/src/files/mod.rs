@@ -8,12 +8,8 @@ mod error;
 pub mod file_set;
 pub mod fingerprint;
 pub mod largest_ids;
-mod location;
 pub mod manifest;
 pub mod mds_folder;
 pub(crate) mod ranges;
-mod user_cache;
 
 pub use error::FilesError;
-pub use location::is_url;
-pub use user_cache::user_cache;
