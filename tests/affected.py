@@ -27,8 +27,8 @@ _AFFECTED = {
     "crates/packtok-store/": "stores",
     "crates/packtok-jobs/": "count faults interrupt merge pack plans shards",
     "crates/packtok-core/": "count format merge pack reader",
-    "crates/packtok-core/src/corpus/": "corpus_formats count formats hf_datasets pack sources tokenize",
-    "crates/packtok-core/src/field/": "corpus_formats pack",
+    "crates/packtok-corpus/": "corpus_formats count formats hf_datasets pack sources tokenize",
+    "crates/packtok-corpus/src/field/": "corpus_formats pack",
     "crates/packtok-jobs/src/journal/": "faults file_systems interrupt shards",
     "crates/packtok-core/src/pack/": "faults interrupt max_rejects memory pack",
     "crates/packtok-formats/src/mds/": "mds sample",
@@ -168,6 +168,7 @@ _AFFECTED = {
 CRATES = (
     "benches",
     "packtok-core",
+    "packtok-corpus",
     "packtok-dataset",
     "packtok-formats",
     "packtok-jobs",

@@ -26,18 +26,21 @@ CRATES: dict[str, tuple[str, ...]] = {
     "packtok-jobs": ("packtok-pbin",),
     "packtok-formats": ("packtok-pbin", "packtok-jobs"),
     "packtok-dataset": ("packtok-pbin", "packtok-store", "packtok-jobs", "packtok-formats"),
+    "packtok-corpus": ("packtok-pbin", "packtok-tokenizer", "packtok-store", "packtok-jobs"),
     "packtok-core": (
         "packtok-pbin",
         "packtok-tokenizer",
         "packtok-store",
         "packtok-jobs",
         "packtok-formats",
+        "packtok-corpus",
     ),
     "packtok-stream": (
         "packtok-pbin",
         "packtok-tokenizer",
         "packtok-jobs",
         "packtok-dataset",
+        "packtok-corpus",
         "packtok-core",
     ),
     "packtok-reshape": (
@@ -46,6 +49,7 @@ CRATES: dict[str, tuple[str, ...]] = {
         "packtok-jobs",
         "packtok-formats",
         "packtok-dataset",
+        "packtok-corpus",
         "packtok-core",
     ),
     "packtok-py": (
@@ -55,6 +59,7 @@ CRATES: dict[str, tuple[str, ...]] = {
         "packtok-jobs",
         "packtok-formats",
         "packtok-dataset",
+        "packtok-corpus",
         "packtok-core",
         "packtok-stream",
         "packtok-reshape",
@@ -66,7 +71,7 @@ CRATES: dict[str, tuple[str, ...]] = {
 ORDER: dict[str, tuple[str, ...]] = {
     "packtok-dataset": ("files", "plans", "items", "planning"),
     "packtok-core": (
-        *("field", "corpus", "pipeline", "rejects", "pack", "scan", "texts"),
+        *("rejects", "pack", "scan", "texts"),
         *("count", "batch", "merge", "raw_index", "shard", "verify"),
     ),
     "python": (

@@ -51,12 +51,11 @@ READ = (*PACK, *TOKENIZE, *COUNT, *STREAM)
 
 # The entry points that can show the messages of a folder or file, or one message; the longest start counts.
 REACH: dict[str, tuple[str, ...]] = {
-    "crates/packtok-core/src/corpus": READ,
+    "crates/packtok-corpus/src": READ,
+    "crates/packtok-corpus/src/reason.rs": (*PACK, *TOKENIZE, *INSTRUCTION),
     # Declared inputs, journals and limits that only packing has.
     "crates/packtok-core/src/pack": (*PACK, *TOKENIZE, *INSTRUCTION),
     "crates/packtok-core/src/pack/error.rs: --max-length": (*PACK, *INSTRUCTION),
-    "crates/packtok-core/src/field": READ,
-    "crates/packtok-core/src/pipeline": READ,
     "crates/packtok-core/src/shard": (*PACK, *TOKENIZE),
     "crates/packtok-core/src/verify": VERIFY,
     "crates/packtok-pbin/src": MERGE,
@@ -201,7 +200,7 @@ def reach(path: str, text: str) -> tuple[str, ...]:
 
 def test_every_message_is_found() -> None:
     paths = {path for path, _ in MESSAGES}
-    assert {"crates/packtok-core/src/field/bad.rs", "python/packtok/commands/tokenize.py"} <= paths
+    assert {"crates/packtok-corpus/src/field/bad.rs", "python/packtok/commands/tokenize.py"} <= paths
     assert set(INSTEAD) <= set(POINTS)
     assert {name for names in REACH.values() for name in names} <= set(POINTS)
     assert len(MESSAGES) > 60

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use packtok_benches::Corpus;
-use packtok_core::field::{Extractor, Field};
+use packtok_corpus::field::{Extractor, Field};
 use serde::Deserialize;
 
 const CORPUS_BYTES: usize = 8 << 20;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
-use packtok_core::field::Field;
+use packtok_corpus::field::Field;
 
 use crate::synthetic;
 

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use packtok_corpus::{Expansion, Format, Ignored};
 use packtok_jobs::Monitor;
 use packtok_tokenizer::{EncodeOptions, Encoder, Result as BpeResult, Tokenizer};
 use serde::Serialize;
 
-use crate::corpus::{Expansion, Format, Ignored};
 use crate::error::Result;
 use crate::pack::KEPT_IDS;
 use crate::scan::{Examine, LineCounts, Receive, ScanOptions, scan};

@@ -42,32 +42,10 @@ pub enum Error {
     Tokenizer(#[from] packtok_tokenizer::Error),
     /// An error of the corpus.
     #[error(transparent)]
-    Corpus(#[from] crate::corpus::CorpusError),
-    /// An error of the filter.
-    #[error(transparent)]
-    Field(#[from] crate::field::FieldError),
+    Corpus(packtok_corpus::Error),
     /// The caller requested to stop.
     #[error("interrupted; nothing was written")]
     Cancelled,
-    /// A worker panicked; the source is only known by its number.
-    #[error("a worker panicked in source {source_index} at offset {offset}")]
-    Panicked {
-        /// Index of the source.
-        source_index: usize,
-        /// Offset of the record, in bytes or in rows.
-        offset: u64,
-    },
-    /// A worker panicked.
-    #[error(
-        "{}: {place}: packtok panicked on this document; this is a bug, please report it with this document",
-        path.display()
-    )]
-    DocumentPanicked {
-        /// The source.
-        path: PathBuf,
-        /// The document, as in `byte 5`.
-        place: String,
-    },
     /// An error of threads, or the output belongs to another run.
     #[error(transparent)]
     Jobs(packtok_jobs::Error),
@@ -89,6 +67,18 @@ pub enum Error {
     /// An error of a token file that is not a pbin.
     #[error(transparent)]
     Formats(packtok_formats::Error),
+}
+
+impl From<packtok_corpus::Error> for Error {
+    fn from(error: packtok_corpus::Error) -> Self {
+        match error {
+            packtok_corpus::Error::Io { path, source } => Self::Io { path, source },
+            #[cfg(feature = "remote")]
+            packtok_corpus::Error::Store(error) => Self::Store(error),
+            packtok_corpus::Error::Jobs(error) => error.into(),
+            error => Self::Corpus(error),
+        }
+    }
 }
 
 impl From<packtok_jobs::Error> for Error {
@@ -120,6 +110,16 @@ fn ended_by(error: &Error) -> String {
 }
 
 impl Error {
+    /// Adds the path to the error of a panic.
+    pub(crate) fn with_names(self, sources: &[packtok_corpus::Source]) -> Self {
+        match self {
+            Self::Corpus(error) => {
+                Self::Corpus(packtok_corpus::pipeline::name_panic(error, sources))
+            }
+            error => error,
+        }
+    }
+
     /// Builds an [`Error::Io`] for `path`.
     #[must_use]
     pub fn io(path: &Path, source: io::Error) -> Self {

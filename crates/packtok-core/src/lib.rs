@@ -1,6 +1,6 @@
-//! From corpora to pbin files: reading, field extraction, tokenizing, packing, verifying.
+//! From corpora to pbin files: tokenizing, packing, verifying.
 //!
-//! Data flows one way: [`corpus`] reads lines, [`field`] extracts the text of a line, the engine
+//! Data flows one way: `packtok-corpus` reads lines and extracts the text of each, the engine
 //! encodes it, and [`pack`] writes the file. [`verify`] follows the same path to compare and
 //! [`count`] to count; [`batch`] processes texts in memory. `packtok-dataset` makes batches of the
 //! files. This crate knows nothing of YAML or Python, reads no environment variables except those
@@ -8,14 +8,11 @@
 #![forbid(unsafe_code)]
 
 pub mod batch;
-pub mod corpus;
 pub mod count;
 mod error;
-pub mod field;
 mod inspect;
 pub mod merge;
 pub mod pack;
-mod pipeline;
 pub mod raw_index;
 mod rejects;
 pub mod scan;

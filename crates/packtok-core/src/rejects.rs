@@ -5,11 +5,11 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use packtok_corpus::RecordNumber;
 use packtok_jobs::with_suffix;
 use packtok_pbin::{Replace, TempFile, crash};
 use serde::{Deserialize, Serialize};
 
-use crate::corpus::RecordNumber;
 use crate::error::{Error, Result};
 
 /// A skipped record; its text stays in the corpus.

@@ -3,16 +3,17 @@
 //! Lines are read and judged as in packing. The caller provides an examiner per thread and receives
 //! its findings in corpus order.
 
+use packtok_corpus::Reason;
+use packtok_corpus::field::{Extractors, Fields};
+use packtok_corpus::pipeline::{Work, run};
+use packtok_corpus::{Chunk, Expansion, Location, ReadOptions, Reader, Selection, Source};
 use packtok_jobs::{Consume, Flow, Monitor, Progress, report_progress};
 use packtok_tokenizer::Result as BpeResult;
 use serde::Serialize;
 
-use crate::corpus::{Chunk, Expansion, Location, ReadOptions, Reader, Selection, Source};
 use crate::error::{Error, Result};
-use crate::field::{Extractors, Fields};
 use crate::pack::PackError;
-use crate::pack::{OnBadDocument, Outcome, PackSpec, Reason, Reject, explain, text_of};
-use crate::pipeline::{Work, name_panic, run};
+use crate::pack::{OnBadDocument, Outcome, PackSpec, Reject, explain, text_of};
 
 /// Which texts of which corpus to scan.
 #[derive(Clone)]
@@ -52,7 +53,7 @@ impl ScanOptions {
 
     /// The files that the inputs stand for.
     pub(crate) fn expand(&self) -> Result<Expansion> {
-        self.read.expand(&self.inputs, &self.selection)
+        Ok(self.read.expand(&self.inputs, &self.selection)?)
     }
 }
 
@@ -155,7 +156,7 @@ pub(crate) fn scan<E: Examine>(
         4 * options.read.chunk_bytes,
         &mut collector,
     )
-    .map_err(|error| name_panic(error, sources))?;
+    .map_err(|error| error.with_names(sources))?;
     Ok(Scanned {
         // Where a limit ends a scan, and so which sources are read to their end, depends on threads.
         digests: if collector.scanned.stopped_early {
@@ -198,6 +199,7 @@ struct Worker<E> {
 
 impl<E: Examine> Work for Worker<E> {
     type Out = LineBatch<E::Found>;
+    type Error = Error;
 
     fn work(&mut self, chunk: &Chunk, out: &mut Self::Out) -> Result<()> {
         out.source = chunk.source();

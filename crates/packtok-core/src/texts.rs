@@ -1,9 +1,11 @@
 //! Reads the texts of a corpus one after the other, as packing extracts them.
 
-use crate::corpus::{Location, Reader, Source};
+use packtok_corpus::Reason;
+use packtok_corpus::field::Extractors;
+use packtok_corpus::{Location, Reader, Source};
+
 use crate::error::{Error, Result};
-use crate::field::Extractors;
-use crate::pack::{OnBadDocument, PackError, Reason, explain, text_of};
+use crate::pack::{OnBadDocument, PackError, explain, text_of};
 use crate::scan::ScanOptions;
 
 /// The texts of a corpus, in order.
@@ -24,7 +26,7 @@ impl Texts {
     /// Finds the sources of `options`, and reads nothing.
     ///
     /// # Errors
-    /// As [`crate::corpus::expand`].
+    /// As [`packtok_corpus::expand`].
     pub fn open(options: &ScanOptions) -> Result<Self> {
         let sources = options.expand()?.sources;
         Ok(Self {

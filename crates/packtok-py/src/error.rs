@@ -9,10 +9,10 @@ use std::io;
 use std::path::Path;
 
 use packtok_core::batch::BatchError;
-use packtok_core::corpus::CorpusError;
 use packtok_core::pack::PackError;
 use packtok_core::shard::ShardError;
 use packtok_core::{Error as CoreError, chain, pbin::Error as PbinError};
+use packtok_corpus::Error as CorpusError;
 use packtok_dataset::Error as DatasetError;
 use packtok_dataset::files::FilesError;
 use packtok_dataset::items::ItemsError;
@@ -462,11 +462,9 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         E::Pbin(error) => pbin_error(error),
         E::Tokenizer(error) => tokenizer_error(error),
         E::Kept { source } => core_error(*source),
-        E::Corpus(error) => corpus_error(&error),
-        E::Field(error) => PyValueError::new_err(chain(&error)),
+        E::Corpus(error) => corpus_error(error),
         E::Spec(error) => PyValueError::new_err(chain(&error)),
         E::Cancelled => PyKeyboardInterrupt::new_err(()),
-        E::Panicked { .. } | E::DocumentPanicked { .. } => PacktokError::new_err(chain(&error)),
         E::Jobs(error) => jobs_error(error),
         E::Pack(error) => pack_error(&error),
         E::RawIndex(error) => PacktokError::new_err(chain(&error)),
@@ -506,9 +504,14 @@ pub(crate) fn stream_error(error: StreamError) -> PyErr {
     }
 }
 
-fn corpus_error(error: &CorpusError) -> PyErr {
+/// Maps an error of finding and reading corpora.
+pub(crate) fn corpus_error(error: CorpusError) -> PyErr {
     use CorpusError as E;
     match error {
+        E::Io { path, source } => os_error(&path, &source),
+        E::Store(error) => store_error(&error),
+        E::Jobs(error) => jobs_error(error),
+        E::Panicked { .. } | E::DocumentPanicked { .. } => PacktokError::new_err(chain(&error)),
         E::NoInput
         | E::NotAFile { .. }
         | E::EmptyFolder { .. }
@@ -530,10 +533,15 @@ fn corpus_error(error: &CorpusError) -> PyErr {
         | E::NoTables { .. }
         | E::ListNotUtf8 { .. }
         | E::EmptyList { .. }
-        | E::NotALine { .. } => PyValueError::new_err(chain(error)),
-        E::Listed { path, source, .. } => listed_error(error, path, source),
-        E::Temporary { .. } => PyOSError::new_err(chain(error)),
-        E::OtherFormat { .. } | E::NotThisFormat { .. } => DocumentError::new_err(chain(error)),
+        | E::BadPattern { .. }
+        | E::NotALine { .. } => PyValueError::new_err(chain(&error)),
+        E::Listed {
+            ref path,
+            ref source,
+            ..
+        } => listed_error(&error, path, source),
+        E::Temporary { .. } => PyOSError::new_err(chain(&error)),
+        E::OtherFormat { .. } | E::NotThisFormat { .. } => DocumentError::new_err(chain(&error)),
         E::SourceChanged { .. }
         | E::OtherContent { .. }
         | E::DamagedCbor { .. }
@@ -544,7 +552,7 @@ fn corpus_error(error: &CorpusError) -> PyErr {
         | E::UnsupportedTable { .. }
         | E::Plugin { .. }
         | E::OtherDocuments { .. }
-        | E::IndexEntryOutside { .. } => PacktokError::new_err(chain(error)),
+        | E::IndexEntryOutside { .. } => PacktokError::new_err(chain(&error)),
     }
 }
 

@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use packtok_core::corpus;
 use packtok_store::{Bytes, Error, ForeignFile, ForeignFiles, Object, Result};
 use pyo3::exceptions::PyFileNotFoundError;
 use pyo3::prelude::*;
@@ -12,8 +11,8 @@ use pyo3::pybacked::PyBackedBytes;
 use crate::calls::{Calling, Raised, ends_program};
 
 /// The files that an object of Python finds.
-pub(crate) fn files(object: Py<PyAny>, raised: &Raised) -> corpus::ForeignFiles {
-    corpus::ForeignFiles::new(Arc::new(PyFiles(PyCaller {
+pub(crate) fn files(object: Py<PyAny>, raised: &Raised) -> packtok_corpus::ForeignFiles {
+    packtok_corpus::ForeignFiles::new(Arc::new(PyFiles(PyCaller {
         object: Some(object),
         raised: Some(raised.clone()),
     })))
@@ -25,7 +24,7 @@ pub(crate) fn register() {
         object: None,
         raised: None,
     };
-    corpus::ForeignFiles::new(Arc::new(PyFiles(caller))).use_for_all();
+    packtok_corpus::ForeignFiles::new(Arc::new(PyFiles(caller))).use_for_all();
 }
 
 /// An object of Python whose methods are called for a URL.

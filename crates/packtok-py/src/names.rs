@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use packtok_core::corpus::{is_corpus_name as core_is_corpus_name, sort_naturally};
-use packtok_core::field::names_of_path;
 use packtok_core::shard::folder;
+use packtok_corpus::field::names_of_path;
+use packtok_corpus::{is_corpus_name as core_is_corpus_name, sort_naturally};
 use packtok_store::user_cache as core_user_cache;
 use pyo3::prelude::*;
 

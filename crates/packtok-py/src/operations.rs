@@ -5,12 +5,12 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use packtok_core::corpus::{Plugin, ReadOptions};
 use packtok_core::merge::MergeOptions;
 use packtok_core::pack::{PackOptions, PackSpec};
 use packtok_core::pbin::{self, Replace};
 use packtok_core::raw_index::RawIndexOptions;
 use packtok_core::verify::OriginsOptions;
+use packtok_corpus::{Plugin, ReadOptions};
 use packtok_jobs::Progress;
 use packtok_tokenizer::Tokenizer;
 use pyo3::exceptions::PyValueError;

@@ -8,11 +8,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use packtok_core::corpus::{
-    CHUNK_BYTES, CorpusError, DocumentBatch, Documents, PartOfCorpus, Plugin,
-};
-use packtok_core::field::NoText;
-use packtok_core::{Error, Result};
+use packtok_corpus::field::NoText;
+use packtok_corpus::{CHUNK_BYTES, DocumentBatch, Documents, Error, PartOfCorpus, Plugin, Result};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyIterator, PyList, PyString, PyTuple};
 
@@ -82,13 +79,13 @@ impl PyPlugin {
     fn error(&self, py: Python<'_>, place: String, error: PyErr) -> Error {
         if ends_program(py, &error) {
             lock(&self.interruption).get_or_insert(error);
-            return Error::Cancelled;
+            return packtok_jobs::Error::Cancelled.into();
         }
-        Error::Corpus(CorpusError::Plugin {
+        Error::Plugin {
             plugin: self.name.clone(),
             place,
             cause: cause(py, &error),
-        })
+        }
     }
 }
 
@@ -209,7 +206,7 @@ impl Queue {
         let waited = self.changed.wait_while(lock(&self.state), is_empty);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner);
         if state.is_closed {
-            return Err(Error::Cancelled);
+            return Err(packtok_jobs::Error::Cancelled.into());
         }
         let batch = state.batches.pop_front();
         self.changed.notify_all();

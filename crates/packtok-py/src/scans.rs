@@ -1,14 +1,14 @@
 //! Functions that scan the texts of a corpus and write nothing.
 
-use packtok_core::corpus::{Selection, describe};
 use packtok_core::count::count;
 use packtok_core::scan::ScanOptions;
 use packtok_core::verify::verify_engines;
+use packtok_corpus::{Selection, describe};
 use packtok_tokenizer::EncodeOptions;
 use pyo3::prelude::*;
 
 use crate::choice::choice;
-use crate::error::core_error;
+use crate::error::{core_error, corpus_error};
 use crate::memory;
 use crate::operations::{parsed_spec, run, with_plugin};
 use crate::tokenizer::PyTokenizer;
@@ -58,7 +58,7 @@ fn describe_corpus<'py>(
     ignore: Option<Vec<String>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let selection = selection(format, &ignore.unwrap_or_default(), None)?;
-    run(py, None, |_| describe(&inputs, &selection))
+    run(py, None, |_| Ok(describe(&inputs, &selection)?))
 }
 
 /// Which files of inputs are read, from the arguments of Python.
@@ -68,7 +68,7 @@ pub(crate) fn selection(
     split: Option<&str>,
 ) -> PyResult<Selection> {
     let format = format.map(|format| choice("format", format)).transpose()?;
-    Selection::new(format, ignore, split).map_err(core_error)
+    Selection::new(format, ignore, split).map_err(corpus_error)
 }
 
 /// Compares the engine of a tokenizer with the reference engine.

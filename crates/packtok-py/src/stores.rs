@@ -27,7 +27,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// Whether a text is a URL and not a path.
 #[pyfunction]
 fn is_url(text: &str) -> bool {
-    packtok_core::corpus::is_url(text.as_ref())
+    packtok_corpus::is_url(text.as_ref())
 }
 
 /// Whether a URL is of a store that packtok reads.

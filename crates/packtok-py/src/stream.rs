@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use packtok_core::corpus::{ForeignFiles, Source, expand_with};
+use packtok_corpus::{ForeignFiles, Source, expand_with};
 use packtok_jobs::Shard;
 use packtok_stream::{Error, Result};
 use packtok_stream::{
@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
 use crate::calls::{Calling, Raised, attached, ends_program, keep, lock};
-use crate::error::{core_error, stream_error};
+use crate::error::{corpus_error, stream_error};
 use crate::foreign;
 use crate::json;
 use crate::scans::selection;
@@ -449,7 +449,7 @@ fn corpus_files(
     if let Some(interruption) = raised.take_interruption() {
         return Err(interruption);
     }
-    let found = found.map_err(core_error)?;
+    let found = found.map_err(corpus_error)?;
     let file = |source: Source| (source.path.to_string_lossy().into_owned(), source.bytes);
     Ok(found.sources.into_iter().map(file).collect())
 }

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use packtok_core::corpus::written_list as core_written_list;
 use packtok_core::pbin::Replace;
+use packtok_corpus::written_list as core_written_list;
 use packtok_reshape::tokens::{
     SplitOptions, Target, corpus_files as files_of, facts as facts_of, listed_files as listed,
     plan_of, split,
@@ -11,7 +11,7 @@ use packtok_reshape::tokens::{
 use pyo3::prelude::*;
 
 use crate::convert::{id_type, info, plan};
-use crate::error::{core_error, reshape_error};
+use crate::error::{corpus_error, reshape_error};
 use crate::json;
 use crate::monitor::watched_reshaping;
 use crate::operations::pack_options;
@@ -60,7 +60,7 @@ fn listed_files(
 /// The content of a list of files, which `@LIST` reads.
 #[pyfunction]
 fn written_list(paths: Vec<PathBuf>) -> PyResult<String> {
-    core_written_list(paths).map_err(core_error)
+    core_written_list(paths).map_err(corpus_error)
 }
 
 /// What the markers of a tokenizing run record about the meaning of the ids.

@@ -63,6 +63,12 @@ impl From<packtok_core::Error> for Error {
     }
 }
 
+impl From<packtok_corpus::Error> for Error {
+    fn from(error: packtok_corpus::Error) -> Self {
+        Self::from(packtok_core::Error::from(error))
+    }
+}
+
 impl From<packtok_jobs::Error> for Error {
     fn from(error: packtok_jobs::Error) -> Self {
         Self::from(packtok_core::Error::from(error))

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use packtok_core::corpus::Body;
-use packtok_core::field::{BadDocument, check_object};
-use packtok_core::pack::Reason;
+use packtok_corpus::Body;
+use packtok_corpus::Reason;
+use packtok_corpus::field::{BadDocument, check_object};
 
 use super::parallel::{Given, Operation, Outcome, Worker};
 use super::report::Report;

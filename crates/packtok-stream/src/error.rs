@@ -190,6 +190,12 @@ pub enum Error {
     Failed(String),
 }
 
+impl From<packtok_corpus::Error> for Error {
+    fn from(error: packtok_corpus::Error) -> Self {
+        Self::Core(error.into())
+    }
+}
+
 impl From<packtok_dataset::Error> for Error {
     fn from(error: packtok_dataset::Error) -> Self {
         Self::Dataset(Box::new(error))

@@ -6,8 +6,8 @@
 
 use std::path::Path;
 
-use packtok_core::corpus::{Compression, Format, Source, compression, is_named_compressed, is_url};
-use packtok_core::shard::cut;
+use packtok_corpus::cut;
+use packtok_corpus::{Compression, Format, Source, compression, is_named_compressed, is_url};
 use packtok_jobs::Shard;
 use serde::Deserialize;
 

@@ -8,8 +8,8 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use packtok_core::corpus::{CorpusError, Source};
 use packtok_core::pack::OnBadDocument;
+use packtok_corpus::{Error as CorpusError, Source};
 use packtok_dataset::files::file_set::Files;
 use packtok_dataset::order::permutation::Permutation;
 use packtok_jobs::Shard;
@@ -305,7 +305,7 @@ impl IndexedLines {
                         len_bytes: len,
                         file_bytes: source.bytes,
                     };
-                    return Err(packtok_core::Error::Corpus(outside).into());
+                    return Err(outside.into());
                 }
                 // A longer line is a bad document in any case.
                 this.lines

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use packtok_core::corpus::{ReadOptions, Source};
 use packtok_core::pack::OnBadDocument;
+use packtok_corpus::{ReadOptions, Source};
 use packtok_dataset::order::mixture::Mixture;
 use packtok_jobs::lock;
 

@@ -2,7 +2,8 @@
 
 use std::sync::Mutex;
 
-use packtok_core::pack::{OnBadDocument, Reason};
+use packtok_core::pack::OnBadDocument;
+use packtok_corpus::Reason;
 use packtok_jobs::lock;
 use serde::Serialize;
 

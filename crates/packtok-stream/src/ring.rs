@@ -9,10 +9,8 @@ use std::collections::VecDeque;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use packtok_core::corpus::{
-    Body, Frame, ReadOptions, Record, RecordPosition, RecordReader, Source,
-};
 use packtok_core::pack::OnBadDocument;
+use packtok_corpus::{Body, Frame, ReadOptions, Record, RecordPosition, RecordReader, Source};
 use packtok_dataset::order::permutation::Permutation;
 
 use super::Sample;

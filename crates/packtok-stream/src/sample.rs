@@ -5,11 +5,9 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use packtok_core::corpus::{
-    Body, Compression, Format, LineCounter, Record, Source, compression, is_url,
-};
-use packtok_core::field::NoText;
 use packtok_core::pack::OnBadDocument;
+use packtok_corpus::field::NoText;
+use packtok_corpus::{Body, Compression, Format, LineCounter, Record, Source, compression, is_url};
 use packtok_dataset::files::file_set::Files;
 use packtok_dataset::items::token_rows::{RowIds, TokenRow};
 use serde::Deserialize;
@@ -180,7 +178,7 @@ pub struct SamplePlace {
     pub files: PlaceFiles,
     /// Index of the file.
     pub file: usize,
-    /// Offset as in [`packtok_core::corpus::Record`]; for a token file, the number of the document.
+    /// Offset as in [`packtok_corpus::Record`]; for a token file, the number of the document.
     pub offset: u64,
 }
 

@@ -7,7 +7,7 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use packtok_core::field::Field;
+use packtok_corpus::field::Field;
 
 const PATHS: [&str; 4] = [".t", ".a[0]", ".[-1].t", "."];
 

@@ -13,11 +13,11 @@ pub enum PackError {
     )]
     Document {
         /// The record.
-        location: crate::corpus::Location,
+        location: packtok_corpus::Location,
         /// Offset of its first byte in the uncompressed source; `None` for tables of row groups.
         offset_bytes: Option<u64>,
         /// The reason.
-        reason: Box<super::reason::Reason>,
+        reason: Box<packtok_corpus::Reason>,
     },
     /// The output already exists.
     #[error("{}: the output already exists; choose another path, or set --existing (existing in a config) to skip or replace", path.display())]

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use packtok_corpus::Source;
 use packtok_jobs::{Monitor, Progress, report_progress};
 use packtok_pbin::{Metadata, Options, Reader, Replace, SpecialToken};
 use packtok_tokenizer::Tokenizer;
@@ -10,7 +11,6 @@ use super::leftover::has_published;
 use super::recorded::{metadata, recorded_sources};
 use super::report::report;
 use super::{Existing, OnBadDocument, PackOptions, PackReport, RejectFault, first_reject};
-use crate::corpus::{self, Source};
 use crate::error::{Error, Result};
 use crate::pack::PackError;
 
@@ -48,7 +48,7 @@ pub(crate) fn output_exists(output: &Path) -> Result<bool> {
     if !found.is_file() && !found.is_symlink() {
         return Err(Error::Pack(PackError::OutputNotAFile {
             path: output.to_owned(),
-            found: corpus::kind(&found),
+            found: packtok_corpus::kind(&found),
         }));
     }
     Ok(true)
@@ -293,7 +293,7 @@ fn compare_sources(
     let digests = if stopped_early {
         vec![None; sources.len()]
     } else {
-        corpus::digests(sources, &options.spec.read(), tick)?
+        packtok_corpus::digests(sources, &options.spec.read(), tick)?
     };
     let expected = recorded_sources(options, sources, digests);
     let found = reader.sources()?;

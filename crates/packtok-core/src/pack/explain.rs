@@ -1,8 +1,9 @@
 //! Explains a bad line by the format of its file.
 
+use packtok_corpus::Reason;
+use packtok_corpus::{Error as CorpusError, Format, Source, text_format};
+
 use super::error::PackError;
-use super::reason::Reason;
-use crate::corpus::{CorpusError, Format, Source, text_format};
 use crate::error::Error;
 
 /// The error of a bad line. If it is the first line of a file that is not JSON lines, the error

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use crate::corpus::RecordNumber;
+use packtok_corpus::RecordNumber;
+
 use crate::rejects::RejectRecord;
 
 /// Position and reason of the first line in the rejects file at `path`, for the end of a message.

@@ -1,10 +1,10 @@
 //! The part of the corpus that a run packs.
 
+use packtok_corpus::Source;
 use packtok_pbin::{ShardInfo, read_raw_index};
 
 use super::error::PackError;
 use super::options::PackOptions;
-use crate::corpus::{self, Source};
 use crate::error::{Error, Result};
 
 /// The part of the corpus that a run packs.
@@ -25,9 +25,12 @@ impl<'a> Job<'a> {
 }
 
 /// A reader of the corpus from its start.
-pub(crate) fn reader(options: &PackOptions, sources: &[Source]) -> Result<corpus::Reader> {
+pub(crate) fn reader(options: &PackOptions, sources: &[Source]) -> Result<packtok_corpus::Reader> {
     let Some(index_path) = &options.spec.index_path else {
-        return Ok(corpus::Reader::new(sources.to_vec(), options.spec.read()));
+        return Ok(packtok_corpus::Reader::new(
+            sources.to_vec(),
+            options.spec.read(),
+        ));
     };
     let [source] = sources else {
         return Err(Error::Pack(PackError::IndexForMany {
@@ -36,5 +39,6 @@ pub(crate) fn reader(options: &PackOptions, sources: &[Source]) -> Result<corpus
         }));
     };
     let entries = read_raw_index(index_path)?;
-    corpus::Reader::indexed(source.clone(), entries, options.spec.read())
+    let reader = packtok_corpus::Reader::indexed(source.clone(), entries, options.spec.read())?;
+    Ok(reader)
 }

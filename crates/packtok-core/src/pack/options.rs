@@ -7,6 +7,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use packtok_corpus::field::Fields;
+use packtok_corpus::{
+    CHUNK_BYTES, Columns, Expansion, Plugin, PluginCorpora, ReadOptions, Selection, unescaped,
+};
 use packtok_jobs::with_suffix;
 use packtok_pbin::{Options, Side, SpecialToken};
 use packtok_tokenizer::{
@@ -17,11 +21,7 @@ use serde::Deserialize;
 use super::error::SpecError;
 use super::reject_limit::RejectLimit;
 use super::sidecar_files::tokenizer_path_of;
-use crate::corpus::{
-    CHUNK_BYTES, Columns, Expansion, Plugin, PluginCorpora, ReadOptions, Selection, unescaped,
-};
 use crate::error::Result;
-use crate::field::Fields;
 use crate::rejects::failed_rejects_path;
 
 /// What to do with a line that is not a document.
@@ -149,7 +149,7 @@ impl PackSpec {
         if found > 0 && found != expected {
             return Err(SpecError::InputFields { found, expected }.into());
         }
-        Fields::compile(self.patterns())
+        Ok(Fields::compile(self.patterns())?)
     }
 
     /// How sources are read.
@@ -178,9 +178,9 @@ impl PackSpec {
     /// The files that the inputs stand for.
     ///
     /// # Errors
-    /// As [`crate::corpus::expand`]; or the plug-in failed.
+    /// As [`packtok_corpus::expand`]; or the plug-in failed.
     pub(crate) fn expand(&self) -> Result<Expansion> {
-        self.read().expand(&self.input, &self.selection()?)
+        Ok(self.read().expand(&self.input, &self.selection()?)?)
     }
 
     /// Resolves the options for `tokenizer`.

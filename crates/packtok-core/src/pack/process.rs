@@ -1,13 +1,13 @@
 //! Tokenizes on all threads, for packing and for comparing.
 
+use packtok_corpus::Source;
+use packtok_corpus::pipeline::run;
 use packtok_jobs::Consume;
 use packtok_tokenizer::Tokenizer;
 
 use super::options::PackOptions;
 use super::worker::{DocBatch, Sample, Worker};
-use crate::corpus::{self, Source};
 use crate::error::{Error, Result};
-use crate::pipeline::{name_panic, run};
 
 /// Tokenizes a sample of the lines of `reader` on all threads, and passes the results to `consumer`
 /// in order.
@@ -17,7 +17,7 @@ pub(crate) fn process(
     options: &PackOptions,
     tokenizer: &Tokenizer,
     sources: &[Source],
-    reader: corpus::Reader,
+    reader: packtok_corpus::Reader,
     sample: Sample,
     consumer: &mut impl Consume<DocBatch, Error>,
 ) -> Result<Vec<Option<u32>>> {
@@ -25,5 +25,5 @@ pub(crate) fn process(
         .map(|_| Worker::new(tokenizer, options, sample.clone()))
         .collect::<Result<Vec<_>>>()?;
     run(reader, workers, 4 * options.spec.chunk_bytes, consumer)
-        .map_err(|error| name_panic(error, sources))
+        .map_err(|error| error.with_names(sources))
 }

@@ -1,11 +1,11 @@
 //! The metadata in the trailer: a function of the documents, the options that change bytes and the
 //! version, without secrets.
 
+use packtok_corpus::Source;
 use packtok_pbin::{Counts, Metadata, Options, SpecialToken, TokenizerInfo, WriterInfo};
 use packtok_tokenizer::Tokenizer;
 
 use super::PackOptions;
-use crate::corpus::Source;
 
 /// The name of the writer in the metadata.
 const WRITER: &str = "packtok";

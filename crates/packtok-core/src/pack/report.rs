@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
+use packtok_corpus::{Ignored, Source};
 use packtok_pbin::{Counts, Metadata, TokenWidth};
 use packtok_tokenizer::Tokenizer;
 use serde::Serialize;
 
 use super::PackOptions;
-use crate::corpus::{Ignored, Source};
 
 /// The most sources that a report lists; the file itself lists all of them.
 const LISTED_SOURCES: usize = 1000;

@@ -8,6 +8,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use packtok_corpus::Error as CorpusError;
+use packtok_corpus::{Place, Plugin, Source};
 use packtok_jobs::journal::Journal;
 use packtok_jobs::{Monitor, Progress, report_progress};
 use packtok_pbin::{Checkpoint, Counts, MappedFile, Metadata, TokenWidth, Writer, crash};
@@ -17,8 +19,6 @@ use serde::{Deserialize, Serialize};
 use super::existing::compare;
 use super::recorded::{metadata, recorded_sources, redacted};
 use super::{Job, OnBadDocument, PackOptions, RejectFault, reader};
-use crate::corpus::CorpusError;
-use crate::corpus::{self, Place, Plugin, Source};
 use crate::error::{Error, Result};
 use crate::pack::PackError;
 use crate::rejects::{Rejects, RejectsCheckpoint, num_matching};
@@ -73,7 +73,7 @@ pub(super) struct StartedRun {
 
 /// The state that a run starts from.
 pub(super) struct Parts {
-    pub(super) reader: corpus::Reader,
+    pub(super) reader: packtok_corpus::Reader,
     pub(super) writer: Writer,
     pub(super) rejects: Rejects,
     /// The last valid span.
@@ -121,9 +121,7 @@ pub(super) fn begin(
         // A cluster task that is presumed dead may still run next to its replacement.
         Some(_) => Journal::open_or_private(&options.spec.output, &mut || tick(0))?,
     };
-    match resume_after(options, tokenizer, job, &mut journal, &mut |bytes_read| {
-        Ok(tick(bytes_read)?)
-    }) {
+    match resume_after(options, tokenizer, job, &mut journal, &mut tick) {
         Ok(parts) => Ok(parts.started(options, journal)),
         Err(error) => {
             if journal.is_empty() {
@@ -141,7 +139,7 @@ fn resume_after(
     tokenizer: &Tokenizer,
     job: &Job<'_>,
     journal: &mut Journal,
-    tick: &mut dyn FnMut(u64) -> Result<()>,
+    tick: &mut dyn FnMut(u64) -> packtok_jobs::Result<()>,
 ) -> Result<Parts> {
     let sources = job.sources;
     let mut spans = spans_of(options, tokenizer, job, journal)?;
@@ -170,7 +168,7 @@ fn resume_after(
         },
     );
     if let Some(error) = stop {
-        return Err(error);
+        return Err(error.into());
     }
     let (writer, num_spans) = writer?;
     let is_shorter = num_spans < spans.len();
@@ -303,8 +301,8 @@ fn pass(
     options: &PackOptions,
     sources: &[Source],
     spans: &mut Vec<Span>,
-    tick: &mut dyn FnMut(u64) -> Result<()>,
-) -> Result<Option<corpus::Reader>> {
+    tick: &mut dyn FnMut(u64) -> packtok_jobs::Result<()>,
+) -> Result<Option<packtok_corpus::Reader>> {
     let mut reader = reader(options, sources)?;
     let plugin = options.spec.plugin.as_deref();
     let mut num_closed = 0;
@@ -324,15 +322,15 @@ fn pass(
         let closed = span.closed.iter().filter_map(|source| source.crc32c);
         let closed: Vec<u32> = closed.collect();
         let is_same = same_sizes
-            && match reader.pass(span.place, &closed, tick) {
+            && match reader.pass(span.place, &closed, &mut |bytes| Ok(tick(bytes)?)) {
                 Ok(is_same) => is_same,
                 // A fault of a source is reported when packing reaches it.
                 Err(
-                    Error::Corpus(CorpusError::DamagedCompression { .. })
-                    | Error::Corpus(CorpusError::ZstdWindow { .. }),
+                    CorpusError::DamagedCompression { .. }
+                    | CorpusError::ZstdWindow { .. }
+                    | CorpusError::SourceChanged { .. },
                 ) => false,
-                Err(Error::Corpus(CorpusError::SourceChanged { .. })) => false,
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             };
         if let (false, Some(plugin)) = (is_same, plugin) {
             let ended = sources.get(span.place.source.min(sources.len() - 1));
@@ -380,13 +378,14 @@ fn reader_at(
     sources: &[Source],
     place: Place,
     closed: &[u32],
-) -> Result<corpus::Reader> {
+) -> Result<packtok_corpus::Reader> {
     if options.spec.index_path.is_some() {
         let mut reader = reader(options, sources)?;
         reader.pass(place, closed, &mut |_| Ok(()))?;
         return Ok(reader);
     }
-    corpus::Reader::at(sources.to_vec(), options.spec.read(), place, closed)
+    let reader = packtok_corpus::Reader::at(sources.to_vec(), options.spec.read(), place, closed)?;
+    Ok(reader)
 }
 
 impl Notes {

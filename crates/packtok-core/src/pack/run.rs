@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use packtok_corpus::{Expansion, Source};
 use packtok_jobs::journal::remove_private_journals;
-use packtok_jobs::{Consume, Monitor, Progress};
+use packtok_jobs::{Monitor, Progress};
 use packtok_pbin::{Counts, Finished, Metadata, Replace, Summary, crash, remove_abandoned};
 use packtok_tokenizer::Tokenizer;
 
@@ -21,7 +22,6 @@ use super::resume::begin;
 use super::sidecar_files::write_tokenizer;
 use super::sink::Sink;
 use super::worker::Sample;
-use crate::corpus::{self, Expansion, Source};
 use crate::error::{Error, Result};
 use crate::rejects::{Rejects, remove_if_exists};
 
@@ -125,7 +125,7 @@ fn fill(
     options: &PackOptions,
     tokenizer: &Tokenizer,
     sources: &[Source],
-    reader: corpus::Reader,
+    reader: packtok_corpus::Reader,
     sink: &mut Sink<'_>,
 ) -> Result<Vec<Option<u32>>> {
     let digests = process(options, tokenizer, sources, reader, Sample::ALL, sink)?;
@@ -199,9 +199,14 @@ fn recorded_digests(
 ) -> Result<Vec<Option<u32>>> {
     match options.spec.index_path {
         _ if sink.stopped_early => Ok(vec![None; sources.len()]),
-        Some(_) => corpus::digests(sources, &options.spec.read(), |bytes_read| {
-            sink.tick(bytes_read)
-        }),
+        Some(_) => {
+            let tick = |bytes_read| Ok(sink.report(bytes_read)?);
+            Ok(packtok_corpus::digests(
+                sources,
+                &options.spec.read(),
+                tick,
+            )?)
+        }
         None => Ok(digests),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use packtok_corpus::{Format, LineCounter, Location, Reader, RecordNumber, Source, counts_records};
 use packtok_jobs::{Consume, Flow};
 use packtok_jobs::{Monitor, Progress, report_progress};
 use packtok_pbin::{Counts, Finished, Metadata, Origin, Writer};
@@ -12,7 +13,6 @@ use super::recorded::redacted;
 use super::resume::{Done, Notes, Parts, StartedRun};
 use super::worker::{DocBatch, Outcome, Reject};
 use super::{PackOptions, RejectFault, RejectLimit, first_reject};
-use crate::corpus::{Format, LineCounter, Location, Reader, RecordNumber, Source, counts_records};
 use crate::error::{Error, Result};
 use crate::pack::PackError;
 use crate::rejects::{RejectRecord, Rejects};
@@ -42,7 +42,7 @@ impl LineNumbers {
         reject: &Reject,
     ) -> Result<u64> {
         match &mut self.counter {
-            Some(counter) => counter.line_at(reject.offset),
+            Some(counter) => Ok(counter.line_at(reject.offset)?),
             None if counts_records(source.format) => Ok(reject.offset + 1),
             None => Ok(num_lines_before + reject.line as u64 + 1),
         }
@@ -56,7 +56,7 @@ impl LineNumbers {
         reject: &Reject,
     ) -> Result<u64> {
         if source.span().start > 0 && source.format == Format::Jsonl {
-            return LineCounter::new(source).line_at(reject.offset);
+            return Ok(LineCounter::new(source).line_at(reject.offset)?);
         }
         self.of(source, num_lines_before, reject)
     }
@@ -266,6 +266,22 @@ impl<'a> Sink<'a> {
         }
         Ok(())
     }
+
+    /// Reports progress.
+    ///
+    /// # Errors
+    /// The caller requested to stop.
+    pub(super) fn report(&mut self, bytes_read: u64) -> packtok_jobs::Result<()> {
+        let progress = Progress {
+            bytes_read,
+            total_bytes: self.total_bytes,
+            documents: self.counts.documents,
+            tokens: self.counts.tokens,
+            resumed_bytes: self.resumed_bytes,
+            samples: None,
+        };
+        report_progress(self.monitor, &progress)
+    }
 }
 
 impl Consume<DocBatch, Error> for Sink<'_> {
@@ -317,14 +333,6 @@ impl Consume<DocBatch, Error> for Sink<'_> {
     }
 
     fn tick(&mut self, bytes_read: u64) -> Result<()> {
-        let progress = Progress {
-            bytes_read,
-            total_bytes: self.total_bytes,
-            documents: self.counts.documents,
-            tokens: self.counts.tokens,
-            resumed_bytes: self.resumed_bytes,
-            samples: None,
-        };
-        Ok(report_progress(self.monitor, &progress)?)
+        Ok(self.report(bytes_read)?)
     }
 }

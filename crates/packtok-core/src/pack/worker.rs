@@ -4,17 +4,17 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use packtok_corpus::Reason;
+use packtok_corpus::field::{BadDocument, Extractor, Extractors};
+use packtok_corpus::pipeline::Work;
+use packtok_corpus::{Body, Chunk, Place, Record};
 use packtok_jobs::splitmix::mixed;
 use packtok_pbin::{EmptyDocument, Padding, Side, TokenWidth};
 use packtok_tokenizer::{Encoder, Tokenizer};
 
 use super::error::SpecError;
-use super::reason::Reason;
 use super::{OnBadDocument, PackOptions};
-use crate::corpus::{Body, Chunk, Place, Record};
-use crate::error::Result;
-use crate::field::{BadDocument, Extractor, Extractors};
-use crate::pipeline::Work;
+use crate::error::{Error, Result};
 
 /// Capacity for the ids of a document that is kept between documents (16 MiB). The buffers of a
 /// huge document are freed.
@@ -305,6 +305,7 @@ impl Worker {
 
 impl Work for Worker {
     type Out = DocBatch;
+    type Error = Error;
 
     fn work(&mut self, chunk: &Chunk, out: &mut DocBatch) -> Result<()> {
         out.start(chunk);
@@ -416,8 +417,9 @@ fn append<const N: usize>(ids: &[u32], data: &mut Vec<u8>, token_of: impl Fn(u32
 
 #[cfg(test)]
 mod tests {
+    use packtok_corpus::field::Field;
+
     use super::*;
-    use crate::field::Field;
 
     fn text(body: Body<'_>) -> std::result::Result<Option<String>, String> {
         let record = Record {

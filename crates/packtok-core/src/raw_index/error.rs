@@ -14,7 +14,7 @@ pub enum RawIndexError {
         /// The source.
         path: PathBuf,
         /// Its format.
-        found: crate::corpus::OtherFormat,
+        found: packtok_corpus::OtherFormat,
     },
     /// All lines of a file were rejected.
     #[error(

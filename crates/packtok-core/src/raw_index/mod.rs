@@ -6,24 +6,25 @@
 
 mod error;
 
-use crate::corpus::CorpusError;
+use packtok_corpus::Error as CorpusError;
+
 use crate::pack::PackError;
 pub use error::RawIndexError;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use packtok_corpus::OtherFormat;
+use packtok_corpus::field::{BadDocument, check_json};
+use packtok_corpus::{
+    self, Body, Compression, Format, Location, ReadOptions, Reader, Record, RecordNumber,
+    Selection, Source, compression,
+};
 use packtok_jobs::with_suffix;
 use packtok_jobs::{Monitor, Progress, report_progress};
 use packtok_pbin::{PairsWriter, Replace, TempFile, remove_abandoned};
 use serde::Serialize;
 
-use crate::corpus::OtherFormat;
-use crate::corpus::{
-    self, Body, Compression, Format, Location, ReadOptions, Reader, Record, RecordNumber,
-    Selection, Source, compression,
-};
 use crate::error::{Error, Result};
-use crate::field::{BadDocument, check_json};
 use crate::pack::{Existing, OnBadDocument, first_reject, output_exists};
 use crate::rejects::{RejectRecord, Rejects, failed_rejects_path, remove_if_exists};
 
@@ -118,7 +119,7 @@ fn source(path: &Path) -> Result<Source> {
         }));
     }
     let selection = Selection::of_format(Some(Format::Jsonl));
-    let mut found = corpus::expand(&[path.display().to_string()], &selection)?;
+    let mut found = packtok_corpus::expand(&[path.display().to_string()], &selection)?;
     let source = found.sources.remove(0);
     check_plain(&source)?;
     Ok(source)
@@ -129,7 +130,7 @@ fn source(path: &Path) -> Result<Source> {
 /// # Errors
 /// It is compressed or a table, or cannot be read.
 pub fn check_plain(source: &Source) -> Result<()> {
-    match compression(source).map_err(not_lines)? {
+    match compression(source).map_err(|error| not_lines(error.into()))? {
         Compression::None => Ok(()),
         _ => Err(Error::Corpus(CorpusError::IndexedCompressed {
             path: source.path.clone(),

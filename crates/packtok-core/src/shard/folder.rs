@@ -2,10 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use packtok_corpus::{PLAN_OF_SHARDS, TOKENIZER_OF_SHARDS};
 use packtok_jobs::Shard;
 use packtok_jobs::with_suffix;
-
-use crate::corpus::{PLAN_OF_SHARDS, TOKENIZER_OF_SHARDS};
 
 /// The plan.
 pub const PLAN: &str = PLAN_OF_SHARDS;

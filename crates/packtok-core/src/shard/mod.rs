@@ -5,7 +5,6 @@
 //! shard and writes a [`Marker`] when it is complete. [`join`] combines all shards into exactly the
 //! file that one run would have written. All files are in one folder.
 
-mod cut;
 mod error;
 pub mod folder;
 mod join;
@@ -16,7 +15,6 @@ mod plan;
 mod plan_file;
 mod rejects;
 
-pub use cut::cut;
 pub use error::ShardError;
 pub use join::{JoinOptions, JoinReport, join, list};
 pub use marker::{Marker, Place, SourcePart};

@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use packtok_corpus::Source;
 use packtok_jobs::Monitor;
 use packtok_jobs::Shard;
 use packtok_pbin::{
@@ -17,7 +18,6 @@ use packtok_tokenizer::{Tokenizer, fingerprint_of};
 use super::folder::{marker_path, rejects_path, shard_path, tokenizer_path};
 use super::marker::{VERSION, differing};
 use super::{Marker, Place, Plan, ShardError, SourcePart};
-use crate::corpus::Source;
 use crate::error::{Error, Result};
 use crate::pack::PackError;
 use crate::pack::{

@@ -7,6 +7,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use packtok_corpus::cut;
+use packtok_corpus::{CurrentFolder, Expansion, Ignored, Source};
 use packtok_jobs::Shard;
 use packtok_jobs::{Monitor, Progress, report_progress};
 use packtok_pbin::Counts;
@@ -15,10 +17,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::ShardError;
-use super::cut::cut;
 use super::folder::plan_path;
 use super::plan_file::{self, Header, SourceLine, VERSION};
-use crate::corpus::{self, CurrentFolder, Expansion, Ignored, Source};
 use crate::error::{Error, Result};
 use crate::pack::{PackOptions, listed, metadata, redacted};
 
@@ -126,7 +126,7 @@ impl Plan {
         // Report an unsupported format or a missing column before any task starts. Only the first file is checked:
         // opening a million files would take longer than the plan.
         if let Some(first) = sources.first() {
-            corpus::check(first, &options.spec.read())?;
+            packtok_corpus::check(first, &options.spec.read())?;
         }
         report_progress(monitor, &Progress::default())?;
         let root = match options.spec.plugin {
@@ -485,7 +485,7 @@ fn restored(text: &str, redactions: &[(String, String)]) -> String {
 }
 
 fn check_length(source: &Source) -> Result<()> {
-    let found_bytes = corpus::len_of(&source.path)?;
+    let found_bytes = packtok_corpus::len_of(&source.path)?;
     if found_bytes == source.bytes {
         return Ok(());
     }

@@ -8,13 +8,13 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
 
+use packtok_corpus::Format;
 use packtok_jobs::hex;
 use packtok_pbin::{Options, Replace, SpecialToken, TempFile, TokenizerInfo, WriterInfo};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::ShardError;
-use crate::corpus::Format;
 use crate::error::{Error, Result};
 
 /// Version of the format.

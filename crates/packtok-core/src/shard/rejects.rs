@@ -5,9 +5,10 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
+use packtok_corpus::RecordNumber;
+
 use super::marker::differing;
 use super::{Marker, ShardError};
-use crate::corpus::RecordNumber;
 use crate::error::{Error, Result};
 use crate::rejects::{RejectRecord, Rejects};
 

@@ -1,12 +1,12 @@
 //! Compares a pbin with its corpus by tokenizing documents again.
 
+use packtok_corpus::{Location, Source};
 use packtok_jobs::{Consume, Flow, Monitor, Progress, report_progress};
 use packtok_pbin::Reader;
 use packtok_tokenizer::{EngineChoice, Tokenizer};
 use serde::Serialize;
 
 use super::{check_width, first_difference, sample};
-use crate::corpus::{Location, Source};
 use crate::error::{Error, Result};
 use crate::pack::PackError;
 use crate::pack::{

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use packtok_corpus::{Location, RecordNumber, Source};
 use packtok_jobs::{Monitor, Progress};
 use packtok_tokenizer::{
     EncodeOptions, Encoder, Result as BpeResult, SpecialTokensInText, Tokenizer, adversarial_texts,
@@ -10,7 +11,6 @@ use serde::Serialize;
 
 use super::error::EnginesDiffer;
 use crate::batch::in_runs;
-use crate::corpus::{Location, RecordNumber, Source};
 use crate::error::{Error, Result};
 use crate::scan::{Examine, LineCounts, Receive, ScanOptions, scan};
 use crate::verify::VerifyError;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::corpus::Location;
+use packtok_corpus::Location;
 
 /// Why a verification failed.
 #[derive(Debug, thiserror::Error)]

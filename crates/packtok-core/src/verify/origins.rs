@@ -7,14 +7,14 @@
 use std::ops::RangeInclusive;
 use std::path::{Component, Path, PathBuf};
 
+use packtok_corpus::field::Fields;
+use packtok_corpus::{Source, is_url, len_of};
 use packtok_jobs::{Consume, Flow, Monitor, Progress, report_progress};
 use packtok_pbin::{CorpusFormat, Metadata, Origin, Reader};
 use packtok_tokenizer::{EngineChoice, Tokenizer};
 
 use super::{CorpusReport, VerifyError, check_width, first_difference, sample};
-use crate::corpus::{self, Source, is_url, len_of};
 use crate::error::{Error, Result};
-use crate::field::Fields;
 use crate::pack::{DocBatch, Existing, OnBadDocument, PackOptions, PackSpec, UNSAMPLED, process};
 
 /// Where the corpus is, and how it is read.
@@ -66,7 +66,7 @@ pub fn verify_origins(
         total_bytes: sources.iter().map(Source::span_bytes).sum(),
         monitor,
     };
-    let reader = corpus::Reader::new(sources.clone(), pack_options.spec.read());
+    let reader = packtok_corpus::Reader::new(sources.clone(), pack_options.spec.read());
     let sample = sample(&pack_options, options.fraction).among(wanted);
     process(
         &pack_options,
@@ -174,7 +174,7 @@ fn source_at(
         files: None,
     };
     let starts_at_a_line = format == CorpusFormat::Jsonl
-        && corpus::compression(&source)? == corpus::Compression::None
+        && packtok_corpus::compression(&source)? == packtok_corpus::Compression::None
         && (1..bytes).contains(&first_offset);
     Ok(Source {
         // The byte order mark is not part of the first line.
@@ -237,7 +237,7 @@ fn pack_options(
             restart: false,
             redactions: Vec::new(),
             plugin: None,
-            chunk_bytes: corpus::CHUNK_BYTES,
+            chunk_bytes: packtok_corpus::CHUNK_BYTES,
         },
         eod,
     })

@@ -9,10 +9,10 @@ use std::process::{Command, ExitStatus, Stdio};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use packtok_core::Error;
-use packtok_core::field::Field;
 use packtok_core::pack::{Existing, OnBadDocument, PackOptions, pack};
 use packtok_core::pbin::{crash, write_pairs};
 use packtok_core::shard::{Choice, JoinOptions, join, pack_shard};
+use packtok_corpus::field::Field;
 use proptest::prelude::*;
 
 use crate::fixture::{byte_tokenizer, line, options, run};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use packtok_core::corpus::{Selection, base_of, base_of_list, expand, read_list};
+use packtok_corpus::{Selection, base_of, base_of_list, expand, read_list};
 use serde::Serialize;
 
 use super::TokensError;

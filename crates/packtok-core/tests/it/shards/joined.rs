@@ -5,9 +5,9 @@ use std::io::Write;
 use std::ops::ControlFlow;
 
 use packtok_core::Error;
-use packtok_core::corpus::RecordNumber;
 use packtok_core::pack::{Existing, OnBadDocument, PackError};
 use packtok_core::shard::{JoinOptions, join, list};
+use packtok_corpus::RecordNumber;
 use proptest::prelude::*;
 
 use super::{Kind, PROCEED, Setting, bytes_of, kind, output_files, pack_one};

@@ -1,0 +1,149 @@
+//! Random access to a table file, with one region of it in memory.
+
+use std::io::{self, Read};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+
+use crate::CorpusFile;
+
+/// Bytes read ahead of a small read: headers of pages and messages follow each other closely.
+const AHEAD_BYTES: usize = 64 << 10;
+
+/// A table file. A clone shares the file and the region.
+#[derive(Clone)]
+pub(super) struct Window(Arc<Shared>);
+
+struct Shared {
+    len_bytes: u64,
+    state: Mutex<State>,
+}
+
+struct State {
+    file: CorpusFile,
+    /// The region in memory, by its start.
+    start: u64,
+    bytes: Bytes,
+}
+
+impl Window {
+    /// A window on `file`, with nothing in memory.
+    pub(super) fn new(file: CorpusFile) -> io::Result<Self> {
+        Ok(Self(Arc::new(Shared {
+            len_bytes: file.len()?,
+            state: Mutex::new(State {
+                file,
+                start: 0,
+                bytes: Bytes::new(),
+            }),
+        })))
+    }
+
+    /// Length of the file.
+    pub(super) fn len_bytes(&self) -> u64 {
+        self.0.len_bytes
+    }
+
+    /// Reads a range of the file into memory and keeps it there until the next call.
+    pub(super) fn keep(&self, range: Range<u64>) -> io::Result<Bytes> {
+        let mut state = self.lock();
+        // Freed first, so that two regions are never in memory.
+        (state.start, state.bytes) = (range.start, Bytes::new());
+        let mut bytes = vec![0; (range.end - range.start) as usize];
+        state.read_from_file(range.start, &mut bytes)?;
+        state.bytes = bytes.into();
+        Ok(state.bytes.clone())
+    }
+
+    /// The bytes `start..start + len`, which must exist.
+    pub(super) fn bytes(&self, start: u64, len: usize) -> io::Result<Bytes> {
+        if start
+            .checked_add(len as u64)
+            .is_none_or(|stop| stop > self.0.len_bytes)
+        {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let mut state = self.lock();
+        if let Some(kept) = state.kept(start, len) {
+            return Ok(kept);
+        }
+        let mut bytes = vec![0; len];
+        state.read_from_file(start, &mut bytes)?;
+        Ok(bytes.into())
+    }
+
+    /// A sequential reader from `start` to the end of the file.
+    pub(super) fn reader(&self, start: u64) -> WindowReader {
+        WindowReader {
+            window: self.clone(),
+            position: start,
+        }
+    }
+
+    /// Reads some bytes at `start` into `buffer`; 0 at the end of the file.
+    fn read_some(&self, start: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let rest = self.0.len_bytes.saturating_sub(start);
+        let len = buffer
+            .len()
+            .min(usize::try_from(rest).unwrap_or(usize::MAX));
+        if len == 0 {
+            return Ok(0);
+        }
+        let mut state = self.lock();
+        if let Some(n) = state.read_kept(start, &mut buffer[..len]) {
+            return Ok(n);
+        }
+        if len >= AHEAD_BYTES {
+            return state
+                .read_from_file(start, &mut buffer[..len])
+                .map(|()| len);
+        }
+        let ahead = AHEAD_BYTES.min(usize::try_from(rest).unwrap_or(usize::MAX));
+        let mut bytes = vec![0; ahead];
+        state.read_from_file(start, &mut bytes)?;
+        (state.start, state.bytes) = (start, bytes.into());
+        Ok(state.read_kept(start, &mut buffer[..len]).unwrap_or(0))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        // No code panics while it holds the lock.
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// The bytes `start..start + len` if all of them are in memory.
+    fn kept(&self, start: u64, len: usize) -> Option<Bytes> {
+        let from = usize::try_from(start.checked_sub(self.start)?).ok()?;
+        let stop = from.checked_add(len)?;
+        (stop <= self.bytes.len()).then(|| self.bytes.slice(from..stop))
+    }
+
+    /// Copies the bytes from `start` that are in memory; `None` if there are none.
+    fn read_kept(&self, start: u64, buffer: &mut [u8]) -> Option<usize> {
+        let from = usize::try_from(start.checked_sub(self.start)?).ok()?;
+        let kept = self.bytes.get(from..).filter(|kept| !kept.is_empty())?;
+        let n = kept.len().min(buffer.len());
+        buffer[..n].copy_from_slice(&kept[..n]);
+        Some(n)
+    }
+
+    fn read_from_file(&mut self, start: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(start, buffer)
+    }
+}
+
+/// Reads a [`Window`] sequentially.
+pub(super) struct WindowReader {
+    window: Window,
+    position: u64,
+}
+
+impl Read for WindowReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.window.read_some(self.position, buffer)?;
+        self.position += n as u64;
+        Ok(n)
+    }
+}
