@@ -26,11 +26,11 @@ _AFFECTED = {
     ),
     "crates/packtok-store/": "stores",
     "crates/packtok-jobs/": "count faults interrupt merge pack plans shards",
-    "crates/packtok-core/": "count format merge pack reader",
+    "crates/packtok-pack/": "count format merge pack reader",
     "crates/packtok-corpus/": "corpus_formats count formats hf_datasets pack sources tokenize",
     "crates/packtok-corpus/src/field/": "corpus_formats pack",
     "crates/packtok-jobs/src/journal/": "faults file_systems interrupt shards",
-    "crates/packtok-core/src/pack/": "faults interrupt max_rejects memory pack",
+    "crates/packtok-pack/src/pack/": "faults interrupt max_rejects memory pack",
     "crates/packtok-formats/src/mds/": "mds sample",
     "crates/packtok-reshape/src/import/": "reshape_faults sample_import",
     "crates/packtok-reshape/src/sample/": "reshape_faults sample",
@@ -52,8 +52,8 @@ _AFFECTED = {
         "docstrings pinning stream stream_example stream_faults stream_fsspec stream_properties stream_rows "
         "stream_states stream_trainers"
     ),
-    "crates/packtok-core/src/shard/": "faults formats max_rejects shards",
-    "crates/packtok-core/src/verify/": "cli engines origins reader",
+    "crates/packtok-pack/src/shard/": "faults formats max_rejects shards",
+    "crates/packtok-pack/src/verify/": "cli engines origins reader",
     "crates/packtok-py/": "cli dataset docstrings newcomer pack reader tokenizer",
     "python/packtok/": "cli config dataset docstrings json newcomer pack shards tokenizer",
     "python/packtok/data/batch_memory.py": "batch_memory token_dataset",
@@ -167,7 +167,7 @@ _AFFECTED = {
 }
 CRATES = (
     "benches",
-    "packtok-core",
+    "packtok-pack",
     "packtok-corpus",
     "packtok-dataset",
     "packtok-formats",

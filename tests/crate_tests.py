@@ -1,4 +1,4 @@
-"""Builds the Rust tests of all crates and runs those of some: `crate_tests.py packtok-core packtok-pbin`.
+"""Builds the Rust tests of all crates and runs those of some: `crate_tests.py packtok-pack packtok-pbin`.
 
 `cargo test -p` would select other features and compile third-party crates again.
 """

@@ -27,7 +27,7 @@ CRATES: dict[str, tuple[str, ...]] = {
     "packtok-formats": ("packtok-pbin", "packtok-jobs"),
     "packtok-dataset": ("packtok-pbin", "packtok-store", "packtok-jobs", "packtok-formats"),
     "packtok-corpus": ("packtok-pbin", "packtok-tokenizer", "packtok-store", "packtok-jobs"),
-    "packtok-core": (
+    "packtok-pack": (
         "packtok-pbin",
         "packtok-tokenizer",
         "packtok-store",
@@ -41,7 +41,7 @@ CRATES: dict[str, tuple[str, ...]] = {
         "packtok-jobs",
         "packtok-dataset",
         "packtok-corpus",
-        "packtok-core",
+        "packtok-pack",
     ),
     "packtok-reshape": (
         "packtok-pbin",
@@ -50,7 +50,7 @@ CRATES: dict[str, tuple[str, ...]] = {
         "packtok-formats",
         "packtok-dataset",
         "packtok-corpus",
-        "packtok-core",
+        "packtok-pack",
     ),
     "packtok-py": (
         "packtok-pbin",
@@ -60,17 +60,17 @@ CRATES: dict[str, tuple[str, ...]] = {
         "packtok-formats",
         "packtok-dataset",
         "packtok-corpus",
-        "packtok-core",
+        "packtok-pack",
         "packtok-stream",
         "packtok-reshape",
     ),
 }
 
 # The top-level modules of each crate and of the Python package, each of which may import those before it.
-# `error.rs` of packtok-core and packtok-dataset combine the errors of all modules and are not in the list.
+# `error.rs` of packtok-pack and packtok-dataset combine the errors of all modules and are not in the list.
 ORDER: dict[str, tuple[str, ...]] = {
     "packtok-dataset": ("files", "plans", "items", "planning"),
-    "packtok-core": (
+    "packtok-pack": (
         *("rejects", "pack", "scan", "texts"),
         *("count", "batch", "merge", "raw_index", "shard", "verify"),
     ),

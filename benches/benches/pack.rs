@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use packtok_benches::{Corpus, encode_options, pack_options, token_counter};
-use packtok_core::pack::pack;
+use packtok_pack::pack::pack;
 use packtok_pbin::Reader;
 use packtok_tokenizer::{EngineChoice, Tokenizer};
 

@@ -79,7 +79,7 @@ fn line_start(
             return Err(Error::SourceChanged {
                 path: source.path.clone(),
                 expected_bytes: source.bytes,
-                found_bytes: file.len().map_err(io)?,
+                found_bytes: file.len_bytes().map_err(io)?,
             });
         }
         if let Some(end) = memchr(b'\n', &buffer[..n]) {

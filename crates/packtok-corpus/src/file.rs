@@ -61,7 +61,7 @@ impl CorpusFile {
 
     /// Its current length. For an object, its length when it was opened, because a replaced object
     /// cannot be read.
-    pub fn len(&self) -> io::Result<u64> {
+    pub fn len_bytes(&self) -> io::Result<u64> {
         match self {
             Self::Local(file) => Ok(file.metadata()?.len()),
             #[cfg(feature = "remote")]

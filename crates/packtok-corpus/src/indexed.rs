@@ -165,7 +165,7 @@ impl Indexed {
     }
 
     fn check_length(&self) -> Result<()> {
-        let found_bytes = self.file.len();
+        let found_bytes = self.file.len_bytes();
         let found_bytes = found_bytes.map_err(|cause| Error::io(&self.source.path, cause))?;
         if found_bytes != self.source.bytes {
             return Err(changed(&self.source, found_bytes));
@@ -190,7 +190,7 @@ fn append(
     buffer.reserve_exact(expected as usize);
     let found = file.take(expected).read_to_end(buffer).map_err(io)?;
     if (found as u64) < expected {
-        return Err(changed(source, file.len().map_err(io)?));
+        return Err(changed(source, file.len_bytes().map_err(io)?));
     }
     Ok(())
 }

@@ -52,7 +52,7 @@ impl RecordReader {
             },
         };
         for _ in 0..position.records {
-            if this.next()?.is_none() {
+            if this.next_record()?.is_none() {
                 return Err(ended_early(source, position.place));
             }
         }
@@ -79,7 +79,7 @@ impl RecordReader {
     }
 
     /// The next record; `None` at the end of the source.
-    pub fn next(&mut self) -> Result<Option<Record<'_>>> {
+    pub fn next_record(&mut self) -> Result<Option<Record<'_>>> {
         while !self
             .chunk
             .as_ref()

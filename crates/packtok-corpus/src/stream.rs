@@ -216,7 +216,7 @@ impl Stream {
     }
 
     fn changed(&self) -> Error {
-        match self.raw().file.len() {
+        match self.raw().file.len_bytes() {
             Ok(found) => Error::SourceChanged {
                 path: self.source.path.clone(),
                 expected_bytes: self.source.bytes,
@@ -304,7 +304,7 @@ impl RawFile {
         };
         let rest = self.expected_bytes - self.bytes_read;
         if rest == 0 {
-            self.changed |= self.file.len()? != whole_bytes;
+            self.changed |= self.file.len_bytes()? != whole_bytes;
         }
         Ok(len.min(usize::try_from(rest).unwrap_or(usize::MAX)))
     }

@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use numpy::{PyArrayDescr, PyArrayDescrMethods};
-use packtok_core::pbin::TokenWidth;
 use packtok_dataset::Error as DatasetError;
 use packtok_dataset::Result;
 use packtok_dataset::files::FilesError;
@@ -14,6 +13,7 @@ use packtok_dataset::items::items::Packing;
 use packtok_dataset::items::stream::Stream;
 use packtok_dataset::plans::plan::Plan;
 use packtok_dataset::plans::split::{Runs, Side};
+use packtok_pack::pbin::TokenWidth;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};

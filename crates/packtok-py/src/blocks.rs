@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use numpy::{PyArray1, PyArrayDescr, PyArrayMethods};
-use packtok_core::pbin::{AccessPattern, TokenWidth};
 use packtok_dataset::items::batch::Filling;
 use packtok_dataset::items::items::Items;
 use packtok_dataset::items::{Id, ItemsError, LossMarkers};
+use packtok_pack::pbin::{AccessPattern, TokenWidth};
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PySlice, PyTuple};

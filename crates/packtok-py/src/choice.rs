@@ -1,6 +1,6 @@
 //! Parses option values from Python: enumerations and limits.
 
-use packtok_core::pack::{NotALimit, RejectLimit};
+use packtok_pack::pack::{NotALimit, RejectLimit};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::de::value::Error as ValueError;

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use packtok_core::pbin::TokenizerInfo;
 use packtok_formats::npy::IdType;
+use packtok_pack::pbin::TokenizerInfo;
 use packtok_reshape::convert::marker::{Marker, TokenPlan};
 use packtok_reshape::convert::{self, ConvertOptions, FORMATS, TokenFormat};
 use packtok_tokenizer::Tokenizer;

@@ -8,10 +8,6 @@
 use std::io;
 use std::path::Path;
 
-use packtok_core::batch::BatchError;
-use packtok_core::pack::PackError;
-use packtok_core::shard::ShardError;
-use packtok_core::{Error as CoreError, chain, pbin::Error as PbinError};
 use packtok_corpus::Error as CorpusError;
 use packtok_dataset::Error as DatasetError;
 use packtok_dataset::files::FilesError;
@@ -23,6 +19,10 @@ use packtok_formats::npy::NpyError;
 use packtok_formats::raw::RawError;
 use packtok_jobs::Error as JobsError;
 use packtok_jobs::limits::{MemoryLimit, ThreadLimits};
+use packtok_pack::batch::BatchError;
+use packtok_pack::pack::PackError;
+use packtok_pack::shard::ShardError;
+use packtok_pack::{chain, pbin::Error as PbinError};
 use packtok_reshape::Error as ReshapeError;
 use packtok_reshape::convert::ConvertError;
 use packtok_reshape::import::ImportError;
@@ -313,7 +313,7 @@ pub(crate) fn reshape_error(error: ReshapeError) -> PyErr {
     use ReshapeError as E;
     match error {
         E::Io { path, source } => os_error(&path, &source),
-        E::Core(error) => core_error(*error),
+        E::Pack(error) => pack_error(*error),
         E::Dataset(error) => dataset_error(*error),
         E::Pbin(error) => pbin_error(error),
         E::Formats(error) => formats_error(error),
@@ -454,19 +454,19 @@ fn plans_error(error: &PlansError) -> PyErr {
 }
 
 /// Maps an error of packing, merging and verifying.
-pub(crate) fn core_error(error: CoreError) -> PyErr {
-    use CoreError as E;
+pub(crate) fn pack_error(error: packtok_pack::Error) -> PyErr {
+    use packtok_pack::Error as E;
     match error {
         E::Io { path, source } => os_error(&path, &source),
         E::Store(error) => store_error(&error),
         E::Pbin(error) => pbin_error(error),
         E::Tokenizer(error) => tokenizer_error(error),
-        E::Kept { source } => core_error(*source),
+        E::Kept { source } => pack_error(*source),
         E::Corpus(error) => corpus_error(error),
         E::Spec(error) => PyValueError::new_err(chain(&error)),
         E::Cancelled => PyKeyboardInterrupt::new_err(()),
         E::Jobs(error) => jobs_error(error),
-        E::Pack(error) => pack_error(&error),
+        E::Pack(error) => packing_error(&error),
         E::RawIndex(error) => PacktokError::new_err(chain(&error)),
         E::Verify(error) => PacktokError::new_err(chain(&error)),
         E::Batch(error) => batch_error(&error),
@@ -479,7 +479,7 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
 pub(crate) fn stream_error(error: StreamError) -> PyErr {
     use StreamError as E;
     match error {
-        E::Core(error) => core_error(error),
+        E::Pack(error) => pack_error(error),
         E::Dataset(error) => dataset_error(*error),
         E::Tokenizer(error) => tokenizer_error(error),
         E::Jobs(error) => jobs_error(error),
@@ -568,7 +568,7 @@ fn jobs_error(error: JobsError) -> PyErr {
     }
 }
 
-fn pack_error(error: &PackError) -> PyErr {
+fn packing_error(error: &PackError) -> PyErr {
     use PackError as E;
     match error {
         E::OutputExists { path } => file_exists(path, OUTPUT_EXISTS),

@@ -47,7 +47,7 @@ fn _packtok(module: &Bound<'_, PyModule>) -> PyResult<()> {
     panics::hush_contained();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("TOKENIZERS_VERSION", packtok_tokenizer::TOKENIZERS_VERSION)?;
-    module.add("KEPT_NOTE", packtok_core::KEPT)?;
+    module.add("KEPT_NOTE", packtok_pack::KEPT)?;
     error::register(module)?;
     foreign::register();
     tokenizer::register(module)?;

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use packtok_core::pbin::Replace;
 use packtok_dataset::files::file_set::Files;
 use packtok_dataset::files::manifest::{self, Entry};
+use packtok_pack::pbin::Replace;
 use pyo3::prelude::*;
 
 use crate::error::dataset_error;

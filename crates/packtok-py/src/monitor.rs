@@ -3,12 +3,12 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use packtok_core::{Error, KEPT, Result};
 use packtok_jobs::Progress;
+use packtok_pack::{Error, KEPT, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error::{core_error, dataset_error, reshape_error};
+use crate::error::{dataset_error, pack_error, reshape_error};
 
 /// Interval between two signal checks, and so the maximum delay of Ctrl-C.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
@@ -111,10 +111,10 @@ fn watched_to_its_end<R: Send>(
         Ok(result) => Ok((result, watch.raised)),
         // Whatever exception was raised, a note says that the work is kept.
         Err(Error::Kept { source }) => {
-            let error = watch.error_or(core_error(*source));
+            let error = watch.error_or(pack_error(*source));
             Err(with_note(py, error, KEPT))
         }
-        Err(error) => Err(watch.error_or(core_error(error))),
+        Err(error) => Err(watch.error_or(pack_error(error))),
     }
 }
 

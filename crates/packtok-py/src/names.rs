@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use packtok_core::shard::folder;
 use packtok_corpus::field::names_of_path;
-use packtok_corpus::{is_corpus_name as core_is_corpus_name, sort_naturally};
-use packtok_store::user_cache as core_user_cache;
+use packtok_corpus::{is_corpus_name as is_name_of_corpus, sort_naturally};
+use packtok_pack::shard::folder;
+use packtok_store::user_cache as cache_of_user;
 use pyo3::prelude::*;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -44,7 +44,7 @@ fn natural_sorted(mut paths: Vec<OsString>) -> Vec<OsString> {
 /// Whether a file name is that of a corpus, such as `a.jsonl.gz` or `a.parquet`.
 #[pyfunction]
 fn is_corpus_name(name: &str) -> bool {
-    core_is_corpus_name(name)
+    is_name_of_corpus(name)
 }
 
 /// The names in a pattern that is a plain path, such as `.meta.text`; None for any other pattern.
@@ -56,5 +56,5 @@ fn column_names(pattern: &str) -> Option<Vec<String>> {
 /// The folder of packtok in the user's cache; None if there is no home folder.
 #[pyfunction]
 fn user_cache() -> Option<OsString> {
-    core_user_cache().map(PathBuf::into_os_string)
+    cache_of_user().map(PathBuf::into_os_string)
 }

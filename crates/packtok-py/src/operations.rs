@@ -5,20 +5,20 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use packtok_core::merge::MergeOptions;
-use packtok_core::pack::{PackOptions, PackSpec};
-use packtok_core::pbin::{self, Replace};
-use packtok_core::raw_index::RawIndexOptions;
-use packtok_core::verify::OriginsOptions;
 use packtok_corpus::{Plugin, ReadOptions};
 use packtok_jobs::Progress;
+use packtok_pack::merge::MergeOptions;
+use packtok_pack::pack::{PackOptions, PackSpec};
+use packtok_pack::pbin::{self, Replace};
+use packtok_pack::raw_index::RawIndexOptions;
+use packtok_pack::verify::OriginsOptions;
 use packtok_tokenizer::Tokenizer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Serialize;
 
 use crate::choice::choice;
-use crate::error::{core_error, pbin_error};
+use crate::error::{pack_error, pbin_error};
 use crate::monitor::{watched, watched_writing};
 use crate::plugin::PyPlugin;
 use crate::tokenizer::PyTokenizer;
@@ -45,7 +45,7 @@ fn publish_bytes(py: Python<'_>, path: PathBuf, data: &[u8]) -> PyResult<()> {
 pub(crate) fn run<'py, R: Serialize + Send>(
     py: Python<'py>,
     on_progress: Option<Py<PyAny>>,
-    call: impl FnOnce(&mut dyn FnMut(&Progress) -> ControlFlow<()>) -> packtok_core::Result<R> + Send,
+    call: impl FnOnce(&mut dyn FnMut(&Progress) -> ControlFlow<()>) -> packtok_pack::Result<R> + Send,
 ) -> PyResult<Bound<'py, PyAny>> {
     json::to_python(py, &watched(py, on_progress, call)?)
 }
@@ -54,7 +54,7 @@ pub(crate) fn run<'py, R: Serialize + Send>(
 pub(crate) fn run_writing<'py, R: Serialize + Send>(
     py: Python<'py>,
     on_progress: Option<Py<PyAny>>,
-    call: impl FnOnce(&mut dyn FnMut(&Progress) -> ControlFlow<()>) -> packtok_core::Result<R> + Send,
+    call: impl FnOnce(&mut dyn FnMut(&Progress) -> ControlFlow<()>) -> packtok_pack::Result<R> + Send,
 ) -> PyResult<Bound<'py, PyAny>> {
     json::to_python(py, &watched_writing(py, on_progress, call)?)
 }
@@ -66,7 +66,7 @@ pub(crate) fn parsed_spec(json: &str) -> PyResult<PackSpec> {
 
 /// The options of a run, resolved for `tokenizer`.
 pub(crate) fn pack_options(json: &str, tokenizer: &Tokenizer) -> PyResult<PackOptions> {
-    parsed_spec(json)?.resolve(tokenizer).map_err(core_error)
+    parsed_spec(json)?.resolve(tokenizer).map_err(pack_error)
 }
 
 /// Calls `call` with the plug-in, if there is one, and then ends the threads of the plug-in.
@@ -100,7 +100,7 @@ fn pack<'py>(
     with_plugin(py, plugin, |plugin| {
         options.spec.plugin = plugin;
         run_writing(py, on_progress, |monitor| {
-            packtok_core::pack::pack(&options, tokenizer, monitor)
+            packtok_pack::pack::pack(&options, tokenizer, monitor)
         })
     })
 }
@@ -122,7 +122,7 @@ fn verify_corpus<'py>(
     with_plugin(py, plugin, |plugin| {
         options.spec.plugin = plugin;
         run(py, on_progress, |monitor| {
-            packtok_core::verify::verify_corpus(&options, tokenizer, sample, monitor)
+            packtok_pack::verify::verify_corpus(&options, tokenizer, sample, monitor)
         })
     })
 }
@@ -151,7 +151,7 @@ fn verify_origins<'py>(
     };
     let tokenizer = &tokenizer.get().inner;
     run(py, on_progress, |monitor| {
-        packtok_core::verify::verify_origins(&options, tokenizer, monitor)
+        packtok_pack::verify::verify_origins(&options, tokenizer, monitor)
     })
 }
 
@@ -175,7 +175,7 @@ fn write_raw_index<'py>(
         read: ReadOptions::for_json_lines(max_document_bytes),
     };
     run(py, on_progress, |monitor| {
-        packtok_core::raw_index::write_raw_index(&options, monitor)
+        packtok_pack::raw_index::write_raw_index(&options, monitor)
     })
 }
 
@@ -197,7 +197,7 @@ fn merge<'py>(
     };
     let tokenizer = tokenizer.as_ref().map(|tokenizer| &tokenizer.get().inner);
     run_writing(py, on_progress, |monitor| {
-        packtok_core::merge::merge(&options, tokenizer, monitor)
+        packtok_pack::merge::merge(&options, tokenizer, monitor)
     })
 }
 
@@ -212,6 +212,6 @@ fn verify<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let tokenizer = tokenizer.as_ref().map(|tokenizer| &tokenizer.get().inner);
     run(py, on_progress, |monitor| {
-        packtok_core::verify::verify_file(&path, tokenizer, monitor)
+        packtok_pack::verify::verify_file(&path, tokenizer, monitor)
     })
 }

@@ -1,7 +1,7 @@
 //! `Origin`: where a document of a pbin came from.
 
-use packtok_core::pbin::{self, Reader};
 use packtok_corpus::offset_unit;
+use packtok_pack::pbin::{self, Reader};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

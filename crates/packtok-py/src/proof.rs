@@ -3,7 +3,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use packtok_core::verify::prove;
+use packtok_pack::verify::prove;
 use packtok_store::user_cache;
 use packtok_tokenizer::Tokenizer;
 use pyo3::prelude::*;

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use numpy::PyArrayDescr;
-use packtok_core::pbin::{Dialect, Reader};
 use packtok_dataset::files::checked_file::CheckedFile;
 use packtok_formats::TokenFile;
+use packtok_pack::pbin::{Dialect, Reader};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 
@@ -211,7 +211,7 @@ impl PyPbinReader {
     /// Histogram of document lengths as (min tokens, max tokens + 1, documents); buckets double in
     /// width.
     fn document_lengths_histogram(&self, py: Python<'_>) -> PyResult<Vec<(u64, u64, u64)>> {
-        py.detach(|| packtok_core::document_lengths_histogram(self.file()))
+        py.detach(|| packtok_pack::document_lengths_histogram(self.file()))
             .map_err(formats_error)
     }
 

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use packtok_core::pbin::{ChunkInfo, ShuffleGenerator};
+use packtok_pack::pbin::{ChunkInfo, ShuffleGenerator};
 use packtok_reshape::filter::Filter;
 use packtok_reshape::shuffle::{self, Budget, Seed, Shuffle, ShuffleOptions};
 use pyo3::exceptions::PyValueError;

@@ -1,14 +1,14 @@
 //! Functions that scan the texts of a corpus and write nothing.
 
-use packtok_core::count::count;
-use packtok_core::scan::ScanOptions;
-use packtok_core::verify::verify_engines;
 use packtok_corpus::{Selection, describe};
+use packtok_pack::count::count;
+use packtok_pack::scan::ScanOptions;
+use packtok_pack::verify::verify_engines;
 use packtok_tokenizer::EncodeOptions;
 use pyo3::prelude::*;
 
 use crate::choice::choice;
-use crate::error::{core_error, corpus_error};
+use crate::error::{corpus_error, pack_error};
 use crate::memory;
 use crate::operations::{parsed_spec, run, with_plugin};
 use crate::tokenizer::PyTokenizer;
@@ -40,7 +40,7 @@ fn count_tokens<'py>(
     memory::give_back();
     with_plugin(py, plugin, |plugin| {
         spec.plugin = plugin;
-        let options = ScanOptions::of(&spec).map_err(core_error)?;
+        let options = ScanOptions::of(&spec).map_err(pack_error)?;
         run(py, on_progress, |monitor| {
             count(&options, &tokenizers, &encode, monitor)
         })
@@ -79,7 +79,7 @@ fn compare_engines<'py>(
     tokenizer: Py<PyTokenizer>,
     on_progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let options = ScanOptions::of(&parsed_spec(spec)?).map_err(core_error)?;
+    let options = ScanOptions::of(&parsed_spec(spec)?).map_err(pack_error)?;
     let tokenizer = &tokenizer.get().inner;
     // Without inputs, only the built-in texts are compared.
     let scanned = (!options.inputs.is_empty()).then_some(&options);

@@ -3,12 +3,12 @@
 
 use std::path::PathBuf;
 
-use packtok_core::shard;
+use packtok_pack::shard;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::choice::{choice, reject_limit};
-use crate::error::core_error;
+use crate::error::pack_error;
 use crate::operations::{pack_options, run, run_writing, with_plugin};
 use crate::tokenizer::PyTokenizer;
 use crate::{json, memory};
@@ -26,7 +26,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// Fingerprint, number of shards and raw bytes of the plan in a folder; None if there is none.
 #[pyfunction]
 fn read_plan(folder: PathBuf) -> PyResult<Option<(String, u64, u64)>> {
-    let plan = shard::Plan::find(&folder).map_err(core_error)?;
+    let plan = shard::Plan::find(&folder).map_err(pack_error)?;
     Ok(plan.map(|plan| {
         let fingerprint = plan.fingerprint().to_owned();
         (fingerprint, plan.num_shards(), plan.total_bytes())
@@ -39,7 +39,7 @@ fn read_plan(folder: PathBuf) -> PyResult<Option<(String, u64, u64)>> {
 fn find_marker(py: Python<'_>, path: PathBuf) -> PyResult<Option<Bound<'_, PyAny>>> {
     let marker = py
         .detach(|| shard::Marker::find(&path))
-        .map_err(core_error)?;
+        .map_err(pack_error)?;
     marker
         .map(|marker| json::to_python(py, &marker))
         .transpose()
@@ -143,5 +143,5 @@ fn list_shards(
 ) -> PyResult<Vec<PathBuf>> {
     let max_rejects = max_rejects.map(reject_limit).transpose()?;
     py.detach(|| shard::list(&folder, max_rejects))
-        .map_err(core_error)
+        .map_err(pack_error)
 }

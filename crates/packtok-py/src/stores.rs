@@ -5,11 +5,10 @@ use std::sync::Mutex;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use packtok_core::Error as CoreError;
 use packtok_store::{Error, IfExists, Location, RemoteFile, Result, is_store};
 use pyo3::prelude::*;
 
-use crate::error::{core_error, store_error};
+use crate::error::{pack_error, store_error};
 
 /// Maximum delay of Ctrl-C.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
@@ -96,7 +95,7 @@ fn wait<T: Send + 'static>(
         .spawn(move || sender.send(call()))
         .map_err(|source| {
             let purpose = "the thread that talks to the store";
-            core_error(CoreError::Jobs(packtok_jobs::Error::Threads {
+            pack_error(packtok_pack::Error::Jobs(packtok_jobs::Error::Threads {
                 purpose,
                 source,
             }))

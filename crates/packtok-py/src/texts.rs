@@ -3,13 +3,13 @@
 use std::sync::Mutex;
 use std::vec::IntoIter;
 
-use packtok_core::scan::ScanOptions;
-use packtok_core::texts::Texts;
+use packtok_pack::scan::ScanOptions;
+use packtok_pack::texts::Texts;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
 use crate::calls::lock;
-use crate::error::core_error;
+use crate::error::pack_error;
 use crate::operations::parsed_spec;
 
 /// The texts of a corpus in order; with a key, as dicts that have the text under it.
@@ -24,8 +24,8 @@ impl PyTexts {
     #[new]
     #[pyo3(signature = (spec, key = None))]
     fn new(py: Python<'_>, spec: &str, key: Option<Py<PyString>>) -> PyResult<Self> {
-        let options = ScanOptions::of(&parsed_spec(spec)?).map_err(core_error)?;
-        let texts = py.detach(|| Texts::open(&options)).map_err(core_error)?;
+        let options = ScanOptions::of(&parsed_spec(spec)?).map_err(pack_error)?;
+        let texts = py.detach(|| Texts::open(&options)).map_err(pack_error)?;
         let state = Mutex::new((texts, Vec::new().into_iter()));
         Ok(Self { state, key })
     }
@@ -46,7 +46,7 @@ impl PyTexts {
         };
         let text = match ready {
             Some(text) => Some(text),
-            None => py.detach(read).map_err(core_error)?,
+            None => py.detach(read).map_err(pack_error)?,
         };
         let Some(text) = text else {
             return Ok(None);

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use numpy::{IntoPyArray, PyArray1};
-use packtok_core::batch::Encoders;
-use packtok_core::pbin::TokenWidth;
 use packtok_jobs::Progress;
+use packtok_pack::batch::Encoders;
+use packtok_pack::pbin::TokenWidth;
 use packtok_tokenizer::{BUILTIN_NAMES, ENDOFTEXT, EncodeOptions, NewToken, Tokenizer, Vocabulary};
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -16,7 +16,7 @@ use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyDict, PyList, PyListMethods, PyString};
 
 use crate::choice::choice;
-use crate::error::{core_error, tokenizer_error};
+use crate::error::{pack_error, tokenizer_error};
 use crate::integers::integers;
 use crate::json;
 use crate::memory::{room_for_ids, without_room};
@@ -334,7 +334,7 @@ impl PyTokenizer {
         let options = options(add_special_tokens, special_tokens_in_text)?;
         let text = string("text", text)?;
         let ids = py.detach(|| self.encoders.encode(&text, &options));
-        Ok(ids.map_err(core_error)?.into_pyarray(py))
+        Ok(ids.map_err(pack_error)?.into_pyarray(py))
     }
 
     /// The ids of many texts: all of them concatenated, and the offsets of each text.
@@ -397,7 +397,7 @@ impl PyTokenizer {
     ) -> PyResult<String> {
         let ids: Vec<u32> = integers("ids", ids)?;
         py.detach(|| self.encoders.decode(&ids, skip_special_tokens))
-            .map_err(core_error)
+            .map_err(pack_error)
     }
 
     /// The bytes that each of `ids` adds to the text, to show where tokens begin and end.

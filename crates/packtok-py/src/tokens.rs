@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use packtok_core::pbin::Replace;
-use packtok_corpus::written_list as core_written_list;
+use packtok_corpus::written_list as list_of_paths;
+use packtok_pack::pbin::Replace;
 use packtok_reshape::tokens::{
     SplitOptions, Target, corpus_files as files_of, facts as facts_of, listed_files as listed,
     plan_of, split,
@@ -60,7 +60,7 @@ fn listed_files(
 /// The content of a list of files, which `@LIST` reads.
 #[pyfunction]
 fn written_list(paths: Vec<PathBuf>) -> PyResult<String> {
-    core_written_list(paths).map_err(corpus_error)
+    list_of_paths(paths).map_err(corpus_error)
 }
 
 /// What the markers of a tokenizing run record about the meaning of the ids.

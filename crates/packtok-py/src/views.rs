@@ -6,8 +6,8 @@ use std::ptr;
 use numpy::npyffi::flags::NPY_ARRAY_WRITEABLE;
 use numpy::npyffi::{NPY_TYPES, PY_ARRAY_API, npy_intp};
 use numpy::{Element, PyArray1, PyArrayDescr, PyUntypedArray, PyUntypedArrayMethods};
-use packtok_core::pbin::TokenWidth;
 use packtok_formats::mds::Dtype;
+use packtok_pack::pbin::TokenWidth;
 use pyo3::PyTypeInfo;
 use pyo3::prelude::*;
 

@@ -19,7 +19,7 @@ pub enum Error {
     },
     /// An error of reading a corpus, of a journal, or of ending early.
     #[error(transparent)]
-    Core(Box<packtok_core::Error>),
+    Pack(Box<packtok_pack::Error>),
     /// An error of plans, splits and sets of files.
     #[error(transparent)]
     Dataset(Box<packtok_dataset::Error>),
@@ -57,21 +57,21 @@ pub enum Error {
     Pbin(#[from] packtok_pbin::Error),
 }
 
-impl From<packtok_core::Error> for Error {
-    fn from(error: packtok_core::Error) -> Self {
-        Self::Core(error.into())
+impl From<packtok_pack::Error> for Error {
+    fn from(error: packtok_pack::Error) -> Self {
+        Self::Pack(error.into())
     }
 }
 
 impl From<packtok_corpus::Error> for Error {
     fn from(error: packtok_corpus::Error) -> Self {
-        Self::from(packtok_core::Error::from(error))
+        Self::from(packtok_pack::Error::from(error))
     }
 }
 
 impl From<packtok_jobs::Error> for Error {
     fn from(error: packtok_jobs::Error) -> Self {
-        Self::from(packtok_core::Error::from(error))
+        Self::from(packtok_pack::Error::from(error))
     }
 }
 

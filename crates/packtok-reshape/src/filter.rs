@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use packtok_core::merge::copy_tokenizer;
-use packtok_core::pack::Existing;
+use packtok_pack::merge::copy_tokenizer;
+use packtok_pack::pack::Existing;
 use packtok_pbin::{
     CHECKED_DATA_BYTES, Counts, Dialect, Joined, Reader, TempFile, Writer, write_pairs,
 };

@@ -1,7 +1,7 @@
 //! Token files to other files: shuffling, conversions, samples.
 //!
 //! Reads token files through `packtok-formats` and `packtok-pbin`, divides and orders them with
-//! `packtok-dataset`, and writes new files. Tokenization is left to `packtok-core`.
+//! `packtok-dataset`, and writes new files. Tokenization is left to `packtok-pack`.
 #![forbid(unsafe_code)]
 
 pub mod convert;

@@ -175,7 +175,7 @@ pub enum Error {
     },
     /// An error of the files, or of their documents.
     #[error(transparent)]
-    Core(#[from] packtok_core::Error),
+    Pack(#[from] packtok_pack::Error),
     /// An error of rows, orders and mixtures.
     #[error(transparent)]
     Dataset(Box<packtok_dataset::Error>),
@@ -192,7 +192,7 @@ pub enum Error {
 
 impl From<packtok_corpus::Error> for Error {
     fn from(error: packtok_corpus::Error) -> Self {
-        Self::Core(error.into())
+        Self::Pack(error.into())
     }
 }
 
@@ -205,7 +205,7 @@ impl From<packtok_dataset::Error> for Error {
 impl Error {
     /// An error of a file.
     pub(crate) fn io(path: &Path, source: io::Error) -> Self {
-        packtok_core::Error::io(path, source).into()
+        packtok_pack::Error::io(path, source).into()
     }
 }
 

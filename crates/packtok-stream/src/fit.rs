@@ -122,7 +122,7 @@ impl Window {
             );
             Ok(())
         });
-        planned.map_err(|error| Error::from(error))
+        planned.map_err(Error::from)
     }
 }
 

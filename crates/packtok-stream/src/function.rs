@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use packtok_core::pack::OnBadDocument;
+use packtok_pack::pack::OnBadDocument;
 
 use super::Sample;
 use super::node::Node;

@@ -8,11 +8,11 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use packtok_core::pack::OnBadDocument;
 use packtok_corpus::{Error as CorpusError, Source};
 use packtok_dataset::files::file_set::Files;
 use packtok_dataset::order::permutation::Permutation;
 use packtok_jobs::Shard;
+use packtok_pack::pack::OnBadDocument;
 use packtok_pbin::TokenWidth;
 
 use super::Sample;
@@ -194,7 +194,7 @@ impl Numbered for TokenDocuments {
             let bytes = self.files.tokens(file, tokens)?;
             Ok(ids_of(self.files.width(), bytes))
         };
-        let ids = read().map_err(|error| Error::from(error))?;
+        let ids = read().map_err(Error::from)?;
         Ok(Sample {
             place: Some(SamplePlace {
                 files: PlaceFiles::Pbins(Arc::clone(&self.files)),
@@ -224,7 +224,7 @@ impl Numbered for TokenDocuments {
             }
             Ok(documents.end)
         };
-        find().map_err(|error| Error::from(error))
+        find().map_err(Error::from)
     }
 }
 
@@ -282,7 +282,7 @@ impl IndexedLines {
         };
         for source in &sources {
             let io = |cause| Error::io(&source.path, cause);
-            packtok_core::raw_index::check_plain(source)?;
+            packtok_pack::raw_index::check_plain(source)?;
             this.files.push(File::open(&source.path).map_err(io)?);
             let first = this.lines.len();
             let index: PathBuf = source.path.with_extension("idx");
@@ -293,7 +293,7 @@ impl IndexedLines {
                 });
             }
             for (entry, (offset, len)) in packtok_pbin::read_raw_index(&index)
-                .map_err(packtok_core::Error::from)?
+                .map_err(packtok_pack::Error::from)?
                 .into_iter()
                 .enumerate()
             {

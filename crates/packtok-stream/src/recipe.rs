@@ -3,10 +3,10 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use packtok_core::pack::OnBadDocument;
 use packtok_corpus::{ReadOptions, Source};
 use packtok_dataset::order::mixture::Mixture;
 use packtok_jobs::lock;
+use packtok_pack::pack::OnBadDocument;
 
 use super::batches::Batches;
 use super::check::Check;
@@ -201,7 +201,7 @@ impl Recipe {
             Self::Concat(streams) => Box::new(Concat::new(build_all(streams)?)),
             Self::Interleave { streams, weights } => {
                 let mixture = Mixture::new(&weights);
-                let mixture = mixture.map_err(|error| Error::from(error))?;
+                let mixture = mixture.map_err(Error::from)?;
                 Box::new(Interleave::new(build_all(streams)?, mixture))
             }
             Self::Lanes {

@@ -9,9 +9,9 @@ use std::collections::VecDeque;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use packtok_core::pack::OnBadDocument;
 use packtok_corpus::{Body, Frame, ReadOptions, Record, RecordPosition, RecordReader, Source};
 use packtok_dataset::order::permutation::Permutation;
+use packtok_pack::pack::OnBadDocument;
 
 use super::Sample;
 use super::node::Node;
@@ -117,7 +117,7 @@ impl Ring {
                 return Ok(None);
             };
             let found = loop {
-                match shard.reader.next()? {
+                match shard.reader.next_record()? {
                     Some(record) if record.is_blank() => {}
                     found => break found,
                 }

@@ -42,7 +42,7 @@ fuzz_target!(|bytes: &[u8]| {
     let found = ids(EngineChoice::Auto).expect("a text that has ids has them with every engine");
     assert_eq!(found, expected, "{text:?}");
     if let Err(error) = tokenizer.decode(&expected) {
-        let reason = packtok_core::chain(&error);
+        let reason = packtok_pack::chain(&error);
         assert!(reason.contains("makes more than"), "{reason}");
     }
 });

@@ -29,7 +29,7 @@ impl Fault {
     pub(super) fn of(self, source: &Source, column: &str) -> Error {
         let (path, format) = (source.path.clone(), source.format);
         match self {
-            Self::Io(cause) => return Error::io(&path, cause),
+            Self::Io(cause) => Error::io(&path, cause),
             Self::Temporary(source) => Error::Temporary {
                 path,
                 folder: std::env::temp_dir(),

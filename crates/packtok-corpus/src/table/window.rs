@@ -31,7 +31,7 @@ impl Window {
     /// A window on `file`, with nothing in memory.
     pub(super) fn new(file: CorpusFile) -> io::Result<Self> {
         Ok(Self(Arc::new(Shared {
-            len_bytes: file.len()?,
+            len_bytes: file.len_bytes()?,
             state: Mutex::new(State {
                 file,
                 start: 0,

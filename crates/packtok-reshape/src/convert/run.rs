@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use packtok_core::pack::Existing;
 use packtok_formats::TokenFile;
 use packtok_formats::npy::IdType;
 use packtok_jobs::Monitor;
+use packtok_pack::pack::Existing;
 use packtok_pbin::{Replace, TokenizerInfo};
 use serde::Serialize;
 

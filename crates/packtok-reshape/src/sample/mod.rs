@@ -25,8 +25,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use packtok_core::pack::Existing;
 use packtok_jobs::{Monitor, Progress};
+use packtok_pack::pack::Existing;
 use packtok_tokenizer::Tokenizer;
 
 use crate::error::{Error, Result};

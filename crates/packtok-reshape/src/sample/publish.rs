@@ -7,8 +7,8 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use packtok_core::pack::Existing;
 use packtok_formats::mds::{Finished, INDEX_FILE, MARKER_FILE, Marker, ShardEntry};
+use packtok_pack::pack::Existing;
 use packtok_pbin::{Replace, publish_bytes};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};

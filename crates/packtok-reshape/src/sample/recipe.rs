@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use packtok_core::pack::Existing;
+use packtok_pack::pack::Existing;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;

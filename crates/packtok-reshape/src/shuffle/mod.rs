@@ -20,7 +20,7 @@ mod seed;
 
 use std::path::PathBuf;
 
-use packtok_core::pack::Existing;
+use packtok_pack::pack::Existing;
 use packtok_pbin::{ChunkInfo, ShuffleGenerator};
 use serde::Serialize;
 

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use packtok_core::merge::copy_tokenizer;
-use packtok_core::pack::PackError;
 use packtok_jobs::Monitor;
+use packtok_pack::merge::copy_tokenizer;
+use packtok_pack::pack::PackError;
 use packtok_pbin::{CHECKED_DATA_BYTES, Joined, Origin, PartInfo, Reader, ShuffleInfo, Writer};
 
 use super::buckets::{Buckets, GROUP_LEN, Place, Sink, fetch};
@@ -428,7 +428,7 @@ fn prove(
     let file = Reader::open(&options.output)?;
     let path = options.output.clone();
     let unknown = || {
-        Error::from(packtok_core::Error::from(PackError::ExistingUnknown {
+        Error::from(packtok_pack::Error::from(PackError::ExistingUnknown {
             path: path.clone(),
         }))
     };
@@ -470,7 +470,7 @@ fn prove(
 }
 
 fn differs(options: &ShuffleOptions, what: &str, recorded: String, expected: String) -> Error {
-    packtok_core::Error::from(PackError::ExistingDiffers {
+    packtok_pack::Error::from(PackError::ExistingDiffers {
         path: options.output.clone(),
         what: what.to_owned(),
         found: recorded,

@@ -5,7 +5,7 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use packtok_core::pack::Existing;
+use packtok_pack::pack::Existing;
 use packtok_pbin::{
     ChunkInfo, Counts, Metadata, Origin, Reader, Replace, ShuffleGenerator, Source, TokenWidth,
     Writer,

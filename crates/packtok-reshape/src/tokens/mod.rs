@@ -1,7 +1,7 @@
 //! A folder of NPY files, one for each file of a corpus: which files there will be, and their content
 //! from a packed corpus that records where its documents came from.
 //!
-//! Tokenizing is packing: `packtok-core` packs the files that are missing, on all cores and resumable,
+//! Tokenizing is packing: `packtok-pack` packs the files that are missing, on all cores and resumable,
 //! into one pbin of the narrowest width. The files are then written from it, because the lengths of all
 //! documents precede the first id.
 

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use packtok_core::pack::PackOptions;
 use packtok_formats::TokenFile;
 use packtok_formats::npy::{IdType, NpyFile};
 use packtok_jobs::{Monitor, Progress};
+use packtok_pack::pack::PackOptions;
 use packtok_pbin::{Reader, Replace, Source, TokenizerInfo, remove_abandoned};
 use serde::Serialize;
 

@@ -7,8 +7,8 @@ mod plan;
 mod recipe;
 mod rows;
 
-use packtok_core::pack::Existing;
 use packtok_jobs::Monitor;
+use packtok_pack::pack::Existing;
 use plan::Plan;
 use serde_json::json;
 

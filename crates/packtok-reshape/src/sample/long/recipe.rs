@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use packtok_core::pack::Existing;
 use packtok_formats::mds::{self, Compression};
+use packtok_pack::pack::Existing;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;

@@ -10,9 +10,9 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use packtok_core::pack::{Existing, PackOptions, PackReport};
-use packtok_core::shard::{Choice, JoinOptions, JoinReport, PlanReport, join, pack_shard, plan};
-use packtok_core::{Error, Result, chain};
+use packtok_pack::pack::{Existing, PackOptions, PackReport};
+use packtok_pack::shard::{Choice, JoinOptions, JoinReport, PlanReport, join, pack_shard, plan};
+use packtok_pack::{Error, Result, chain};
 use proptest::prelude::*;
 use tempfile::TempDir;
 

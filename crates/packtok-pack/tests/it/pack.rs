@@ -4,10 +4,10 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use packtok_core::Error;
-use packtok_core::pack::{Existing, OnBadDocument, pack};
-use packtok_core::pbin::{Padding, Reader, Side};
-use packtok_core::verify::verify_corpus;
+use packtok_pack::Error;
+use packtok_pack::pack::{Existing, OnBadDocument, pack};
+use packtok_pack::pbin::{Padding, Reader, Side};
+use packtok_pack::verify::verify_corpus;
 use proptest::prelude::*;
 
 use crate::fixture::{byte_tokenizer, line, options, run};

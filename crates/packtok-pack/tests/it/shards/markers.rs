@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use packtok_core::pack::{Existing, OnBadDocument};
-use packtok_core::shard::{Marker, list};
+use packtok_pack::pack::{Existing, OnBadDocument};
+use packtok_pack::shard::{Marker, list};
 
 use super::{Setting, pack_one};
 

@@ -8,11 +8,11 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use packtok_core::Error;
-use packtok_core::pack::{Existing, OnBadDocument, PackOptions, pack};
-use packtok_core::pbin::{crash, write_pairs};
-use packtok_core::shard::{Choice, JoinOptions, join, pack_shard};
 use packtok_corpus::field::Field;
+use packtok_pack::Error;
+use packtok_pack::pack::{Existing, OnBadDocument, PackOptions, pack};
+use packtok_pack::pbin::{crash, write_pairs};
+use packtok_pack::shard::{Choice, JoinOptions, join, pack_shard};
 use proptest::prelude::*;
 
 use crate::fixture::{byte_tokenizer, line, options, run};

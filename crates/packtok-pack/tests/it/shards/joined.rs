@@ -4,10 +4,10 @@ use std::fs;
 use std::io::Write;
 use std::ops::ControlFlow;
 
-use packtok_core::Error;
-use packtok_core::pack::{Existing, OnBadDocument, PackError};
-use packtok_core::shard::{JoinOptions, join, list};
 use packtok_corpus::RecordNumber;
+use packtok_pack::Error;
+use packtok_pack::pack::{Existing, OnBadDocument, PackError};
+use packtok_pack::shard::{JoinOptions, join, list};
 use proptest::prelude::*;
 
 use super::{Kind, PROCEED, Setting, bytes_of, kind, output_files, pack_one};
@@ -207,7 +207,7 @@ fn a_join_does_not_replace_an_unfinished_packing_run() {
     let mut packing = setting.options("joined.pbin");
     packing.spec.span_bytes = 1;
     packing.spec.chunk_bytes = 16;
-    let stopped = packtok_core::pack::pack(&packing, &byte_tokenizer(), &mut |_| {
+    let stopped = packtok_pack::pack::pack(&packing, &byte_tokenizer(), &mut |_| {
         calls += 1;
         if calls > 6 {
             ControlFlow::Break(())

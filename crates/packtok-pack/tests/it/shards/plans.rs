@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use packtok_core::pack::PackOptions;
-use packtok_core::pbin::{Padding, Side};
-use packtok_core::shard::{Choice, pack_shard};
+use packtok_pack::pack::PackOptions;
+use packtok_pack::pbin::{Padding, Side};
+use packtok_pack::shard::{Choice, pack_shard};
 
 use super::{PROCEED, Setting, output_files, pack_one, plan_as};
 use crate::fixture::{byte_tokenizer, run};
