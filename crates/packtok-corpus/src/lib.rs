@@ -2,9 +2,9 @@
 //!
 //! A corpus is a list of files of any [`Format`], plain or compressed. This crate finds them
 //! ([`expand`]), reads them in order and divides them into chunks of complete records ([`Reader`]).
-//! A record is a line of JSON, or a text; [`field`] extracts the text of a line. [`pipeline`] processes the chunks on all threads, and
-//! [`cut`] divides a file among shards. Each format has a reader of one source (`source_reader.rs`, `open.rs`);
-//! `sequential.rs` goes over the sources.
+//! A record is a line of JSON, or a text; [`field`] extracts the text of a line. [`pipeline`]
+//! processes the chunks on all threads, and [`cut`](cut()) divides a file among shards. Each format
+//! has a reader of one source (`source_reader.rs`, `open.rs`); `sequential.rs` goes over the sources.
 #![forbid(unsafe_code)]
 
 mod cbor;

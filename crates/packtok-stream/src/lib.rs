@@ -7,6 +7,7 @@
 //!
 //! A state has positions and no data. It is complete at any time, because every node can say from
 //! where its next sample can be computed again (`position.rs`).
+#![forbid(unsafe_code)]
 
 mod batches;
 mod check;
