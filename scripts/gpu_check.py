@@ -609,7 +609,7 @@ def raw_feed(report: Report, plan: Plan) -> None:
 
 
 def in_flight(report: Report, plan: Plan) -> None:
-    """Copies batches behind a kernel that occupies the stream, drops them at once, and compares them."""
+    """Copies batches after a kernel that occupies the stream, drops them at once, and compares them."""
     length, size = plan.sizes.context_length, plan.sizes.batch_size
 
     def in_order(pin_memory: bool, num_workers: int) -> Iterator[Batch]:

@@ -451,8 +451,9 @@ pub enum Error {
 }
 
 impl Error {
-    /// Builds an [`Error::Io`] for `path`.
-    pub(crate) fn io(path: &Path, source: io::Error) -> Self {
+    /// Builds an [`Error::Io`] for `path`, or [`Error::Store`] if a reader passed on an error of a store.
+    #[must_use]
+    pub fn io(path: &Path, source: io::Error) -> Self {
         // The error passed through a reader; restore the original.
         #[cfg(feature = "remote")]
         let source = match source.downcast() {

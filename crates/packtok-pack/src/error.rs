@@ -120,18 +120,8 @@ impl Error {
         }
     }
 
-    /// Builds an [`Error::Io`] for `path`.
-    #[must_use]
-    pub fn io(path: &Path, source: io::Error) -> Self {
-        // The error passed through a reader; restore the original.
-        #[cfg(feature = "remote")]
-        let source = match source.downcast() {
-            Ok(error) => return Self::Store(error),
-            Err(source) => source,
-        };
-        Self::Io {
-            path: path.to_owned(),
-            source,
-        }
+    /// As [`packtok_corpus::Error::io`].
+    pub(crate) fn io(path: &Path, source: io::Error) -> Self {
+        packtok_corpus::Error::io(path, source).into()
     }
 }

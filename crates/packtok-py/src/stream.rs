@@ -445,13 +445,13 @@ fn corpus_files(
     let selection = selection(format, &ignore.unwrap_or_default(), split)?;
     let raised = Raised::default();
     let foreign = foreign.map(|object| foreign::files(object, &raised));
-    let found = py.detach(|| expand_with(&inputs, &selection, foreign.as_ref()));
+    let expansion = py.detach(|| expand_with(&inputs, &selection, foreign.as_ref()));
     if let Some(interruption) = raised.take_interruption() {
         return Err(interruption);
     }
-    let found = found.map_err(corpus_error)?;
+    let expansion = expansion.map_err(corpus_error)?;
     let file = |source: Source| (source.path.to_string_lossy().into_owned(), source.bytes);
-    Ok(found.sources.into_iter().map(file).collect())
+    Ok(expansion.sources.into_iter().map(file).collect())
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

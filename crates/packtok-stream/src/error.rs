@@ -205,7 +205,7 @@ impl From<packtok_dataset::Error> for Error {
 impl Error {
     /// An error of a file.
     pub(crate) fn io(path: &Path, source: io::Error) -> Self {
-        packtok_pack::Error::io(path, source).into()
+        packtok_corpus::Error::io(path, source).into()
     }
 }
 

@@ -8,7 +8,7 @@ use super::Sample;
 use super::node::{History, Node};
 use super::position::{Numbers, Position, damaged};
 use super::rows::{Document, RowBuilder, RowOptions};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// The node that makes the rows.
 pub(super) struct Fit {
@@ -122,7 +122,7 @@ impl Window {
             );
             Ok(())
         });
-        planned.map_err(Error::from)
+        Ok(planned?)
     }
 }
 

@@ -194,7 +194,7 @@ impl Numbered for TokenDocuments {
             let bytes = self.files.tokens(file, tokens)?;
             Ok(ids_of(self.files.width(), bytes))
         };
-        let ids = read().map_err(Error::from)?;
+        let ids = read()?;
         Ok(Sample {
             place: Some(SamplePlace {
                 files: PlaceFiles::Pbins(Arc::clone(&self.files)),
@@ -224,7 +224,7 @@ impl Numbered for TokenDocuments {
             }
             Ok(documents.end)
         };
-        find().map_err(Error::from)
+        Ok(find()?)
     }
 }
 

@@ -25,7 +25,7 @@ use super::ring::{Ring, RingOptions};
 use super::rows::{RowOptions, Rows};
 use super::shuffle::Shuffle;
 use super::tokenize::{Tokenize, TokenizeOptions};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// A stream.
 pub enum Recipe {
@@ -201,7 +201,7 @@ impl Recipe {
             Self::Concat(streams) => Box::new(Concat::new(build_all(streams)?)),
             Self::Interleave { streams, weights } => {
                 let mixture = Mixture::new(&weights);
-                let mixture = mixture.map_err(Error::from)?;
+                let mixture = mixture?;
                 Box::new(Interleave::new(build_all(streams)?, mixture))
             }
             Self::Lanes {

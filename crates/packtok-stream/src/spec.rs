@@ -463,7 +463,7 @@ impl PbinSpec {
     fn documents(&self) -> Result<Arc<dyn Numbered>> {
         let files = Files::open(&self.paths, false);
         Ok(Arc::new(TokenDocuments {
-            files: Arc::new(files.map_err(Error::from)?),
+            files: Arc::new(files?),
             column: IDS_COLUMN.into(),
         }))
     }

@@ -119,8 +119,8 @@ fn source(path: &Path) -> Result<Source> {
         }));
     }
     let selection = Selection::of_format(Some(Format::Jsonl));
-    let mut found = packtok_corpus::expand(&[path.display().to_string()], &selection)?;
-    let source = found.sources.remove(0);
+    let mut expansion = packtok_corpus::expand(&[path.display().to_string()], &selection)?;
+    let source = expansion.sources.remove(0);
     check_plain(&source)?;
     Ok(source)
 }

@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use packtok_jobs::{Monitor, Progress};
+use packtok_jobs::{Monitor, Progress, report_progress};
 use packtok_pack::pack::Existing;
 use packtok_tokenizer::Tokenizer;
 
@@ -202,8 +202,8 @@ where
                 tokens: tokens.load(Ordering::Relaxed),
                 ..Progress::default()
             };
-            if let Err(error) = plan::report(monitor, &progress) {
-                break Err(error);
+            if let Err(error) = report_progress(monitor, &progress) {
+                break Err(error.into());
             }
         };
         is_stopped.store(true, Ordering::Relaxed);

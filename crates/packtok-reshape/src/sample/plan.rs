@@ -11,7 +11,7 @@ use std::time::UNIX_EPOCH;
 use packtok_dataset::files::file_set::Files;
 use packtok_dataset::files::manifest::Entry as FileEntry;
 use packtok_dataset::plans::split::{document_hash, least_train_hash};
-use packtok_jobs::{Monitor, Progress};
+use packtok_jobs::{Monitor, Progress, report_progress};
 use packtok_pbin::{MappedFile, Replace, TempFile, publish_bytes};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -228,7 +228,7 @@ fn locked(lock: fs::File, path: PathBuf, monitor: &mut Monitor<'_>) -> Result<fs
             }
             fs::TryLockError::Error(source) => return Err(Error::Io { path, source }),
         }
-        report(monitor, &Progress::default())?;
+        report_progress(monitor, &Progress::default())?;
     }
     Ok(lock)
 }
@@ -282,7 +282,7 @@ fn make(
             progress.documents += 1;
             progress.tokens += tokens.end - tokens.start;
             if progress.documents.is_multiple_of(256) || bytes.len() > 1 << 20 {
-                report(monitor, &progress)?;
+                report_progress(monitor, &progress)?;
             }
             let hash = document_hash(bytes, width, recipe.seed);
             planner.add(domain, file, hash, tokens.start, tokens.end - tokens.start)
@@ -439,7 +439,7 @@ impl<'a> Planner<'a> {
             lens[group] += 1;
             written += 1;
             if written.is_multiple_of(1 << 16) {
-                report(monitor, progress)?;
+                report_progress(monitor, progress)?;
             }
             let mut bytes = [0; ENTRY_BYTES];
             bytes[..8].copy_from_slice(&record.token.to_le_bytes());
@@ -465,13 +465,5 @@ impl<'a> Planner<'a> {
             group
         });
         Ok((temp, groups.collect()))
-    }
-}
-
-/// Reports progress; an error if the caller ends the run.
-pub(super) fn report(monitor: &mut Monitor<'_>, progress: &Progress) -> Result<()> {
-    match monitor(progress) {
-        std::ops::ControlFlow::Continue(()) => Ok(()),
-        std::ops::ControlFlow::Break(()) => Err(packtok_jobs::Error::Cancelled.into()),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use packtok_jobs::{Monitor, Progress};
+use packtok_jobs::{Monitor, Progress, report_progress};
 
 use crate::error::Result;
 
@@ -31,10 +31,7 @@ impl<'a, 'm> Meter<'a, 'm> {
     pub(crate) fn add(&mut self, bytes: u64, documents: u64) -> Result<()> {
         self.progress.bytes_read += bytes;
         self.progress.documents += documents;
-        match (self.monitor)(&self.progress) {
-            ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(()) => Err(packtok_jobs::Error::Cancelled.into()),
-        }
+        Ok(report_progress(self.monitor, &self.progress)?)
     }
 
     /// Asks whether to continue, as the functions of the file format do.

@@ -14,7 +14,7 @@ use packtok_dataset::plans::best_fit::plan_best_fit;
 use packtok_dataset::plans::split::document_hash;
 use packtok_formats::TokenFile;
 use packtok_formats::mds::{self, Columns, Dtype, Writer};
-use packtok_jobs::{Monitor, Progress, hex};
+use packtok_jobs::{Monitor, Progress, hex, report_progress};
 use packtok_pbin::{Replace, TempFile, publish_bytes};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::sample::error::SampleError;
 use crate::sample::long::recipe::{LongDomain, LongDomainReport, LongRecipe};
 use crate::sample::output::{Output, Part};
-use crate::sample::plan::{modified, report, wait_for_lock};
+use crate::sample::plan::{modified, wait_for_lock};
 use crate::sample::recipe::Side;
 use crate::sample::tokens::each_document;
 
@@ -406,7 +406,7 @@ impl Planner<'_> {
                 progress.bytes_read += bytes.len() as u64;
                 progress.documents += 1;
                 progress.tokens += len;
-                report(monitor, &progress)
+                Ok(report_progress(monitor, &progress)?)
             })?;
         }
         let recipe = self.recipe;
@@ -458,7 +458,9 @@ impl Planner<'_> {
                     start: piece.start,
                     len: piece.len_tokens,
                 });
-                let written = rows.write(pieces).and_then(|()| report(monitor, progress));
+                let written = rows
+                    .write(pieces)
+                    .and_then(|()| Ok(report_progress(monitor, progress)?));
                 written.map_err(|error| {
                     failure = Some(error);
                     packtok_dataset::Error::from(packtok_jobs::Error::Cancelled)
@@ -494,7 +496,7 @@ impl Planner<'_> {
                 }
                 start += len;
             }
-            report(monitor, progress)?;
+            report_progress(monitor, progress)?;
         }
         for (rows, row) in rows.iter_mut().zip(open).filter(|(_, row)| !row.is_empty()) {
             rows.write(row.into_iter())?;
