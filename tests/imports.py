@@ -41,7 +41,6 @@ CRATES: dict[str, tuple[str, ...]] = {
         "packtok-jobs",
         "packtok-dataset",
         "packtok-corpus",
-        "packtok-pack",
     ),
     "packtok-reshape": (
         "packtok-pbin",

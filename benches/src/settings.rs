@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use packtok_corpus::OnBadDocument;
 use packtok_corpus::{CHUNK_BYTES, ReadOptions};
-use packtok_pack::pack::{Existing, OnBadDocument, PackOptions, PackSpec};
+use packtok_pack::pack::{Existing, PackOptions, PackSpec};
 use packtok_pbin::Options;
 use packtok_tokenizer::{EncodeOptions, EngineChoice, SpecialTokensInText, Tokenizer};
 

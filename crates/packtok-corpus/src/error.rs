@@ -35,6 +35,17 @@ pub enum Error {
         /// The reason.
         reason: crate::field::PatternError,
     },
+    /// The file has a format that packtok reads without an index.
+    #[error(
+        "{}: is {found}, but a raw index lists lines of JSON; pack the file without one",
+        path.display()
+    )]
+    NotLines {
+        /// The source.
+        path: PathBuf,
+        /// Its format.
+        found: crate::OtherFormat,
+    },
     /// A worker panicked; the source is only known by its number.
     #[error("a worker panicked in source {source_index} at offset {offset}")]
     Panicked {

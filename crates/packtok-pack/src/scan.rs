@@ -7,13 +7,14 @@ use packtok_corpus::Reason;
 use packtok_corpus::field::{Extractors, Fields};
 use packtok_corpus::pipeline::{Work, run};
 use packtok_corpus::{Chunk, Expansion, Location, ReadOptions, Reader, Selection, Source};
+use packtok_corpus::{OnBadDocument, text_of};
 use packtok_jobs::{Consume, Flow, Monitor, Progress, report_progress};
 use packtok_tokenizer::Result as BpeResult;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::pack::PackError;
-use crate::pack::{OnBadDocument, Outcome, PackSpec, Reject, explain, text_of};
+use crate::pack::{Outcome, PackSpec, Reject, explain};
 
 /// Which texts of which corpus to scan.
 #[derive(Clone)]

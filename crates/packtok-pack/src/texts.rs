@@ -3,9 +3,10 @@
 use packtok_corpus::Reason;
 use packtok_corpus::field::Extractors;
 use packtok_corpus::{Location, Reader, Source};
+use packtok_corpus::{OnBadDocument, text_of};
 
 use crate::error::{Error, Result};
-use crate::pack::{OnBadDocument, PackError, explain, text_of};
+use crate::pack::{PackError, explain};
 use crate::scan::ScanOptions;
 
 /// The texts of a corpus, in order.

@@ -479,7 +479,8 @@ pub(crate) fn pack_error(error: packtok_pack::Error) -> PyErr {
 pub(crate) fn stream_error(error: StreamError) -> PyErr {
     use StreamError as E;
     match error {
-        E::Pack(error) => pack_error(error),
+        E::Corpus(error) => corpus_error(error),
+        E::Pbin(error) => pbin_error(error),
         E::Dataset(error) => dataset_error(*error),
         E::Tokenizer(error) => tokenizer_error(error),
         E::Jobs(error) => jobs_error(error),
@@ -552,6 +553,7 @@ pub(crate) fn corpus_error(error: CorpusError) -> PyErr {
         | E::UnsupportedTable { .. }
         | E::Plugin { .. }
         | E::OtherDocuments { .. }
+        | E::NotLines { .. }
         | E::IndexEntryOutside { .. } => PacktokError::new_err(chain(&error)),
     }
 }

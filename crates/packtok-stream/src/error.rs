@@ -175,7 +175,10 @@ pub enum Error {
     },
     /// An error of the files, or of their documents.
     #[error(transparent)]
-    Pack(#[from] packtok_pack::Error),
+    Corpus(#[from] packtok_corpus::Error),
+    /// An error of a raw index.
+    #[error(transparent)]
+    Pbin(#[from] packtok_pbin::Error),
     /// An error of rows, orders and mixtures.
     #[error(transparent)]
     Dataset(Box<packtok_dataset::Error>),
@@ -188,12 +191,6 @@ pub enum Error {
     /// The stream failed before.
     #[error("the stream ended with an error before: {0}; start it again from its last state")]
     Failed(String),
-}
-
-impl From<packtok_corpus::Error> for Error {
-    fn from(error: packtok_corpus::Error) -> Self {
-        Self::Pack(error.into())
-    }
 }
 
 impl From<packtok_dataset::Error> for Error {

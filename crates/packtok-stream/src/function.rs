@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use packtok_pack::pack::OnBadDocument;
+use packtok_corpus::OnBadDocument;
 
 use super::Sample;
 use super::node::Node;

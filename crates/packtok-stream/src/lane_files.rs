@@ -1,6 +1,6 @@
 //! Which parts of files each lane reads.
 //!
-//! Files that can be cut are divided by bytes, as [shards](packtok_pack::shard) are. A compressed file, and one
+//! Files that can be cut are divided by bytes, as those of a shard are. A compressed file, and one
 //! whose format has no place to start at, is read by one lane: the largest ones are distributed first,
 //! each to the lane with the fewest bytes, and what can be cut fills the lanes up to the same level.
 

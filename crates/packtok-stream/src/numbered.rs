@@ -8,11 +8,11 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use packtok_corpus::OnBadDocument;
 use packtok_corpus::{Error as CorpusError, Source};
 use packtok_dataset::files::file_set::Files;
 use packtok_dataset::order::permutation::Permutation;
 use packtok_jobs::Shard;
-use packtok_pack::pack::OnBadDocument;
 use packtok_pbin::TokenWidth;
 
 use super::Sample;
@@ -282,7 +282,7 @@ impl IndexedLines {
         };
         for source in &sources {
             let io = |cause| Error::io(&source.path, cause);
-            packtok_pack::raw_index::check_plain(source)?;
+            packtok_corpus::check_plain(source)?;
             this.files.push(File::open(&source.path).map_err(io)?);
             let first = this.lines.len();
             let index: PathBuf = source.path.with_extension("idx");
@@ -292,8 +292,7 @@ impl IndexedLines {
                     index,
                 });
             }
-            for (entry, (offset, len)) in packtok_pbin::read_raw_index(&index)
-                .map_err(packtok_pack::Error::from)?
+            for (entry, (offset, len)) in packtok_pbin::read_raw_index(&index)?
                 .into_iter()
                 .enumerate()
             {

@@ -3,10 +3,10 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
+use packtok_corpus::OnBadDocument;
 use packtok_corpus::{ReadOptions, Source};
 use packtok_dataset::order::mixture::Mixture;
 use packtok_jobs::lock;
-use packtok_pack::pack::OnBadDocument;
 
 use super::batches::Batches;
 use super::check::Check;

@@ -2,9 +2,9 @@
 
 use std::sync::Mutex;
 
+use packtok_corpus::OnBadDocument;
 use packtok_corpus::Reason;
 use packtok_jobs::lock;
-use packtok_pack::pack::OnBadDocument;
 use serde::Serialize;
 
 use super::lane_files::LaneShares;

@@ -9,9 +9,9 @@ use std::collections::VecDeque;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
+use packtok_corpus::OnBadDocument;
 use packtok_corpus::{Body, Frame, ReadOptions, Record, RecordPosition, RecordReader, Source};
 use packtok_dataset::order::permutation::Permutation;
-use packtok_pack::pack::OnBadDocument;
 
 use super::Sample;
 use super::node::Node;

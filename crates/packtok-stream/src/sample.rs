@@ -5,11 +5,11 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use packtok_corpus::OnBadDocument;
 use packtok_corpus::field::NoText;
 use packtok_corpus::{Body, Compression, Format, LineCounter, Record, Source, compression, is_url};
 use packtok_dataset::files::file_set::Files;
 use packtok_dataset::items::token_rows::{RowIds, TokenRow};
-use packtok_pack::pack::OnBadDocument;
 use serde::Deserialize;
 
 use super::value::{Found, Value};

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use packtok_corpus::OnBadDocument;
 use packtok_corpus::field::pattern_of_key;
 use packtok_corpus::{Columns, ForeignFiles, Format, ReadOptions, Selection, Source, expand_with};
 use packtok_dataset::files::file_set::Files;
 use packtok_jobs::Shard;
 use packtok_jobs::splitmix;
-use packtok_pack::pack::OnBadDocument;
 use packtok_tokenizer::{EncodeOptions, Tokenizer};
 use serde::Deserialize;
 

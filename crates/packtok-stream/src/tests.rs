@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use packtok_corpus::OnBadDocument;
 use packtok_corpus::{ReadOptions, Selection, expand};
-use packtok_pack::pack::OnBadDocument;
 use packtok_tokenizer::{EncodeOptions, Tokenizer};
 use proptest::prelude::*;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use packtok_corpus::Reason;
 use packtok_corpus::field::{BadDocument, Extractor, Field, Keys, pattern_of_key};
-use packtok_pack::pack::{OnBadDocument, text_of};
+use packtok_corpus::{OnBadDocument, text_of};
 use packtok_tokenizer::{EncodeOptions, Encoder, Tokenizer};
 
 use super::Sample;

@@ -10,10 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-use packtok_formats::mds::{
-    INDEX_FILE, Index, MARKER_FILE, MAX_INDEX_BYTES, Marker, MdsError, Pickles, Sample, Shard,
-    ShardEntry,
-};
+use packtok_formats::mds::{Index, Marker, MdsError, Pickles, Sample, Shard, ShardEntry};
 use packtok_jobs::hex;
 use packtok_pbin::rename_new;
 use sha2::{Digest, Sha256};
@@ -42,9 +39,9 @@ impl MdsFolder {
     /// # Errors
     /// The index cannot be read, is invalid, or has columns that are not supported.
     pub fn open(folder: &Path, verify: bool) -> Result<Self> {
-        let is_remote = is_remote(folder);
+        let is_remote = remote::is_remote(folder);
         let (index, marker) = if is_remote {
-            open_remote(folder)?
+            remote::open_remote(folder)?
         } else {
             (
                 Index::open(folder, Pickles::Refused)?,
@@ -184,7 +181,7 @@ impl MdsFolder {
         limits: &CacheLimits,
     ) -> Result<Shard> {
         let identity = if self.is_remote {
-            remote_identity(stored)?
+            remote::remote_identity(stored)?
         } else {
             local_identity(stored)?
         };
@@ -221,7 +218,7 @@ impl MdsFolder {
         let mut made = builder.tempfile_in(limits.folder()).map_err(io)?;
         let fetched = if self.is_remote {
             let fetched = builder.tempfile_in(limits.folder()).map_err(io)?;
-            fetch(stored, fetched.path())?;
+            remote::fetch(stored, fetched.path())?;
             Some(fetched)
         } else {
             None
@@ -264,74 +261,87 @@ fn local_identity(path: &Path) -> Result<String> {
     Ok(hex(&hash.finalize()[..16]))
 }
 
+/// Folders in object stores.
 #[cfg(feature = "remote")]
-fn is_remote(folder: &Path) -> bool {
-    packtok_store::is_url(folder) && !folder.exists()
-}
+mod remote {
+    use std::path::Path;
 
-#[cfg(feature = "remote")]
-fn object_of(url: &Path) -> Result<packtok_store::RemoteFile> {
-    Ok(packtok_store::RemoteFile::open(
-        packtok_store::Location::parse(&url.to_string_lossy())?,
-    )?)
-}
-
-#[cfg(feature = "remote")]
-fn open_remote(folder: &Path) -> Result<(Index, Option<Marker>)> {
-    let read = |name: &str| -> Result<Vec<u8>> {
-        let path = folder.join(name);
-        let file = object_of(&path)?;
-        let bytes = file.object().bytes;
-        if bytes > MAX_INDEX_BYTES {
-            let most = MAX_INDEX_BYTES;
-            return Err(MdsError::TooLarge { path, bytes, most }.into());
-        }
-        Ok(file.bytes(0..bytes)?.to_vec())
+    use packtok_formats::mds::{
+        INDEX_FILE, Index, MARKER_FILE, MAX_INDEX_BYTES, Marker, MdsError, Pickles,
     };
-    let index = Index::parse(
-        &folder.join(INDEX_FILE),
-        &read(INDEX_FILE)?,
-        Pickles::Refused,
-    )?;
-    let marker = match read(MARKER_FILE) {
-        Ok(bytes) => Some(Marker::parse(&folder.join(MARKER_FILE), &bytes)?),
-        Err(Error::Store(packtok_store::Error::Absent { .. })) => None,
-        Err(error) => return Err(error),
-    };
-    Ok((index, marker))
+
+    use crate::error::{Error, Result};
+    use crate::files::cached_object::name_of;
+
+    pub(super) fn is_remote(folder: &Path) -> bool {
+        packtok_store::is_url(folder) && !folder.exists()
+    }
+
+    fn object_of(url: &Path) -> Result<packtok_store::RemoteFile> {
+        Ok(packtok_store::RemoteFile::open(
+            packtok_store::Location::parse(&url.to_string_lossy())?,
+        )?)
+    }
+
+    pub(super) fn open_remote(folder: &Path) -> Result<(Index, Option<Marker>)> {
+        let read = |name: &str| -> Result<Vec<u8>> {
+            let path = folder.join(name);
+            let file = object_of(&path)?;
+            let bytes = file.object().bytes;
+            if bytes > MAX_INDEX_BYTES {
+                let most = MAX_INDEX_BYTES;
+                return Err(MdsError::TooLarge { path, bytes, most }.into());
+            }
+            Ok(file.bytes(0..bytes)?.to_vec())
+        };
+        let index = Index::parse(
+            &folder.join(INDEX_FILE),
+            &read(INDEX_FILE)?,
+            Pickles::Refused,
+        )?;
+        let marker = match read(MARKER_FILE) {
+            Ok(bytes) => Some(Marker::parse(&folder.join(MARKER_FILE), &bytes)?),
+            Err(Error::Store(packtok_store::Error::Absent { .. })) => None,
+            Err(error) => return Err(error),
+        };
+        Ok((index, marker))
+    }
+
+    pub(super) fn remote_identity(url: &Path) -> Result<String> {
+        Ok(name_of(object_of(url)?.object()))
+    }
+
+    pub(super) fn fetch(url: &Path, path: &Path) -> Result<()> {
+        Ok(object_of(url)?.save(path)?)
+    }
 }
 
-#[cfg(feature = "remote")]
-fn remote_identity(url: &Path) -> Result<String> {
-    Ok(crate::files::cached_object::name_of(
-        object_of(url)?.object(),
-    ))
-}
-
-#[cfg(feature = "remote")]
-fn fetch(url: &Path, path: &Path) -> Result<()> {
-    Ok(object_of(url)?.save(path)?)
-}
-
+/// Without stores, each folder is local.
 #[cfg(not(feature = "remote"))]
-fn is_remote(_: &Path) -> bool {
-    false
-}
+mod remote {
+    use std::path::Path;
 
-#[cfg(not(feature = "remote"))]
-fn open_remote(folder: &Path) -> Result<(Index, Option<Marker>)> {
-    Ok((
-        Index::open(folder, Pickles::Refused)?,
-        Marker::of_folder(folder)?,
-    ))
-}
+    use packtok_formats::mds::{Index, Marker, Pickles};
 
-#[cfg(not(feature = "remote"))]
-fn remote_identity(path: &Path) -> Result<String> {
-    local_identity(path)
-}
+    use super::local_identity;
+    use crate::error::{Error, Result};
 
-#[cfg(not(feature = "remote"))]
-fn fetch(_: &Path, path: &Path) -> Result<()> {
-    Err(Error::io(path, std::io::ErrorKind::Unsupported.into()))
+    pub(super) fn is_remote(_: &Path) -> bool {
+        false
+    }
+
+    pub(super) fn open_remote(folder: &Path) -> Result<(Index, Option<Marker>)> {
+        Ok((
+            Index::open(folder, Pickles::Refused)?,
+            Marker::of_folder(folder)?,
+        ))
+    }
+
+    pub(super) fn remote_identity(path: &Path) -> Result<String> {
+        local_identity(path)
+    }
+
+    pub(super) fn fetch(_: &Path, path: &Path) -> Result<()> {
+        Err(Error::io(path, std::io::ErrorKind::Unsupported.into()))
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use packtok_corpus::OnBadDocument;
 use packtok_corpus::Source;
 use packtok_jobs::{Monitor, Progress, report_progress};
 use packtok_pbin::{Metadata, Options, Reader, Replace, SpecialToken};
@@ -10,7 +11,7 @@ use packtok_tokenizer::Tokenizer;
 use super::leftover::has_published;
 use super::recorded::{metadata, recorded_sources};
 use super::report::report;
-use super::{Existing, OnBadDocument, PackOptions, PackReport, RejectFault, first_reject};
+use super::{Existing, PackOptions, PackReport, RejectFault, first_reject};
 use crate::error::{Error, Result};
 use crate::pack::PackError;
 

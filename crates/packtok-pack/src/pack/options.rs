@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use packtok_corpus::field::Fields;
 use packtok_corpus::{
-    CHUNK_BYTES, Columns, Expansion, Plugin, PluginCorpora, ReadOptions, Selection, unescaped,
+    CHUNK_BYTES, Columns, Expansion, OnBadDocument, Plugin, PluginCorpora, ReadOptions, Selection,
+    unescaped,
 };
 use packtok_jobs::with_suffix;
 use packtok_pbin::{Options, Side, SpecialToken};
@@ -23,17 +24,6 @@ use super::reject_limit::RejectLimit;
 use super::sidecar_files::tokenizer_path_of;
 use crate::error::Result;
 use crate::rejects::failed_rejects_path;
-
-/// What to do with a line that is not a document.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OnBadDocument {
-    /// It ends the run.
-    #[default]
-    Fail,
-    /// It is counted, listed in the rejects file and skipped.
-    Skip,
-}
 
 /// What to do if the output already exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

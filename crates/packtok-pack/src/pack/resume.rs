@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use packtok_corpus::Error as CorpusError;
+use packtok_corpus::OnBadDocument;
 use packtok_corpus::{Place, Plugin, Source};
 use packtok_jobs::journal::Journal;
 use packtok_jobs::{Monitor, Progress, report_progress};
@@ -18,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::existing::compare;
 use super::recorded::{metadata, recorded_sources, redacted};
-use super::{Job, OnBadDocument, PackOptions, RejectFault, reader};
+use super::{Job, PackOptions, RejectFault, reader};
 use crate::error::{Error, Result};
 use crate::pack::PackError;
 use crate::rejects::{Rejects, RejectsCheckpoint, num_matching};

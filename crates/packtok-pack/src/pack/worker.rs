@@ -4,16 +4,15 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use packtok_corpus::Reason;
-use packtok_corpus::field::{BadDocument, Extractor, Extractors};
+use packtok_corpus::field::Extractors;
 use packtok_corpus::pipeline::Work;
-use packtok_corpus::{Body, Chunk, Place, Record};
+use packtok_corpus::{Chunk, OnBadDocument, Place, Reason, Record, text_of};
 use packtok_jobs::splitmix::mixed;
 use packtok_pbin::{EmptyDocument, Padding, Side, TokenWidth};
 use packtok_tokenizer::{Encoder, Tokenizer};
 
+use super::PackOptions;
 use super::error::SpecError;
-use super::{OnBadDocument, PackOptions};
 use crate::error::{Error, Result};
 
 /// Capacity for the ids of a document that is kept between documents (16 MiB). The buffers of a
@@ -146,27 +145,6 @@ impl DocBatch {
         if self.data.capacity() > KEPT_DATA_BYTES {
             self.data = Vec::new();
         }
-    }
-}
-
-/// The text of the document in a record; `None` if the record is blank.
-pub fn text_of<'a>(
-    extractor: &'a mut Extractor,
-    record: &Record<'a>,
-    max_document_bytes: u64,
-) -> std::result::Result<Option<&'a str>, BadDocument> {
-    match record.body {
-        _ if record.is_blank() => Ok(None),
-        Body::JsonLine(line) => extractor.text(line).map(Some),
-        Body::Text(text) => match simdutf8::basic::from_utf8(text) {
-            Ok(text) => Ok(Some(text)),
-            Err(_) => Err(BadDocument::text_not_utf8(text)),
-        },
-        Body::NoText(reason) => Err(BadDocument::NoText(reason)),
-        Body::Oversize => Err(BadDocument::Oversize {
-            len_bytes: record.len_bytes,
-            max_document_bytes,
-        }),
     }
 }
 
@@ -417,6 +395,7 @@ fn append<const N: usize>(ids: &[u32], data: &mut Vec<u8>, token_of: impl Fn(u32
 
 #[cfg(test)]
 mod tests {
+    use packtok_corpus::Body;
     use packtok_corpus::field::Field;
 
     use super::*;

@@ -5,17 +5,6 @@ use std::path::PathBuf;
 /// Why a raw index cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum RawIndexError {
-    /// The file has a format that packtok reads without an index.
-    #[error(
-        "{}: is {found}, but a raw index lists lines of JSON; pack the file without one",
-        path.display()
-    )]
-    NotLines {
-        /// The source.
-        path: PathBuf,
-        /// Its format.
-        found: packtok_corpus::OtherFormat,
-    },
     /// All lines of a file were rejected.
     #[error(
         "{}: nothing was indexed: none of the {rejected} non-blank lines is valid JSON{first}; see {}",

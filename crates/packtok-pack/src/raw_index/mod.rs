@@ -13,11 +13,10 @@ pub use error::RawIndexError;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use packtok_corpus::OtherFormat;
 use packtok_corpus::field::{BadDocument, check_json};
 use packtok_corpus::{
-    self, Body, Compression, Format, Location, ReadOptions, Reader, Record, RecordNumber,
-    Selection, Source, compression,
+    self, Body, Format, Location, OnBadDocument, ReadOptions, Reader, Record, RecordNumber,
+    Selection, Source, check_plain, not_lines,
 };
 use packtok_jobs::with_suffix;
 use packtok_jobs::{Monitor, Progress, report_progress};
@@ -25,7 +24,7 @@ use packtok_pbin::{PairsWriter, Replace, TempFile, remove_abandoned};
 use serde::Serialize;
 
 use crate::error::{Error, Result};
-use crate::pack::{Existing, OnBadDocument, first_reject, output_exists};
+use crate::pack::{Existing, first_reject, output_exists};
 use crate::rejects::{RejectRecord, Rejects, failed_rejects_path, remove_if_exists};
 
 /// Options of an index.
@@ -125,36 +124,6 @@ fn source(path: &Path) -> Result<Source> {
     Ok(source)
 }
 
-/// Checks that a source is an uncompressed file of JSON lines.
-///
-/// # Errors
-/// It is compressed or a table, or cannot be read.
-pub fn check_plain(source: &Source) -> Result<()> {
-    match compression(source).map_err(|error| not_lines(error.into()))? {
-        Compression::None => Ok(()),
-        _ => Err(Error::Corpus(CorpusError::IndexedCompressed {
-            path: source.path.clone(),
-        })),
-    }
-}
-
-/// Turns the error that a file has another format which packtok reads into one that suggests to pack
-/// it, because no option makes it a file that can be indexed.
-fn not_lines(error: Error) -> Error {
-    use OtherFormat as F;
-    match error {
-        Error::Corpus(CorpusError::OtherFormat { path, found, .. })
-            if matches!(
-                found,
-                F::Parquet | F::Arrow | F::Csv | F::Tsv | F::PlainText
-            ) =>
-        {
-            Error::RawIndex(RawIndexError::NotLines { path, found })
-        }
-        error => error,
-    }
-}
-
 /// Writes the index to an unpublished file.
 fn index(
     source: &Source,
@@ -224,7 +193,10 @@ fn reject(
                 offset_bytes: Some(record.offset),
                 reason: Box::new(reason.into()),
             });
-            Err(not_lines(crate::pack::explain(error, source)))
+            Err(match crate::pack::explain(error, source) {
+                Error::Corpus(error) => Error::Corpus(not_lines(error)),
+                error => error,
+            })
         }
     }
 }

@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use packtok_corpus::OnBadDocument;
 use packtok_corpus::Source;
 use packtok_jobs::Monitor;
 use packtok_jobs::Shard;
@@ -21,8 +22,8 @@ use super::{Marker, Place, Plan, ShardError, SourcePart};
 use crate::error::{Error, Result};
 use crate::pack::PackError;
 use crate::pack::{
-    Existing, Job, OnBadDocument, PackOptions, PackReport, RejectFault, Written, first_reject,
-    metadata, report, write,
+    Existing, Job, PackOptions, PackReport, RejectFault, Written, first_reject, metadata, report,
+    write,
 };
 
 /// Selects the shard to pack.

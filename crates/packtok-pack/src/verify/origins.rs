@@ -7,6 +7,7 @@
 use std::ops::RangeInclusive;
 use std::path::{Component, Path, PathBuf};
 
+use packtok_corpus::OnBadDocument;
 use packtok_corpus::field::Fields;
 use packtok_corpus::{Source, is_url, len_of};
 use packtok_jobs::{Consume, Flow, Monitor, Progress, report_progress};
@@ -15,7 +16,7 @@ use packtok_tokenizer::{EngineChoice, Tokenizer};
 
 use super::{CorpusReport, VerifyError, check_width, first_difference, sample};
 use crate::error::{Error, Result};
-use crate::pack::{DocBatch, Existing, OnBadDocument, PackOptions, PackSpec, UNSAMPLED, process};
+use crate::pack::{DocBatch, Existing, PackOptions, PackSpec, UNSAMPLED, process};
 
 /// Where the corpus is, and how it is read.
 #[derive(Debug, Clone)]

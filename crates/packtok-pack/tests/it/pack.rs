@@ -4,8 +4,9 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use packtok_corpus::OnBadDocument;
 use packtok_pack::Error;
-use packtok_pack::pack::{Existing, OnBadDocument, pack};
+use packtok_pack::pack::{Existing, pack};
 use packtok_pack::pbin::{Padding, Reader, Side};
 use packtok_pack::verify::verify_corpus;
 use proptest::prelude::*;

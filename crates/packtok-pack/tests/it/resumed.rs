@@ -8,9 +8,10 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use packtok_corpus::OnBadDocument;
 use packtok_corpus::field::Field;
 use packtok_pack::Error;
-use packtok_pack::pack::{Existing, OnBadDocument, PackOptions, pack};
+use packtok_pack::pack::{Existing, PackOptions, pack};
 use packtok_pack::pbin::{crash, write_pairs};
 use packtok_pack::shard::{Choice, JoinOptions, join, pack_shard};
 use proptest::prelude::*;

@@ -4,9 +4,10 @@ use std::fs;
 use std::io::Write;
 use std::ops::ControlFlow;
 
+use packtok_corpus::OnBadDocument;
 use packtok_corpus::RecordNumber;
 use packtok_pack::Error;
-use packtok_pack::pack::{Existing, OnBadDocument, PackError};
+use packtok_pack::pack::{Existing, PackError};
 use packtok_pack::shard::{JoinOptions, join, list};
 use proptest::prelude::*;
 

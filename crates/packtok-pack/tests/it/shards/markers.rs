@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use packtok_pack::pack::{Existing, OnBadDocument};
+use packtok_corpus::OnBadDocument;
+use packtok_pack::pack::Existing;
 use packtok_pack::shard::{Marker, list};
 
 use super::{Setting, pack_one};
