@@ -52,7 +52,7 @@ READ = (*PACK, *TOKENIZE, *COUNT, *STREAM)
 # The entry points that can show the messages of a folder or file, or one message; the longest start counts.
 REACH: dict[str, tuple[str, ...]] = {
     "crates/packtok-corpus/src": READ,
-    "crates/packtok-corpus/src/reason.rs": (*PACK, *TOKENIZE, *INSTRUCTION),
+    "crates/packtok-corpus/src/document/reason.rs": (*PACK, *TOKENIZE, *INSTRUCTION),
     # Declared inputs, journals and limits that only packing has.
     "crates/packtok-pack/src/pack": (*PACK, *TOKENIZE, *INSTRUCTION),
     "crates/packtok-pack/src/pack/error.rs: --max-length": (*PACK, *INSTRUCTION),

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::format::FORMATS;
-use super::ignored::{IgnoredReason, Unread};
+use crate::detect::format::FORMATS;
+use crate::inputs::ignored::{IgnoredReason, Unread};
 
 /// The result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -123,7 +123,7 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
         /// The format of the files, if the user chose one.
-        format: Option<super::Format>,
+        format: Option<crate::Format>,
         /// The files that are not read, below the folder, and why.
         ignored: Vec<(PathBuf, IgnoredReason)>,
     },
@@ -334,9 +334,9 @@ pub enum Error {
         /// The source.
         path: PathBuf,
         /// Its format.
-        found: super::OtherFormat,
+        found: crate::OtherFormat,
         /// The format it is read as.
-        expected: super::Format,
+        expected: crate::Format,
     },
     /// A file has the name of another text format and the content of JSON lines.
     #[error(
@@ -347,7 +347,7 @@ pub enum Error {
         /// The source.
         path: PathBuf,
         /// The format that the name stands for.
-        named: super::Format,
+        named: crate::Format,
     },
     /// A folder contains files of several formats.
     #[error("{}: the folder contains files of several formats: {}; set --format (format) to the one to read, or leave the others out with --ignore (ignore)", path.display(), listed(counts))]
@@ -355,7 +355,7 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
         /// Number of files of each format.
-        counts: Vec<(super::Format, usize)>,
+        counts: Vec<(crate::Format, usize)>,
     },
     /// A table has no text column, because the pattern is not a plain path.
     #[error(
@@ -366,7 +366,7 @@ pub enum Error {
         /// The source.
         path: PathBuf,
         /// Its format.
-        format: super::Format,
+        format: crate::Format,
         /// The pattern.
         pattern: String,
     },
@@ -408,7 +408,7 @@ pub enum Error {
         /// The source.
         path: PathBuf,
         /// The format it is read as.
-        format: super::Format,
+        format: crate::Format,
     },
     /// A table cannot be read.
     #[error("{}: {format}: {reason}; the file is damaged or truncated: write it again", path.display())]
@@ -416,7 +416,7 @@ pub enum Error {
         /// The source.
         path: PathBuf,
         /// Its format.
-        format: super::Format,
+        format: crate::Format,
         /// What is wrong, and where.
         reason: String,
     },
@@ -426,7 +426,7 @@ pub enum Error {
         /// The source.
         path: PathBuf,
         /// Its format.
-        format: super::Format,
+        format: crate::Format,
         /// What it uses, and the remedy.
         reason: String,
     },
@@ -457,7 +457,7 @@ pub enum Error {
         /// The source.
         path: PathBuf,
         /// Its format.
-        format: super::Format,
+        format: crate::Format,
     },
 }
 
@@ -521,7 +521,7 @@ fn pattern_of(files: &[(PathBuf, Unread)]) -> String {
 }
 
 /// The numbers of files of several formats, as in "3 Parquet, 1 CSV".
-fn listed(counts: &[(super::Format, usize)]) -> String {
+fn listed(counts: &[(crate::Format, usize)]) -> String {
     let counts = counts
         .iter()
         .map(|(format, count)| format!("{count} {format}"));
@@ -567,11 +567,11 @@ fn quoted(names: &[String]) -> String {
 }
 
 /// The extensions of the corpus files in a folder, as in `*.csv or *.tsv`.
-fn extensions(format: Option<super::Format>) -> String {
+fn extensions(format: Option<crate::Format>) -> String {
     let formats = FORMATS
         .into_iter()
         .filter(|one| format.is_none_or(|format| format == *one));
-    let names = formats.flat_map(super::format::extensions);
+    let names = formats.flat_map(crate::detect::format::extensions);
     let names: Vec<String> = names.map(|extension| format!("*{extension}")).collect();
     match names.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),

@@ -1,108 +1,69 @@
 //! Reads corpora: expands inputs into files, and reads the records in them with their positions.
 //!
-//! A corpus is a list of files of any [`Format`], plain or compressed. This crate finds them
-//! ([`expand`]), reads them in order and divides them into chunks of complete records ([`Reader`]).
-//! A record is a line of JSON, or a text; [`field`] extracts the text of a line. [`pipeline`]
-//! processes the chunks on all threads, and [`cut`](cut()) divides a file among shards. Each format
-//! has a reader of one source (`source_reader.rs`, `open.rs`); `sequential.rs` goes over the sources.
+//! A corpus is a list of files of any [`Format`], plain or compressed. Data flows through the modules in
+//! this order:
+//!
+//! - `inputs`: inputs are expanded into files ([`expand`]), which are the sources;
+//! - `detect`: each file has a format;
+//! - `bytes`: its bytes are decompressed and counted;
+//! - `formats`: the reader of its format returns records, each a line of JSON or a text;
+//! - `reader`: all sources are read in order as chunks of complete records ([`Reader`]), on all threads
+//!   ([`pipeline`]), or divided among shards ([`cut`](cut()));
+//! - `document` and [`field`]: the text of a record, which [`field`] extracts from a line.
 #![forbid(unsafe_code)]
 
-mod cbor;
-mod chunk;
-mod column;
-mod columns;
-mod csv;
-mod cut;
+mod bytes;
 mod detect;
-mod digest;
 mod document;
 mod error;
-mod expand;
 pub mod field;
-mod file;
-mod file_name;
-mod folder;
-mod foreign;
-mod format;
-mod found;
-mod frames;
-mod ignored;
-#[cfg(feature = "remote")]
-mod in_store;
-mod indexed;
-mod kind;
-mod label;
-mod line_counter;
-mod lines;
-mod list;
-mod location;
-mod natural;
-mod open;
-mod other_format;
-pub mod pipeline;
-mod place;
-mod plain;
-mod plugin;
-mod plugin_reader;
+mod formats;
+mod inputs;
 mod reader;
-mod reason;
-mod recognize;
-mod record;
-mod record_reader;
-mod selection;
-mod sequential;
-mod source_reader;
-mod split;
-mod stream;
-mod stream_reader;
-#[cfg(feature = "tables")]
-mod table;
-mod text;
-mod text_format;
 
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub use chunk::{Chunk, Records};
-pub use column::Columns;
-pub use columns::{Description, describe};
-pub use cut::cut;
-pub use digest::digests;
+pub use bytes::decompressed::{Compression, compression, is_named_compressed};
+pub use bytes::frames::Frame;
+pub use bytes::line_counter::LineCounter;
+pub use detect::describe::{Description, describe};
+pub use detect::format::counts_records;
+pub use detect::format::{Format, is_corpus_name, offset_unit};
+pub use detect::other_format::OtherFormat;
+pub use detect::text_format::text_format;
+pub use document::location::{Location, RecordNumber};
+pub use document::plain::{check_plain, not_lines};
+pub use document::reason::Reason;
+pub use document::record::{Body, Record};
+pub use document::resume_point::Place;
 pub use document::{OnBadDocument, text_of};
 pub use error::{Error, Result};
-pub use expand::{Expansion, expand, expand_with};
-pub use file::is_url;
-pub use file::{CorpusFile, len_of};
-pub use folder::{PLAN_OF_SHARDS, TOKENIZER_OF_SHARDS};
-pub use foreign::ForeignFiles;
-pub use format::counts_records;
-pub use format::{Format, is_corpus_name, offset_unit};
-pub use frames::Frame;
-pub use ignored::{Ignored, IgnoredReason, Unread};
-pub use kind::kind;
-pub use label::CurrentFolder;
-pub use line_counter::LineCounter;
-pub use list::{Listed, base_of, base_of_list, list_of, read_list, written_list};
-pub use location::{Location, RecordNumber};
-pub use natural::sort_naturally;
-pub use open::check;
-pub use other_format::OtherFormat;
-pub use place::Place;
-pub use plain::{check_plain, not_lines};
-pub use plugin::{DocumentBatch, Documents, PartOfCorpus, Plugin, PluginCorpora};
-pub use reader::Reader;
-pub use reason::Reason;
-pub use record::{Body, Record};
-pub use record_reader::{RecordPosition, RecordReader};
-pub use selection::Selection;
-pub use stream::{Compression, compression, is_named_compressed};
+pub use formats::check;
+pub use formats::columns::Columns;
+pub use formats::plugin::{DocumentBatch, Documents, PartOfCorpus, Plugin, PluginCorpora};
 #[cfg(feature = "tables")]
-pub(crate) use table::group_starts;
+pub(crate) use formats::table::group_starts;
 #[cfg(feature = "tables")]
-pub use table::is_panic_contained;
-pub use text::unescaped;
-pub use text_format::text_format;
+pub use formats::table::is_panic_contained;
+pub use formats::text::unescaped;
+pub use inputs::corpus_file::is_url;
+pub use inputs::corpus_file::{CorpusFile, len_of};
+pub use inputs::folder::{PLAN_OF_SHARDS, TOKENIZER_OF_SHARDS};
+pub use inputs::foreign::ForeignFiles;
+pub use inputs::ignored::{Ignored, IgnoredReason, Unread};
+pub use inputs::kind::kind;
+pub use inputs::label::CurrentFolder;
+pub use inputs::list::{Listed, base_of, base_of_list, list_of, read_list, written_list};
+pub use inputs::natural::sort_naturally;
+pub use inputs::selection::Selection;
+pub use inputs::{Expansion, expand, expand_with};
+pub use reader::chunk::{Chunk, Records};
+pub use reader::cut::cut;
+pub use reader::digest::digests;
+pub use reader::record_reader::{RecordPosition, RecordReader};
+pub use reader::{Reader, pipeline};
 
 /// The byte order mark that some tools write at the start of a file. It is not part of the text.
 const BOM: &[u8] = b"\xef\xbb\xbf";

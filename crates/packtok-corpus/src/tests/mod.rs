@@ -9,8 +9,8 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use super::*;
 use crate::error::{Error, Result};
+use crate::*;
 
 fn source(path: &Path) -> Source {
     expand(&[path.to_str().unwrap().to_owned()], &Selection::default())

@@ -1,0 +1,83 @@
+//! What packtok knows of each format of a corpus: file extensions, and how positions are counted.
+
+pub use packtok_pbin::CorpusFormat as Format;
+
+/// The extensions that a compression adds to that of a format.
+const COMPRESSIONS: [&str; 3] = [".gz", ".zst", ".zstd"];
+
+/// All formats, in the order in which messages list them.
+pub(crate) const FORMATS: [Format; 7] = [
+    Format::Jsonl,
+    Format::Parquet,
+    Format::Arrow,
+    Format::Csv,
+    Format::Tsv,
+    Format::Text,
+    Format::Cbor,
+];
+
+/// The extensions of the files that a folder of this format stands for.
+pub(crate) fn extensions(format: Format) -> &'static [&'static str] {
+    match format {
+        Format::Jsonl => &[".jsonl", ".json", ".ndjson", ".jsonlines"],
+        Format::Parquet => &[".parquet"],
+        Format::Arrow => &[".arrow", ".feather"],
+        Format::Csv => &[".csv"],
+        Format::Tsv => &[".tsv"],
+        Format::Text => &[".txt"],
+        Format::Cbor => &[".cbor"],
+        Format::Plugin => &[],
+    }
+}
+
+/// What an offset in a source of this format counts: `"byte"`, `"row"` or `"document"`.
+pub fn offset_unit(format: Format) -> &'static str {
+    match format {
+        Format::Plugin => "document",
+        _ if has_row_groups(format) => "row",
+        _ => "byte",
+    }
+}
+
+/// Whether the rows are in groups. Positions are then counted in rows rather than in bytes, and a
+/// file is not compressed as a whole, because its columns are.
+pub(crate) fn has_row_groups(format: Format) -> bool {
+    matches!(format, Format::Parquet | Format::Arrow)
+}
+
+/// Whether positions in a source count its records and not its bytes.
+pub fn counts_records(format: Format) -> bool {
+    has_row_groups(format) || format == Format::Plugin
+}
+
+/// Whether a file name is that of a corpus and can be that of nothing else. A `.json` may be a config.
+pub fn is_corpus_name(name: &str) -> bool {
+    let is_json = name.to_ascii_lowercase().ends_with(".json");
+    !is_json && format_of_name(name.as_bytes()).is_some()
+}
+
+/// The format that a file name stands for, in upper or lower case.
+pub(crate) fn format_of_name(name: &[u8]) -> Option<Format> {
+    let bare = without_compression(name);
+    let has_extension = |name: &[u8], format: &Format| {
+        let mut extensions = extensions(*format).iter();
+        extensions.any(|end| without_extension(name, end).is_some())
+    };
+    FORMATS.into_iter().find(|format| match bare {
+        Some(bare) => !has_row_groups(*format) && has_extension(bare, format),
+        None => has_extension(name, format),
+    })
+}
+
+/// The name without the extension of a compression, if it has one.
+pub(crate) fn without_compression(name: &[u8]) -> Option<&[u8]> {
+    let mut ends = COMPRESSIONS.iter();
+    ends.find_map(|end| without_extension(name, end))
+}
+
+/// The name without this extension, in upper or lower case, if it has it.
+fn without_extension<'a>(name: &'a [u8], extension: &str) -> Option<&'a [u8]> {
+    let (stem, end) = name.split_at_checked(name.len().checked_sub(extension.len())?)?;
+    end.eq_ignore_ascii_case(extension.as_bytes())
+        .then_some(stem)
+}

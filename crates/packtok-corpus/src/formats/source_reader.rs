@@ -1,0 +1,46 @@
+//! What the reader of a source provides, whatever its format.
+
+use crate::Place;
+use crate::bytes::frames::Frame;
+use crate::error::Result;
+use crate::reader::chunk::Content;
+
+/// Bytes of an oversize record skipped before the caller regains control.
+pub(crate) const SKIP_TURN_BYTES: u64 = 64 << 20;
+
+/// Reads one source from its start to its end.
+pub(crate) trait SourceReader: Send {
+    /// Overwrites `buffer` with the next records and returns where they are; `None` at the end.
+    ///
+    /// While it skips a very long record it returns no records, so that the caller regains control.
+    fn next(&mut self, buffer: &mut Vec<u8>) -> Result<Option<Content>>;
+
+    /// Whether all records were returned.
+    fn is_at_end(&self) -> bool;
+
+    /// The start of the next record, with `source` as its source; `None` if reading cannot resume
+    /// there.
+    fn place(&self, source: usize) -> Option<Place>;
+
+    /// The last frame of a compressed source that starts at or before [`SourceReader::place`].
+    fn frame(&mut self) -> Option<Frame> {
+        None
+    }
+
+    /// Continues at `place`, which an earlier reader returned; returns false if the source is
+    /// shorter. Called before anything is read. With the `frame` that the reader returned, what comes
+    /// before it is not decompressed.
+    fn skip(&mut self, place: Place, frame: Option<Frame>) -> Result<bool>;
+
+    /// Reads up to `offset` of a [`Place`] without returning records; returns false if the source
+    /// ends before it.
+    ///
+    /// `tick` is called regularly with the raw bytes read so far; its error ends the reading.
+    fn pass_to(&mut self, offset: u64, tick: &mut dyn FnMut(u64) -> Result<()>) -> Result<bool>;
+
+    /// Raw bytes read so far.
+    fn raw_bytes(&self) -> u64;
+
+    /// CRC32C of the raw bytes, once all are read.
+    fn digest(&self) -> u32;
+}

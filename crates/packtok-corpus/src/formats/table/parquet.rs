@@ -1,0 +1,396 @@
+//! Decodes the text column of Parquet files, page by page.
+//!
+//! The values of a page are slices of its decompressed bytes, so a row group with any number of
+//! bytes of text needs memory for about one page. Large pages are decompressed piece by piece
+//! (`large_pages`).
+
+mod hybrid;
+mod large_pages;
+mod lz;
+mod page_header;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parquet::basic::{ConvertedType, LogicalType, Type as PhysicalType};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
+use parquet::data_type::{AsBytes, DataType};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
+use parquet::file::reader::{ChunkReader, Length};
+use parquet::file::serialized_reader::SerializedPageReader;
+use parquet::schema::types::ColumnDescriptor;
+
+use self::large_pages::{LARGE_BYTES, LargePages};
+use super::fault::Fault;
+use super::group::Group;
+use super::texts::{NoTexts, Text, Texts};
+use super::window::{Window, WindowReader};
+use crate::field::NoText;
+
+/// The first bytes of a file.
+const MAGIC: &[u8] = b"PAR1";
+
+/// Values decoded at once. All of them are in memory, so a few large ones must not be much.
+const BATCH_ROWS: usize = 16;
+
+/// What is needed to decode the row groups of a file.
+pub(super) struct Layout {
+    metadata: ParquetMetaData,
+    /// The text column, or the name of its type if it contains no texts.
+    column: Result<usize, &'static str>,
+}
+
+/// The row groups of a file, and the checksum of their description. They are for reading the column
+/// `names` if it is given.
+pub(super) fn open(
+    window: &Window,
+    names: Option<&[String]>,
+) -> Result<(Vec<Group>, u32, Layout), Fault> {
+    let head_bytes = window.len_bytes().min(MAGIC.len() as u64) as usize;
+    if window.bytes(0, head_bytes)? != MAGIC {
+        return Err(Fault::OtherFormat);
+    }
+    let metadata = ParquetMetaDataReader::new().parse_and_finish(window)?;
+    let mut first_row = 0;
+    let mut list = Vec::with_capacity(metadata.num_row_groups());
+    for (index, row_group) in metadata.row_groups().iter().enumerate() {
+        let rows = u64::try_from(row_group.num_rows());
+        let rows = rows.map_err(|_| {
+            Fault::Damaged(format!("row group {index} has a negative number of rows"))
+        })?;
+        list.push(Group {
+            index,
+            start: start_of(row_group),
+            first_row,
+            rows,
+        });
+        first_row += rows;
+    }
+    let column = match names {
+        Some(names) => find_column(&metadata, names)?,
+        None => Err("nothing"),
+    };
+    let crc32c = crc32c::crc32c(&footer(window)?);
+    Ok((list, crc32c, Layout { metadata, column }))
+}
+
+/// The part of the file that describes it.
+fn footer(window: &Window) -> Result<Bytes, Fault> {
+    const TAIL_BYTES: u64 = 8;
+    let tail_start = window.len_bytes().saturating_sub(TAIL_BYTES);
+    let tail = window.bytes(tail_start, TAIL_BYTES as usize)?;
+    let len = u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]);
+    let start = tail_start.checked_sub(len.into());
+    let start =
+        start.ok_or_else(|| Fault::Damaged("the footer is longer than the file".to_owned()))?;
+    Ok(window.bytes(start, len as usize)?)
+}
+
+/// Offset of the first byte of a row group.
+fn start_of(row_group: &RowGroupMetaData) -> u64 {
+    let columns = row_group.columns().iter();
+    let starts = columns.map(|column| {
+        let page = column.data_page_offset();
+        column
+            .dictionary_page_offset()
+            .map_or(page, |dictionary| dictionary.min(page))
+    });
+    // Negative offsets are reported when the column is read.
+    starts
+        .min()
+        .map_or(0, |start| u64::try_from(start).unwrap_or(0))
+}
+
+/// The leaf column `names`, or the name of its type if it contains no texts.
+fn find_column(
+    metadata: &ParquetMetaData,
+    names: &[String],
+) -> Result<Result<usize, &'static str>, Fault> {
+    let schema = metadata.file_metadata().schema_descr();
+    let columns = schema.columns();
+    let mut leaves = (0..columns.len()).filter(|&i| columns[i].path().parts() == names);
+    match (leaves.next(), leaves.next()) {
+        (Some(first), Some(second)) => return Err(Fault::ColumnTwice(first + 1, second + 1)),
+        (Some(leaf), None) => return Ok(not_text(&columns[leaf]).map_or(Ok(leaf), Err)),
+        (None, _) => {}
+    }
+    if columns
+        .iter()
+        .any(|column| column.path().parts().starts_with(names))
+    {
+        Ok(Err("a nested column"))
+    } else {
+        Err(Fault::ColumnMissing(
+            columns
+                .iter()
+                .map(|column| column.path().string())
+                .collect(),
+        ))
+    }
+}
+
+/// The name of the column's type, unless it contains texts.
+fn not_text(column: &ColumnDescriptor) -> Option<&'static str> {
+    if column.max_rep_level() > 0 {
+        return Some("a list");
+    }
+    match column.physical_type() {
+        PhysicalType::BYTE_ARRAY => match (column.logical_type_ref(), column.converted_type()) {
+            (Some(LogicalType::Decimal { .. }), _) | (_, ConvertedType::DECIMAL) => {
+                Some("a decimal")
+            }
+            // Some writers do not annotate texts. Bytes that are not UTF-8 are bad documents.
+            _ => None,
+        },
+        PhysicalType::BOOLEAN => Some("a boolean"),
+        PhysicalType::INT32 | PhysicalType::INT64 | PhysicalType::INT96 => Some("an integer"),
+        PhysicalType::FLOAT | PhysicalType::DOUBLE => Some("a floating-point number"),
+        PhysicalType::FIXED_LEN_BYTE_ARRAY => fixed_not_text(column),
+    }
+}
+
+/// The name of the type of a column with values of equal length, unless they may be texts.
+fn fixed_not_text(column: &ColumnDescriptor) -> Option<&'static str> {
+    match (column.logical_type_ref(), column.converted_type()) {
+        (Some(LogicalType::Decimal { .. }), _) | (_, ConvertedType::DECIMAL) => Some("a decimal"),
+        (Some(LogicalType::Uuid), _) => Some("a UUID"),
+        (Some(LogicalType::Float16), _) => Some("a floating-point number"),
+        (_, ConvertedType::INTERVAL) => Some("a time"),
+        _ => None,
+    }
+}
+
+impl Layout {
+    /// The names of the columns that contain texts.
+    pub(super) fn text_columns(&self) -> Vec<String> {
+        let columns = self.metadata.file_metadata().schema_descr().columns();
+        let is_text = |column: &&Arc<ColumnDescriptor>| {
+            not_text(column).is_none() && column.converted_type() == ConvertedType::UTF8
+        };
+        let texts = columns.iter().filter(is_text);
+        texts.map(|column| column.path().string()).collect()
+    }
+
+    /// The texts of row group `index`.
+    pub(super) fn texts(&self, index: usize, window: &Window) -> Result<Box<dyn Texts>, Fault> {
+        self.texts_in_pieces(index, window, LARGE_BYTES)
+    }
+
+    /// The texts of row group `index`; pages of more than `large_bytes` are read in pieces.
+    fn texts_in_pieces(
+        &self,
+        index: usize,
+        window: &Window,
+        large_bytes: u64,
+    ) -> Result<Box<dyn Texts>, Fault> {
+        let row_group = self.metadata.row_group(index);
+        let num_rows = usize::try_from(row_group.num_rows()).unwrap_or(0);
+        let column = match self.column {
+            Ok(column) => column,
+            Err(found) => return Ok(Box::new(NoTexts::new(num_rows as u64, found))),
+        };
+        let chunk = row_group.column(column);
+        if let Some(texts) = LargePages::open(window, chunk, large_bytes)? {
+            return Ok(Box::new(texts));
+        }
+        let pages = SerializedPageReader::new(Arc::new(window.clone()), chunk, num_rows, None)?;
+        let max_def_level = chunk.column_descr().max_def_level();
+        match get_column_reader(chunk.column_descr_ptr(), Box::new(pages)) {
+            ColumnReader::ByteArrayColumnReader(reader) => {
+                Ok(Box::new(RowGroupTexts::new(reader, max_def_level)))
+            }
+            ColumnReader::FixedLenByteArrayColumnReader(reader) => {
+                Ok(Box::new(RowGroupTexts::new(reader, max_def_level)))
+            }
+            _ => Err(Fault::Damaged(
+                "a column has another type in a row group than in the schema".to_owned(),
+            )),
+        }
+    }
+}
+
+/// The texts of one row group.
+struct RowGroupTexts<T: DataType> {
+    reader: ColumnReaderImpl<T>,
+    /// The level of a row whose value is not null.
+    max_def_level: i16,
+    /// The decoded rows: `rows` of them, of which those that are not null have a value.
+    values: Vec<T::T>,
+    def_levels: Vec<i16>,
+    rows: usize,
+    next_row: usize,
+    next_value: usize,
+}
+
+impl<T: DataType> RowGroupTexts<T> {
+    fn new(reader: ColumnReaderImpl<T>, max_def_level: i16) -> Self {
+        Self {
+            reader,
+            max_def_level,
+            values: Vec::with_capacity(BATCH_ROWS),
+            def_levels: Vec::with_capacity(BATCH_ROWS),
+            rows: 0,
+            next_row: 0,
+            next_value: 0,
+        }
+    }
+}
+
+impl<T: DataType> Texts for RowGroupTexts<T> {
+    fn next_text(&mut self, max_bytes: u64) -> Result<Option<Text<'_>>, Fault> {
+        if self.next_row == self.rows {
+            self.values.clear();
+            self.def_levels.clear();
+            let levels = Some(&mut self.def_levels);
+            (self.rows, ..) =
+                self.reader
+                    .read_records(BATCH_ROWS, levels, None, &mut self.values)?;
+            (self.next_row, self.next_value) = (0, 0);
+            if self.rows == 0 {
+                return Ok(None);
+            }
+        }
+        let is_null = self.max_def_level > 0
+            && self
+                .def_levels
+                .get(self.next_row)
+                .is_none_or(|level| *level < self.max_def_level);
+        self.next_row += 1;
+        if is_null {
+            return Ok(Some(Text::NoText(NoText::Null)));
+        }
+        self.next_value += 1;
+        let value = self.values.get(self.next_value - 1);
+        let value =
+            value.ok_or_else(|| Fault::Damaged("a page has fewer values than rows".to_owned()))?;
+        let text = value.as_bytes();
+        Ok(Some(match text.len() as u64 {
+            len if len > max_bytes => Text::Oversize(len),
+            _ => Text::Bytes(text),
+        }))
+    }
+}
+
+impl Length for Window {
+    fn len(&self) -> u64 {
+        self.len_bytes()
+    }
+}
+
+impl ChunkReader for Window {
+    type T = WindowReader;
+
+    fn get_read(&self, start: u64) -> parquet::errors::Result<WindowReader> {
+        Ok(self.reader(start))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
+        Ok(self.bytes(start, length)?)
+    }
+}
+
+impl From<ParquetError> for Fault {
+    fn from(error: ParquetError) -> Self {
+        match error {
+            ParquetError::NYI(reason) => Self::Unsupported(reason),
+            ParquetError::External(cause) => match cause.downcast::<std::io::Error>() {
+                Ok(cause) => (*cause).into(),
+                Err(cause) => Self::Damaged(cause.to_string()),
+            },
+            ParquetError::General(reason) | ParquetError::EOF(reason) => Self::Damaged(reason),
+            other => Self::Damaged(other.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::CorpusFile;
+    use crate::formats::table::fault::contained;
+
+    /// The rows of column `names`: texts, or descriptions of what is there instead; then a fault.
+    /// Also returns whether pages were read in pieces.
+    fn rows(path: &Path, names: &str, large_bytes: u64, max_bytes: u64) -> (Vec<String>, bool) {
+        let mut rows = Vec::new();
+        let mut is_in_pieces = false;
+        let mut read = || {
+            let window = Window::new(CorpusFile::open(path).unwrap()).unwrap();
+            let names: Vec<_> = names.split('.').map(str::to_owned).collect();
+            let (groups, _, layout) = open(&window, Some(&names))?;
+            for group in groups {
+                if let Ok(column) = layout.column {
+                    let chunk = layout.metadata.row_group(group.index).column(column);
+                    is_in_pieces |= LargePages::open(&window, chunk, large_bytes)?.is_some();
+                }
+                let mut texts = layout.texts_in_pieces(group.index, &window, large_bytes)?;
+                while let Some(text) = texts.next_text(max_bytes)? {
+                    rows.push(match text {
+                        Text::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+                        Text::Oversize(len) => format!("{len} bytes"),
+                        Text::NoText(reason) => format!("{reason:?}"),
+                    });
+                }
+            }
+            Ok(())
+        };
+        if contained(&mut read).is_err() {
+            rows.push("fault".to_owned());
+        }
+        (rows, is_in_pieces)
+    }
+
+    fn golden() -> Vec<PathBuf> {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden");
+        let files = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
+        let mut files: Vec<_> = files
+            .filter(|path| path.extension().is_some_and(|end| end == "parquet"))
+            .collect();
+        files.sort();
+        assert_eq!(files.len(), 5, "{files:?}");
+        files
+    }
+
+    #[test]
+    fn pages_read_in_pieces_have_the_same_texts() {
+        for path in golden() {
+            for names in ["text", "meta.text"] {
+                for max_bytes in [u64::MAX, 10, 0] {
+                    let what = format!("{} {names} {max_bytes}", path.display());
+                    let (expected, is_in_pieces) = rows(&path, names, u64::MAX, max_bytes);
+                    assert_eq!(expected.len(), 27, "{what}");
+                    assert!(!is_in_pieces, "{what}");
+                    let (found, is_in_pieces) = rows(&path, names, 0, max_bytes);
+                    assert_eq!(found, expected, "{what}");
+                    assert_eq!(is_in_pieces, !path.ends_with("delta.parquet"), "{what}");
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_pages_do_not_panic_or_allocate_much(
+            file in any::<prop::sample::Index>(),
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        ) {
+            let files = golden();
+            let mut bytes = fs::read(file.get(&files)).unwrap();
+            for (at, value) in changes {
+                let at = at.index(bytes.len());
+                bytes[at] = value;
+            }
+            let damaged = tempfile::NamedTempFile::new().unwrap();
+            fs::write(damaged.path(), &bytes).unwrap();
+            rows(damaged.path(), "text", 0, 1 << 20);
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Expands inputs (files, folders, globs, lists, URLs) into the files of a corpus.
+
+pub(crate) mod corpus_file;
+pub(crate) mod file_name;
+pub(crate) mod folder;
+pub(crate) mod foreign;
+pub(crate) mod ignored;
+#[cfg(feature = "remote")]
+mod in_store;
+mod input_file;
+pub(crate) mod kind;
+pub(crate) mod label;
+pub(crate) mod list;
+pub(crate) mod natural;
+pub(crate) mod selection;
+mod split;
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use glob::MatchOptions;
+
+use crate::detect::format_of;
+use crate::error::{Error, Result};
+use crate::inputs::folder::Folder;
+use crate::inputs::ignored::{Ignored, IgnoredReason};
+#[cfg(feature = "remote")]
+use crate::inputs::in_store::{Place, is_absent};
+use crate::inputs::input_file::Found;
+use crate::inputs::label::labels;
+use crate::inputs::list::{Listed, list_of, read_list};
+use crate::inputs::natural::path_key;
+use crate::inputs::selection::Selection;
+use crate::{ForeignFiles, Format, ReadOptions, Source, is_url};
+
+/// The files of inputs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expansion {
+    /// Those to read, in order.
+    pub sources: Vec<Source>,
+    /// Those that are not read.
+    pub ignored: Vec<Ignored>,
+}
+
+/// The files of `inputs` (files, globs, folders and lists), in the order of `inputs`.
+///
+/// `@LIST` stands for the files that the lines of a file name ([`crate::list`]).
+///
+/// Files of a glob or folder are in natural order (`part2` before `part10`), component by
+/// component. A folder stands for the files in it and its subfolders whose names end like those of
+/// a format (`extensions` in `format.rs`), which must be one format, or of that of `selection`.
+/// Globs and folders skip names that start with a dot. An input that exists as a path is never
+/// treated as a glob.
+///
+/// All sources have the format of `selection`; without one, each has that of its name or content.
+///
+/// # Errors
+/// An input is missing, unreadable, not a regular file, a folder or glob without files, or a folder
+/// with files of several formats, with files that look like data and cannot be read, or without the
+/// split to read; or a file is given twice.
+pub fn expand(inputs: &[String], selection: &Selection) -> Result<Expansion> {
+    expand_with(inputs, selection, None)
+}
+
+/// As [`expand`]; `foreign` reads the URLs that are not of a store.
+///
+/// # Errors
+/// As for [`expand`], and those of `foreign`.
+pub fn expand_with(
+    inputs: &[String],
+    selection: &Selection,
+    foreign: Option<&ForeignFiles>,
+) -> Result<Expansion> {
+    if inputs.is_empty() {
+        return Err(Error::NoInput);
+    }
+    let mut files = Files {
+        selection,
+        foreign,
+        found: Vec::new(),
+        ignored: Vec::new(),
+    };
+    for (i, input) in inputs.iter().enumerate() {
+        let first = files.found.len();
+        files.add_input(input)?;
+        for file in &mut files.found[first..] {
+            file.input = i;
+        }
+    }
+    let Files { found, ignored, .. } = files;
+    if found.is_empty() {
+        return Err(Error::AllIgnored);
+    }
+    reject_duplicates(&found)?;
+    let labels = labels(found.iter().map(|file| file.path.as_path()))?;
+    let source = |(file, label): (Found, String)| {
+        let known = selection.format.or(file.format);
+        let source = Source {
+            label,
+            ..file.source(known.unwrap_or(Format::Jsonl))
+        };
+        Ok(Source {
+            format: known.map_or_else(|| format_of(&source), Ok)?,
+            ..source
+        })
+    };
+    let sources = found.into_iter().zip(labels).map(source);
+    Ok(Expansion {
+        sources: sources.collect::<Result<_>>()?,
+        ignored,
+    })
+}
+
+impl ReadOptions {
+    /// The files of `inputs` as in [`expand`], or the parts of the plug-in's corpora.
+    pub fn expand(&self, inputs: &[String], selection: &Selection) -> Result<Expansion> {
+        match &self.plugin {
+            Some(corpora) => Ok(Expansion {
+                sources: corpora.sources()?,
+                ignored: Vec::new(),
+            }),
+            None => expand(inputs, selection),
+        }
+    }
+}
+
+/// The files of the inputs so far.
+struct Files<'a> {
+    selection: &'a Selection,
+    foreign: Option<&'a ForeignFiles>,
+    found: Vec<Found>,
+    ignored: Vec<Ignored>,
+}
+
+impl Files<'_> {
+    fn add_input(&mut self, input: &str) -> Result<()> {
+        if let Some(list) = list_of(input) {
+            let listed = read_list(list, self.selection.root.as_deref())?;
+            return listed.iter().try_for_each(|one| self.add_listed(list, one));
+        }
+        let path = Path::new(input);
+        if self.selection.ignores(path) {
+            self.ignore(path);
+            return Ok(());
+        }
+        match fs::metadata(path) {
+            Ok(metadata) if metadata.is_dir() => {
+                let folder = Folder::read(path, self.selection)?;
+                self.add_folder(folder)
+            }
+            Ok(metadata) => {
+                let file = Found::regular_file(path.into(), &metadata, None)?;
+                self.found.push(file);
+                Ok(())
+            }
+            Err(_) if is_url(path) => self.add_url(input),
+            Err(_) if input.contains(['*', '?', '[']) => match input.strip_suffix("/**") {
+                // In the glob library this matches the subfolders, but not the files in the folder.
+                Some(folder) => self.add_input(folder),
+                None => self.add_matches(input),
+            },
+            Err(cause) => Err(Error::io(path, cause)),
+        }
+    }
+
+    /// Adds the file of a line of a list.
+    fn add_listed(&mut self, list: &Path, listed: &Listed) -> Result<()> {
+        let path = &listed.path;
+        if self.selection.ignores(path) {
+            self.ignore(path);
+            return Ok(());
+        }
+        let file = match fs::metadata(path) {
+            Ok(metadata) => Found::regular_file(path.clone(), &metadata, None),
+            Err(_) if is_url(path) => return self.add_url(&path.to_string_lossy()),
+            Err(source) => {
+                return Err(Error::Listed {
+                    list: list.into(),
+                    line: listed.line,
+                    path: path.clone(),
+                    source,
+                });
+            }
+        };
+        self.found.push(file?);
+        Ok(())
+    }
+
+    fn ignore(&mut self, path: &Path) {
+        let reason = IgnoredReason::Pattern;
+        self.ignored.push(Ignored::new(path, reason));
+    }
+
+    /// Adds the files of a folder, of which there must be some.
+    fn add_folder(&mut self, folder: Folder<'_>) -> Result<()> {
+        let (found, ignored) = folder.required()?;
+        self.found.extend(found);
+        self.ignored.extend(ignored);
+        Ok(())
+    }
+
+    /// Adds the objects for a URL: a single object, the matches of a pattern, or the corpus files of
+    /// a folder.
+    #[cfg(feature = "remote")]
+    fn add_url(&mut self, url: &str) -> Result<()> {
+        let place = Place::of(url, self.foreign)?;
+        let files = place.files();
+        let found = |objects: Vec<packtok_store::Object>| {
+            let objects = objects.into_iter();
+            objects.map(|object| Found::object(object, files)).collect()
+        };
+        match place.object() {
+            Ok(object) => {
+                self.found.push(Found::object(object, files));
+                Ok(())
+            }
+            Err(error) if is_absent(&error) && place.is_pattern() => {
+                self.add_matching(url, found(place.matching()?))
+            }
+            Err(error) if is_absent(&error) => {
+                let below = found(place.list()?);
+                if below.is_empty() {
+                    return Err(error.into());
+                }
+                let folder = Folder::of_objects(Path::new(url), self.selection, below);
+                self.add_folder(folder)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    #[cfg(not(feature = "remote"))]
+    fn add_url(&mut self, _: &str) -> Result<()> {
+        Err(Error::NoStores)
+    }
+
+    /// Adds the matches of a glob; the files of a matched folder count as matches.
+    fn add_matches(&mut self, pattern: &str) -> Result<()> {
+        let options = MatchOptions {
+            case_sensitive: true,
+            require_literal_separator: true,
+            require_literal_leading_dot: true,
+        };
+        let paths = glob::glob_with(pattern, options).map_err(|cause| Error::BadGlob {
+            pattern: pattern.to_owned(),
+            source: cause,
+        })?;
+        let mut found = Vec::new();
+        for path in paths {
+            let path = path
+                .map_err(|cause| Error::io(cause.path(), io::Error::from(cause.error().kind())))?;
+            let metadata = fs::metadata(&path).map_err(|cause| Error::io(&path, cause))?;
+            if !metadata.is_dir() {
+                found.push(Found::regular_file(path, &metadata, None)?);
+            } else if self.selection.ignores(&path) {
+                self.ignore(&path);
+            } else {
+                let (below, ignored) = Folder::read(&path, self.selection)?.chosen()?;
+                found.extend(below);
+                self.ignored.extend(ignored);
+            }
+        }
+        self.add_matching(pattern, found)
+    }
+
+    /// Adds the files or objects that match a pattern, in natural order.
+    fn add_matching(&mut self, pattern: &str, mut found: Vec<Found>) -> Result<()> {
+        if found.is_empty() {
+            return Err(Error::NothingMatches {
+                pattern: pattern.to_owned(),
+            });
+        }
+        found.sort_by_cached_key(|file| path_key(&file.path));
+        // A pattern may match both a folder and the files in it.
+        found.dedup_by(|one, next| one.path == next.path);
+        let (ignored, found): (Vec<_>, Vec<_>) = found
+            .into_iter()
+            .partition(|file| self.selection.ignores(&file.path));
+        ignored.iter().for_each(|file| self.ignore(&file.path));
+        self.found.extend(found);
+        Ok(())
+    }
+}
+
+/// Rejects two paths to one file. Two hard links of a file are allowed.
+fn reject_duplicates(files: &[Found]) -> Result<()> {
+    let mut inodes: Vec<_> = files.iter().map(|file| file.inode).collect();
+    inodes.sort_unstable();
+    let is_repeated = |pair: &[_]| (pair[0] == pair[1]).then_some(pair[0]);
+    let repeated: HashSet<_> = inodes.windows(2).filter_map(is_repeated).collect();
+    let mut seen = HashMap::new();
+    for file in files.iter().filter(|file| repeated.contains(&file.inode)) {
+        let path = &file.path;
+        let canonical = if is_url(path) {
+            path.clone()
+        } else {
+            path.canonicalize()
+                .map_err(|cause| Error::io(path, cause))?
+        };
+        if let Some(first) = seen.insert(canonical, path) {
+            return Err(Error::DuplicateInput {
+                path: path.clone(),
+                first: first.clone(),
+            });
+        }
+    }
+    Ok(())
+}
