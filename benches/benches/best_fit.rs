@@ -12,7 +12,7 @@ use std::path::Path;
 use criterion::{BenchmarkId, Criterion, Throughput};
 use packtok_benches::{Corpus, SplitMix, token_counter};
 use packtok_dataset::plans::best_fit::{WINDOW_PIECES, plan_best_fit};
-use packtok_dataset::plans::plan::{Piece, PlanWriter};
+use packtok_dataset::plans::plan::{PlanWriter, TokenSpan};
 use packtok_dataset::plans::plan_file::{Key, Kind};
 use packtok_tokenizer::{EngineChoice, Tokenizer};
 
@@ -80,7 +80,7 @@ fn documents(lens: &[u32]) -> impl Iterator<Item = Range<u64>> {
     })
 }
 
-fn plan(lens: &[u32], context_length: u64, mut emit: impl FnMut(&[Piece])) {
+fn plan(lens: &[u32], context_length: u64, mut emit: impl FnMut(&[TokenSpan])) {
     plan_best_fit(documents(lens).map(Ok), context_length, &mut |pieces| {
         emit(pieces);
         Ok(())

@@ -15,7 +15,7 @@ use packtok_dataset::files::manifest::{Entry, read_manifest, write_manifest};
 use packtok_dataset::items::IdsMut;
 use packtok_dataset::items::batch::{Batch, Filling, fill};
 use packtok_dataset::items::items::{Items, Packing};
-use packtok_dataset::items::stream::Stream;
+use packtok_dataset::items::token_stream::TokenStream;
 use packtok_pbin::Replace;
 
 const NUM_DOCUMENTS: u64 = 100_000;
@@ -195,11 +195,11 @@ fn bench_items(criterion: &mut Criterion, one: &Items, many: &Items) {
 
 fn open(paths: Vec<PathBuf>) -> Items {
     let files = Files::open(&paths, false).expect("the files can be read");
-    Items::new(Stream::new(files), BLOCKS).expect("there are blocks")
+    Items::new(TokenStream::new(files), BLOCKS).expect("there are blocks")
 }
 
 fn listed(manifest: &Path) -> Items {
     let entries = read_manifest(manifest).expect("the manifest can be read");
     let files = Files::listed(entries, false).expect("the files are compatible");
-    Items::new(Stream::new(files), BLOCKS).expect("there are blocks")
+    Items::new(TokenStream::new(files), BLOCKS).expect("there are blocks")
 }

@@ -37,7 +37,7 @@ pub use document::location::{Location, RecordNumber};
 pub use document::plain::{check_plain, not_lines};
 pub use document::reason::Reason;
 pub use document::record::{Body, Record};
-pub use document::resume_point::Place;
+pub use document::resume_point::ResumePoint;
 pub use document::{OnBadDocument, text_of};
 pub use error::{Error, Result};
 pub use formats::check;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use packtok_jobs::{Monitor, Progress, report_progress};
 
 use crate::error::{Error, Result};
-use crate::items::stream::{Piece, Stream};
+use crate::items::token_stream::{FileSpan, TokenStream};
 use crate::plans::PlansError;
 use crate::plans::best_fit::plan_best_fit;
 use crate::plans::cache::find_or_build;
@@ -73,7 +73,7 @@ pub enum Rule {
 /// [`PlansError::NoWritableFolder`],
 /// [`packtok_jobs::Error::Cancelled`], and the errors of reading the files.
 pub fn find_or_plan(
-    stream: &Stream,
+    stream: &TokenStream,
     planner: Planner,
     folders: &[PathBuf],
     monitor: &mut Monitor<'_>,
@@ -105,7 +105,7 @@ pub fn find_or_plan(
 /// [`PlansError::Fraction`], [`PlansError::SplitOfSplit`], [`PlansError::NoSuchSplit`]
 /// if there are too few documents, and as [`find_or_plan`].
 pub fn find_or_split(
-    stream: &Stream,
+    stream: &TokenStream,
     rule: Rule,
     folders: &[PathBuf],
     monitor: &mut Monitor<'_>,
@@ -152,7 +152,7 @@ fn check_fraction(found: f64) -> Result<f64> {
     }
 }
 
-fn write_at(stream: &Stream, dst: &Path, key: Key) -> Result<()> {
+fn write_at(stream: &TokenStream, dst: &Path, key: Key) -> Result<()> {
     let (num_documents, num_tokens) = (stream.num_documents(), stream.num_tokens());
     let first = key.options[0];
     let num_train_tokens = if first < num_documents {
@@ -164,11 +164,11 @@ fn write_at(stream: &Stream, dst: &Path, key: Key) -> Result<()> {
 }
 
 /// A document with its bytes. A document is always a single piece.
-fn document(stream: &Stream, tokens: Range<u64>) -> Result<Document<'_>> {
+fn document(stream: &TokenStream, tokens: Range<u64>) -> Result<Document<'_>> {
     if tokens.is_empty() {
         return Ok(Document { tokens, bytes: &[] });
     }
-    let Piece {
+    let FileSpan {
         file,
         tokens: in_file,
     } = stream.piece(tokens.clone())?;
@@ -178,7 +178,7 @@ fn document(stream: &Stream, tokens: Range<u64>) -> Result<Document<'_>> {
 
 /// The documents of a stream. Ends with [`packtok_jobs::Error::Cancelled`] when the caller requests to stop.
 fn watched<'a>(
-    stream: &'a Stream,
+    stream: &'a TokenStream,
     monitor: &'a mut Monitor<'_>,
 ) -> impl Iterator<Item = Result<Range<u64>>> + 'a {
     let width = stream.files().width().bytes();

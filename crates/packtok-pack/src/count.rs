@@ -1,4 +1,4 @@
-//! Counts documents, bytes and tokens of a corpus, by source, for several tokenizers at once.
+//! CountsBySource documents, bytes and tokens of a corpus, by source, for several tokenizers at once.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -12,10 +12,10 @@ use crate::error::Result;
 use crate::pack::KEPT_IDS;
 use crate::scan::{Examine, LineCounts, Receive, ScanOptions, scan};
 
-/// Counts of some documents.
+/// CountsBySource of some documents.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Counted {
-    /// Counts of the lines.
+    /// CountsBySource of the lines.
     #[serde(flatten)]
     pub lines: LineCounts,
     /// Length of the documents' texts in bytes of UTF-8.
@@ -24,7 +24,7 @@ pub struct Counted {
     pub tokens: Vec<u64>,
 }
 
-/// Counts of one source.
+/// CountsBySource of one source.
 #[derive(Debug, Serialize)]
 pub struct SourceCount {
     /// The file.
@@ -40,7 +40,7 @@ pub struct SourceCount {
     pub counted: Counted,
 }
 
-/// Counts of a corpus.
+/// CountsBySource of a corpus.
 #[derive(Debug, Serialize)]
 pub struct CountReport {
     /// In corpus order.
@@ -57,7 +57,7 @@ pub struct CountReport {
     pub num_cpus: usize,
 }
 
-/// Counts the documents of a corpus, and their tokens for each of `tokenizers`, which may be none.
+/// CountsBySource the documents of a corpus, and their tokens for each of `tokenizers`, which may be none.
 ///
 /// # Errors
 /// The first error in corpus order.
@@ -76,7 +76,7 @@ pub fn count(
         tokens: vec![0; tokenizers.len()],
         ..Counted::default()
     };
-    let mut counts = Counts(vec![nothing.clone(); sources.len()]);
+    let mut counts = CountsBySource(vec![nothing.clone(); sources.len()]);
     let scanned = scan(options, &sources, examiners, &mut counts, monitor)?;
     let mut total = nothing;
     let digests = scanned.digests;
@@ -163,10 +163,10 @@ impl Examine for Counter {
     }
 }
 
-/// Counts by source.
-struct Counts(Vec<Counted>);
+/// CountsBySource by source.
+struct CountsBySource(Vec<Counted>);
 
-impl Receive<Numbers> for Counts {
+impl Receive<Numbers> for CountsBySource {
     fn receive(&mut self, source: usize, _line: u64, found: Numbers) -> Result<u64> {
         let counted = &mut self.0[source];
         counted.text_bytes += found.text_bytes;

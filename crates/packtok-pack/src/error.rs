@@ -60,7 +60,7 @@ pub enum Error {
     RawIndex(#[from] crate::raw_index::RawIndexError),
     /// An error of encoding or decoding texts.
     #[error(transparent)]
-    Batch(#[from] crate::batch::BatchError),
+    Texts(#[from] crate::texts::TextsError),
     /// A verification failed.
     #[error(transparent)]
     Verify(#[from] crate::verify::VerifyError),

@@ -10,9 +10,9 @@ use packtok_dataset::files::FilesError;
 use packtok_dataset::files::file_set::Files;
 use packtok_dataset::files::manifest::{self, Entry, FileFormat};
 use packtok_dataset::items::items::Packing;
-use packtok_dataset::items::stream::Stream;
-use packtok_dataset::plans::plan::Plan;
-use packtok_dataset::plans::split::{Runs, Side};
+use packtok_dataset::items::token_stream::TokenStream;
+use packtok_dataset::plans::plan::BlockPlan;
+use packtok_dataset::plans::split::{Side, SplitRuns};
 use packtok_pack::pbin::TokenWidth;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -174,9 +174,9 @@ pub(crate) struct PackingOptions {
 
 impl PackingOptions {
     /// The selected documents of `files`.
-    pub(crate) fn stream(&self, files: Files) -> PyResult<Stream> {
+    pub(crate) fn stream(&self, files: Files) -> PyResult<TokenStream> {
         let (path, side) = match (&self.split_path, self.side.as_deref()) {
-            (None, None) => return Ok(Stream::new(files)),
+            (None, None) => return Ok(TokenStream::new(files)),
             (Some(path), Some("train")) => (path, Side::Train),
             (Some(path), Some("validation")) => (path, Side::Validation),
             _ => {
@@ -186,12 +186,12 @@ impl PackingOptions {
                 )));
             }
         };
-        let runs = Runs::open(path, &files.fingerprint(), side).map_err(dataset_error)?;
-        Stream::selected(files, runs).map_err(dataset_error)
+        let runs = SplitRuns::open(path, &files.fingerprint(), side).map_err(dataset_error)?;
+        TokenStream::selected(files, runs).map_err(dataset_error)
     }
 
     /// The packing of `stream`.
-    pub(crate) fn parse(&self, stream: &Stream) -> PyResult<Packing> {
+    pub(crate) fn parse(&self, stream: &TokenStream) -> PyResult<Packing> {
         let missing =
             |name: &str| PyTypeError::new_err(format!("packing {:?} needs {name}", self.packing));
         let block_size = || self.block_size.ok_or_else(|| missing("block_size"));
@@ -224,7 +224,7 @@ impl PackingOptions {
                     .plan_path
                     .as_ref()
                     .ok_or_else(|| missing("plan_path"))?;
-                let plan = Plan::open(path, &stream.fingerprint()).map_err(dataset_error)?;
+                let plan = BlockPlan::open(path, &stream.fingerprint()).map_err(dataset_error)?;
                 Ok(Packing::Planned(plan))
             }
             "whole" => Ok(Packing::Whole),

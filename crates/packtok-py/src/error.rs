@@ -19,9 +19,9 @@ use packtok_formats::npy::NpyError;
 use packtok_formats::raw::RawError;
 use packtok_jobs::Error as JobsError;
 use packtok_jobs::limits::{MemoryLimit, ThreadLimits};
-use packtok_pack::batch::BatchError;
 use packtok_pack::pack::PackError;
 use packtok_pack::shard::ShardError;
+use packtok_pack::texts::TextsError;
 use packtok_pack::{chain, pbin::Error as PbinError};
 use packtok_reshape::Error as ReshapeError;
 use packtok_reshape::convert::ConvertError;
@@ -469,7 +469,7 @@ pub(crate) fn pack_error(error: packtok_pack::Error) -> PyErr {
         E::Pack(error) => packing_error(&error),
         E::RawIndex(error) => PacktokError::new_err(chain(&error)),
         E::Verify(error) => PacktokError::new_err(chain(&error)),
-        E::Batch(error) => batch_error(&error),
+        E::Texts(error) => batch_error(&error),
         E::Shard(error) => shard_error(&error),
         E::Formats(error) => formats_error(error),
     }
@@ -585,8 +585,8 @@ fn packing_error(error: &PackError) -> PyErr {
     }
 }
 
-fn batch_error(error: &BatchError) -> PyErr {
-    use BatchError as E;
+fn batch_error(error: &TextsError) -> PyErr {
+    use TextsError as E;
     match error {
         E::NoSuchId { .. } | E::OffsetsFall { .. } | E::OffsetsBeyond { .. } => {
             PyValueError::new_err(chain(error))

@@ -26,7 +26,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// Fingerprint, number of shards and raw bytes of the plan in a folder; None if there is none.
 #[pyfunction]
 fn read_plan(folder: PathBuf) -> PyResult<Option<(String, u64, u64)>> {
-    let plan = shard::Plan::find(&folder).map_err(pack_error)?;
+    let plan = shard::ShardPlan::find(&folder).map_err(pack_error)?;
     Ok(plan.map(|plan| {
         let fingerprint = plan.fingerprint().to_owned();
         (fingerprint, plan.num_shards(), plan.total_bytes())

@@ -8,8 +8,8 @@ use packtok_corpus::{ForeignFiles, Source, expand_with};
 use packtok_jobs::Shard;
 use packtok_stream::{Error, Result};
 use packtok_stream::{
-    Function, LaneStates, LocatedRow, Objects, RecipeSpec, Sample, SampleKey, SamplePlace, Samples,
-    Stream, StreamState, take_located,
+    Function, LaneStates, LocatedRow, Objects, RecipeSpec, Sample, SampleKey, SampleOrigin,
+    Samples, Stream, StreamState, take_located,
 };
 use packtok_tokenizer::Tokenizer;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -176,7 +176,7 @@ impl PyStream {
     /// The documents of the last sample: for each row, paths and offsets, and the tokens of the document that the
     /// row has.
     fn located(&self) -> Vec<Vec<DocumentOfRow>> {
-        let shown = |place: &SamplePlace| {
+        let shown = |place: &SampleOrigin| {
             let path = place.path().to_string_lossy().into_owned();
             (path, place.offset, place.to_string())
         };

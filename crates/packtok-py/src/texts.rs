@@ -3,8 +3,8 @@
 use std::sync::Mutex;
 use std::vec::IntoIter;
 
+use packtok_pack::corpus_texts::CorpusTexts;
 use packtok_pack::scan::ScanOptions;
-use packtok_pack::texts::Texts;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
@@ -15,7 +15,7 @@ use crate::operations::parsed_spec;
 /// The texts of a corpus in order; with a key, as dicts that have the text under it.
 #[pyclass(frozen, name = "Texts", module = "packtok._packtok")]
 pub(crate) struct PyTexts {
-    state: Mutex<(Texts, IntoIter<String>)>,
+    state: Mutex<(CorpusTexts, IntoIter<String>)>,
     key: Option<Py<PyString>>,
 }
 
@@ -25,7 +25,9 @@ impl PyTexts {
     #[pyo3(signature = (spec, key = None))]
     fn new(py: Python<'_>, spec: &str, key: Option<Py<PyString>>) -> PyResult<Self> {
         let options = ScanOptions::of(&parsed_spec(spec)?).map_err(pack_error)?;
-        let texts = py.detach(|| Texts::open(&options)).map_err(pack_error)?;
+        let texts = py
+            .detach(|| CorpusTexts::open(&options))
+            .map_err(pack_error)?;
         let state = Mutex::new((texts, Vec::new().into_iter()));
         Ok(Self { state, key })
     }

@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 
 use numpy::{IntoPyArray, PyArray1};
 use packtok_jobs::Progress;
-use packtok_pack::batch::Encoders;
 use packtok_pack::pbin::TokenWidth;
+use packtok_pack::texts::Encoders;
 use packtok_tokenizer::{BUILTIN_NAMES, ENDOFTEXT, EncodeOptions, NewToken, Tokenizer, Vocabulary};
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::{PyTypeError, PyValueError};

@@ -28,11 +28,11 @@ struct Window {
     number: u64,
     mark: Vec<u8>,
     documents: Vec<Document>,
-    rows: Vec<Vec<Piece>>,
+    rows: Vec<Vec<DocumentSpan>>,
 }
 
 /// Tokens of a document.
-struct Piece {
+struct DocumentSpan {
     document: usize,
     start: usize,
     len: usize,
@@ -112,7 +112,7 @@ impl Window {
                     .iter()
                     .map(|piece| {
                         let document = starts.partition_point(|&start| start <= piece.start) - 1;
-                        Piece {
+                        DocumentSpan {
                             document,
                             start: (piece.start - starts[document]) as usize,
                             len: piece.len_tokens as usize,

@@ -9,7 +9,7 @@ use super::Sample;
 use super::node::Node;
 use super::parallel::{Given, Operation, Outcome, Outputs, Worker};
 use super::position::{Numbers, Position, damaged};
-use super::sample::{DocumentPart, RowLayout, SamplePlace, StreamRow};
+use super::sample::{DocumentPart, RowLayout, SampleOrigin, StreamRow};
 use crate::error::Result;
 
 /// The position of a sample among those that a function is called with: the lane, and the number of the
@@ -93,7 +93,7 @@ impl Worker for CallWorker {
 
 /// What a sample has that a function does not change.
 struct Kept {
-    place: Option<SamplePlace>,
+    place: Option<SampleOrigin>,
     on_bad_document: OnBadDocument,
     row: Option<StreamRow>,
     is_absent: bool,

@@ -45,18 +45,18 @@ pub use lanes::Ranks;
 pub use locate::{LocatedRow, take_located};
 use node::Node;
 pub use numbered::{Numbered, NumberedOptions};
-pub use parallel::{Limits, Tick};
+pub use parallel::{Limits, StopCheck};
 pub use position::LaneStates;
 use position::{Numbers, Position, packed, unpacked};
 use recipe::Context;
 pub use recipe::{Recipe, Step, Work, WorkKind};
 use report::Report;
-pub use report::{Bad, Counts};
+pub use report::{Bad, StreamCounts};
 pub use ring::RingOptions;
 pub use rows::{RowOptions, RowsOf};
 pub use sample::{
-    DocumentPart, ForeignSample, LabelKind, Name, PlaceFiles, RowFields, RowLayout, Sample,
-    SamplePlace, SourceRecord, TokenForm,
+    DocumentPart, ForeignSample, LabelKind, Name, OriginFiles, RowFields, RowLayout, Sample,
+    SampleOrigin, SourceRecord, TokenForm,
 };
 pub use spec::{Objects, RecipeSpec};
 pub use tokenize::TokenizeOptions;
@@ -87,7 +87,7 @@ impl Stream {
         recipe: Recipe,
         num_threads: usize,
         state: Option<&StreamState>,
-        tick: Arc<Tick>,
+        tick: Arc<StopCheck>,
     ) -> Result<Self> {
         let context = Context {
             num_threads,
@@ -151,7 +151,7 @@ impl Stream {
     }
 
     /// What was left out so far.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> StreamCounts {
         self.report.counts()
     }
 }

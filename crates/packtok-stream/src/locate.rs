@@ -1,12 +1,12 @@
 //! Where the tokens of a sample are from.
 
 use super::Sample;
-use super::sample::{DocumentPart, SamplePlace};
+use super::sample::{DocumentPart, SampleOrigin};
 
 /// The documents of a row.
 pub enum LocatedRow {
     /// The sample is a document, which may not be from a file.
-    Document(Option<SamplePlace>),
+    Document(Option<SampleOrigin>),
     /// The sample is a row of tokens, with the number of tokens of each part.
     Row(Vec<(DocumentPart, u32)>),
 }

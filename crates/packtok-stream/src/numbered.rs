@@ -19,7 +19,7 @@ use super::Sample;
 use super::lane_files::described;
 use super::node::Node;
 use super::position::{Numbers, Position};
-use super::sample::{Name, PlaceFiles, SamplePlace, SourceRecord};
+use super::sample::{Name, OriginFiles, SampleOrigin, SourceRecord};
 use super::value::Value;
 use crate::error::{Error, Result};
 
@@ -196,8 +196,8 @@ impl Numbered for TokenDocuments {
         };
         let ids = read()?;
         Ok(Sample {
-            place: Some(SamplePlace {
-                files: PlaceFiles::Pbins(Arc::clone(&self.files)),
+            place: Some(SampleOrigin {
+                files: OriginFiles::Pbins(Arc::clone(&self.files)),
                 file,
                 offset: number,
             }),
@@ -391,8 +391,8 @@ impl Numbered for IndexedLines {
             SourceRecord::JsonLine(line)
         };
         Ok(Sample {
-            place: Some(SamplePlace {
-                files: PlaceFiles::Sources(Arc::clone(&self.sources)),
+            place: Some(SampleOrigin {
+                files: OriginFiles::Sources(Arc::clone(&self.sources)),
                 file,
                 offset,
             }),

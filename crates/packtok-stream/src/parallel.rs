@@ -34,7 +34,7 @@ const LANE_WINDOW: usize = 2;
 const TICK: Duration = Duration::from_millis(50);
 
 /// Polls for an interruption, which is an error.
-pub type Tick = dyn Fn() -> Result<()> + Send + Sync;
+pub type StopCheck = dyn Fn() -> Result<()> + Send + Sync;
 
 /// What becomes of a sample.
 pub(super) enum Outcome {
@@ -123,12 +123,12 @@ impl Workers {
 /// A node that works on samples in parallel.
 pub(super) struct Parallel {
     shared: Arc<Shared>,
-    tick: Arc<Tick>,
+    tick: Arc<StopCheck>,
     /// Jobs of this generation.
     num_started: u64,
     num_taken: u64,
     generation: u64,
-    current: Job,
+    current: Task,
     /// Results of the current job that were consumed.
     num_consumed: u64,
     /// How many nodes recompute their samples with this one.
@@ -161,12 +161,12 @@ struct Upstream {
 #[derive(Default)]
 struct Finished {
     generation: u64,
-    jobs: BTreeMap<u64, Job>,
+    jobs: BTreeMap<u64, Task>,
 }
 
 /// The samples of a job and the results so far.
 #[derive(Default)]
-struct Job {
+struct Task {
     /// Number of its first sample, counted from the start of the stream.
     first: u64,
     /// State and mark of the node before, at the start of the job.
@@ -203,7 +203,7 @@ impl Limits {
 
 /// What a job takes from the node before.
 struct Taken {
-    job: Job,
+    job: Task,
     samples: Vec<Sample>,
     /// The error after the samples.
     error: Option<Error>,
@@ -215,7 +215,7 @@ impl Parallel {
         node: Box<dyn Node>,
         lane: u64,
         workers: Arc<Workers>,
-        tick: Arc<Tick>,
+        tick: Arc<StopCheck>,
     ) -> Self {
         let shared = Shared {
             lane,
@@ -238,7 +238,7 @@ impl Parallel {
             num_started: 0,
             num_taken: 0,
             generation: 0,
-            current: Job::default(),
+            current: Task::default(),
             num_consumed: 0,
             num_recomputing: 0,
         };
@@ -280,7 +280,7 @@ impl Parallel {
     }
 
     /// Waits for the next job.
-    fn take_job(&mut self) -> Result<Job> {
+    fn take_job(&mut self) -> Result<Task> {
         let mut finished = lock(&self.shared.finished);
         loop {
             if let Some(job) = finished.jobs.remove(&self.num_taken) {
@@ -300,7 +300,7 @@ impl Parallel {
 
     /// Passes on the job from whose start the next sample can be reached, and how many samples are
     /// between.
-    fn with_position(&self, use_it: impl FnOnce(&Job, u64)) {
+    fn with_position(&self, use_it: impl FnOnce(&Task, u64)) {
         // Nothing is ahead of this thread, so the node before is at the next sample.
         let is_here = self.num_recomputing > 0
             || (self.shared.workers.pool.is_none() && self.current.results.is_empty());
@@ -317,7 +317,7 @@ impl Parallel {
         let mut jobs = vec![&self.current];
         let numbers = self.num_taken..;
         jobs.extend(numbers.map_while(|number| finished.jobs.get(&number)));
-        let is_complete = |job: &&Job| job.results.iter().all(std::result::Result::is_ok);
+        let is_complete = |job: &&Task| job.results.iter().all(std::result::Result::is_ok);
         // Outputs before an error are computed again with it.
         jobs.truncate(jobs.iter().take_while(|job| is_complete(job)).count());
         let Some(last) = jobs.last() else {
@@ -391,15 +391,15 @@ impl Upstream {
     }
 
     /// A job without samples at the current position.
-    fn empty_job(&self) -> Job {
+    fn empty_job(&self) -> Task {
         let (mut state, mut mark) = (Numbers::default(), Numbers::default());
         self.node.save(&mut state);
         self.node.mark(&mut mark);
-        Job {
+        Task {
             first: self.number,
             state,
             mark,
-            ..Job::default()
+            ..Task::default()
         }
     }
 
@@ -446,7 +446,7 @@ impl Shared {
         let taken = taken.unwrap_or_else(|_| {
             upstream.is_at_end = true;
             Taken {
-                job: Job::default(),
+                job: Task::default(),
                 samples: Vec::new(),
                 error: Some(panicked()),
             }
@@ -461,7 +461,7 @@ impl Shared {
     }
 
     /// The job with the results for its samples, up to the first error.
-    fn work_on(&self, taken: Taken) -> Job {
+    fn work_on(&self, taken: Taken) -> Task {
         let Taken {
             mut job,
             samples,

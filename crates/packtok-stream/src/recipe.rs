@@ -19,7 +19,7 @@ use super::lane_files::LaneShares;
 use super::lanes::{Lanes, Ranks};
 use super::node::{Node, Stateless};
 use super::numbered::{Numbered, NumberedNode, NumberedOptions};
-use super::parallel::{Limits, Operation, Parallel, Tick, Workers};
+use super::parallel::{Limits, Operation, Parallel, StopCheck, Workers};
 use super::report::Report;
 use super::ring::{Ring, RingOptions};
 use super::rows::{RowOptions, Rows};
@@ -173,7 +173,7 @@ pub(super) struct Context {
     /// How many lanes are built; 1 without lanes.
     pub(super) num_lanes: usize,
     pub(super) report: Arc<Report>,
-    pub(super) tick: Arc<Tick>,
+    pub(super) tick: Arc<StopCheck>,
 }
 
 impl Recipe {

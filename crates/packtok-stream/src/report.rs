@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::lane_files::LaneShares;
 use super::parallel::Outcome;
-use super::sample::SamplePlace;
+use super::sample::SampleOrigin;
 use crate::error::{Error, Result};
 
 /// Maximum number of bad documents that are listed; all are counted.
@@ -28,24 +28,24 @@ pub struct Bad {
 }
 
 impl Bad {
-    fn new(place: Option<&SamplePlace>, reason: &Reason) -> Self {
+    fn new(place: Option<&SampleOrigin>, reason: &Reason) -> Self {
         Self {
-            at: place.map_or_else(|| A_SAMPLE.to_owned(), SamplePlace::to_string),
+            at: place.map_or_else(|| A_SAMPLE.to_owned(), SampleOrigin::to_string),
             reason: reason.to_string(),
         }
     }
 }
 
-/// Counts bad documents and dropped tokens.
+/// StreamCounts bad documents and dropped tokens.
 ///
 /// Documents that are read ahead are counted, too, and documents that are computed again after a
 /// resume are counted again.
 #[derive(Debug, Default)]
-pub(super) struct Report(Mutex<Counts>);
+pub(super) struct Report(Mutex<StreamCounts>);
 
 /// The counts of a report.
 #[derive(Debug, Default, Clone, Serialize)]
-pub struct Counts {
+pub struct StreamCounts {
     /// Bad documents that were skipped.
     pub num_bad: u64,
     /// The first of them.
@@ -69,7 +69,7 @@ impl Report {
         lock(&self.0).lane_shares = shares;
     }
 
-    /// Counts tokens that are in no row.
+    /// StreamCounts tokens that are in no row.
     pub(super) fn add_dropped(&self, num_tokens: usize) {
         if num_tokens > 0 {
             lock(&self.0).num_dropped_tokens += num_tokens as u64;
@@ -79,7 +79,7 @@ impl Report {
     /// Skips the bad document at `place`, or returns the error.
     pub(super) fn judge(
         &self,
-        place: Option<&SamplePlace>,
+        place: Option<&SampleOrigin>,
         reason: &Reason,
         on_bad_document: OnBadDocument,
     ) -> Result<Outcome> {
@@ -89,14 +89,14 @@ impl Report {
                 Ok(Outcome::Drop)
             }
             OnBadDocument::Fail => Err(Error::BadDocument {
-                at: place.map_or_else(|| A_SAMPLE.to_owned(), SamplePlace::shown_with_line),
+                at: place.map_or_else(|| A_SAMPLE.to_owned(), SampleOrigin::shown_with_line),
                 reason: reason.to_string(),
             }),
         }
     }
 
     /// The counts so far.
-    pub(super) fn counts(&self) -> Counts {
+    pub(super) fn counts(&self) -> StreamCounts {
         lock(&self.0).clone()
     }
 }

@@ -16,7 +16,7 @@ use packtok_dataset::order::permutation::Permutation;
 use super::Sample;
 use super::node::Node;
 use super::position::{Numbers, Position, damaged};
-use super::sample::{Name, PlaceFiles, SamplePlace, SourceRecord};
+use super::sample::{Name, OriginFiles, SampleOrigin, SourceRecord};
 use crate::error::{Error, Result};
 
 /// What a ring reads.
@@ -42,14 +42,14 @@ pub(super) struct Ring {
     epoch: u64,
     /// Index of the next shard to open in the order of this epoch.
     next_shard: u64,
-    active: VecDeque<Shard>,
+    active: VecDeque<OpenFile>,
     /// Records read in all epochs.
     num_records: u64,
     /// Its value at the start of this epoch.
     num_records_before: u64,
 }
 
-struct Shard {
+struct OpenFile {
     source: usize,
     reader: RecordReader,
 }
@@ -84,7 +84,7 @@ impl Ring {
         };
         let start = RecordPosition::default();
         let reader = RecordReader::open(&self.sources[source], &self.read, start)?;
-        self.active.push_back(Shard { source, reader });
+        self.active.push_back(OpenFile { source, reader });
         self.next_shard += 1;
         Ok(true)
     }
@@ -140,8 +140,8 @@ impl Node for Ring {
         let on_bad_document = self.options.on_bad_document;
         let max_document_bytes = self.read.max_document_bytes;
         self.read(|source, record| {
-            let place = SamplePlace {
-                files: PlaceFiles::Sources(sources),
+            let place = SampleOrigin {
+                files: OriginFiles::Sources(sources),
                 file: source,
                 offset: record.offset,
             };
@@ -190,7 +190,7 @@ impl Node for Ring {
             let position = load_position(state)?;
             let of = self.sources.get(source).ok_or_else(damaged)?;
             let reader = RecordReader::open(of, &self.read, position)?;
-            self.active.push_back(Shard { source, reader });
+            self.active.push_back(OpenFile { source, reader });
         }
         Ok(())
     }
@@ -240,7 +240,7 @@ fn load_position(state: &mut Position<'_>) -> Result<RecordPosition> {
 
 /// The sample of a record, which is not parsed yet.
 fn sample(
-    place: SamplePlace,
+    place: SampleOrigin,
     record: &Record<'_>,
     text_column: &Name,
     max_document_bytes: u64,

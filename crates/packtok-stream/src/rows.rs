@@ -8,7 +8,7 @@ use super::Sample;
 use super::node::{History, Node};
 use super::position::{Numbers, Position, damaged};
 use super::report::Report;
-use super::sample::{DocumentPart, Name, RowFields, RowLayout, SamplePlace};
+use super::sample::{DocumentPart, Name, RowFields, RowLayout, SampleOrigin};
 use super::value::Value;
 use crate::error::{Error, Result};
 
@@ -48,7 +48,7 @@ pub(super) struct Document {
     pub(super) mark: Vec<u8>,
     columns: Vec<Value>,
     pub(super) len: usize,
-    place: Option<SamplePlace>,
+    place: Option<SampleOrigin>,
     /// The token after the last one, if the document was truncated.
     next: Option<i64>,
 }

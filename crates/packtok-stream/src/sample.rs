@@ -46,7 +46,7 @@ pub trait ForeignSample: Any + Send {
 #[derive(Default)]
 pub struct Sample {
     /// Where it was read.
-    pub place: Option<SamplePlace>,
+    pub place: Option<SampleOrigin>,
     /// What its source promises for a document without a text.
     pub on_bad_document: OnBadDocument,
     /// The record that the sample was read from; its columns come before `columns`.
@@ -133,7 +133,7 @@ pub struct RowLayout {
 /// Where a segment is from.
 pub struct DocumentPart {
     /// The document; `None` if it is not from a file.
-    pub place: Option<SamplePlace>,
+    pub place: Option<SampleOrigin>,
     /// The segment's first token in the tokens of the document.
     pub start: u64,
 }
@@ -173,9 +173,9 @@ impl RowFields {
 
 /// The place of a record.
 #[derive(Clone)]
-pub struct SamplePlace {
+pub struct SampleOrigin {
     /// The files of which one has it.
-    pub files: PlaceFiles,
+    pub files: OriginFiles,
     /// Index of the file.
     pub file: usize,
     /// Offset as in [`packtok_corpus::Record`]; for a token file, the number of the document.
@@ -184,30 +184,30 @@ pub struct SamplePlace {
 
 /// The files of a source.
 #[derive(Clone)]
-pub enum PlaceFiles {
+pub enum OriginFiles {
     /// Sources of a corpus.
     Sources(Arc<[Source]>),
     /// Token files.
     Pbins(Arc<Files>),
 }
 
-impl SamplePlace {
+impl SampleOrigin {
     /// The path of its file.
     pub fn path(&self) -> &Path {
         match &self.files {
-            PlaceFiles::Sources(sources) => &sources[self.file].path,
-            PlaceFiles::Pbins(files) => files.path(self.file),
+            OriginFiles::Sources(sources) => &sources[self.file].path,
+            OriginFiles::Pbins(files) => files.path(self.file),
         }
     }
 }
 
-impl SamplePlace {
+impl SampleOrigin {
     /// File and position; for an error, also the line, which takes reading the file up to there. A file
     /// that is compressed or in a store is not read again.
     pub(super) fn shown_with_line(&self) -> String {
         let line = match &self.files {
-            PlaceFiles::Sources(sources) => line_of(&sources[self.file], self.offset),
-            PlaceFiles::Pbins(_) => None,
+            OriginFiles::Sources(sources) => line_of(&sources[self.file], self.offset),
+            OriginFiles::Pbins(_) => None,
         };
         match line {
             Some(line) => format!("{}:{line}: byte {}", self.path().display(), self.offset),
@@ -223,14 +223,14 @@ fn line_of(source: &Source, offset: u64) -> Option<u64> {
     is_plain.then(|| LineCounter::new(source).line_at(offset).ok())?
 }
 
-impl fmt::Display for SamplePlace {
+impl fmt::Display for SampleOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.path().display())?;
         match &self.files {
-            PlaceFiles::Sources(sources) => {
+            OriginFiles::Sources(sources) => {
                 f.write_str(&sources[self.file].offset_shown(self.offset))
             }
-            PlaceFiles::Pbins(_) => write!(f, "document {}", self.offset),
+            OriginFiles::Pbins(_) => write!(f, "document {}", self.offset),
         }
     }
 }
@@ -337,7 +337,7 @@ impl Sample {
 
     /// Its place with the line, for an error.
     pub(super) fn shown_place(&self) -> Option<String> {
-        self.place.as_ref().map(SamplePlace::shown_with_line)
+        self.place.as_ref().map(SampleOrigin::shown_with_line)
     }
 
     /// Adds or replaces a column. The samples of the caller's source stay as they are.

@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use packtok_dataset::plans::plan::Plan;
-use packtok_dataset::plans::split::{Runs, Side};
+use packtok_dataset::plans::plan::BlockPlan;
+use packtok_dataset::plans::split::{Side, SplitRuns};
 use tempfile::NamedTempFile;
 
 const HEADER_BYTES: usize = 128;
@@ -36,7 +36,7 @@ fn open(bytes: &[u8]) {
 }
 
 fn use_plan(path: &Path) {
-    let Ok(plan) = Plan::open(path, &DATA) else {
+    let Ok(plan) = BlockPlan::open(path, &DATA) else {
         return;
     };
     let _ = plan.verify();
@@ -55,7 +55,7 @@ fn use_plan(path: &Path) {
 }
 
 fn use_split(path: &Path, side: Side) {
-    let Ok(runs) = Runs::open(path, &DATA, side) else {
+    let Ok(runs) = SplitRuns::open(path, &DATA, side) else {
         return;
     };
     let _ = (runs.verify(), runs.fingerprint());

@@ -13,7 +13,7 @@ use crate::{ReadOptions, Source};
 pub(crate) const RAW_BUFFER_BYTES: usize = 256 * 1024;
 
 /// Bytes of a source, decompressed according to its first bytes.
-pub(crate) struct Stream {
+pub(crate) struct Decompressed {
     source: Source,
     zstd_window_log_max: u32,
     compression: Compression,
@@ -97,7 +97,7 @@ pub fn is_named_compressed(source: &Source) -> bool {
     extension.is_some_and(|extension| extension == "gz" || extension == "zst")
 }
 
-impl Stream {
+impl Decompressed {
     /// Opens `source` at the start of the range to read.
     pub(crate) fn open(source: &Source, options: &ReadOptions) -> Result<Self> {
         let (file, compression) = open(source)?;
@@ -121,7 +121,7 @@ impl Stream {
     }
 
     /// The last frame of a compressed source that starts at or before the uncompressed `offset`, from
-    /// which [`Stream::skip`] can start.
+    /// which [`Decompressed::skip`] can start.
     pub(crate) fn frame_before(&mut self, offset: u64) -> Option<Frame> {
         match &mut self.decoder {
             Decoder::Plain(_) => None,

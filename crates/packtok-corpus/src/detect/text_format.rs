@@ -1,7 +1,7 @@
 //! Recognizes text formats other than JSON lines (arrays, tables, plain text) after the first line
 //! was invalid.
 
-use crate::bytes::decompressed::Stream;
+use crate::bytes::decompressed::Decompressed;
 use crate::detect::other_format::OtherFormat;
 use crate::error::Result;
 use crate::field::{BadDocument, check_json};
@@ -39,7 +39,7 @@ pub(crate) fn read_head(source: &Source) -> Result<Vec<u8>> {
         text_separator: None,
         plugin: None,
     };
-    let mut stream = Stream::open(&whole, &options)?;
+    let mut stream = Decompressed::open(&whole, &options)?;
     let mut head = vec![0; HEAD_BYTES];
     let mut len = 0;
     while len < head.len() {

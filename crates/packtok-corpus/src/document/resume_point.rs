@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A position before a record, and the checksum of its source up to there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct ResumePoint {
     /// Index of the source; all earlier sources are before this position.
     pub source: usize,
     /// Length of the source before it, in uncompressed bytes; for a table of row groups, in rows; for a

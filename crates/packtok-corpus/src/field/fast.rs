@@ -51,10 +51,10 @@ fn utf8(bytes: &[u8]) -> Option<&str> {
 }
 
 /// Span of the text inside its quotes in the line, and its length in the buffer if it has escapes.
-type Found = (Range<usize>, Option<usize>);
+type InputFile = (Range<usize>, Option<usize>);
 
 /// The text of `key` in the object `line`, if all its keys are plain.
-fn member(key: &str, line: &[u8], room: &mut Vec<u8>) -> Option<Found> {
+fn member(key: &str, line: &[u8], room: &mut Vec<u8>) -> Option<InputFile> {
     let mut at = expect(line, 0, b'{')?;
     let mut found = None;
     loop {
@@ -100,7 +100,7 @@ fn skip_space(json: &[u8], at: usize) -> usize {
 }
 
 /// The text at the end of a path of any length.
-fn by_steps(path: &PlainPath, line: &str, room: &mut Vec<u8>) -> Option<Found> {
+fn by_steps(path: &PlainPath, line: &str, room: &mut Vec<u8>) -> Option<InputFile> {
     let mut value = line;
     // The first step parses the whole line, so it must run even if the path has no steps.
     match path.steps() {

@@ -5,7 +5,7 @@ use minicbor::Decoder;
 use minicbor::data::Type;
 use minicbor::decode;
 
-use crate::bytes::stream_reader::{CountedStream, StreamReader};
+use crate::bytes::counted::{BytesReader, CountedBytes};
 use crate::error::{Error, Result};
 use crate::field::NoText;
 use crate::reader::chunk::{Content, Span, SpanContent};
@@ -17,9 +17,9 @@ const MAX_DEPTH: usize = 127;
 /// Reads the items of one source.
 pub(crate) struct Cbor {
     source: Source,
-    stream: CountedStream,
+    bytes: CountedBytes,
     options: ReadOptions,
-    /// Bytes read from the stream; those before `used` are returned items.
+    /// Bytes that were read; those before `used` are returned items.
     input: Vec<u8>,
     used: usize,
     is_input_over: bool,
@@ -42,7 +42,7 @@ impl From<decode::Error> for Fault {
 impl Cbor {
     pub(crate) fn open(source: &Source, options: &ReadOptions) -> Result<Self> {
         Ok(Self {
-            stream: CountedStream::open(source, options)?,
+            bytes: CountedBytes::open(source, options)?,
             source: source.clone(),
             options: options.clone(),
             input: Vec::new(),
@@ -76,7 +76,7 @@ impl Cbor {
     fn damaged(&self, what: &'static str) -> Error {
         Error::DamagedCbor {
             path: self.source.path.clone(),
-            offset_bytes: self.stream.offset_bytes(),
+            offset_bytes: self.bytes.offset_bytes(),
             what,
         }
     }
@@ -89,17 +89,17 @@ impl Cbor {
         // As much again, so that a long item is searched for its end only a few times.
         let room = self.options.chunk_bytes.max(len);
         self.input.resize(len + room, 0);
-        let n = self.stream.read(&mut self.input[len..])?;
+        let n = self.bytes.read(&mut self.input[len..])?;
         self.input.truncate(len + n);
         self.is_input_over = n == 0;
-        if self.stream.offset_bytes() == 0 && len == 0 {
-            self.stream.check_head(&self.input)?;
+        if self.bytes.offset_bytes() == 0 && len == 0 {
+            self.bytes.check_head(&self.input)?;
         }
         Ok(())
     }
 }
 
-impl StreamReader for Cbor {
+impl BytesReader for Cbor {
     fn next_records(&mut self, buffer: &mut Vec<u8>) -> Result<Option<Content>> {
         buffer.clear();
         let mut spans = Vec::new();
@@ -120,11 +120,11 @@ impl StreamReader for Cbor {
                 }
             };
             spans.push(Span {
-                offset: self.stream.offset_bytes(),
+                offset: self.bytes.offset_bytes(),
                 len_bytes: (buffer.len() - start) as u64,
                 content,
             });
-            self.stream.advance(item);
+            self.bytes.advance(item);
             self.used += len;
             // Items without text count, too, so that a chunk ends.
             if spans.len() >= MAX_ITEMS {
@@ -138,12 +138,12 @@ impl StreamReader for Cbor {
         self.is_input_over && self.used == self.input.len()
     }
 
-    fn stream(&self) -> &CountedStream {
-        &self.stream
+    fn bytes(&self) -> &CountedBytes {
+        &self.bytes
     }
 
-    fn stream_mut(&mut self) -> &mut CountedStream {
-        &mut self.stream
+    fn bytes_mut(&mut self) -> &mut CountedBytes {
+        &mut self.bytes
     }
 }
 

@@ -5,7 +5,7 @@
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
-use crate::bytes::stream_reader::{CountedStream, StreamReader};
+use crate::bytes::counted::{BytesReader, CountedBytes};
 use crate::detect::recognize;
 use crate::error::{Error, Result};
 use crate::field::NoText;
@@ -74,10 +74,10 @@ pub(crate) fn columns(source: &Source) -> Result<Vec<String>> {
     })
 }
 
-impl StreamReader for Csv {
+impl BytesReader for Csv {
     fn next_records(&mut self, buffer: &mut Vec<u8>) -> Result<Option<Content>> {
         buffer.clear();
-        if self.rows.stream.offset_bytes() == 0 {
+        if self.rows.bytes.offset_bytes() == 0 {
             // The header.
             while let Some(Row::Unfinished) = self.rows.next_row()? {}
         }
@@ -104,7 +104,7 @@ impl StreamReader for Csv {
                 offset: self.rows.start_bytes,
                 len_bytes: match content {
                     SpanContent::Text(start) => (buffer.len() - start) as u64,
-                    _ => self.rows.stream.offset_bytes() - self.rows.start_bytes,
+                    _ => self.rows.bytes.offset_bytes() - self.rows.start_bytes,
                 },
                 content,
             });
@@ -116,12 +116,12 @@ impl StreamReader for Csv {
         self.rows.is_at_end
     }
 
-    fn stream(&self) -> &CountedStream {
-        &self.rows.stream
+    fn bytes(&self) -> &CountedBytes {
+        &self.rows.bytes
     }
 
-    fn stream_mut(&mut self) -> &mut CountedStream {
-        &mut self.rows.stream
+    fn bytes_mut(&mut self) -> &mut CountedBytes {
+        &mut self.rows.bytes
     }
 
     fn is_inside_record(&self) -> bool {
@@ -137,9 +137,9 @@ const MAX_ROWS: usize = 1 << 14;
 
 /// Divides a file into rows, and a row into fields.
 struct Rows {
-    stream: CountedStream,
+    bytes: CountedBytes,
     parser: Reader,
-    /// Bytes read from the stream; those before `used` are parsed.
+    /// Bytes that were read; those before `used` are parsed.
     input: Vec<u8>,
     used: usize,
     /// Offset of the current row.
@@ -175,7 +175,7 @@ impl Rows {
             _ => b',',
         };
         Ok(Self {
-            stream: CountedStream::open(source, options)?,
+            bytes: CountedBytes::open(source, options)?,
             parser: ReaderBuilder::new().delimiter(delimiter).build(),
             input: Vec::new(),
             used: 0,
@@ -193,17 +193,17 @@ impl Rows {
     /// Reads the next row; `None` at the end.
     fn next_row(&mut self) -> Result<Option<Row>> {
         if !self.is_discarding {
-            if self.stream.offset_bytes() == 0 {
+            if self.bytes.offset_bytes() == 0 {
                 self.begin()?;
             }
             self.skip_line_ends()?;
-            self.start_bytes = self.stream.offset_bytes();
+            self.start_bytes = self.bytes.offset_bytes();
             self.is_at_end = self.used == self.input.len();
             if self.is_at_end {
                 return Ok(None);
             }
         }
-        let turn_stop = self.stream.offset_bytes() + SKIP_TURN_BYTES;
+        let turn_stop = self.bytes.offset_bytes() + SKIP_TURN_BYTES;
         let (mut len, mut num_ends) = (0, 0);
         loop {
             if self.used == self.input.len() {
@@ -230,7 +230,7 @@ impl Rows {
                 | ReadRecordResult::OutputFull
                 | ReadRecordResult::OutputEndsFull => {}
             }
-            if self.is_discarding && self.stream.offset_bytes() >= turn_stop {
+            if self.is_discarding && self.bytes.offset_bytes() >= turn_stop {
                 return Ok(Some(Row::Unfinished));
             }
         }
@@ -287,7 +287,7 @@ impl Rows {
         while !self.is_input_over && self.input.len() < recognize::HEAD_BYTES {
             self.append_input()?;
         }
-        self.stream.check_head(&self.input)?;
+        self.bytes.check_head(&self.input)?;
         if self.input.starts_with(BOM) {
             self.advance(BOM.len());
         }
@@ -326,7 +326,7 @@ impl Rows {
     fn append_input(&mut self) -> Result<()> {
         let len = self.input.len();
         self.input.resize(len + self.read_bytes, 0);
-        let n = self.stream.read(&mut self.input[len..])?;
+        let n = self.bytes.read(&mut self.input[len..])?;
         self.input.truncate(len + n);
         self.is_input_over = n == 0;
         Ok(())
@@ -335,7 +335,7 @@ impl Rows {
     /// Counts `num_bytes` of the input as parsed.
     fn advance(&mut self, num_bytes: usize) {
         let passed = &self.input[self.used..self.used + num_bytes];
-        self.stream.advance(passed);
+        self.bytes.advance(passed);
         self.used += num_bytes;
     }
 }

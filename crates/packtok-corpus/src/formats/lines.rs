@@ -2,7 +2,7 @@
 
 use memchr::{memchr, memrchr};
 
-use crate::bytes::stream_reader::{CountedStream, StreamReader};
+use crate::bytes::counted::{BytesReader, CountedBytes};
 use crate::error::Result;
 use crate::formats::source_reader::SKIP_TURN_BYTES;
 use crate::reader::chunk::{Content, Span, SpanContent};
@@ -11,7 +11,7 @@ use crate::{BOM, ReadOptions, Source};
 /// Reads the lines of one source.
 pub(crate) struct Lines {
     /// Counts what is before `carry`, including the line being skipped.
-    stream: CountedStream,
+    bytes: CountedBytes,
     options: ReadOptions,
     /// The start of a line whose end was not read yet.
     carry: Vec<u8>,
@@ -31,7 +31,7 @@ struct Filled {
 impl Lines {
     pub(crate) fn open(source: &Source, options: &ReadOptions) -> Result<Self> {
         Ok(Self {
-            stream: CountedStream::open(source, options)?,
+            bytes: CountedBytes::open(source, options)?,
             options: options.clone(),
             carry: Vec::new(),
             skipped_bytes: None,
@@ -59,7 +59,7 @@ impl Lines {
             let is_long = len >= self.options.chunk_bytes;
             let stop = self.options.chunk_bytes + if is_long { len } else { 0 };
             make_room(buffer, len, stop);
-            let n = self.stream.read(&mut buffer[len..stop])?;
+            let n = self.bytes.read(&mut buffer[len..stop])?;
             self.at_end = n == 0;
             if let Some(last) = memrchr(b'\n', &buffer[len..len + n]) {
                 complete = len + last + 1;
@@ -76,14 +76,14 @@ impl Lines {
     fn skip_line(&mut self, buffer: &mut Vec<u8>) -> Result<Content> {
         let mut len_bytes = self.skipped_bytes.take().unwrap_or(0);
         let turn_stop = len_bytes + SKIP_TURN_BYTES;
-        let offset = self.stream.offset_bytes() - len_bytes;
+        let offset = self.bytes.offset_bytes() - len_bytes;
         make_room(buffer, 0, self.options.chunk_bytes);
         loop {
-            let n = self.stream.read(buffer)?;
+            let n = self.bytes.read(buffer)?;
             self.at_end = n == 0;
             let end = memchr(b'\n', &buffer[..n]);
             len_bytes += end.unwrap_or(n) as u64;
-            self.stream.advance(&buffer[..end.map_or(n, |end| end + 1)]);
+            self.bytes.advance(&buffer[..end.map_or(n, |end| end + 1)]);
             if let Some(end) = end {
                 self.carry.extend_from_slice(&buffer[end + 1..n]);
             }
@@ -102,15 +102,15 @@ impl Lines {
     }
 }
 
-impl StreamReader for Lines {
+impl BytesReader for Lines {
     fn next_records(&mut self, buffer: &mut Vec<u8>) -> Result<Option<Content>> {
         if self.skipped_bytes.is_some() {
             return self.skip_line(buffer).map(Some);
         }
         let filled = self.fill(buffer)?;
-        let offset_bytes = self.stream.offset_bytes();
+        let offset_bytes = self.bytes.offset_bytes();
         if offset_bytes == 0 {
-            self.stream.check_head(&buffer[..filled.len])?;
+            self.bytes.check_head(&buffer[..filled.len])?;
         }
         let has_bom = offset_bytes == 0 && buffer[..filled.len].starts_with(BOM);
         let start = if has_bom { BOM.len() } else { 0 };
@@ -119,11 +119,11 @@ impl StreamReader for Lines {
             if filled.len == 0 {
                 return Ok(None);
             }
-            self.stream.advance(&buffer[..filled.len]);
+            self.bytes.advance(&buffer[..filled.len]);
             self.skipped_bytes = Some((filled.len - start) as u64);
             return self.skip_line(buffer).map(Some);
         }
-        self.stream.advance(&buffer[..filled.complete]);
+        self.bytes.advance(&buffer[..filled.complete]);
         self.carry
             .extend_from_slice(&buffer[filled.complete..filled.len]);
         Ok(Some(Content::Consecutive {
@@ -137,12 +137,12 @@ impl StreamReader for Lines {
         self.at_end && self.carry.is_empty() && self.skipped_bytes.is_none()
     }
 
-    fn stream(&self) -> &CountedStream {
-        &self.stream
+    fn bytes(&self) -> &CountedBytes {
+        &self.bytes
     }
 
-    fn stream_mut(&mut self) -> &mut CountedStream {
-        &mut self.stream
+    fn bytes_mut(&mut self) -> &mut CountedBytes {
+        &mut self.bytes
     }
 
     fn is_inside_record(&self) -> bool {

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::formats::plugin::{Document, DocumentBatch, Documents, PluginCorpora};
 use crate::formats::source_reader::SourceReader;
 use crate::reader::chunk::{Content, Span, SpanContent};
-use crate::{Place, ReadOptions, Source};
+use crate::{ReadOptions, ResumePoint, Source};
 
 /// Stands in the checksum for the length of a document that is no text.
 const NO_TEXT: u64 = u64::MAX;
@@ -137,15 +137,15 @@ impl SourceReader for PluginReader {
         self.at_end && self.batch.is_empty()
     }
 
-    fn place(&self, source: usize) -> Option<Place> {
-        Some(Place {
+    fn resume_point(&self, source: usize) -> Option<ResumePoint> {
+        Some(ResumePoint {
             source,
             offset: self.number,
             crc32c: self.crc,
         })
     }
 
-    fn skip(&mut self, place: Place, _: Option<Frame>) -> Result<bool> {
+    fn skip(&mut self, place: ResumePoint, _: Option<Frame>) -> Result<bool> {
         if self.corpora.plugin().is_resumable() {
             (self.number, self.crc) = (place.offset, place.crc32c);
             return Ok(true);

@@ -1,6 +1,6 @@
 //! What the reader of a source provides, whatever its format.
 
-use crate::Place;
+use crate::ResumePoint;
 use crate::bytes::frames::Frame;
 use crate::error::Result;
 use crate::reader::chunk::Content;
@@ -20,7 +20,7 @@ pub(crate) trait SourceReader: Send {
 
     /// The start of the next record, with `source` as its source; `None` if reading cannot resume
     /// there.
-    fn place(&self, source: usize) -> Option<Place>;
+    fn resume_point(&self, source: usize) -> Option<ResumePoint>;
 
     /// The last frame of a compressed source that starts at or before [`SourceReader::place`].
     fn frame(&mut self) -> Option<Frame> {
@@ -30,9 +30,9 @@ pub(crate) trait SourceReader: Send {
     /// Continues at `place`, which an earlier reader returned; returns false if the source is
     /// shorter. Called before anything is read. With the `frame` that the reader returned, what comes
     /// before it is not decompressed.
-    fn skip(&mut self, place: Place, frame: Option<Frame>) -> Result<bool>;
+    fn skip(&mut self, place: ResumePoint, frame: Option<Frame>) -> Result<bool>;
 
-    /// Reads up to `offset` of a [`Place`] without returning records; returns false if the source
+    /// Reads up to `offset` of a [`ResumePoint`] without returning records; returns false if the source
     /// ends before it.
     ///
     /// `tick` is called regularly with the raw bytes read so far; its error ends the reading.

@@ -2,7 +2,7 @@
 
 use memchr::memmem::Finder;
 
-use crate::bytes::stream_reader::{CountedStream, StreamReader};
+use crate::bytes::counted::{BytesReader, CountedBytes};
 use crate::detect::recognize;
 use crate::error::Result;
 use crate::formats::source_reader::SKIP_TURN_BYTES;
@@ -31,7 +31,7 @@ pub fn unescaped(separator: &str) -> Vec<u8> {
 /// Reads the documents of one plain text.
 pub(crate) struct Text {
     /// Counts what is before `carry`.
-    stream: CountedStream,
+    bytes: CountedBytes,
     options: ReadOptions,
     separator: Option<Finder<'static>>,
     /// Bytes that were read but belong to no record that was returned.
@@ -47,7 +47,7 @@ impl Text {
     pub(crate) fn open(source: &Source, options: &ReadOptions) -> Result<Self> {
         let separator = options.text_separator.as_deref();
         Ok(Self {
-            stream: CountedStream::open(source, options)?,
+            bytes: CountedBytes::open(source, options)?,
             separator: separator.map(|separator| Finder::new(separator).into_owned()),
             options: options.clone(),
             carry: Vec::new(),
@@ -64,7 +64,7 @@ impl Text {
         let room = self.options.chunk_bytes.max(len / 2);
         buffer.reserve_exact(room);
         buffer.resize(len + room, 0);
-        let n = self.stream.read(&mut buffer[len..])?;
+        let n = self.bytes.read(&mut buffer[len..])?;
         buffer.truncate(len + n);
         self.at_end = n == 0;
         Ok(())
@@ -76,9 +76,9 @@ impl Text {
         while !self.at_end && head.len() < recognize::HEAD_BYTES {
             self.read_more(&mut head)?;
         }
-        self.stream.check_head(&head)?;
+        self.bytes.check_head(&head)?;
         if head.starts_with(BOM) {
-            self.stream.advance(BOM);
+            self.bytes.advance(BOM);
             head.drain(..BOM.len());
         }
         self.carry = head;
@@ -100,7 +100,7 @@ impl Text {
     fn skip_document(&mut self, buffer: &mut Vec<u8>) -> Result<Content> {
         let mut len_bytes = self.skipped_bytes.take().unwrap_or(0);
         let turn_stop = len_bytes + SKIP_TURN_BYTES;
-        let offset = self.stream.offset_bytes() - len_bytes;
+        let offset = self.bytes.offset_bytes() - len_bytes;
         loop {
             buffer.clear();
             buffer.append(&mut self.carry);
@@ -116,7 +116,7 @@ impl Text {
             };
             len_bytes += stop as u64;
             let passed = stop + found.map_or(0, |_| self.separator_len());
-            self.stream.advance(&buffer[..passed]);
+            self.bytes.advance(&buffer[..passed]);
             self.carry.extend_from_slice(&buffer[passed..]);
             if found.is_some() || self.at_end {
                 return Ok(Content::Spans(vec![Span {
@@ -156,19 +156,19 @@ impl Text {
     /// The document at `start..stop` of the buffer.
     fn span(&self, start: usize, stop: usize) -> Span {
         Span {
-            offset: self.stream.offset_bytes() + start as u64,
+            offset: self.bytes.offset_bytes() + start as u64,
             len_bytes: (stop - start) as u64,
             content: SpanContent::Text(start),
         }
     }
 }
 
-impl StreamReader for Text {
+impl BytesReader for Text {
     fn next_records(&mut self, buffer: &mut Vec<u8>) -> Result<Option<Content>> {
         if self.skipped_bytes.is_some() {
             return self.skip_document(buffer).map(Some);
         }
-        if self.stream.offset_bytes() == 0 {
+        if self.bytes.offset_bytes() == 0 {
             self.begin()?;
         }
         buffer.clear();
@@ -197,7 +197,7 @@ impl StreamReader for Text {
             if spans.is_empty() && rest as u64 > limit {
                 self.is_untouched = false;
                 let passed = buffer.len() - self.possible_start(buffer);
-                self.stream.advance(&buffer[..passed]);
+                self.bytes.advance(&buffer[..passed]);
                 self.carry.extend_from_slice(&buffer[passed..]);
                 self.skipped_bytes = Some(passed as u64);
                 return self.skip_document(buffer).map(Some);
@@ -205,7 +205,7 @@ impl StreamReader for Text {
             self.read_more(buffer)?;
         }
         self.is_untouched = false;
-        self.stream.advance(&buffer[..start]);
+        self.bytes.advance(&buffer[..start]);
         self.carry.extend_from_slice(&buffer[start..]);
         Ok((!spans.is_empty()).then_some(Content::Spans(spans)))
     }
@@ -214,12 +214,12 @@ impl StreamReader for Text {
         self.at_end && self.carry.is_empty() && self.skipped_bytes.is_none() && !self.is_untouched
     }
 
-    fn stream(&self) -> &CountedStream {
-        &self.stream
+    fn bytes(&self) -> &CountedBytes {
+        &self.bytes
     }
 
-    fn stream_mut(&mut self) -> &mut CountedStream {
-        &mut self.stream
+    fn bytes_mut(&mut self) -> &mut CountedBytes {
+        &mut self.bytes
     }
 
     fn is_inside_record(&self) -> bool {

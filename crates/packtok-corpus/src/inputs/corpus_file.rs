@@ -14,7 +14,7 @@ use crate::ForeignFiles;
 use crate::Source;
 use crate::error::{Error, Result};
 #[cfg(feature = "remote")]
-use crate::inputs::in_store::Place;
+use crate::inputs::in_store::Listing;
 use crate::kind;
 
 /// An open file of a corpus.
@@ -82,7 +82,7 @@ pub fn len_of(path: &Path) -> Result<u64> {
         #[cfg(feature = "remote")]
         Err(_) if is_url(path) => {
             let url = path.to_string_lossy();
-            Ok(Place::of(&url, None)?.object()?.bytes)
+            Ok(Listing::of(&url, None)?.object()?.bytes)
         }
         Err(cause) => Err(Error::io(path, cause)),
     }

@@ -12,7 +12,7 @@ use crate::detect::reject_json_lines;
 use crate::error::{Error, Result};
 use crate::inputs::file_name::{DETAILS, FileName, NotData};
 use crate::inputs::ignored::{Ignored, IgnoredReason, Unread};
-use crate::inputs::input_file::Found;
+use crate::inputs::input_file::InputFile;
 use crate::inputs::natural::name_key;
 #[cfg(feature = "remote")]
 use crate::inputs::natural::path_key;
@@ -28,7 +28,7 @@ pub const TOKENIZER_OF_SHARDS: &str = "tokenizer.json";
 pub(crate) struct Folder<'a> {
     path: &'a Path,
     selection: &'a Selection,
-    files: Vec<Found>,
+    files: Vec<InputFile>,
     ignored: Vec<Ignored>,
     /// Data that is not read, and why.
     unread: Vec<(PathBuf, Unread)>,
@@ -60,7 +60,11 @@ impl<'a> Folder<'a> {
 
     /// The objects below a URL, in natural order.
     #[cfg(feature = "remote")]
-    pub(crate) fn of_objects(url: &'a Path, selection: &'a Selection, objects: Vec<Found>) -> Self {
+    pub(crate) fn of_objects(
+        url: &'a Path,
+        selection: &'a Selection,
+        objects: Vec<InputFile>,
+    ) -> Self {
         let mut folder = Self::new(url, selection);
         for object in objects {
             folder.add_object(object);
@@ -72,7 +76,7 @@ impl<'a> Folder<'a> {
     }
 
     #[cfg(feature = "remote")]
-    fn add_object(&mut self, object: Found) {
+    fn add_object(&mut self, object: InputFile) {
         let path = object.path.clone();
         let below = path.strip_prefix(self.path).unwrap_or(&path);
         let folders = || below.ancestors().skip(1);
@@ -88,7 +92,7 @@ impl<'a> Folder<'a> {
         }
         let name = below.file_name().unwrap_or_default().as_encoded_bytes();
         if let Some(format) = self.judge(&path, FileName::of(name)) {
-            self.files.push(Found {
+            self.files.push(InputFile {
                 format: Some(format),
                 ..object
             });
@@ -99,7 +103,7 @@ impl<'a> Folder<'a> {
     ///
     /// # Errors
     /// As [`Folder::chosen`]; or there is no file to read.
-    pub(crate) fn required(self) -> Result<(Vec<Found>, Vec<Ignored>)> {
+    pub(crate) fn required(self) -> Result<(Vec<InputFile>, Vec<Ignored>)> {
         if self.files.is_empty() && self.unread.is_empty() {
             Err(self.without_files())
         } else {
@@ -112,7 +116,7 @@ impl<'a> Folder<'a> {
     /// # Errors
     /// A file looks like data and cannot be read; the files are of several formats; or some are of no
     /// split, or none is of the one to read.
-    pub(crate) fn chosen(mut self) -> Result<(Vec<Found>, Vec<Ignored>)> {
+    pub(crate) fn chosen(mut self) -> Result<(Vec<InputFile>, Vec<Ignored>)> {
         if !self.unread.is_empty() {
             let files = self.unread.iter();
             return Err(Error::UnreadData {
@@ -228,9 +232,9 @@ impl<'a> Folder<'a> {
         };
         let metadata = metadata.map_err(|cause| Error::io(&path, cause))?;
         let name = entry.entry.file_name();
-        self.files.push(Found {
+        self.files.push(InputFile {
             format: Some(format),
-            ..Found::regular_file(path, &metadata, Some((folder, &name)))?
+            ..InputFile::regular_file(path, &metadata, Some((folder, &name)))?
         });
         Ok(())
     }
@@ -239,7 +243,7 @@ impl<'a> Folder<'a> {
     ///
     /// Plain texts are taken for notes on the corpus, unless there are more of them than of its files.
     fn retain_one_format(&mut self) -> Result<()> {
-        let is_text = |file: &Found| file.format == Some(Format::Text);
+        let is_text = |file: &InputFile| file.format == Some(Format::Text);
         let num_texts = self.files.iter().filter(|file| is_text(file)).count();
         if 2 * num_texts <= self.files.len() {
             let notes = self.files.extract_if(.., |file| is_text(file));

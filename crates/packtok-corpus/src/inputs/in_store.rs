@@ -7,13 +7,13 @@ use packtok_store::{
 use crate::ForeignFiles;
 
 /// Where the files of a URL are listed.
-pub(crate) enum Place<'a> {
+pub(crate) enum Listing<'a> {
     Store(&'a str, Box<Location>),
     Foreign(&'a str, &'a ForeignFiles),
 }
 
-impl<'a> Place<'a> {
-    /// The place of `url`. The caller's files are those that no store has.
+impl<'a> Listing<'a> {
+    /// The listing of `url`. The caller's files are those that no store has.
     pub(crate) fn of(url: &'a str, files: Option<&'a ForeignFiles>) -> StoreResult<Self> {
         if !is_store(url) {
             if let Some(files) = files {
@@ -28,7 +28,7 @@ impl<'a> Place<'a> {
     }
 
     /// What reads its files, if it is not packtok.
-    pub(crate) fn files(&self) -> Option<&'a ForeignFiles> {
+    pub(crate) fn foreign(&self) -> Option<&'a ForeignFiles> {
         match self {
             Self::Store(..) => None,
             Self::Foreign(_, files) => Some(files),

@@ -13,7 +13,7 @@ use crate::{ForeignFiles, Format, Source};
 
 /// A file that an input names.
 #[derive(Clone)]
-pub(crate) struct Found {
+pub(crate) struct InputFile {
     pub(crate) path: PathBuf,
     pub(crate) bytes: u64,
     /// The format, if it was found by its name in a folder.
@@ -26,7 +26,7 @@ pub(crate) struct Found {
     pub(crate) files: Option<ForeignFiles>,
 }
 
-impl Found {
+impl InputFile {
     /// An object of a store. Different URLs are different objects.
     #[cfg(feature = "remote")]
     pub(crate) fn object(object: packtok_store::Object, files: Option<&ForeignFiles>) -> Self {

@@ -27,8 +27,8 @@ use crate::error::{Error, Result};
 use crate::inputs::folder::Folder;
 use crate::inputs::ignored::{Ignored, IgnoredReason};
 #[cfg(feature = "remote")]
-use crate::inputs::in_store::{Place, is_absent};
-use crate::inputs::input_file::Found;
+use crate::inputs::in_store::{Listing, is_absent};
+use crate::inputs::input_file::InputFile;
 use crate::inputs::label::labels;
 use crate::inputs::list::{Listed, list_of, read_list};
 use crate::inputs::natural::path_key;
@@ -79,23 +79,23 @@ pub fn expand_with(
     let mut files = Files {
         selection,
         foreign,
-        found: Vec::new(),
+        files: Vec::new(),
         ignored: Vec::new(),
     };
     for (i, input) in inputs.iter().enumerate() {
-        let first = files.found.len();
+        let first = files.files.len();
         files.add_input(input)?;
-        for file in &mut files.found[first..] {
+        for file in &mut files.files[first..] {
             file.input = i;
         }
     }
-    let Files { found, ignored, .. } = files;
-    if found.is_empty() {
+    let Files { files, ignored, .. } = files;
+    if files.is_empty() {
         return Err(Error::AllIgnored);
     }
-    reject_duplicates(&found)?;
-    let labels = labels(found.iter().map(|file| file.path.as_path()))?;
-    let source = |(file, label): (Found, String)| {
+    reject_duplicates(&files)?;
+    let labels = labels(files.iter().map(|file| file.path.as_path()))?;
+    let source = |(file, label): (InputFile, String)| {
         let known = selection.format.or(file.format);
         let source = Source {
             label,
@@ -106,7 +106,7 @@ pub fn expand_with(
             ..source
         })
     };
-    let sources = found.into_iter().zip(labels).map(source);
+    let sources = files.into_iter().zip(labels).map(source);
     Ok(Expansion {
         sources: sources.collect::<Result<_>>()?,
         ignored,
@@ -130,7 +130,7 @@ impl ReadOptions {
 struct Files<'a> {
     selection: &'a Selection,
     foreign: Option<&'a ForeignFiles>,
-    found: Vec<Found>,
+    files: Vec<InputFile>,
     ignored: Vec<Ignored>,
 }
 
@@ -151,8 +151,8 @@ impl Files<'_> {
                 self.add_folder(folder)
             }
             Ok(metadata) => {
-                let file = Found::regular_file(path.into(), &metadata, None)?;
-                self.found.push(file);
+                let file = InputFile::regular_file(path.into(), &metadata, None)?;
+                self.files.push(file);
                 Ok(())
             }
             Err(_) if is_url(path) => self.add_url(input),
@@ -173,7 +173,7 @@ impl Files<'_> {
             return Ok(());
         }
         let file = match fs::metadata(path) {
-            Ok(metadata) => Found::regular_file(path.clone(), &metadata, None),
+            Ok(metadata) => InputFile::regular_file(path.clone(), &metadata, None),
             Err(_) if is_url(path) => return self.add_url(&path.to_string_lossy()),
             Err(source) => {
                 return Err(Error::Listed {
@@ -184,7 +184,7 @@ impl Files<'_> {
                 });
             }
         };
-        self.found.push(file?);
+        self.files.push(file?);
         Ok(())
     }
 
@@ -195,8 +195,8 @@ impl Files<'_> {
 
     /// Adds the files of a folder, of which there must be some.
     fn add_folder(&mut self, folder: Folder<'_>) -> Result<()> {
-        let (found, ignored) = folder.required()?;
-        self.found.extend(found);
+        let (files, ignored) = folder.required()?;
+        self.files.extend(files);
         self.ignored.extend(ignored);
         Ok(())
     }
@@ -205,22 +205,24 @@ impl Files<'_> {
     /// a folder.
     #[cfg(feature = "remote")]
     fn add_url(&mut self, url: &str) -> Result<()> {
-        let place = Place::of(url, self.foreign)?;
-        let files = place.files();
-        let found = |objects: Vec<packtok_store::Object>| {
+        let listing = Listing::of(url, self.foreign)?;
+        let foreign = listing.foreign();
+        let files = |objects: Vec<packtok_store::Object>| {
             let objects = objects.into_iter();
-            objects.map(|object| Found::object(object, files)).collect()
+            objects
+                .map(|object| InputFile::object(object, foreign))
+                .collect()
         };
-        match place.object() {
+        match listing.object() {
             Ok(object) => {
-                self.found.push(Found::object(object, files));
+                self.files.push(InputFile::object(object, foreign));
                 Ok(())
             }
-            Err(error) if is_absent(&error) && place.is_pattern() => {
-                self.add_matching(url, found(place.matching()?))
+            Err(error) if is_absent(&error) && listing.is_pattern() => {
+                self.add_matching(url, files(listing.matching()?))
             }
             Err(error) if is_absent(&error) => {
-                let below = found(place.list()?);
+                let below = files(listing.list()?);
                 if below.is_empty() {
                     return Err(error.into());
                 }
@@ -247,45 +249,45 @@ impl Files<'_> {
             pattern: pattern.to_owned(),
             source: cause,
         })?;
-        let mut found = Vec::new();
+        let mut files = Vec::new();
         for path in paths {
             let path = path
                 .map_err(|cause| Error::io(cause.path(), io::Error::from(cause.error().kind())))?;
             let metadata = fs::metadata(&path).map_err(|cause| Error::io(&path, cause))?;
             if !metadata.is_dir() {
-                found.push(Found::regular_file(path, &metadata, None)?);
+                files.push(InputFile::regular_file(path, &metadata, None)?);
             } else if self.selection.ignores(&path) {
                 self.ignore(&path);
             } else {
                 let (below, ignored) = Folder::read(&path, self.selection)?.chosen()?;
-                found.extend(below);
+                files.extend(below);
                 self.ignored.extend(ignored);
             }
         }
-        self.add_matching(pattern, found)
+        self.add_matching(pattern, files)
     }
 
     /// Adds the files or objects that match a pattern, in natural order.
-    fn add_matching(&mut self, pattern: &str, mut found: Vec<Found>) -> Result<()> {
-        if found.is_empty() {
+    fn add_matching(&mut self, pattern: &str, mut files: Vec<InputFile>) -> Result<()> {
+        if files.is_empty() {
             return Err(Error::NothingMatches {
                 pattern: pattern.to_owned(),
             });
         }
-        found.sort_by_cached_key(|file| path_key(&file.path));
+        files.sort_by_cached_key(|file| path_key(&file.path));
         // A pattern may match both a folder and the files in it.
-        found.dedup_by(|one, next| one.path == next.path);
-        let (ignored, found): (Vec<_>, Vec<_>) = found
+        files.dedup_by(|previous, next| previous.path == next.path);
+        let (ignored, files): (Vec<_>, Vec<_>) = files
             .into_iter()
             .partition(|file| self.selection.ignores(&file.path));
         ignored.iter().for_each(|file| self.ignore(&file.path));
-        self.found.extend(found);
+        self.files.extend(files);
         Ok(())
     }
 }
 
 /// Rejects two paths to one file. Two hard links of a file are allowed.
-fn reject_duplicates(files: &[Found]) -> Result<()> {
+fn reject_duplicates(files: &[InputFile]) -> Result<()> {
     let mut inodes: Vec<_> = files.iter().map(|file| file.inode).collect();
     inodes.sort_unstable();
     let is_repeated = |pair: &[_]| (pair[0] == pair[1]).then_some(pair[0]);

@@ -22,12 +22,12 @@ const DATA_FOLDER: &str = "data/";
 pub(crate) fn splits<'a>(names: &'a [&'a str]) -> Vec<Vec<&'a str>> {
     let layouts: [fn(&'a str) -> Vec<&'a str>; 3] =
         [of_shard, |name| of_folders(name), |name| of_file_name(name)];
-    let mut found = layouts.iter().map(|layout| {
+    let mut splits_by_layout = layouts.iter().map(|layout| {
         let splits = names.iter().map(|name| layout(name));
         splits.collect::<Vec<_>>()
     });
     let names_any = |splits: &Vec<Vec<&str>>| splits.iter().any(|of_file| !of_file.is_empty());
-    found
+    splits_by_layout
         .find(names_any)
         .unwrap_or_else(|| vec![vec![TRAIN]; names.len()])
 }

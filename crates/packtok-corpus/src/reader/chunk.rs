@@ -3,7 +3,7 @@
 use memchr::memchr;
 
 use crate::field::NoText;
-use crate::{Body, Place, Record};
+use crate::{Body, Record, ResumePoint};
 
 /// Complete records of one source, in order.
 ///
@@ -18,7 +18,7 @@ pub struct Chunk {
     pub(crate) content: Content,
     pub(crate) max_document_bytes: u64,
     /// Start of the next chunk; `None` inside a skipped line.
-    pub(crate) end: Option<Place>,
+    pub(crate) end: Option<ResumePoint>,
     /// CRC32C of the raw bytes of each source that ended since the previous chunk.
     pub(crate) closed: Vec<u32>,
 }
@@ -112,7 +112,7 @@ impl Chunk {
     }
 
     /// Start of the next chunk; `None` inside a skipped line.
-    pub fn end(&self) -> Option<Place> {
+    pub fn end(&self) -> Option<ResumePoint> {
         self.end
     }
 

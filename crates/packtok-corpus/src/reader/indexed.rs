@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::bytes::decompressed::{Compression, open};
 use crate::error::{Error, Result};
 use crate::reader::chunk::{Chunk, Content, Span, SpanContent};
-use crate::{BOM, CorpusFile, Place, ReadOptions, Source};
+use crate::{BOM, CorpusFile, ReadOptions, ResumePoint, Source};
 
 /// Reads the entries of an index in their order.
 pub(crate) struct Indexed {
@@ -81,13 +81,13 @@ impl Indexed {
             buffer,
             content: Content::Spans(spans),
             max_document_bytes: self.options.max_document_bytes,
-            end: Some(self.place()),
+            end: Some(self.resume_point()),
             closed: Vec::new(),
         }))
     }
 
-    fn place(&self) -> Place {
-        Place {
+    fn resume_point(&self) -> ResumePoint {
+        ResumePoint {
             source: 0,
             offset: self.next as u64,
             crc32c: self.crc,
@@ -97,7 +97,7 @@ impl Indexed {
     /// Reads up to `place` and returns whether the checksum of the content before it matches.
     pub(crate) fn pass(
         &mut self,
-        place: Place,
+        place: ResumePoint,
         tick: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<bool> {
         let mut buffer = Vec::new();
@@ -108,7 +108,7 @@ impl Indexed {
             buffer = chunk.into_buffer();
             tick(self.bytes_read)?;
         }
-        Ok(self.place() == place)
+        Ok(self.resume_point() == place)
     }
 
     pub(crate) fn bytes_read(&self) -> u64 {

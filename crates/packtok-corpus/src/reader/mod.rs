@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::reader::chunk::Chunk;
 use crate::reader::indexed::Indexed;
 use crate::reader::sequential::Sequential;
-use crate::{Place, ReadOptions, Source};
+use crate::{ReadOptions, ResumePoint, Source};
 
 /// Divides sources into chunks of complete records, in order.
 pub struct Reader(Kind);
@@ -51,7 +51,7 @@ impl Reader {
     pub fn at(
         sources: impl Into<Arc<[Source]>>,
         options: ReadOptions,
-        place: Place,
+        place: ResumePoint,
         closed: &[u32],
     ) -> Result<Self> {
         let reader = Sequential::at(sources.into(), options, place, closed)?;
@@ -69,7 +69,7 @@ impl Reader {
     /// A source cannot be read; or the error of `tick`.
     pub fn pass(
         &mut self,
-        place: Place,
+        place: ResumePoint,
         closed: &[u32],
         tick: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<bool> {

@@ -5,13 +5,13 @@ use crate::error::{Error, Result};
 use crate::formats::open;
 use crate::formats::source_reader::SourceReader;
 use crate::reader::chunk::Chunk;
-use crate::{Body, Format, Place, ReadOptions, Record, Source};
+use crate::{Body, Format, ReadOptions, Record, ResumePoint, Source};
 
 /// The position of a record: the last place before it where reading can resume, and how many records
 /// lie between.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RecordPosition {
-    /// Offset and checksum as in [`Place`]; `None` is the start of the source.
+    /// Offset and checksum as in [`ResumePoint`]; `None` is the start of the source.
     pub place: Option<(u64, u32)>,
     /// For a compressed source, the frame from which the place is reached.
     pub frame: Option<Frame>,
@@ -106,7 +106,7 @@ impl RecordReader {
             return Ok(false);
         }
         let is_started = self.position.place.is_some() || self.position.records > 0;
-        if let Some(place) = self.reader.place(0)
+        if let Some(place) = self.reader.resume_point(0)
             && is_started
         {
             self.position = RecordPosition {
@@ -157,7 +157,7 @@ fn open_at(
         return open(&rest, options);
     }
     let mut reader = open(source, options)?;
-    let place_in_source = Place {
+    let place_in_source = ResumePoint {
         source: 0,
         offset,
         crc32c,

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::formats::open;
 use crate::formats::source_reader::SourceReader;
 use crate::reader::chunk::Chunk;
-use crate::{Place, ReadOptions, Source};
+use crate::{ReadOptions, ResumePoint, Source};
 
 /// Reads all sources in order.
 pub(crate) struct Sequential {
@@ -38,7 +38,7 @@ impl Sequential {
     pub(crate) fn at(
         sources: Arc<[Source]>,
         options: ReadOptions,
-        place: Place,
+        place: ResumePoint,
         closed: &[u32],
     ) -> Result<Self> {
         let mut reader = Self::new(sources, options);
@@ -67,7 +67,7 @@ impl Sequential {
     /// Reads up to `place` and returns whether the content before it has these checksums.
     pub(crate) fn pass(
         &mut self,
-        place: Place,
+        place: ResumePoint,
         closed: &[u32],
         tick: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<bool> {
@@ -83,8 +83,11 @@ impl Sequential {
             return Ok(true);
         }
         let has_source = self.pass_to(place.offset, tick)?;
-        let found = self.open.as_ref().and_then(|open| open.place(self.source));
-        Ok(has_source && found == Some(place))
+        let open_at = self
+            .open
+            .as_ref()
+            .and_then(|open| open.resume_point(self.source));
+        Ok(has_source && open_at == Some(place))
     }
 
     /// Reads the current source up to `offset` or closes it if that is beyond its end. Returns false
@@ -133,7 +136,7 @@ impl Sequential {
                     buffer,
                     content,
                     max_document_bytes: self.options.max_document_bytes,
-                    end: self.place(),
+                    end: self.resume_point(),
                     closed: std::mem::take(&mut self.closed),
                 };
                 self.source += usize::from(self.open.is_none());
@@ -153,13 +156,13 @@ impl Sequential {
     }
 
     /// Start of the next chunk; `None` if reading cannot resume there.
-    fn place(&self) -> Option<Place> {
+    fn resume_point(&self) -> Option<ResumePoint> {
         match &self.open {
-            None => Some(Place {
+            None => Some(ResumePoint {
                 source: self.source + 1,
-                ..Place::default()
+                ..ResumePoint::default()
             }),
-            Some(open) => open.place(self.source),
+            Some(open) => open.resume_point(self.source),
         }
     }
 

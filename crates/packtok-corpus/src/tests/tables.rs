@@ -124,7 +124,7 @@ fn reading_resumes_between_groups() {
                 assert_eq!(rest, all[place.offset as usize..]);
                 assert_eq!(digests, reader.digests());
             }
-            let other = Place {
+            let other = ResumePoint {
                 crc32c: !place.crc32c,
                 ..place
             };

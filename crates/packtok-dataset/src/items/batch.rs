@@ -14,7 +14,7 @@ use crate::items::ItemsError;
 use crate::items::ids::{IdsMut, write_ids};
 use crate::items::items::{Items, LastLabel};
 use crate::items::loss::LossMarkers;
-use crate::items::stream::{Piece, Stream};
+use crate::items::token_stream::{FileSpan, TokenStream};
 
 #[cfg(target_arch = "x86_64")]
 const CACHE_LINE_BYTES: usize = 64;
@@ -171,7 +171,7 @@ pub(super) struct Row<'a> {
 
 /// Tokens of a row that are contiguous in one file.
 struct Part<'a> {
-    piece: Piece,
+    piece: FileSpan,
     bytes: &'a [u8],
     /// Position of the first token in the row.
     at: usize,
@@ -320,7 +320,7 @@ impl<'a> Row<'a> {
     /// Writes the fields that are tokens or depend on their number.
     fn write_tokens(
         &self,
-        stream: &Stream,
+        stream: &TokenStream,
         filling: Filling,
         batch: &mut Batch<'_>,
         place: Range<usize>,
@@ -425,7 +425,13 @@ impl Part<'_> {
     }
 
     /// Writes `bytes`, tokens of this part, to `out` from position `at` on.
-    fn write(&self, stream: &Stream, bytes: &[u8], out: &mut IdsMut<'_>, at: usize) -> Result<()> {
+    fn write(
+        &self,
+        stream: &TokenStream,
+        bytes: &[u8],
+        out: &mut IdsMut<'_>,
+        at: usize,
+    ) -> Result<()> {
         let width = stream.files().width();
         let place = at..at + bytes.len() / width.bytes() as usize;
         match out {

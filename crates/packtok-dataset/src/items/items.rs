@@ -11,8 +11,8 @@ use crate::items::ItemsError;
 use crate::items::blocks::BlockLayout;
 use crate::items::chunks::ChunkLayout;
 use crate::items::ids::Id;
-use crate::items::stream::{Piece, Span, Stream};
-use crate::plans::plan::Plan;
+use crate::items::token_stream::{FileSpan, Span, TokenStream};
+use crate::plans::plan::BlockPlan;
 
 /// How a stream is divided into items.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ pub enum Packing {
         block_size: u64,
     },
     /// Pieces combined by a plan for the stream.
-    Planned(Plan),
+    Planned(BlockPlan),
     /// One complete document per item.
     Whole,
 }
@@ -61,7 +61,7 @@ pub enum Packing {
 /// The items of a dataset.
 #[derive(Debug)]
 pub struct Items {
-    stream: Stream,
+    stream: TokenStream,
     layout: Layout,
     /// The id that ends every document, if it determines the documents in place of the files' indexes.
     separator: Option<u32>,
@@ -89,7 +89,7 @@ enum Layout {
     /// Documents truncated to this number of tokens.
     Documents { block_size: u64 },
     /// Pieces combined by a plan.
-    Planned(Plan),
+    Planned(BlockPlan),
     /// Complete documents.
     Whole,
 }
@@ -139,7 +139,7 @@ impl Items {
     /// # Errors
     /// [`ItemsError::BlockTooSmall`], [`ItemsError::Overlap`], [`ItemsError::TooFewTokens`],
     /// [`ItemsError::TooFewTokensForRow`], [`ItemsError::PlanTokens`].
-    pub fn new(stream: Stream, packing: Packing) -> Result<Self> {
+    pub fn new(stream: TokenStream, packing: Packing) -> Result<Self> {
         let separator = match packing {
             Packing::Rows { separator, .. } | Packing::Chunks { separator, .. } => separator,
             Packing::Fixed { .. }
@@ -180,7 +180,7 @@ impl Items {
     }
 
     /// The stream that the items divide.
-    pub fn stream(&self) -> &Stream {
+    pub fn stream(&self) -> &TokenStream {
         &self.stream
     }
 
@@ -247,7 +247,7 @@ impl Items {
             Layout::ByFile { layout, blocks, .. } => {
                 let file = blocks.find(i);
                 let tokens = layout.block(i - blocks.start(file));
-                Span::Piece(Piece { file, tokens })
+                Span::FileSpan(FileSpan { file, tokens })
             }
             Layout::Chunks {
                 layout,
@@ -257,7 +257,7 @@ impl Items {
                 let file = chunks.find(i);
                 let of_file = self.stream.files().tokens_of(file);
                 let tokens = layout.chunk(i - chunks.start(file), of_file.end - of_file.start);
-                Span::Piece(Piece { file, tokens })
+                Span::FileSpan(FileSpan { file, tokens })
             }
             Layout::Chunks { layout, .. } => {
                 Span::Virtual(layout.chunk(i, self.stream.num_tokens()))
@@ -317,7 +317,7 @@ impl Items {
         };
         let len = span.len();
         match self.stream.pieces(span).next().transpose()? {
-            Some(Piece { file, tokens }) if tokens.end - tokens.start == len => {
+            Some(FileSpan { file, tokens }) if tokens.end - tokens.start == len => {
                 self.stream.files().tokens(file, tokens).map(Some)
             }
             _ => Ok(None),
@@ -325,7 +325,7 @@ impl Items {
     }
 
     /// The pieces of item `i`, which must be below [`Items::len`].
-    fn pieces(&self, i: u64) -> Result<impl Iterator<Item = Result<Piece>> + '_> {
+    fn pieces(&self, i: u64) -> Result<impl Iterator<Item = Result<FileSpan>> + '_> {
         let spans = self.spans(i)?;
         Ok(spans.flat_map(|span| self.stream.pieces(span)))
     }
@@ -372,7 +372,7 @@ impl Items {
     pub fn locate(&self, i: u64) -> Result<Vec<DocumentPart>> {
         let mut parts = Vec::new();
         for piece in self.pieces(i)? {
-            let Piece { file, tokens } = piece?;
+            let FileSpan { file, tokens } = piece?;
             let token_file = self.stream.files().token_file(file)?;
             for document in token_file.documents_from(tokens.start)? {
                 let (document, span) = document?;
@@ -459,7 +459,7 @@ impl Items {
     /// The errors of opening its files; damaged offsets or a damaged plan; the system call fails.
     pub fn prefetch(&self, i: u64) -> Result<()> {
         for piece in self.pieces(i)? {
-            let Piece { file, tokens } = piece?;
+            let FileSpan { file, tokens } = piece?;
             self.stream.files().token_file(file)?.prefetch(tokens)?;
         }
         Ok(())
@@ -467,7 +467,7 @@ impl Items {
 }
 
 /// A layout by a plan, after checking that its pieces are within the stream.
-fn planned(stream: &Stream, plan: Plan) -> Result<Layout> {
+fn planned(stream: &TokenStream, plan: BlockPlan) -> Result<Layout> {
     let (found, expected) = (plan.num_tokens(), stream.num_tokens());
     if found != expected {
         let path = plan.path().into();
@@ -503,7 +503,7 @@ fn in_rows(error: Error, context_length: u64) -> Error {
 }
 
 /// A layout in chunks of the stream or of its files.
-fn chunks(stream: &Stream, chunk_size: u64, overlap: u64, by_file: bool) -> Result<Layout> {
+fn chunks(stream: &TokenStream, chunk_size: u64, overlap: u64, by_file: bool) -> Result<Layout> {
     let layout =
         ChunkLayout::new(chunk_size, overlap).ok_or(Error::Items(ItemsError::Overlap {
             overlap,
@@ -521,7 +521,7 @@ fn chunks(stream: &Stream, chunk_size: u64, overlap: u64, by_file: bool) -> Resu
 }
 
 /// A layout in blocks of the stream or of its files; at least one block is required.
-fn fixed(stream: &Stream, block_size: u64, overlap: u64, by_file: bool) -> Result<Layout> {
+fn fixed(stream: &TokenStream, block_size: u64, overlap: u64, by_file: bool) -> Result<Layout> {
     check_block_size(block_size)?;
     let layout = |num_tokens| {
         let blocks = BlockLayout::new(num_tokens, block_size, overlap);

@@ -9,8 +9,8 @@ mod ids;
 pub mod items;
 mod loss;
 mod mask;
-pub mod stream;
 pub mod token_rows;
+pub mod token_stream;
 
 pub use error::ItemsError;
 pub use ids::{Id, IdsMut};

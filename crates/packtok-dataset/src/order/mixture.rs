@@ -65,9 +65,10 @@ impl Mixture {
         let mut walk = self.walk.lock().unwrap_or_else(PoisonError::into_inner);
         let period = k / self.rates.total;
         walk.seek(&self.rates, k % self.rates.total);
-        let source = walk.place.step(&self.rates);
+        let source = walk.state.step(&self.rates);
         walk.save_checkpoint();
-        let ordinal = walk.place.jobs[source].ordinal - 1 + period * self.rates.weights[source];
+        let ordinal =
+            walk.state.next_draws[source].ordinal - 1 + period * self.rates.weights[source];
         Draw { source, ordinal }
     }
 
@@ -81,8 +82,9 @@ impl Mixture {
         let mut walk = self.walk.lock().unwrap_or_else(PoisonError::into_inner);
         let period = k / self.rates.total;
         walk.seek(&self.rates, k % self.rates.total);
-        let jobs = walk.place.jobs.iter().zip(&self.rates.weights);
-        jobs.map(|(job, weight)| job.ordinal + period * weight)
+        let next_draws = walk.state.next_draws.iter().zip(&self.rates.weights);
+        next_draws
+            .map(|(next_draw, weight)| next_draw.ordinal + period * weight)
             .collect()
     }
 }
@@ -120,7 +122,7 @@ impl Rates {
     }
 
     /// The draw of `source` with this ordinal.
-    fn job(&self, source: usize, ordinal: u64) -> Job {
+    fn next_draw(&self, source: usize, ordinal: u64) -> NextDraw {
         let (weight, total, grain) = (
             u128::from(self.weights[source]),
             u128::from(self.total),
@@ -130,29 +132,29 @@ impl Rates {
         // ordinal * total / weight, with the fraction in units of 1 / measure.
         let product = u128::from(ordinal) * total;
         let start = Slot::new(product / weight, product % weight * grain, measure);
-        Job {
+        NextDraw {
             ordinal,
             release: start.plus(total, measure),
             deadline: start.plus(total * (grain - 1), measure),
         }
     }
 
-    /// The draw of `source` after `job`.
-    fn next(&self, source: usize, job: &Job) -> Job {
+    /// The draw of `source` after `next_draw`.
+    fn next(&self, source: usize, next_draw: &NextDraw) -> NextDraw {
         let (weight, total) = (self.weights[source], self.total);
         let measure = u128::from(weight) * u128::from(self.grain);
         let rest = u128::from(total % weight) * u128::from(self.grain);
-        Job {
-            ordinal: job.ordinal + 1,
-            release: job.release.later(total / weight, rest, measure),
-            deadline: job.deadline.later(total / weight, rest, measure),
+        NextDraw {
+            ordinal: next_draw.ordinal + 1,
+            release: next_draw.release.later(total / weight, rest, measure),
+            deadline: next_draw.deadline.later(total / weight, rest, measure),
         }
     }
 }
 
 /// Release time and deadline of the next draw of a source.
 #[derive(Debug, Clone, Copy)]
-struct Job {
+struct NextDraw {
     ordinal: u64,
     release: Slot,
     deadline: Slot,
@@ -195,30 +197,30 @@ impl Slot {
 
 /// The state after the first `k` items.
 #[derive(Debug)]
-struct Place {
+struct MixtureState {
     k: u64,
     /// The next draw of each source.
-    jobs: Vec<Job>,
+    next_draws: Vec<NextDraw>,
     /// Sources whose next draw is released, by deadline.
     ready: BinaryHeap<Reverse<(u64, u32)>>,
     /// Sources whose next draw is not released yet, by release slot.
     waiting: BinaryHeap<Reverse<(u64, u32)>>,
 }
 
-impl Place {
+impl MixtureState {
     /// The state after `k` items, given the number of items of each source.
     fn new(rates: &Rates, k: u64, counts: &[u64]) -> Self {
-        let jobs: Vec<Job> = (0..counts.len())
-            .map(|source| rates.job(source, counts[source]))
+        let next_draws: Vec<NextDraw> = (0..counts.len())
+            .map(|source| rates.next_draw(source, counts[source]))
             .collect();
-        let waiting = jobs
+        let waiting = next_draws
             .iter()
             .zip(0..)
-            .map(|(job, source)| Reverse((job.release.ceil(), source)))
+            .map(|(next_draw, source)| Reverse((next_draw.release.ceil(), source)))
             .collect();
         Self {
             k,
-            jobs,
+            next_draws,
             ready: BinaryHeap::new(),
             waiting,
         }
@@ -232,16 +234,17 @@ impl Place {
                 break;
             }
             self.waiting.pop();
-            let deadline = self.jobs[source as usize].deadline.whole;
+            let deadline = self.next_draws[source as usize].deadline.whole;
             self.ready.push(Reverse((deadline, source)));
         }
         let Reverse((_, chosen)) = self.ready.pop().expect(
             "shares add up to k, so after k - 1 draws some source's share is ahead of them",
         );
         let source = chosen as usize;
-        let job = rates.next(source, &self.jobs[source]);
-        self.jobs[source] = job;
-        self.waiting.push(Reverse((job.release.ceil(), chosen)));
+        let next_draw = rates.next(source, &self.next_draws[source]);
+        self.next_draws[source] = next_draw;
+        self.waiting
+            .push(Reverse((next_draw.release.ceil(), chosen)));
         source
     }
 }
@@ -249,7 +252,7 @@ impl Place {
 /// A moving position and its checkpoints.
 #[derive(Debug)]
 struct Walk {
-    place: Place,
+    state: MixtureState,
     interval: u64,
     /// Counts after 0, `interval`, `2 * interval`, … items, one row of `m` numbers each.
     checkpoints: Vec<u64>,
@@ -259,7 +262,7 @@ impl Walk {
     fn new(rates: &Rates) -> Self {
         let counts = vec![0; rates.weights.len()];
         Self {
-            place: Place::new(rates, 0, &counts),
+            state: MixtureState::new(rates, 0, &counts),
             interval: FIRST_INTERVAL,
             checkpoints: counts,
         }
@@ -271,25 +274,29 @@ impl Walk {
         let num_checkpoints = (self.checkpoints.len() / num_sources) as u64;
         let row = (k / self.interval).min(num_checkpoints - 1);
         let nearest = row * self.interval;
-        if self.place.k > k || self.place.k < nearest {
+        if self.state.k > k || self.state.k < nearest {
             let start = row as usize * num_sources;
             let counts = &self.checkpoints[start..start + num_sources];
-            self.place = Place::new(rates, nearest, counts);
+            self.state = MixtureState::new(rates, nearest, counts);
         }
-        while self.place.k < k {
-            self.place.step(rates);
+        while self.state.k < k {
+            self.state.step(rates);
             self.save_checkpoint();
         }
     }
 
     /// Saves the counts of this position if the next checkpoint is due.
     fn save_checkpoint(&mut self) {
-        let num_sources = self.place.jobs.len();
+        let num_sources = self.state.next_draws.len();
         let num_checkpoints = (self.checkpoints.len() / num_sources) as u64;
-        if self.place.k != num_checkpoints * self.interval {
+        if self.state.k != num_checkpoints * self.interval {
             return;
         }
-        let counts = self.place.jobs.iter().map(|job| job.ordinal);
+        let counts = self
+            .state
+            .next_draws
+            .iter()
+            .map(|next_draw| next_draw.ordinal);
         self.checkpoints.extend(counts);
         if self.checkpoints.len() > MAX_CHECKPOINT_NUMBERS.max(4 * num_sources) {
             self.thin_out();
@@ -297,7 +304,7 @@ impl Walk {
     }
 
     fn thin_out(&mut self) {
-        let num_sources = self.place.jobs.len();
+        let num_sources = self.state.next_draws.len();
         let rows = self.checkpoints.chunks_exact(num_sources);
         self.checkpoints = rows.step_by(2).flatten().copied().collect();
         self.interval *= 2;

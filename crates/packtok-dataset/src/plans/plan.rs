@@ -21,7 +21,7 @@ const GROUP_BYTES: usize = 64 * 1024;
 
 /// Consecutive tokens that are part of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Piece {
+pub struct TokenSpan {
     /// Position of its first token in the stream.
     pub start: u64,
     /// Number of its tokens.
@@ -30,13 +30,13 @@ pub struct Piece {
 
 /// An open plan; cheap to share between threads.
 #[derive(Debug)]
-pub struct Plan {
+pub struct BlockPlan {
     file: PlanFile,
     num_blocks: u64,
     num_pieces: u64,
 }
 
-impl Plan {
+impl BlockPlan {
     /// Opens the plan at `path`, which must be for `data`, in constant time.
     ///
     /// # Errors
@@ -208,7 +208,7 @@ impl PlanWriter {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn push(&mut self, pieces: &[Piece]) -> Result<()> {
+    pub fn push(&mut self, pieces: &[TokenSpan]) -> Result<()> {
         for piece in pieces {
             let mut bytes = [0; PIECE_BYTES];
             bytes[..8].copy_from_slice(&piece.start.to_le_bytes());

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::plans::plan::{Piece, check_block_tokens};
+use crate::plans::plan::{TokenSpan, check_block_tokens};
 
 /// Plans the blocks of `block_size` tokens and returns the number of tokens that are in none.
 ///
@@ -20,7 +20,7 @@ use crate::plans::plan::{Piece, check_block_tokens};
 pub fn plan_whole_documents(
     documents: impl Iterator<Item = Result<Range<u64>>>,
     block_size: u64,
-    emit: &mut impl FnMut(&[Piece]) -> Result<()>,
+    emit: &mut impl FnMut(&[TokenSpan]) -> Result<()>,
 ) -> Result<u64> {
     let block_size = check_block_tokens("block_size", block_size)?;
     let mut blocks = Blocks {
@@ -64,7 +64,7 @@ struct Blocks<'a, E> {
     emit: &'a mut E,
 }
 
-impl<E: FnMut(&[Piece]) -> Result<()>> Blocks<'_, E> {
+impl<E: FnMut(&[TokenSpan]) -> Result<()>> Blocks<'_, E> {
     /// Starts a block at a document. Returns `None` if the document fills the block, so that it is
     /// complete.
     fn open_at(&mut self, start: u64, end: u64) -> Result<Option<u64>> {
@@ -78,7 +78,7 @@ impl<E: FnMut(&[Piece]) -> Result<()>> Blocks<'_, E> {
     fn emit(&mut self, start: u64) -> Result<()> {
         self.num_dropped_tokens += start.saturating_sub(self.served_stop);
         self.served_stop = start + self.block_size;
-        (self.emit)(&[Piece {
+        (self.emit)(&[TokenSpan {
             start,
             len_tokens: self.block_size as u32,
         }])

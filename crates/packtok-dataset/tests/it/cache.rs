@@ -1,4 +1,4 @@
-//! Plan files are found or built once, across processes and after one was killed.
+//! BlockPlan files are found or built once, across processes and after one was killed.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::Write;
@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use packtok_dataset::plans::cache::{file_name, find_or_build};
-use packtok_dataset::plans::plan::{Piece, Plan, PlanWriter};
+use packtok_dataset::plans::plan::{BlockPlan, PlanWriter, TokenSpan};
 use packtok_dataset::plans::plan_file::{Key, Kind};
 use packtok_dataset::{Error, Result};
 use packtok_jobs::{Monitor, Progress};
@@ -26,7 +26,7 @@ const AWAITED_VARIABLE: &str = "PACKTOK_TEST_AWAITED";
 
 fn write(path: &Path, _: &mut Monitor<'_>) -> Result<()> {
     let mut writer = PlanWriter::create(path, KEY)?;
-    writer.push(&[Piece {
+    writer.push(&[TokenSpan {
         start: 2,
         len_tokens: 5,
     }])?;
@@ -49,7 +49,7 @@ fn find(
 }
 
 fn assert_right(path: &Path) {
-    let plan = Plan::open(path, &DATA).expect("the plan is valid");
+    let plan = BlockPlan::open(path, &DATA).expect("the plan is valid");
     plan.verify().expect("the plan is complete");
     assert_eq!(
         plan.pieces(0)

@@ -1,4 +1,4 @@
-//! Plan files: a read returns what was written, and damage is rejected.
+//! BlockPlan files: a read returns what was written, and damage is rejected.
 
 use std::fs;
 use std::ops::Range;
@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use packtok_dataset::plans::PlansError;
 use packtok_dataset::plans::best_fit::plan_best_fit;
-use packtok_dataset::plans::plan::{Piece, Plan, PlanWriter};
+use packtok_dataset::plans::plan::{BlockPlan, PlanWriter, TokenSpan};
 use packtok_dataset::plans::plan_file::{HEADER_BYTES, Key, Kind, PlanFault};
-use packtok_dataset::plans::split::{Runs, Side};
+use packtok_dataset::plans::split::{Side, SplitRuns};
 use packtok_dataset::plans::whole_documents::plan_whole_documents;
 use packtok_dataset::{Error, Result};
 use proptest::prelude::*;
@@ -29,9 +29,9 @@ fn write(path: &Path, block_len_tokens: u64, blocks: &[Vec<(u64, u32)>], num_tok
     let mut writer =
         PlanWriter::create(path, key(block_len_tokens)).expect("a temporary file can be written");
     for block in blocks {
-        let pieces: Vec<Piece> = block
+        let pieces: Vec<TokenSpan> = block
             .iter()
-            .map(|&(start, len_tokens)| Piece { start, len_tokens })
+            .map(|&(start, len_tokens)| TokenSpan { start, len_tokens })
             .collect();
         writer
             .push(&pieces)
@@ -42,7 +42,7 @@ fn write(path: &Path, block_len_tokens: u64, blocks: &[Vec<(u64, u32)>], num_tok
         .expect("a temporary file can be written");
 }
 
-fn read(plan: &Plan) -> Result<Vec<Vec<Range<u64>>>> {
+fn read(plan: &BlockPlan) -> Result<Vec<Vec<Range<u64>>>> {
     let blocks = 0..plan.num_blocks();
     blocks
         .map(|block| Ok(plan.pieces(block)?.collect()))
@@ -75,7 +75,7 @@ fn a_read_returns_what_was_written() {
     let folder = tempfile::tempdir().expect("a temporary file can be written");
     let path = folder.path().join("new/plan");
     write(&path, 10, &[vec![(0, 4), (9, 5)], vec![(4, 5)]], 14);
-    let plan = Plan::open(&path, &DATA).expect("the plan is valid");
+    let plan = BlockPlan::open(&path, &DATA).expect("the plan is valid");
     assert_eq!(
         read(&plan).expect("it is valid"),
         [vec![0..4, 9..14], vec![4..9]]
@@ -113,7 +113,7 @@ fn written_plans_equal_the_golden_files() {
     ] {
         let mut writer = PlanWriter::create(&path, Key { kind, ..key(10) })
             .expect("a temporary file can be written");
-        let mut emit = |pieces: &[Piece]| writer.push(pieces);
+        let mut emit = |pieces: &[TokenSpan]| writer.push(pieces);
         let documents = reference::results(&lens);
         let num_dropped = match kind {
             Kind::WholeDocuments => plan_whole_documents(documents, 10, &mut emit),
@@ -130,13 +130,13 @@ fn written_plans_equal_the_golden_files() {
 
 #[test]
 fn golden_files_are_read() {
-    let plan = Plan::open(&golden("megatron.plan"), &DATA).expect("the plan is valid");
+    let plan = BlockPlan::open(&golden("megatron.plan"), &DATA).expect("the plan is valid");
     assert_eq!(
         read(&plan).expect("it is valid"),
         [[0..10], [25..35], [30..40]]
     );
     assert_eq!((plan.num_dropped_tokens(), plan.num_tokens()), (25, 50));
-    let open = |side| Runs::open(&golden("split_by_hash.plan"), &DATA, side);
+    let open = |side| SplitRuns::open(&golden("split_by_hash.plan"), &DATA, side);
     let [train, validation] =
         [Side::Train, Side::Validation].map(|side| open(side).expect("the split is valid"));
     assert_eq!((train.num_documents(), train.num_tokens()), (2, 7));
@@ -153,7 +153,7 @@ fn a_plan_of_an_empty_stream_has_no_blocks() {
     let folder = tempfile::tempdir().expect("a temporary file can be written");
     let path = folder.path().join("plan");
     write(&path, 10, &[], 0);
-    let plan = Plan::open(&path, &DATA).expect("the plan is valid");
+    let plan = BlockPlan::open(&path, &DATA).expect("the plan is valid");
     assert_eq!((plan.num_blocks(), plan.num_padding_tokens()), (0, 0));
 }
 
@@ -162,7 +162,7 @@ fn a_plan_for_other_data_is_rejected() {
     let folder = tempfile::tempdir().expect("a temporary file can be written");
     let path = folder.path().join("plan");
     write(&path, 10, &[vec![(0, 4)]], 4);
-    let error = Plan::open(&path, &[8; 32]).expect_err("the data are others");
+    let error = BlockPlan::open(&path, &[8; 32]).expect_err("the data are others");
     assert_eq!(
         error.to_string(),
         format!(
@@ -183,7 +183,7 @@ fn opening_detects_every_damaged_byte_of_the_header() {
         let mut damaged = file.clone();
         damaged[at] ^= 0x40;
         fs::write(&path, damaged).expect("a temporary file can be written");
-        let fault = fault_of(Plan::open(&path, &DATA));
+        let fault = fault_of(BlockPlan::open(&path, &DATA));
         match at {
             0..8 => assert_eq!(fault, PlanFault::Magic),
             8..12 => assert!(matches!(fault, PlanFault::Version { .. })),
@@ -205,7 +205,7 @@ fn verify_detects_every_damaged_byte_of_the_body() {
         let mut damaged = file.clone();
         damaged[at] ^= 1;
         fs::write(&path, damaged).expect("a temporary file can be written");
-        let plan = Plan::open(&path, &DATA).expect("the header is valid");
+        let plan = BlockPlan::open(&path, &DATA).expect("the header is valid");
         assert!(matches!(
             fault_of(plan.verify()),
             PlanFault::BodyChecksum { .. }
@@ -222,7 +222,7 @@ fn a_file_truncated_anywhere_is_rejected() {
     for len in 0..file.len() {
         fs::write(&path, &file[..len]).expect("a temporary file can be written");
         let (found, expected) = (len as u64, file.len() as u64);
-        let fault = fault_of(Plan::open(&path, &DATA));
+        let fault = fault_of(BlockPlan::open(&path, &DATA));
         if len < HEADER_BYTES {
             assert_eq!(fault, PlanFault::TooShort { found });
         } else {
@@ -247,7 +247,7 @@ fn counts_that_exceed_the_body_are_rejected() {
         damaged[at..at + 8].copy_from_slice(&u64::to_le_bytes(value));
         seal(&mut damaged);
         fs::write(&path, damaged).expect("a temporary file can be written");
-        let fault = fault_of(Plan::open(&path, &DATA));
+        let fault = fault_of(BlockPlan::open(&path, &DATA));
         assert!(matches!(fault, PlanFault::Length { .. }), "{at}: {fault}");
     }
 }
@@ -260,7 +260,7 @@ fn an_out_of_range_entry_is_an_error_at_access() {
     let pieces = [(3, 2), (u64::MAX, 1), (0, 4), (0, 0), (1, 3)];
     let blocks: Vec<_> = pieces.iter().map(|&piece| vec![piece]).collect();
     write(&path, 3, &blocks, 4);
-    let plan = Plan::open(&path, &DATA).expect("the header is valid");
+    let plan = BlockPlan::open(&path, &DATA).expect("the header is valid");
     for block in 0..4 {
         let expected = PlanFault::Entry {
             what: "block",
@@ -282,7 +282,7 @@ proptest! {
         let folder = tempfile::tempdir().expect("a temporary file can be written");
         let path = folder.path().join("plan");
         write(&path, 20, &blocks, 1 << 41);
-        let plan = Plan::open(&path, &DATA).expect("the plan is valid");
+        let plan = BlockPlan::open(&path, &DATA).expect("the plan is valid");
         let range = |&(start, len): &(u64, u32)| start..start + u64::from(len);
         let expected: Vec<Vec<_>> = blocks
             .iter()

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use packtok_dataset::Result;
-use packtok_dataset::plans::plan::Piece;
+use packtok_dataset::plans::plan::TokenSpan;
 
 /// Contiguous documents of these lengths.
 pub(crate) fn documents(lens: &[u64]) -> Vec<Range<u64>> {
@@ -23,11 +23,11 @@ pub(crate) fn results(lens: &[u64]) -> impl Iterator<Item = Result<Range<u64>>> 
 
 /// What a planner emits, as ranges of tokens.
 pub(crate) fn collect<T>(
-    plan: impl FnOnce(&mut dyn FnMut(&[Piece]) -> Result<()>) -> Result<T>,
+    plan: impl FnOnce(&mut dyn FnMut(&[TokenSpan]) -> Result<()>) -> Result<T>,
 ) -> (Vec<Vec<Range<u64>>>, T) {
     let mut blocks = Vec::new();
     let outcome = plan(&mut |pieces| {
-        let range = |piece: &Piece| piece.start..piece.start + u64::from(piece.len_tokens);
+        let range = |piece: &TokenSpan| piece.start..piece.start + u64::from(piece.len_tokens);
         blocks.push(pieces.iter().map(range).collect());
         Ok(())
     });

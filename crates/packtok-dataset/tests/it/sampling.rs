@@ -12,13 +12,13 @@ use packtok_dataset::items::IdsMut;
 use packtok_dataset::items::ItemsError;
 use packtok_dataset::items::batch::{Batch, Filling, Segments, fill};
 use packtok_dataset::items::items::{Items, Packing};
-use packtok_dataset::items::stream::Stream;
+use packtok_dataset::items::token_stream::TokenStream;
 use packtok_dataset::plans::PlansError;
 use packtok_dataset::plans::best_fit::plan_best_fit;
-use packtok_dataset::plans::plan::{Plan, PlanWriter};
+use packtok_dataset::plans::plan::{BlockPlan, PlanWriter};
 use packtok_dataset::plans::plan_file::{Key, Kind};
 use packtok_dataset::plans::split::{
-    Document, Runs, Side, document_hash, key_by_hash, least_train_hash, write_by_hash,
+    Document, Side, SplitRuns, document_hash, key_by_hash, least_train_hash, write_by_hash,
 };
 use packtok_pbin::{Counts, Metadata, Replace, TokenWidth, Writer};
 use proptest::prelude::*;
@@ -63,7 +63,12 @@ fn open(paths: &[PathBuf]) -> Files {
 }
 
 /// The stream of one side, and the documents that the reference implementation puts there.
-fn side(folder: &Path, paths: &[PathBuf], files: &[Documents], side: Side) -> (Stream, Documents) {
+fn side(
+    folder: &Path,
+    paths: &[PathBuf],
+    files: &[Documents],
+    side: Side,
+) -> (TokenStream, Documents) {
     let split = folder.join("split");
     let key = key_by_hash(open(paths).fingerprint(), FRACTION, SEED);
     let mut start = 0;
@@ -75,14 +80,14 @@ fn side(folder: &Path, paths: &[PathBuf], files: &[Documents], side: Side) -> (S
         Ok(Document { tokens, bytes })
     });
     write_by_hash(&split, key, spans, TokenWidth::U8).unwrap();
-    let runs = Runs::open(&split, &open(paths).fingerprint(), side).unwrap();
+    let runs = SplitRuns::open(&split, &open(paths).fingerprint(), side).unwrap();
     let is_on_side = |document: &Vec<u8>| {
         let is_held_out =
             document_hash(document, TokenWidth::U8, SEED) < least_train_hash(FRACTION);
         is_held_out == (side == Side::Validation)
     };
     let expected = documents.into_iter().filter(is_on_side).collect();
-    (Stream::selected(open(paths), runs).unwrap(), expected)
+    (TokenStream::selected(open(paths), runs).unwrap(), expected)
 }
 
 /// Ranges of contiguous documents.
@@ -96,7 +101,11 @@ fn spans(documents: &[Vec<u8>]) -> Vec<Range<u64>> {
 }
 
 /// Items of a best-fit plan of a stream, and the pieces of each.
-fn planned(folder: &Path, stream: Stream, context_length: u64) -> (Items, Vec<Vec<Range<u64>>>) {
+fn planned(
+    folder: &Path,
+    stream: TokenStream,
+    context_length: u64,
+) -> (Items, Vec<Vec<Range<u64>>>) {
     let path = folder.join("plan");
     let key = Key {
         kind: Kind::BestFit,
@@ -114,7 +123,7 @@ fn planned(folder: &Path, stream: Stream, context_length: u64) -> (Items, Vec<Ve
     })
     .unwrap();
     writer.publish(stream.num_tokens(), 0).unwrap();
-    let plan = Plan::open(&path, &stream.fingerprint()).unwrap();
+    let plan = BlockPlan::open(&path, &stream.fingerprint()).unwrap();
     (Items::new(stream, Packing::Planned(plan)).unwrap(), blocks)
 }
 
@@ -247,7 +256,7 @@ proptest! {
     #[test]
     fn documents_of_files_follow_each_other(files in files()) {
         let folder = tempfile::tempdir().unwrap();
-        let stream = Stream::new(open(&write(folder.path(), &files)));
+        let stream = TokenStream::new(open(&write(folder.path(), &files)));
         let expected = spans(&files.concat());
         let walked: Vec<_> = stream.documents().collect::<Result<_, _>>().unwrap();
         prop_assert_eq!(&walked, &expected);
@@ -262,7 +271,7 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let paths = write(folder.path(), &files);
         let (stream, documents) = match selected {
-            None => (Stream::new(open(&paths)), files.concat()),
+            None => (TokenStream::new(open(&paths)), files.concat()),
             Some(true) => side(folder.path(), &paths, &files, Side::Train),
             Some(false) => side(folder.path(), &paths, &files, Side::Validation),
         };
@@ -289,8 +298,8 @@ fn plans_and_splits_for_other_files_are_rejected() {
     let files = [vec![vec![1, 2, 3], vec![4]]];
     let paths = write(folder.path(), &files);
     let (stream, _) = side(folder.path(), &paths, &files, Side::Train);
-    planned(folder.path(), Stream::new(open(&paths)), 4);
-    let plan = |data| Plan::open(&folder.path().join("plan"), &data);
+    planned(folder.path(), TokenStream::new(open(&paths)), 4);
+    let plan = |data| BlockPlan::open(&folder.path().join("plan"), &data);
     let error = plan(stream.fingerprint()).unwrap_err();
     assert!(
         matches!(error, Error::Plans(PlansError::PlanFile { .. })),
@@ -300,7 +309,7 @@ fn plans_and_splits_for_other_files_are_rejected() {
     write(folder.path(), &[vec![vec![1, 2, 3]]]);
     let other = open(&paths);
     let split = folder.path().join("split");
-    let error = Runs::open(&split, &other.fingerprint(), Side::Train).unwrap_err();
+    let error = SplitRuns::open(&split, &other.fingerprint(), Side::Train).unwrap_err();
     assert!(
         matches!(error, Error::Plans(PlansError::PlanFile { .. })),
         "{error}"
@@ -315,8 +324,8 @@ fn plans_and_splits_for_other_files_are_rejected() {
     let path = folder.path().join("lie");
     let writer = PlanWriter::create(&path, key).unwrap();
     writer.publish(4, 0).unwrap();
-    let plan = Plan::open(&path, &other.fingerprint()).unwrap();
-    let error = Items::new(Stream::new(other), Packing::Planned(plan)).unwrap_err();
+    let plan = BlockPlan::open(&path, &other.fingerprint()).unwrap();
+    let error = Items::new(TokenStream::new(other), Packing::Planned(plan)).unwrap_err();
     assert_eq!(
         error.to_string(),
         format!(
@@ -348,7 +357,7 @@ fn batches_with_more_tokens_than_32_bits_are_rejected() {
     let packing = Packing::Document {
         block_size: 1 << 31,
     };
-    let items = Items::new(Stream::new(open(&paths)), packing).unwrap();
+    let items = Items::new(TokenStream::new(open(&paths)), packing).unwrap();
     let mut batch = Batch {
         input_ids: IdsMut::I64(&mut []),
         labels: None,

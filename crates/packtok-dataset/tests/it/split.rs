@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use packtok_dataset::plans::PlansError;
 use packtok_dataset::plans::plan_file::{HEADER_BYTES, Key, PlanFault};
 use packtok_dataset::plans::split::{
-    Document, Runs, Side, document_hash, key_at, key_by_hash, least_train_hash, write_at,
+    Document, Side, SplitRuns, document_hash, key_at, key_by_hash, least_train_hash, write_at,
     write_by_hash,
 };
 use packtok_dataset::{Error, Result};
@@ -54,8 +54,8 @@ impl Split {
         Self::new(|path| write_at(path, key, train, lens.len() as u64, all))
     }
 
-    fn open(&self, side: Side) -> Runs {
-        let runs = Runs::open(&self.path, &DATA, side).expect("the split is valid");
+    fn open(&self, side: Side) -> SplitRuns {
+        let runs = SplitRuns::open(&self.path, &DATA, side).expect("the split is valid");
         assert_eq!((runs.side(), runs.path()), (side, &*self.path));
         runs.verify().expect("nothing is damaged");
         runs
@@ -182,7 +182,8 @@ fn sides_options_and_data_have_distinct_fingerprints() {
         train
     );
     assert_ne!(fingerprint(&Split::at(&[1, 1], 1), Side::Train), train);
-    let error = Runs::open(&split.path, &[8; 32], Side::Train).expect_err("the data are others");
+    let error =
+        SplitRuns::open(&split.path, &[8; 32], Side::Train).expect_err("the data are others");
     assert!(matches!(
         error,
         Error::Plans(PlansError::PlanFile {
@@ -212,7 +213,7 @@ fn a_damaged_split_gives_errors_only() {
 
 /// Whether every query of a side succeeds.
 fn is_usable(path: &Path, side: Side) -> bool {
-    let Ok(runs) = Runs::open(path, &DATA, side) else {
+    let Ok(runs) = SplitRuns::open(path, &DATA, side) else {
         return false;
     };
     let documents = (0..runs.num_documents().min(300)).map(|i| runs.document(i));

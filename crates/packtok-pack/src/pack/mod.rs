@@ -4,11 +4,11 @@
 //! as empty, blank or rejected: `lines = packed + empty + blank + rejected` always holds. The
 //! output does not depend on the number of threads.
 
+mod corpus_part;
 mod error;
 mod existing;
 mod explain;
 mod first_reject;
-mod job;
 mod leftover;
 mod limits;
 mod options;
@@ -22,11 +22,11 @@ mod sidecar_files;
 mod sink;
 mod worker;
 
+pub(crate) use corpus_part::{CorpusPart, reader};
 pub use error::{PackError, SpecError};
 pub(crate) use existing::output_exists;
 pub(crate) use explain::explain;
 pub(crate) use first_reject::first_reject;
-pub(crate) use job::{Job, reader};
 pub(crate) use leftover::{has_published, remove_leftover};
 pub use options::{Existing, PackOptions, PackSpec};
 pub(crate) use process::process;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use packtok_corpus::Error as CorpusError;
 use packtok_corpus::OnBadDocument;
-use packtok_corpus::{Place, Plugin, Source};
+use packtok_corpus::{Plugin, ResumePoint, Source};
 use packtok_jobs::journal::Journal;
 use packtok_jobs::{Monitor, Progress, report_progress};
 use packtok_pbin::{Checkpoint, Counts, MappedFile, Metadata, TokenWidth, Writer, crash};
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::existing::compare;
 use super::recorded::{metadata, recorded_sources, redacted};
-use super::{Job, PackOptions, RejectFault, reader};
+use super::{CorpusPart, PackOptions, RejectFault, reader};
 use crate::error::{Error, Result};
 use crate::pack::PackError;
 use crate::rejects::{Rejects, RejectsCheckpoint, num_matching};
@@ -47,7 +47,7 @@ pub(super) struct Span {
     closed: Vec<packtok_pbin::Source>,
     /// Label of the source that contains the position; `None` at the end of the corpus.
     source: Option<String>,
-    place: Place,
+    place: ResumePoint,
     /// Lines of that source before the position.
     pub(super) lines: u64,
     /// Lines before the position, for each source that is only partly read.
@@ -87,7 +87,7 @@ pub(super) struct Notes {
     journal: Journal,
     span_bytes: u64,
     /// End of the last batch.
-    place: Place,
+    place: ResumePoint,
     /// Digests of sources that ended since the last span.
     closed: Vec<u32>,
     /// Number of sources recorded as ended.
@@ -105,10 +105,10 @@ pub(super) struct Notes {
 pub(super) fn begin(
     options: &PackOptions,
     tokenizer: &Tokenizer,
-    job: &Job<'_>,
+    part: &CorpusPart<'_>,
     monitor: &mut Monitor<'_>,
 ) -> Result<StartedRun> {
-    let total_bytes = job.sources.iter().map(Source::span_bytes).sum();
+    let total_bytes = part.sources.iter().map(Source::span_bytes).sum();
     let mut tick = |bytes_read| {
         let progress = Progress {
             bytes_read,
@@ -117,12 +117,12 @@ pub(super) fn begin(
         };
         report_progress(monitor, &progress)
     };
-    let mut journal = match job.shard {
+    let mut journal = match part.shard {
         None => Journal::open(&options.spec.output, &mut || tick(0))?,
         // A cluster task that is presumed dead may still run next to its replacement.
         Some(_) => Journal::open_or_private(&options.spec.output, &mut || tick(0))?,
     };
-    match resume_after(options, tokenizer, job, &mut journal, &mut tick) {
+    match resume_after(options, tokenizer, part, &mut journal, &mut tick) {
         Ok(parts) => Ok(parts.started(options, journal)),
         Err(error) => {
             if journal.is_empty() {
@@ -138,12 +138,12 @@ pub(super) fn begin(
 fn resume_after(
     options: &PackOptions,
     tokenizer: &Tokenizer,
-    job: &Job<'_>,
+    part: &CorpusPart<'_>,
     journal: &mut Journal,
     tick: &mut dyn FnMut(u64) -> packtok_jobs::Result<()>,
 ) -> Result<Parts> {
-    let sources = job.sources;
-    let mut spans = spans_of(options, tokenizer, job, journal)?;
+    let sources = part.sources;
+    let mut spans = spans_of(options, tokenizer, part, journal)?;
     let rejects_path = journal.folder().join(REJECTS_NAME);
     spans.truncate(num_matching(
         &rejects_path,
@@ -220,13 +220,13 @@ impl Parts {
 fn spans_of(
     options: &PackOptions,
     tokenizer: &Tokenizer,
-    job: &Job<'_>,
+    part: &CorpusPart<'_>,
     journal: &mut Journal,
 ) -> Result<Vec<Span>> {
     let head = Head {
         packtok_journal: VERSION,
         metadata: Metadata {
-            shard: job.shard.clone(),
+            shard: part.shard.clone(),
             ..metadata(options, tokenizer, Counts::default(), false)
         },
         index_crc32c: options
@@ -377,7 +377,7 @@ fn check_labels(
 fn reader_at(
     options: &PackOptions,
     sources: &[Source],
-    place: Place,
+    place: ResumePoint,
     closed: &[u32],
 ) -> Result<packtok_corpus::Reader> {
     if options.spec.index_path.is_some() {
@@ -391,7 +391,12 @@ fn reader_at(
 
 impl Notes {
     /// Records the end of a written batch; returns whether the next span is due.
-    pub(super) fn advance(&mut self, end: Option<Place>, closed: &[u32], text_bytes: u64) -> bool {
+    pub(super) fn advance(
+        &mut self,
+        end: Option<ResumePoint>,
+        closed: &[u32],
+        text_bytes: u64,
+    ) -> bool {
         self.closed.extend_from_slice(closed);
         self.pending_bytes += text_bytes;
         match end {
@@ -410,9 +415,9 @@ impl Notes {
         // A source read by an index has no digest; its end is the end of the last batch.
         if let Some(rest) = rest {
             self.closed.extend(rest);
-            self.place = Place {
+            self.place = ResumePoint {
                 source: digests.len(),
-                ..Place::default()
+                ..ResumePoint::default()
             };
         }
     }

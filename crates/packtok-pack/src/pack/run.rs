@@ -10,9 +10,9 @@ use packtok_jobs::{Monitor, Progress};
 use packtok_pbin::{Counts, Finished, Metadata, Replace, Summary, crash, remove_abandoned};
 use packtok_tokenizer::Tokenizer;
 
+use super::corpus_part::CorpusPart;
 use super::error::PackError;
 use super::existing;
-use super::job::Job;
 use super::leftover::remove_leftover;
 use super::options::PackOptions;
 use super::process::process;
@@ -54,7 +54,7 @@ pub fn pack(
             remove_leftover(&options.spec.output)?;
             report
         }
-        None => write(options, tokenizer, &Job::whole(&sources), monitor)?.report,
+        None => write(options, tokenizer, &CorpusPart::whole(&sources), monitor)?.report,
     };
     report.removed_temporary = removed_temporary;
     report.ignored = ignored;
@@ -62,21 +62,21 @@ pub fn pack(
     Ok(report)
 }
 
-/// Packs the sources of a job. An existing output is replaced only if the options allow it.
+/// Packs a part of a corpus. An existing output is replaced only if the options allow it.
 pub(crate) fn write(
     options: &PackOptions,
     tokenizer: &Tokenizer,
-    job: &Job<'_>,
+    part: &CorpusPart<'_>,
     monitor: &mut Monitor<'_>,
 ) -> Result<Written> {
-    let sources = job.sources;
-    let started = begin(options, tokenizer, job, monitor)?;
+    let sources = part.sources;
+    let started = begin(options, tokenizer, part, monitor)?;
     let resumed_bytes = started.parts.resumed_bytes();
     let mut monitor = |progress: &Progress| monitor(progress);
     let (mut sink, reader) = Sink::new(options, sources, started, &mut monitor);
     let filled = fill(options, tokenizer, sources, reader, &mut sink).and_then(|digests| {
         // The percentage of rejects in a shard says nothing about the corpus; joining checks it.
-        match job.shard {
+        match part.shard {
             Some(_) => Ok(digests),
             None => sink.check_rejects().map(|()| digests),
         }
@@ -88,18 +88,18 @@ pub(crate) fn write(
     let counts = sink.counts;
     let part_lines = std::mem::take(&mut sink.part_lines);
     let metadata = Metadata {
-        shard: job.shard.clone(),
+        shard: part.shard.clone(),
         ..metadata(options, tokenizer, counts, sink.stopped_early)
     };
     let recorded = recorded_sources(options, sources, digests.clone());
     let (finished, rejects, notes) = sink.finish(&metadata, &recorded)?;
-    let published = publish(options, tokenizer, job, finished, rejects);
+    let published = publish(options, tokenizer, part, finished, rejects);
     let (summary, rejects_path) = match published {
         Ok(published) => published,
         Err(error) => return Err(notes.give_up(error)),
     };
     notes.remove()?;
-    if job.shard.is_some() {
+    if part.shard.is_some() {
         remove_private_journals(&options.spec.output)?;
     }
     let mut report = report(
@@ -139,11 +139,11 @@ fn fill(
 fn publish(
     options: &PackOptions,
     tokenizer: &Tokenizer,
-    job: &Job<'_>,
+    part: &CorpusPart<'_>,
     finished: Finished,
     rejects: Rejects,
 ) -> Result<(Summary, Option<PathBuf>)> {
-    let tokenizer_copy = match job.shard {
+    let tokenizer_copy = match part.shard {
         Some(_) => None,
         None => Some(write_tokenizer(&options.spec.output, tokenizer)?),
     };

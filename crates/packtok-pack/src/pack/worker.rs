@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use packtok_corpus::field::Extractors;
 use packtok_corpus::pipeline::Work;
-use packtok_corpus::{Chunk, OnBadDocument, Place, Reason, Record, text_of};
+use packtok_corpus::{Chunk, OnBadDocument, Reason, Record, ResumePoint, text_of};
 use packtok_jobs::splitmix::mixed;
 use packtok_pbin::{EmptyDocument, Padding, Side, TokenWidth};
 use packtok_tokenizer::{Encoder, Tokenizer};
@@ -116,7 +116,7 @@ pub(crate) struct DocBatch {
     /// Whether the last reject ends the run.
     pub(crate) is_fatal: bool,
     /// Start of the next batch; `None` if the run cannot resume there.
-    pub(crate) end: Option<Place>,
+    pub(crate) end: Option<ResumePoint>,
     /// Digests of the sources that ended.
     pub(crate) closed: Vec<u32>,
     /// Bytes of text.

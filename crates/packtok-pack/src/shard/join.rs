@@ -19,7 +19,7 @@ use super::marker::differing;
 use super::pack::check_tokenizer;
 use super::plan::difference;
 use super::rejects::LinesBefore;
-use super::{Marker, Plan, ShardError, SourcePart};
+use super::{Marker, ShardError, ShardPlan, SourcePart};
 use crate::error::{Error, Result};
 use crate::pack::PackError;
 use crate::pack::{
@@ -137,7 +137,7 @@ fn reject_shard_as_output(shards: &Shards, output: &Path) -> Result<()> {
 /// All shards of a plan, each with its marker.
 struct Shards {
     folder: PathBuf,
-    plan: Plan,
+    plan: ShardPlan,
     markers: Vec<Marker>,
 }
 
@@ -201,7 +201,7 @@ impl Shards {
     }
 
     fn find(folder: &Path) -> Result<Self> {
-        let plan = Plan::find(folder)?.ok_or_else(|| ShardError::NothingPlanned {
+        let plan = ShardPlan::find(folder)?.ok_or_else(|| ShardError::NothingPlanned {
             path: folder.to_owned(),
         })?;
         let count = plan.num_shards();
@@ -446,7 +446,7 @@ impl Shards {
                 format: None,
                 input: None,
             };
-            let is_next = |piece: &Result<Piece>| match piece {
+            let is_next = |piece: &Result<ShardPart>| match piece {
                 Ok(piece) => piece.part.source == number,
                 Err(_) => true,
             };
@@ -471,7 +471,7 @@ impl Shards {
     }
 
     /// The part of each source that each shard contains, in order.
-    fn pieces(&self) -> impl Iterator<Item = Result<Piece>> {
+    fn pieces(&self) -> impl Iterator<Item = Result<ShardPart>> {
         self.parts().flat_map(|(path, marker)| {
             let sources = match Reader::open(&path).and_then(|reader| reader.sources()) {
                 Ok(sources) => sources,
@@ -480,7 +480,7 @@ impl Shards {
             let first = marker.first.map_or(0, |first| first.source);
             let piece = |(number, recorded): (u64, packtok_pbin::Source)| {
                 let part = marker.parts.iter().find(|part| part.source == number);
-                Ok(Piece {
+                Ok(ShardPart {
                     path: path.clone(),
                     part: part.copied().unwrap_or(SourcePart {
                         source: number,
@@ -501,7 +501,7 @@ impl Shards {
 const SOURCES_PER_CALL: u64 = 1 << 14;
 
 /// The part of one source in one shard.
-struct Piece {
+struct ShardPart {
     /// The shard.
     path: PathBuf,
     part: SourcePart,
@@ -520,7 +520,7 @@ struct Covered<'a> {
 }
 
 impl Covered<'_> {
-    fn add(&mut self, piece: &Piece) -> Result<()> {
+    fn add(&mut self, piece: &ShardPart) -> Result<()> {
         let part = piece.part;
         let shown = |path: &str, bytes: u64| format!("{path} of {bytes} bytes");
         let (found, expected) = (&piece.recorded, shown(self.label, self.bytes));

@@ -41,10 +41,10 @@ pub struct Marker {
     pub source_bytes: u64,
     /// Its start in the corpus; `None` if it is empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub first: Option<Place>,
+    pub first: Option<CorpusOffset>,
     /// Its end in the corpus.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last: Option<Place>,
+    pub last: Option<CorpusOffset>,
     /// Its parts of sources that it does not contain completely, at most two.
     pub parts: Vec<SourcePart>,
     /// The option `max_rejects` of its run.
@@ -58,7 +58,7 @@ pub struct Marker {
 
 /// A position in the raw bytes of a corpus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct CorpusOffset {
     /// Number of the source, from 0.
     pub source: u64,
     /// Byte offset in that source.

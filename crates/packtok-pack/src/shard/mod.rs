@@ -1,7 +1,7 @@
 //! Packing in shards: a corpus is divided, each shard is packed by a separate process, and the
 //! shards are joined.
 //!
-//! A [`Plan`] fixes the corpus and the number of shards ([`Shard`](packtok_jobs::Shard)). [`pack_shard`] packs one
+//! A [`ShardPlan`] fixes the corpus and the number of shards ([`Shard`](packtok_jobs::Shard)). [`pack_shard`] packs one
 //! shard and writes a [`Marker`] when it is complete. [`join`] combines all shards into exactly the
 //! file that one run would have written. All files are in one folder.
 
@@ -17,6 +17,6 @@ mod rejects;
 
 pub use error::ShardError;
 pub use join::{JoinOptions, JoinReport, join, list};
-pub use marker::{Marker, Place, SourcePart};
+pub use marker::{CorpusOffset, Marker, SourcePart};
 pub use pack::{Choice, pack_shard, report_of_marker};
-pub use plan::{Plan, PlanReport, plan};
+pub use plan::{PlanReport, ShardPlan, plan};

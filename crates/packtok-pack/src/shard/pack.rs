@@ -18,12 +18,12 @@ use packtok_tokenizer::{Tokenizer, fingerprint_of};
 
 use super::folder::{marker_path, rejects_path, shard_path, tokenizer_path};
 use super::marker::{VERSION, differing};
-use super::{Marker, Place, Plan, ShardError, SourcePart};
+use super::{CorpusOffset, Marker, ShardError, ShardPlan, SourcePart};
 use crate::error::{Error, Result};
 use crate::pack::PackError;
 use crate::pack::{
-    Existing, Job, PackOptions, PackReport, RejectFault, Written, first_reject, metadata, report,
-    write,
+    CorpusPart, Existing, PackOptions, PackReport, RejectFault, Written, first_reject, metadata,
+    report, write,
 };
 
 /// Selects the shard to pack.
@@ -59,7 +59,7 @@ pub fn pack_shard(
     of_shard.spec.output = shard_path(&options.spec.output, shard);
     // Another process may have published the same shard, with equal bytes.
     of_shard.spec.existing = Existing::Replace;
-    let run = Run {
+    let run = ShardRun {
         shard,
         plan: &plan,
         options: of_shard,
@@ -83,8 +83,8 @@ fn find_or_make(
     tokenizer: &Tokenizer,
     choice: Choice,
     monitor: &mut Monitor<'_>,
-) -> Result<Plan> {
-    if let Some(plan) = Plan::find(&options.spec.output)? {
+) -> Result<ShardPlan> {
+    if let Some(plan) = ShardPlan::find(&options.spec.output)? {
         plan.check(options, tokenizer, choice.count)?;
         return Ok(plan);
     }
@@ -93,7 +93,7 @@ fn find_or_make(
         path: options.spec.output.clone(),
     })?;
     Shard::new(choice.index, count)?;
-    Ok(Plan::make(options, tokenizer, count, monitor)?.plan)
+    Ok(ShardPlan::make(options, tokenizer, count, monitor)?.plan)
 }
 
 /// Writes the tokenizer of all shards into the folder, if it is missing.
@@ -160,15 +160,15 @@ pub fn report_of_marker(
 }
 
 /// The work of one process on a shard.
-struct Run<'a> {
+struct ShardRun<'a> {
     shard: Shard,
-    plan: &'a Plan,
+    plan: &'a ShardPlan,
     /// The options of the run, with the shard as output.
     options: PackOptions,
     tokenizer: &'a Tokenizer,
 }
 
-impl Run<'_> {
+impl ShardRun<'_> {
     /// The marker, if the shard is complete already.
     fn kept(&self) -> Result<Option<Marker>> {
         let output = &self.options.spec.output;
@@ -203,11 +203,11 @@ impl Run<'_> {
             &self.options.failed_rejects_path(),
         ])?;
         let (first, sources) = self.plan.sources_of(self.shard, &self.options, monitor)?;
-        let job = Job {
+        let part = CorpusPart {
             sources: &sources,
             shard: Some(self.info()),
         };
-        let written = write(&self.options, self.tokenizer, &job, monitor)?;
+        let written = write(&self.options, self.tokenizer, &part, monitor)?;
         let marker = Marker {
             seconds: started.elapsed().as_secs_f64(),
             ..self.marker(first, &sources, &written)?
@@ -231,7 +231,7 @@ impl Run<'_> {
         let output = &self.options.spec.output;
         let trailer_crc32c = Reader::open(output)?.trailer_crc32c();
         let number = |i: usize| (first + i) as u64;
-        let place = |i: usize, offset_bytes| Place {
+        let place = |i: usize, offset_bytes| CorpusOffset {
             source: number(i),
             offset_bytes,
         };

@@ -27,7 +27,7 @@ const FROM_LISTING: [&str; 3] = ["root", "num_sources", "total_bytes"];
 
 /// The plan in a folder of shards.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct ShardPlan {
     path: PathBuf,
     pub(super) header: Header,
 }
@@ -71,7 +71,7 @@ pub fn plan(
         is_new,
         sources,
         ignored,
-    } = Plan::make(options, tokenizer, num_shards, monitor)?;
+    } = ShardPlan::make(options, tokenizer, num_shards, monitor)?;
     Ok(PlanReport {
         plan: plan.path,
         fingerprint: plan.header.fingerprint,
@@ -86,7 +86,7 @@ pub fn plan(
 
 /// A plan that was written or found.
 pub(super) struct Made {
-    pub(super) plan: Plan,
+    pub(super) plan: ShardPlan,
     /// Whether it is new.
     is_new: bool,
     /// The first of its sources.
@@ -95,7 +95,7 @@ pub(super) struct Made {
     ignored: Vec<Ignored>,
 }
 
-impl Plan {
+impl ShardPlan {
     /// The plan in `folder`, if there is one.
     ///
     /// # Errors

@@ -22,7 +22,7 @@ pub(super) struct LinesBefore {
 impl LinesBefore {
     /// Number of lines of a shard's first source that are in earlier shards.
     fn of(&self, marker: &Marker) -> u64 {
-        let is_same = |first: super::Place| first.source == self.source;
+        let is_same = |first: super::CorpusOffset| first.source == self.source;
         if marker.first.is_some_and(is_same) {
             self.lines
         } else {

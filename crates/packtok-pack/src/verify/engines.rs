@@ -10,9 +10,9 @@ use packtok_tokenizer::{
 use serde::Serialize;
 
 use super::error::EnginesDiffer;
-use crate::batch::in_runs;
 use crate::error::{Error, Result};
 use crate::scan::{Examine, LineCounts, Receive, ScanOptions, scan};
+use crate::texts::in_runs;
 use crate::verify::VerifyError;
 
 /// The name of the built-in texts in errors.

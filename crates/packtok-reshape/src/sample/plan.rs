@@ -371,7 +371,7 @@ impl<'a> Planner<'a> {
                     (len - start).min(2 * chunk)
                 })
             }
-            (_, From::Stream, _) => {
+            (_, From::TokenStream, _) => {
                 if len > 0 {
                     self.sorter.push(record)
                 } else {
@@ -423,7 +423,7 @@ impl<'a> Planner<'a> {
         monitor: &mut Monitor<'_>,
     ) -> Result<(TempFile, Vec<Group>)> {
         let mut out = BufWriter::with_capacity(1 << 18, TempFile::create(path)?);
-        let is_stream = self.recipe.from == From::Stream;
+        let is_stream = self.recipe.from == From::TokenStream;
         let first_retrieval = Side::Retrieval as usize * self.recipe.domains.len();
         let mut lens = vec![0; self.counts.len()];
         let mut positions = vec![0; self.counts.len()];

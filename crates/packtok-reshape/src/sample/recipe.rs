@@ -29,7 +29,7 @@ pub enum From {
     /// Single documents.
     Documents,
     /// All documents of a side and domain, one after the other.
-    Stream,
+    TokenStream,
 }
 
 /// The share of all documents on each side.

@@ -16,7 +16,7 @@ use crate::bytes::frames::Frame;
 use crate::error::Error;
 use crate::formats::source_reader::SourceReader;
 use crate::reader::chunk::{Content, Span, SpanContent};
-use crate::{CorpusFile, Place, ReadOptions, Source};
+use crate::{CorpusFile, ReadOptions, ResumePoint, Source};
 pub use fault::is_panic_contained;
 use fault::{Fault, contained};
 use group::Group;
@@ -214,15 +214,15 @@ impl SourceReader for Table {
         self.open.is_none() && self.next_group().is_none() && self.read_to == self.source.span().end
     }
 
-    fn place(&self, source: usize) -> Option<Place> {
-        (self.open.is_none() && self.groups.are_in_order).then_some(Place {
+    fn resume_point(&self, source: usize) -> Option<ResumePoint> {
+        (self.open.is_none() && self.groups.are_in_order).then_some(ResumePoint {
             source,
             offset: self.row,
             crc32c: self.crc ^ self.groups.crc32c,
         })
     }
 
-    fn skip(&mut self, place: Place, _: Option<Frame>) -> Result<bool, Error> {
+    fn skip(&mut self, place: ResumePoint, _: Option<Frame>) -> Result<bool, Error> {
         let is_next = |group: &Group| group.first_row + group.rows == place.offset;
         let Some(last) = self.groups.list.iter().rposition(is_next) else {
             return Ok(false);

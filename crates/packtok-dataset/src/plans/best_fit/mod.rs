@@ -9,7 +9,7 @@ mod bitset;
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::plans::plan::{Piece, check_block_tokens};
+use crate::plans::plan::{TokenSpan, check_block_tokens};
 
 /// Number of pieces packed together. A few blocks of each window stay half empty: with 2^18 pieces,
 /// padding is 0.003 % at 2048 tokens and 0.03 % at 131,072; with 2^16 it is 0.006 % and 0.12 %.
@@ -32,7 +32,7 @@ const NO_BLOCK: u32 = u32::MAX;
 pub fn plan_best_fit(
     documents: impl Iterator<Item = Result<Range<u64>>>,
     context_length: u64,
-    emit: &mut impl FnMut(&[Piece]) -> Result<()>,
+    emit: &mut impl FnMut(&[TokenSpan]) -> Result<()>,
 ) -> Result<()> {
     plan_in_windows(documents, context_length, WINDOW_PIECES, emit)
 }
@@ -41,7 +41,7 @@ fn plan_in_windows(
     documents: impl Iterator<Item = Result<Range<u64>>>,
     context_length: u64,
     window_pieces: usize,
-    emit: &mut impl FnMut(&[Piece]) -> Result<()>,
+    emit: &mut impl FnMut(&[TokenSpan]) -> Result<()>,
 ) -> Result<()> {
     let context_length = check_block_tokens("context_length", context_length)?;
     let mut window = Window::new(context_length as usize);
@@ -68,7 +68,7 @@ struct Window {
     block_of_bin: Vec<u32>,
     /// For each block, the end of its pieces in `placed`.
     stops: Vec<u32>,
-    placed: Vec<Piece>,
+    placed: Vec<TokenSpan>,
 }
 
 impl Window {
@@ -84,7 +84,7 @@ impl Window {
     }
 
     /// Packs and emits the pieces, then clears the window.
-    fn pack(&mut self, emit: &mut impl FnMut(&[Piece]) -> Result<()>) -> Result<()> {
+    fn pack(&mut self, emit: &mut impl FnMut(&[TokenSpan]) -> Result<()>) -> Result<()> {
         self.bins.place(&self.lens);
         self.number_blocks();
         self.group();
@@ -121,7 +121,7 @@ impl Window {
             *stop = first;
             first += count;
         }
-        let empty = Piece {
+        let empty = TokenSpan {
             start: 0,
             len_tokens: 0,
         };
@@ -129,7 +129,7 @@ impl Window {
         let pieces = self.starts.iter().zip(&self.lens);
         for ((&start, &len_tokens), &bin) in pieces.zip(self.bins.of_pieces()) {
             let next = &mut self.stops[self.block_of_bin[bin as usize] as usize];
-            self.placed[*next as usize] = Piece { start, len_tokens };
+            self.placed[*next as usize] = TokenSpan { start, len_tokens };
             *next += 1;
         }
     }

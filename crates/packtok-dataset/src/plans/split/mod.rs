@@ -16,7 +16,7 @@ use crate::plans::PlansError;
 use crate::plans::plan_file::{DataFingerprint, Key, Kind};
 pub use hash::{document_hash, least_train_hash};
 use runs::RunsWriter;
-pub use runs::{Run, Runs};
+pub use runs::{SplitRun, SplitRuns};
 pub use side::Side;
 
 /// A document, as the hash needs it.

@@ -1,6 +1,6 @@
-//! Runs of consecutive documents on one side: their start in the complete stream and on their side.
+//! SplitRuns of consecutive documents on one side: their start in the complete stream and on their side.
 //!
-//! Responsible for the body of a split file. Runs alternate between the sides, and the first one is
+//! Responsible for the body of a split file. SplitRuns alternate between the sides, and the first one is
 //! on the train side, possibly empty. So run n is on the train side if n is even. Positions on a
 //! side are called virtual.
 
@@ -20,7 +20,7 @@ const GROUP_BYTES: usize = 64 * 1024;
 
 /// Consecutive documents on one side.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Run {
+pub struct SplitRun {
     /// Their numbers among all documents.
     pub documents: Range<u64>,
     /// Their tokens in the complete stream.
@@ -33,7 +33,7 @@ pub struct Run {
 
 /// One side of an open split; cheap to share between threads.
 #[derive(Debug)]
-pub struct Runs {
+pub struct SplitRuns {
     file: PlanFile,
     side: Side,
     /// Number of runs of both sides.
@@ -88,7 +88,7 @@ impl Record {
     }
 }
 
-impl Runs {
+impl SplitRuns {
     /// Opens one side of the split at `path`, which must be for `data`, in constant time.
     ///
     /// # Errors
@@ -186,22 +186,22 @@ impl Runs {
     }
 
     /// The run that contains document `i` of this side, which must be below
-    /// [`Runs::num_documents`].
+    /// [`SplitRuns::num_documents`].
     ///
     /// # Errors
     /// [`PlansError::PlanFile`](crate::Error::Plans(PlansError::PlanFile)) if the entries are damaged.
-    pub fn run_of_document(&self, i: u64) -> Result<Run> {
+    pub fn run_of_document(&self, i: u64) -> Result<SplitRun> {
         let number = self.last_run(|record| record.before(self.side).0 <= i);
         self.run(number, |run| {
             is_within(i, run.first_virtual_document, &run.documents)
         })
     }
 
-    /// The run that contains token `i` of this side, which must be below [`Runs::num_tokens`].
+    /// The run that contains token `i` of this side, which must be below [`SplitRuns::num_tokens`].
     ///
     /// # Errors
     /// [`PlansError::PlanFile`](crate::Error::Plans(PlansError::PlanFile)) if the entries are damaged.
-    pub fn run_of_token(&self, i: u64) -> Result<Run> {
+    pub fn run_of_token(&self, i: u64) -> Result<SplitRun> {
         let number = self.last_run(|record| record.before(self.side).1 <= i);
         self.run(number, |run| {
             is_within(i, run.first_virtual_token, &run.tokens)
@@ -211,7 +211,7 @@ impl Runs {
     /// The number among all documents of document `i` of this side.
     ///
     /// # Errors
-    /// As [`Runs::run_of_document`].
+    /// As [`SplitRuns::run_of_document`].
     pub fn document(&self, i: u64) -> Result<u64> {
         let run = self.run_of_document(i)?;
         Ok(run.documents.start + (i - run.first_virtual_document))
@@ -221,7 +221,7 @@ impl Runs {
     /// the end of its run.
     ///
     /// # Errors
-    /// As [`Runs::run_of_token`].
+    /// As [`SplitRuns::run_of_token`].
     pub fn token(&self, i: u64) -> Result<(u64, u64)> {
         let run = self.run_of_token(i)?;
         let token = run.tokens.start + (i - run.first_virtual_token);
@@ -250,15 +250,15 @@ impl Runs {
         number(low)
     }
 
-    /// Run `number` if it exists, its record is valid and it satisfies `holds`.
-    fn run(&self, number: u64, holds: impl Fn(&Run) -> bool) -> Result<Run> {
+    /// SplitRun `number` if it exists, its record is valid and it satisfies `holds`.
+    fn run(&self, number: u64, holds: impl Fn(&SplitRun) -> bool) -> Result<SplitRun> {
         if number >= self.num_runs {
             return Err(self.damaged(number));
         }
         let (first, next) = (self.record(number), self.record(number + 1));
         let totals = self.record(self.num_runs);
         let (first_virtual_document, first_virtual_token) = first.before(self.side);
-        let run = Run {
+        let run = SplitRun {
             documents: first.document..next.document,
             tokens: first.token..next.token,
             first_virtual_document,

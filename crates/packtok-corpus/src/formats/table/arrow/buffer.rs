@@ -13,7 +13,7 @@ const READ_BYTES: usize = 64 << 10;
 
 /// Where a buffer is in the file.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct Span {
     pub(super) start: u64,
     pub(super) bytes: u64,
 }
@@ -33,7 +33,7 @@ impl BufferReader {
     /// A reader of the buffer at `place`, which is compressed with `codec`.
     pub(super) fn open(
         window: &Window,
-        place: Place,
+        place: Span,
         codec: Option<CompressionType>,
     ) -> Result<Self, Fault> {
         let raw = |start: u64, bytes: u64| {

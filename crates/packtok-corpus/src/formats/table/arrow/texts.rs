@@ -5,7 +5,7 @@ use arrow_ipc::{CompressionType, MetadataVersion, RecordBatch};
 use super::super::fault::Fault;
 use super::super::texts::{Text, Texts};
 use super::super::window::Window;
-use super::buffer::{BufferReader, Place};
+use super::buffer::{BufferReader, Span};
 use super::column::{Column, Storage};
 use super::message::{Message, parse};
 use crate::field::NoText;
@@ -83,7 +83,7 @@ pub(super) fn open(
 /// The buffers of a record batch.
 struct Buffers<'a> {
     window: &'a Window,
-    places: Vec<Place>,
+    places: Vec<Span>,
     codec: Option<CompressionType>,
     /// Number of buffers of each column that is stored as views.
     num_view_buffers: Vec<usize>,
@@ -97,7 +97,7 @@ impl<'a> Buffers<'a> {
                 .ok()?
                 .checked_add(message.body_start())?;
             let bytes = u64::try_from(buffer.length()).ok()?;
-            (start.checked_add(bytes)? <= end).then_some(Place { start, bytes })
+            (start.checked_add(bytes)? <= end).then_some(Span { start, bytes })
         };
         let buffers = batch.buffers();
         let places = buffers.iter().flatten().map(|buffer| {
@@ -123,7 +123,7 @@ impl<'a> Buffers<'a> {
         of_views.fold(position.buffer, |first, count| first.saturating_add(*count))
     }
 
-    fn place(&self, i: usize) -> Result<Place, Fault> {
+    fn place(&self, i: usize) -> Result<Span, Fault> {
         let place = self.places.get(i).copied();
         place.ok_or_else(|| {
             Fault::Damaged("a record batch has fewer buffers than its schema".to_owned())
@@ -340,7 +340,7 @@ struct ViewTexts {
 
 /// A buffer that views point into.
 enum Data {
-    InFile(Place),
+    InFile(Span),
     InMemory(Vec<u8>),
 }
 

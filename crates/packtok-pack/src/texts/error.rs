@@ -2,7 +2,7 @@
 
 /// Why texts or ids cannot be encoded or decoded.
 #[derive(Debug, thiserror::Error)]
-pub enum BatchError {
+pub enum TextsError {
     /// One of several texts or id lists was rejected.
     #[error("{argument}[{item}]")]
     Item {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use packtok_jobs::{Consume, Flow, run_tasks};
 use packtok_tokenizer::Result as BpeResult;
 
-use super::error::BatchError;
+use super::error::TextsError;
 use crate::error::{Error, Result};
 
 /// How often the calling thread polls for an interruption.
@@ -102,12 +102,12 @@ impl Items {
         }));
         match outcome {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(source)) => Err(Error::Batch(BatchError::Item {
+            Ok(Err(source)) => Err(Error::Texts(TextsError::Item {
                 argument,
                 item: at,
                 source: Box::new(source),
             })),
-            Err(_) => Err(Error::Batch(BatchError::ItemPanicked {
+            Err(_) => Err(Error::Texts(TextsError::ItemPanicked {
                 argument,
                 item: at,
             })),

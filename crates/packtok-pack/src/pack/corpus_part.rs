@@ -8,14 +8,14 @@ use super::options::PackOptions;
 use crate::error::{Error, Result};
 
 /// The part of the corpus that a run packs.
-pub(crate) struct Job<'a> {
+pub(crate) struct CorpusPart<'a> {
     /// The sources, in order.
     pub(crate) sources: &'a [Source],
     /// The shard, if the run packs one. A shard has no tokenizer copy of its own.
     pub(crate) shard: Option<ShardInfo>,
 }
 
-impl<'a> Job<'a> {
+impl<'a> CorpusPart<'a> {
     pub(crate) fn whole(sources: &'a [Source]) -> Self {
         Self {
             sources,

@@ -1,40 +1,40 @@
-//! What the readers of formats share that are streams of bytes: how far they are, and the checksum up
-//! to there.
+//! The position and the checksum of a source that is read as a stream of bytes, for the readers of such
+//! formats.
 
-use crate::bytes::decompressed::{RAW_BUFFER_BYTES, Stream};
+use crate::bytes::decompressed::{Decompressed, RAW_BUFFER_BYTES};
 use crate::bytes::frames::Frame;
 use crate::error::Result;
 use crate::formats::source_reader::SourceReader;
 use crate::reader::chunk::Content;
-use crate::{Place, ReadOptions, Source};
+use crate::{ReadOptions, ResumePoint, Source};
 
 /// The uncompressed bytes of a source, and how many of them belong to records that were returned.
-pub(crate) struct CountedStream {
-    stream: Stream,
+pub(crate) struct CountedBytes {
+    decompressed: Decompressed,
     /// Offset of the first byte after those records, in the uncompressed source.
     offset_bytes: u64,
     /// CRC32C of the uncompressed bytes before it.
     crc: u32,
 }
 
-impl CountedStream {
+impl CountedBytes {
     /// Opens `source` at the start of the range to read.
     pub(crate) fn open(source: &Source, options: &ReadOptions) -> Result<Self> {
         Ok(Self {
-            stream: Stream::open(source, options)?,
+            decompressed: Decompressed::open(source, options)?,
             offset_bytes: source.span().start,
             crc: 0,
         })
     }
 
-    /// As [`Stream::read`].
+    /// As [`Decompressed::read`].
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
-        self.stream.read(buffer)
+        self.decompressed.read(buffer)
     }
 
-    /// As [`Stream::check_head`].
+    /// As [`Decompressed::check_head`].
     pub(crate) fn check_head(&self, head: &[u8]) -> Result<()> {
-        self.stream.check_head(head)
+        self.decompressed.check_head(head)
     }
 
     /// Offset of the first byte after the records that were returned.
@@ -53,32 +53,32 @@ impl CountedStream {
         let mut buffer = vec![0; RAW_BUFFER_BYTES];
         while self.offset_bytes < offset {
             let room = (offset - self.offset_bytes).min(RAW_BUFFER_BYTES as u64) as usize;
-            let n = self.stream.read(&mut buffer[..room])?;
+            let n = self.decompressed.read(&mut buffer[..room])?;
             if n == 0 {
                 return Ok(false);
             }
             self.advance(&buffer[..n]);
-            tick(self.stream.raw_bytes())?;
+            tick(self.decompressed.raw_bytes())?;
         }
         Ok(true)
     }
 }
 
-/// Divides the bytes of a [`CountedStream`] into records.
-pub(crate) trait StreamReader: Send {
+/// Divides the bytes of a [`CountedBytes`] into records.
+pub(crate) trait BytesReader: Send {
     /// As [`SourceReader::next`].
     fn next_records(&mut self, buffer: &mut Vec<u8>) -> Result<Option<Content>>;
 
     /// As [`SourceReader::is_at_end`].
     fn is_at_end(&self) -> bool;
 
-    /// The stream.
-    fn stream(&self) -> &CountedStream;
+    /// The bytes.
+    fn bytes(&self) -> &CountedBytes;
 
-    /// The stream, to change it.
-    fn stream_mut(&mut self) -> &mut CountedStream;
+    /// The bytes, to read on.
+    fn bytes_mut(&mut self) -> &mut CountedBytes;
 
-    /// Whether the stream is inside a record that is skipped, where reading cannot resume.
+    /// Whether the position is inside a record that is skipped, where reading cannot resume.
     fn is_inside_record(&self) -> bool {
         false
     }
@@ -87,47 +87,47 @@ pub(crate) trait StreamReader: Send {
     fn leave_start(&mut self) {}
 }
 
-impl<R: StreamReader> SourceReader for R {
+impl<R: BytesReader> SourceReader for R {
     fn next(&mut self, buffer: &mut Vec<u8>) -> Result<Option<Content>> {
         self.next_records(buffer)
     }
 
     fn is_at_end(&self) -> bool {
-        StreamReader::is_at_end(self)
+        BytesReader::is_at_end(self)
     }
 
-    fn place(&self, source: usize) -> Option<Place> {
-        let stream = self.stream();
-        (!self.is_inside_record()).then_some(Place {
+    fn resume_point(&self, source: usize) -> Option<ResumePoint> {
+        let bytes = self.bytes();
+        (!self.is_inside_record()).then_some(ResumePoint {
             source,
-            offset: stream.offset_bytes,
-            crc32c: stream.crc,
+            offset: bytes.offset_bytes,
+            crc32c: bytes.crc,
         })
     }
 
     fn frame(&mut self) -> Option<Frame> {
-        let stream = self.stream_mut();
-        stream.stream.frame_before(stream.offset_bytes)
+        let bytes = self.bytes_mut();
+        bytes.decompressed.frame_before(bytes.offset_bytes)
     }
 
-    fn skip(&mut self, place: Place, frame: Option<Frame>) -> Result<bool> {
+    fn skip(&mut self, place: ResumePoint, frame: Option<Frame>) -> Result<bool> {
         self.leave_start();
-        let stream = self.stream_mut();
-        (stream.offset_bytes, stream.crc) = (place.offset, place.crc32c);
-        stream.stream.skip(place.offset, frame)
+        let bytes = self.bytes_mut();
+        (bytes.offset_bytes, bytes.crc) = (place.offset, place.crc32c);
+        bytes.decompressed.skip(place.offset, frame)
     }
 
     fn pass_to(&mut self, offset: u64, tick: &mut dyn FnMut(u64) -> Result<()>) -> Result<bool> {
         self.leave_start();
-        self.stream_mut().pass_to(offset, tick)
+        self.bytes_mut().pass_to(offset, tick)
     }
 
     fn raw_bytes(&self) -> u64 {
-        self.stream().stream.raw_bytes()
+        self.bytes().decompressed.raw_bytes()
     }
 
     fn digest(&self) -> u32 {
-        let stream = self.stream();
-        stream.stream.digest().unwrap_or(stream.crc)
+        let bytes = self.bytes();
+        bytes.decompressed.digest().unwrap_or(bytes.crc)
     }
 }

@@ -10,7 +10,7 @@ use crate::pack::{PackError, explain};
 use crate::scan::ScanOptions;
 
 /// The texts of a corpus, in order.
-pub struct Texts {
+pub struct CorpusTexts {
     reader: Reader,
     sources: Vec<Source>,
     extractors: Extractors,
@@ -23,7 +23,7 @@ pub struct Texts {
     failed: Option<Error>,
 }
 
-impl Texts {
+impl CorpusTexts {
     /// Finds the sources of `options`, and reads nothing.
     ///
     /// # Errors

@@ -12,26 +12,26 @@ use crate::files::file_set::Files;
 use crate::files::fingerprint::DataFingerprint;
 use crate::items::ItemsError;
 use crate::items::ids::{Id, write_ids};
-use crate::plans::split::Runs;
+use crate::plans::split::SplitRuns;
 
 /// The concatenated tokens of a dataset.
 #[derive(Debug)]
-pub struct Stream {
+pub struct TokenStream {
     files: Files,
     /// The documents in the stream; `None` for all.
-    runs: Option<Runs>,
+    runs: Option<SplitRuns>,
 }
 
 /// Consecutive tokens of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
+pub struct FileSpan {
     /// Ordinal of the file.
     pub file: usize,
     /// Tokens, counted from the start of the file's data.
     pub tokens: Range<u64>,
 }
 
-impl Piece {
+impl FileSpan {
     /// Number of tokens.
     pub fn len(&self) -> u64 {
         self.tokens.end - self.tokens.start
@@ -49,18 +49,18 @@ pub(crate) enum Span {
     /// Virtual tokens, which may cross files.
     Virtual(Range<u64>),
     /// Tokens of a known file, which saves a lookup.
-    Piece(Piece),
+    FileSpan(FileSpan),
 }
 
 impl Span {
     /// Number of tokens.
     pub(crate) fn len(&self) -> u64 {
-        let (Self::Virtual(tokens) | Self::Piece(Piece { tokens, .. })) = self;
+        let (Self::Virtual(tokens) | Self::FileSpan(FileSpan { tokens, .. })) = self;
         tokens.end - tokens.start
     }
 }
 
-impl Stream {
+impl TokenStream {
     /// All tokens of `files` in order.
     pub fn new(files: Files) -> Self {
         Self { files, runs: None }
@@ -70,7 +70,7 @@ impl Stream {
     ///
     /// # Errors
     /// [`ItemsError::SplitDisagrees`] if the split is for other files.
-    pub fn selected(files: Files, runs: Runs) -> Result<Self> {
+    pub fn selected(files: Files, runs: SplitRuns) -> Result<Self> {
         if runs.totals() != (files.num_documents(), files.num_tokens()) {
             return Err(disagrees(&runs));
         }
@@ -91,22 +91,22 @@ impl Stream {
     /// Identifies this stream; a plan is for one fingerprint.
     pub fn fingerprint(&self) -> DataFingerprint {
         let runs = self.runs.as_ref();
-        runs.map_or_else(|| self.files.fingerprint(), Runs::fingerprint)
+        runs.map_or_else(|| self.files.fingerprint(), SplitRuns::fingerprint)
     }
 
     /// Number of tokens.
     pub fn num_tokens(&self) -> u64 {
         let runs = self.runs.as_ref();
-        runs.map_or_else(|| self.files.num_tokens(), Runs::num_tokens)
+        runs.map_or_else(|| self.files.num_tokens(), SplitRuns::num_tokens)
     }
 
     /// Number of documents.
     pub fn num_documents(&self) -> u64 {
         let runs = self.runs.as_ref();
-        runs.map_or_else(|| self.files.num_documents(), Runs::num_documents)
+        runs.map_or_else(|| self.files.num_documents(), SplitRuns::num_documents)
     }
 
-    /// Virtual tokens of document `i`, which must be below [`Stream::num_documents`].
+    /// Virtual tokens of document `i`, which must be below [`TokenStream::num_documents`].
     ///
     /// # Errors
     /// The errors of opening its file; damaged offsets or a damaged split.
@@ -160,7 +160,7 @@ impl Stream {
     ///
     /// # Errors
     /// The split is damaged.
-    pub fn piece(&self, range: Range<u64>) -> Result<Piece> {
+    pub fn piece(&self, range: Range<u64>) -> Result<FileSpan> {
         let tokens = match &self.runs {
             None => range,
             Some(runs) => {
@@ -173,7 +173,7 @@ impl Stream {
         let file = self.files.file_of_token(tokens.start);
         let of_file = self.files.tokens_of(file);
         let stop = tokens.end.min(of_file.end);
-        Ok(Piece {
+        Ok(FileSpan {
             file,
             tokens: tokens.start - of_file.start..stop - of_file.start,
         })
@@ -182,12 +182,12 @@ impl Stream {
     /// The pieces of `span`, which must be within the stream; none is empty.
     ///
     /// # Errors
-    /// As [`Stream::piece`]; the iterator ends after an error.
-    pub(crate) fn pieces(&self, span: Span) -> impl Iterator<Item = Result<Piece>> + '_ {
+    /// As [`TokenStream::piece`]; the iterator ends after an error.
+    pub(crate) fn pieces(&self, span: Span) -> impl Iterator<Item = Result<FileSpan>> + '_ {
         let mut rest = Some(span).filter(|span| span.len() > 0);
         std::iter::from_fn(move || {
             let range = match rest.take()? {
-                Span::Piece(piece) => return Some(Ok(piece)),
+                Span::FileSpan(piece) => return Some(Ok(piece)),
                 Span::Virtual(range) => range,
             };
             let piece = self.piece(range.clone());
@@ -218,14 +218,14 @@ impl Stream {
     }
 
     /// Writes the tokens of `piece` to `out`, which has the same length.
-    pub(crate) fn copy_piece<T: Id>(&self, piece: &Piece, out: &mut [T]) -> Result<()> {
+    pub(crate) fn copy_piece<T: Id>(&self, piece: &FileSpan, out: &mut [T]) -> Result<()> {
         let bytes = self.files.tokens(piece.file, piece.tokens.clone())?;
         let written = write_ids(self.files.width(), bytes, out);
         written.map_err(|id| self.too_large::<T>(piece, id))
     }
 
     /// The error that `T` cannot hold `id`, which is among the tokens of `piece`.
-    pub(crate) fn too_large<T: Id>(&self, piece: &Piece, id: u32) -> crate::Error {
+    pub(crate) fn too_large<T: Id>(&self, piece: &FileSpan, id: u32) -> crate::Error {
         Error::Items(ItemsError::IdTooLarge {
             path: self.files.path(piece.file).into(),
             start: piece.tokens.start,
@@ -248,7 +248,7 @@ struct Neighbours<'a> {
     /// The first token of the first in the file.
     first_token_in_file: u64,
     /// The split, if documents are selected.
-    runs: Option<&'a Runs>,
+    runs: Option<&'a SplitRuns>,
 }
 
 impl Neighbours<'_> {
@@ -271,7 +271,7 @@ impl Neighbours<'_> {
     }
 }
 
-fn disagrees(runs: &Runs) -> crate::Error {
+fn disagrees(runs: &SplitRuns) -> crate::Error {
     let path = runs.path().into();
     Error::Items(ItemsError::SplitDisagrees { path })
 }

@@ -11,7 +11,7 @@ use std::sync::Mutex;
 
 use packtok_tokenizer::{EncodeOptions, Encoder, Result as BpeResult, Tokenizer};
 
-pub use error::BatchError;
+pub use error::TextsError;
 use runs::Items;
 pub use runs::Tick;
 pub(crate) use runs::in_runs;
@@ -78,7 +78,7 @@ impl Encoders {
         let mut ids = Vec::new();
         match catch_unwind(AssertUnwindSafe(|| encoder.encode_into(text, &mut ids))) {
             Ok(outcome) => outcome.map(|()| ids).map_err(Error::from),
-            Err(_) => Err(Error::Batch(BatchError::ItemPanicked {
+            Err(_) => Err(Error::Texts(TextsError::ItemPanicked {
                 argument: "texts",
                 item: 0,
             })),
@@ -213,7 +213,7 @@ impl Encoders {
         let position = ids.iter().position(|&id| u64::from(id) >= vocab_size);
         match position {
             None => Ok(()),
-            Some(position) => Err(Error::Batch(BatchError::NoSuchId {
+            Some(position) => Err(Error::Texts(TextsError::NoSuchId {
                 position,
                 found: ids[position],
                 vocab_size,
@@ -226,7 +226,7 @@ impl Encoders {
 fn spans(offsets: &[usize], num_ids: usize) -> Result<Vec<Range<usize>>> {
     let falls = offsets.windows(2).position(|pair| pair[0] > pair[1]);
     if let Some(position) = falls {
-        return Err(Error::Batch(BatchError::OffsetsFall {
+        return Err(Error::Texts(TextsError::OffsetsFall {
             position: position + 1,
             found: offsets[position + 1],
             before: offsets[position],
@@ -234,7 +234,7 @@ fn spans(offsets: &[usize], num_ids: usize) -> Result<Vec<Range<usize>>> {
     }
     match offsets.last() {
         Some(&found) if found > num_ids => {
-            Err(Error::Batch(BatchError::OffsetsBeyond { found, num_ids }))
+            Err(Error::Texts(TextsError::OffsetsBeyond { found, num_ids }))
         }
         _ => Ok(offsets.windows(2).map(|pair| pair[0]..pair[1]).collect()),
     }
