@@ -6,7 +6,7 @@ use packtok_corpus::{Location, Reader, Source};
 use packtok_corpus::{OnBadDocument, text_of};
 
 use crate::error::{Error, Result};
-use crate::pack::{PackError, explain};
+use crate::pack::explain;
 use crate::scan::ScanOptions;
 
 /// The texts of a corpus, in order.
@@ -68,11 +68,11 @@ impl CorpusTexts {
                     Err(_) if self.on_bad_document == OnBadDocument::Skip => {}
                     Err(reason) => {
                         let source = &self.sources[chunk.source()];
-                        let error = Error::Pack(PackError::Document {
+                        let error = Error::BadDocument {
                             location: Location::of(source, self.place.1),
                             offset_bytes: source.offset_bytes(record.offset),
                             reason: Box::new(Reason::from(reason)),
-                        });
+                        };
                         self.failed = Some(explain(error, source));
                         break;
                     }

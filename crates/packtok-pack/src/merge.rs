@@ -9,7 +9,6 @@ use packtok_tokenizer::Tokenizer;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
-use crate::pack::PackError;
 use crate::pack::{Existing, output_exists, publish_tokenizer, tokenizer_path_of};
 
 /// Options of a merge.
@@ -139,18 +138,14 @@ pub fn copy_tokenizer(
 
 /// Compares the parts that a merged file lists with those to be merged.
 fn check_parts(output: &Path, file: &Reader, parts: &[PathBuf]) -> Result<()> {
-    let metadata = file.metadata()?.ok_or_else(|| {
-        Error::Pack(PackError::ExistingUnknown {
-            path: output.to_owned(),
-        })
+    let metadata = file.metadata()?.ok_or_else(|| Error::ExistingUnknown {
+        path: output.to_owned(),
     })?;
-    let differs = |found: String, expected: String| {
-        Error::Pack(PackError::ExistingDiffers {
-            path: output.to_owned(),
-            what: "its list of parts".to_owned(),
-            found,
-            expected,
-        })
+    let differs = |found: String, expected: String| Error::ExistingDiffers {
+        path: output.to_owned(),
+        what: "its list of parts".to_owned(),
+        found,
+        expected,
     };
     if metadata.parts.len() != parts.len() {
         let counted = |num_parts: usize| format!("{num_parts} parts");

@@ -13,7 +13,6 @@ use packtok_tokenizer::Result as BpeResult;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
-use crate::pack::PackError;
 use crate::pack::{Outcome, PackSpec, Reject, explain};
 
 /// Which texts of which corpus to scan.
@@ -282,11 +281,11 @@ impl<F, R: Receive<F>> Consume<LineBatch<F>, Error> for Collector<'_, '_, R> {
         match batch.fatal.take() {
             Some(reject) => {
                 let source = &self.sources[batch.source];
-                let error = Error::Pack(PackError::Document {
+                let error = Error::BadDocument {
                     location: Location::of(source, lines.lines + 1),
                     offset_bytes: source.offset_bytes(reject.offset),
                     reason: Box::new(reject.reason),
-                });
+                };
                 Err(explain(error, source))
             }
             None => Ok(Flow::Continue),

@@ -19,9 +19,6 @@ use packtok_formats::npy::NpyError;
 use packtok_formats::raw::RawError;
 use packtok_jobs::Error as JobsError;
 use packtok_jobs::limits::{MemoryLimit, ThreadLimits};
-use packtok_pack::pack::PackError;
-use packtok_pack::shard::ShardError;
-use packtok_pack::texts::TextsError;
 use packtok_pack::{chain, pbin::Error as PbinError};
 use packtok_reshape::Error as ReshapeError;
 use packtok_reshape::convert::ConvertError;
@@ -463,15 +460,66 @@ pub(crate) fn pack_error(error: packtok_pack::Error) -> PyErr {
         E::Tokenizer(error) => tokenizer_error(error),
         E::Kept { source } => pack_error(*source),
         E::Corpus(error) => corpus_error(error),
-        E::Spec(error) => PyValueError::new_err(chain(&error)),
-        E::Cancelled => PyKeyboardInterrupt::new_err(()),
         E::Jobs(error) => jobs_error(error),
-        E::Pack(error) => packing_error(&error),
-        E::RawIndex(error) => PacktokError::new_err(chain(&error)),
-        E::Verify(error) => PacktokError::new_err(chain(&error)),
-        E::Texts(error) => batch_error(&error),
-        E::Shard(error) => shard_error(&error),
         E::Formats(error) => formats_error(error),
+        E::Cancelled => PyKeyboardInterrupt::new_err(()),
+        E::OutputExists { path } => file_exists(&path, OUTPUT_EXISTS),
+        E::BadDocument { .. } => DocumentError::new_err(chain(&error)),
+        E::TextItem { ref source, .. } => match **source {
+            packtok_tokenizer::Error::Encode(
+                EncodeError::Engine { .. } | EncodeError::SpecialTokenInText { .. },
+            ) => DocumentError::new_err(chain(&error)),
+            _ => TokenizerError::new_err(chain(&error)),
+        },
+        E::NotForShards { .. }
+        | E::NoPlan { .. }
+        | E::PathNotUtf8 { .. }
+        | E::ThroughLink { .. }
+        | E::SourceInOutput { .. }
+        | E::NoEodToken
+        | E::InputFields { .. }
+        | E::PaddingTooLong { .. }
+        | E::PaddingId { .. }
+        | E::NotOneToken { .. }
+        | E::OutputNotAFile { .. }
+        | E::OutputIsInput { .. }
+        | E::IndexForMany { .. }
+        | E::NoSuchId { .. }
+        | E::OffsetsFall { .. }
+        | E::OffsetsBeyond { .. } => PyValueError::new_err(chain(&error)),
+        E::JournalOfPacking { .. }
+        | E::NothingPlanned { .. }
+        | E::PlanDiffers { .. }
+        | E::PlanLine { .. }
+        | E::PlanDamaged { .. }
+        | E::SourceNotAsPlanned { .. }
+        | E::ShardTokenizerDiffers { .. }
+        | E::DamagedMarker { .. }
+        | E::PartDiffers { .. }
+        | E::ShardsMissing { .. }
+        | E::SourceNotCovered { .. }
+        | E::RejectLine { .. }
+        | E::TooManyRejects { .. }
+        | E::JournalDiffers { .. }
+        | E::ExistingUnknown { .. }
+        | E::ExistingDiffers { .. }
+        | E::NothingIndexed { .. }
+        | E::TextItemPanicked { .. }
+        | E::EnginesDiffer(..)
+        | E::WidthDiffers { .. }
+        | E::DocumentDiffers { .. }
+        | E::CorpusLonger { .. }
+        | E::CorpusShorter { .. }
+        | E::NoOrigins { .. }
+        | E::OriginsUnordered { .. }
+        | E::OriginsOfPlugin { .. }
+        | E::SourceOutside { .. }
+        | E::SourceLength { .. }
+        | E::NoRecord { .. }
+        | E::RecordDiffers { .. }
+        | E::IdBeyondVocab { .. }
+        | E::NoEodAtEnd { .. }
+        | E::TokenizerDiffers { .. } => PacktokError::new_err(chain(&error)),
     }
 }
 
@@ -570,37 +618,6 @@ fn jobs_error(error: JobsError) -> PyErr {
     }
 }
 
-fn packing_error(error: &PackError) -> PyErr {
-    use PackError as E;
-    match error {
-        E::OutputExists { path } => file_exists(path, OUTPUT_EXISTS),
-        E::Document { .. } => DocumentError::new_err(chain(error)),
-        E::OutputIsInput { .. } | E::OutputNotAFile { .. } | E::IndexForMany { .. } => {
-            PyValueError::new_err(chain(error))
-        }
-        E::TooManyRejects { .. }
-        | E::JournalDiffers { .. }
-        | E::ExistingUnknown { .. }
-        | E::ExistingDiffers { .. } => PacktokError::new_err(chain(error)),
-    }
-}
-
-fn batch_error(error: &TextsError) -> PyErr {
-    use TextsError as E;
-    match error {
-        E::NoSuchId { .. } | E::OffsetsFall { .. } | E::OffsetsBeyond { .. } => {
-            PyValueError::new_err(chain(error))
-        }
-        E::Item { source, .. } => match **source {
-            packtok_tokenizer::Error::Encode(
-                EncodeError::Engine { .. } | EncodeError::SpecialTokenInText { .. },
-            ) => DocumentError::new_err(chain(error)),
-            _ => TokenizerError::new_err(chain(error)),
-        },
-        E::ItemPanicked { .. } => PacktokError::new_err(chain(error)),
-    }
-}
-
 /// Maps an error of object stores.
 pub(crate) fn store_error(error: &StoreError) -> PyErr {
     use StoreError as E;
@@ -625,29 +642,5 @@ pub(crate) fn store_error(error: &StoreError) -> PyErr {
         E::Changed { .. } => PacktokError::new_err(chain(error)),
         E::NoThread { .. } => PacktokError::new_err(format!("{}; {ThreadLimits}", chain(error))),
         E::Refused { .. } => PyOSError::new_err(chain(error)),
-    }
-}
-
-/// Maps an error of shards.
-fn shard_error(error: &ShardError) -> PyErr {
-    use ShardError as E;
-    match error {
-        E::NotForShards { .. }
-        | E::NotUtf8 { .. }
-        | E::ThroughLink { .. }
-        | E::SourceInOutput { .. }
-        | E::NoPlan { .. } => PyValueError::new_err(chain(error)),
-        E::NothingPlanned { .. }
-        | E::PlanDiffers { .. }
-        | E::PlanLine { .. }
-        | E::PlanDamaged { .. }
-        | E::SourceNotAsPlanned { .. }
-        | E::TokenizerDiffers { .. }
-        | E::Marker { .. }
-        | E::PartDiffers { .. }
-        | E::Missing { .. }
-        | E::NotCovered { .. }
-        | E::JournalOfPacking { .. }
-        | E::RejectLine { .. } => PacktokError::new_err(chain(error)),
     }
 }

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use packtok_pack::pack::{Existing, PackError};
+use packtok_pack::pack::Existing;
 use packtok_pbin::remove_abandoned;
 
 use crate::error::{Error, Result};
@@ -26,7 +26,9 @@ pub(crate) fn prepare(inputs: &[PathBuf], output: &Path, existing: Existing) -> 
             .is_ok_and(|output| (output.dev(), output.ino()) == (metadata.dev(), metadata.ino()));
         if is_output {
             let path = input.clone();
-            return Err(packtok_pack::Error::from(PackError::OutputIsInput { path }).into());
+            return Err(
+                packtok_pack::Error::from(packtok_pack::Error::OutputIsInput { path }).into(),
+            );
         }
     }
     let keeps = existing.keeps(output)?;

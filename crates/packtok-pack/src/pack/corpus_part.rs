@@ -3,7 +3,6 @@
 use packtok_corpus::Source;
 use packtok_pbin::{ShardInfo, read_raw_index};
 
-use super::error::PackError;
 use super::options::PackOptions;
 use crate::error::{Error, Result};
 
@@ -33,10 +32,10 @@ pub(crate) fn reader(options: &PackOptions, sources: &[Source]) -> Result<packto
         ));
     };
     let [source] = sources else {
-        return Err(Error::Pack(PackError::IndexForMany {
+        return Err(Error::IndexForMany {
             path: index_path.clone(),
             num_sources: sources.len(),
-        }));
+        });
     };
     let entries = read_raw_index(index_path)?;
     let reader = packtok_corpus::Reader::indexed(source.clone(), entries, options.spec.read())?;

@@ -13,7 +13,6 @@ use super::recorded::{metadata, recorded_sources};
 use super::report::report;
 use super::{Existing, PackOptions, PackReport, RejectFault, first_reject};
 use crate::error::{Error, Result};
-use crate::pack::PackError;
 
 /// Returns a report if the existing output is proven correct, or `None` if there is work to do.
 ///
@@ -30,11 +29,9 @@ pub(super) fn check(
     }
     match options.spec.existing {
         Existing::Replace => Ok(None),
-        Existing::Error if !has_published(&options.spec.output) => {
-            Err(Error::Pack(PackError::OutputExists {
-                path: options.spec.output.clone(),
-            }))
-        }
+        Existing::Error if !has_published(&options.spec.output) => Err(Error::OutputExists {
+            path: options.spec.output.clone(),
+        }),
         Existing::Error | Existing::Skip => prove(options, tokenizer, sources, monitor).map(Some),
     }
 }
@@ -47,10 +44,10 @@ pub(crate) fn output_exists(output: &Path) -> Result<bool> {
     };
     // A rename over a device or FIFO would succeed and remove it.
     if !found.is_file() && !found.is_symlink() {
-        return Err(Error::Pack(PackError::OutputNotAFile {
+        return Err(Error::OutputNotAFile {
             path: output.to_owned(),
             found: packtok_corpus::kind(&found),
-        }));
+        });
     }
     Ok(true)
 }
@@ -64,9 +61,9 @@ impl Existing {
         match (output_exists(output)?, self) {
             (false, _) | (true, Self::Replace) => Ok(false),
             (true, Self::Skip) => Ok(true),
-            (true, Self::Error) => Err(Error::Pack(PackError::OutputExists {
+            (true, Self::Error) => Err(Error::OutputExists {
                 path: output.to_owned(),
-            })),
+            }),
         }
     }
 
@@ -74,12 +71,12 @@ impl Existing {
     /// and tokenizer.
     ///
     /// # Errors
-    /// [`PackError::OutputExists`].
+    /// [`Error::OutputExists`].
     pub(crate) fn reject_new_output(self, output: &Path) -> Result<()> {
         if self != Self::Replace && output.symlink_metadata().is_ok() {
-            Err(Error::Pack(PackError::OutputExists {
+            Err(Error::OutputExists {
                 path: output.to_owned(),
-            }))
+            })
         } else {
             Ok(())
         }
@@ -101,10 +98,8 @@ fn prove(
     monitor: &mut Monitor<'_>,
 ) -> Result<PackReport> {
     let reader = Reader::open(&options.spec.output)?;
-    let found = reader.metadata()?.ok_or_else(|| {
-        Error::Pack(PackError::ExistingUnknown {
-            path: options.spec.output.clone(),
-        })
+    let found = reader.metadata()?.ok_or_else(|| Error::ExistingUnknown {
+        path: options.spec.output.clone(),
     })?;
     let expected = metadata(options, tokenizer, found.counts, found.stopped_early);
     compare(found, &expected, &|what, found, expected| {
@@ -154,12 +149,12 @@ fn check_rejects(options: &PackOptions, found: &Metadata) -> Result<()> {
         RejectFault::of_complete(options.spec.max_rejects, &found.counts, found.stopped_early);
     fault.map_or(Ok(()), |fault| {
         let rejects = options.rejects_path();
-        Err(Error::Pack(PackError::TooManyRejects {
+        Err(Error::TooManyRejects {
             path: options.spec.output.clone(),
             fault,
             first: first_reject(&rejects),
             rejects,
-        }))
+        })
     })
 }
 
@@ -233,12 +228,12 @@ fn differing(options: &PackOptions, what: &str, found: String, expected: String)
     if found == expected {
         return Ok(());
     }
-    Err(Error::Pack(PackError::ExistingDiffers {
+    Err(Error::ExistingDiffers {
         path: options.spec.output.clone(),
         what: what.to_owned(),
         found,
         expected,
-    }))
+    })
 }
 
 /// Formats a part of the metadata for a message.

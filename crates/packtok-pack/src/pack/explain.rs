@@ -3,17 +3,16 @@
 use packtok_corpus::Reason;
 use packtok_corpus::{Error as CorpusError, Format, Source, text_format};
 
-use super::error::PackError;
 use crate::error::Error;
 
 /// The error of a bad line. If it is the first line of a file that is not JSON lines, the error
 /// names the format of the file.
 pub(crate) fn explain(error: Error, source: &Source) -> Error {
-    let Error::Pack(PackError::Document {
+    let Error::BadDocument {
         offset_bytes,
         reason,
         ..
-    }) = &error
+    } = &error
     else {
         return error;
     };

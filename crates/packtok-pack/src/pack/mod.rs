@@ -5,7 +5,6 @@
 //! output does not depend on the number of threads.
 
 mod corpus_part;
-mod error;
 mod existing;
 mod explain;
 mod first_reject;
@@ -23,7 +22,6 @@ mod sink;
 mod worker;
 
 pub(crate) use corpus_part::{CorpusPart, reader};
-pub use error::{PackError, SpecError};
 pub(crate) use existing::output_exists;
 pub(crate) use explain::explain;
 pub(crate) use first_reject::first_reject;

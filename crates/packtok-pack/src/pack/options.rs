@@ -19,10 +19,9 @@ use packtok_tokenizer::{
 };
 use serde::Deserialize;
 
-use super::error::SpecError;
 use super::reject_limit::RejectLimit;
 use super::sidecar_files::tokenizer_path_of;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::rejects::failed_rejects_path;
 
 /// What to do if the output already exists.
@@ -137,7 +136,7 @@ impl PackSpec {
     pub(crate) fn fields(&self) -> Result<Fields> {
         let (found, expected) = (self.recorded.input_fields.len(), self.input.len());
         if found > 0 && found != expected {
-            return Err(SpecError::InputFields { found, expected }.into());
+            return Err(Error::InputFields { found, expected }.into());
         }
         Ok(Fields::compile(self.patterns())?)
     }
@@ -184,7 +183,7 @@ impl PackSpec {
             fields: self.fields()?,
             eod: special(
                 "--eod: settings.eod_token",
-                self.eod.as_ref().ok_or(SpecError::NoEod)?,
+                self.eod.as_ref().ok_or(Error::NoEodToken)?,
             )?,
             bos: bos
                 .map(|token| special("--bos: settings.bos_token", token))
@@ -195,17 +194,13 @@ impl PackSpec {
 }
 
 /// Looks up a special token, which must be exactly one token.
-fn special_token(
-    tokenizer: &Tokenizer,
-    option: &'static str,
-    token: &str,
-) -> std::result::Result<SpecialToken, SpecError> {
+fn special_token(tokenizer: &Tokenizer, option: &'static str, token: &str) -> Result<SpecialToken> {
     match tokenizer.token_to_id(token) {
         Some(id) => Ok(SpecialToken {
             token: token.to_owned(),
             id,
         }),
-        None => Err(SpecError::NotOneToken {
+        None => Err(Error::NotOneToken {
             option,
             token: token.to_owned(),
             tokenizer: tokenizer.name().to_owned(),

@@ -21,7 +21,6 @@ use super::existing::compare;
 use super::recorded::{metadata, recorded_sources, redacted};
 use super::{CorpusPart, PackOptions, RejectFault, reader};
 use crate::error::{Error, Result};
-use crate::pack::PackError;
 use crate::rejects::{Rejects, RejectsCheckpoint, num_matching};
 
 /// Name of the rejects among the unfinished files.
@@ -251,12 +250,12 @@ fn spans_of(
         if found == expected {
             Ok(())
         } else {
-            Err(Error::Pack(PackError::JournalDiffers {
+            Err(Error::JournalDiffers {
                 path: journal.folder().to_owned(),
                 what: what.to_owned(),
                 found,
                 expected,
-            }))
+            })
         }
     };
     let writer = |head: &Head| {
@@ -362,12 +361,12 @@ fn check_labels(
             |source| redacted(&source.label, &options.spec.redactions),
         );
         if *noted != found {
-            return Err(Error::Pack(PackError::JournalDiffers {
+            return Err(Error::JournalDiffers {
                 path: packtok_jobs::journal::folder_of(&options.spec.output),
                 what: format!("its source {i}"),
                 found: noted.clone(),
                 expected: found,
-            }));
+            });
         }
     }
     Ok(())

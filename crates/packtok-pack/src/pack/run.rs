@@ -11,7 +11,6 @@ use packtok_pbin::{Counts, Finished, Metadata, Replace, Summary, crash, remove_a
 use packtok_tokenizer::Tokenizer;
 
 use super::corpus_part::CorpusPart;
-use super::error::PackError;
 use super::existing;
 use super::leftover::remove_leftover;
 use super::options::PackOptions;
@@ -170,9 +169,9 @@ fn reject_output_among_sources(sources: &[Source], options: &PackOptions) -> Res
     };
     let is_output = |source: &&Source| source.path.canonicalize().is_ok_and(|path| path == output);
     match sources.iter().find(is_output) {
-        Some(source) => Err(Error::Pack(PackError::OutputIsInput {
+        Some(source) => Err(Error::OutputIsInput {
             path: source.path.clone(),
-        })),
+        }),
         None => Ok(()),
     }
 }

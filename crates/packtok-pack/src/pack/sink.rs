@@ -14,7 +14,6 @@ use super::resume::{Done, Notes, Parts, StartedRun};
 use super::worker::{DocBatch, Outcome, Reject};
 use super::{PackOptions, RejectFault, RejectLimit, first_reject};
 use crate::error::{Error, Result};
-use crate::pack::PackError;
 use crate::rejects::{RejectRecord, Rejects};
 
 /// 1-based line numbers of rejects. If a run does not read all lines, because it uses an index or
@@ -218,12 +217,12 @@ impl<'a> Sink<'a> {
         };
         match self.rejects.publish_copy(&rejects) {
             Err(error) => error,
-            Ok(()) => Error::Pack(PackError::TooManyRejects {
+            Ok(()) => Error::TooManyRejects {
                 path: output.clone(),
                 fault,
                 first: first_reject(&rejects),
                 rejects,
-            }),
+            },
         }
     }
 
@@ -300,11 +299,11 @@ impl Consume<DocBatch, Error> for Sink<'_> {
             let source = &self.sources[batch.source];
             let lines = &mut self.lines;
             let number = lines.in_complete_file(source, self.position.1, &reject)?;
-            let error = Error::Pack(PackError::Document {
+            let error = Error::BadDocument {
                 location: Location::of(source, number),
                 offset_bytes: source.offset_bytes(reject.offset),
                 reason: Box::new(reject.reason),
-            });
+            };
             return Err(explain(error, source));
         }
         let tokens = batch.data.len() as u64 / self.writer.width().bytes();

@@ -12,7 +12,6 @@ use packtok_pbin::{EmptyDocument, Padding, Side, TokenWidth};
 use packtok_tokenizer::{Encoder, Tokenizer};
 
 use super::PackOptions;
-use super::error::SpecError;
 use crate::error::{Error, Result};
 
 /// Capacity for the ids of a document that is kept between documents (16 MiB). The buffers of a
@@ -330,12 +329,12 @@ fn checked_padding(padding: Option<Padding>, tokenizer: &Tokenizer) -> Result<Op
     };
     if length > MAX_PADDED_IDS {
         let limit = MAX_PADDED_IDS;
-        return Err(SpecError::PaddingTooLong { length, limit }.into());
+        return Err(Error::PaddingTooLong { length, limit }.into());
     }
     let vocab_size = tokenizer.vocab_size();
     if u64::from(id) >= vocab_size {
         let tokenizer = tokenizer.name().to_owned();
-        return Err(SpecError::PaddingId {
+        return Err(Error::PaddingId {
             id,
             tokenizer,
             vocab_size,

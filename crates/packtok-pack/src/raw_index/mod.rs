@@ -4,15 +4,10 @@
 //! The index counts bytes of the uncompressed file, so that its readers can map the file. Each line
 //! is checked to be JSON; its content is not interpreted.
 
-mod error;
-
-use packtok_corpus::Error as CorpusError;
-
-use crate::pack::PackError;
-pub use error::RawIndexError;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use packtok_corpus::Error as CorpusError;
 use packtok_corpus::field::{BadDocument, check_json};
 use packtok_corpus::{
     self, Body, Format, Location, OnBadDocument, ReadOptions, Reader, Record, RecordNumber,
@@ -72,9 +67,9 @@ pub fn write_raw_index(
 ) -> Result<RawIndexReport> {
     let exists = output_exists(&options.index_path)?;
     if exists && options.existing == Existing::Error {
-        return Err(Error::Pack(PackError::OutputExists {
+        return Err(Error::OutputExists {
             path: options.index_path.clone(),
-        }));
+        });
     }
     remove_abandoned(&[&options.index_path])?;
     let source = source(&options.src)?;
@@ -87,12 +82,12 @@ pub fn write_raw_index(
             with_suffix(&options.index_path, ".rejects.jsonl")
         };
         rejects.publish_copy(&path)?;
-        return Err(Error::RawIndex(RawIndexError::NothingIndexed {
+        return Err(Error::NothingIndexed {
             path: options.src.clone(),
             rejected: report.rejected,
             first: first_reject(&path),
             rejects: path,
-        }));
+        });
     }
     if exists && options.existing == Existing::Skip {
         check_same(&file, &options.index_path)?;
@@ -188,11 +183,11 @@ fn reject(
             reason: reason.to_string().into(),
         }),
         OnBadDocument::Fail => {
-            let error = Error::Pack(PackError::Document {
+            let error = Error::BadDocument {
                 location: Location::of(source, number),
                 offset_bytes: Some(record.offset),
                 reason: Box::new(reason.into()),
-            });
+            };
             Err(match crate::pack::explain(error, source) {
                 Error::Corpus(error) => Error::Corpus(not_lines(error)),
                 error => error,
@@ -208,12 +203,12 @@ fn check_same(new: &TempFile, existing: &Path) -> Result<()> {
     if found == expected {
         return Ok(());
     }
-    Err(Error::Pack(PackError::ExistingDiffers {
+    Err(Error::ExistingDiffers {
         path: existing.to_owned(),
         what: "its content".to_owned(),
         found: format!("{} bytes", found.len()),
         expected: format!("{} bytes, the index of the current file", expected.len()),
-    }))
+    })
 }
 
 /// Checks that a record is blank or JSON.
@@ -331,17 +326,11 @@ mod tests {
     fn an_existing_index_is_kept_only_if_it_is_the_same() {
         let (_folder, mut options) = folder_with(b"{}\n");
         run(&options).unwrap();
-        assert!(matches!(
-            run(&options),
-            Err(Error::Pack(PackError::OutputExists { .. }))
-        ));
+        assert!(matches!(run(&options), Err(Error::OutputExists { .. })));
         options.existing = Existing::Skip;
         assert!(run(&options).unwrap().skipped_existing);
         fs::write(&options.src, b"{}\n{}\n").unwrap();
-        assert!(matches!(
-            run(&options),
-            Err(Error::Pack(PackError::ExistingDiffers { .. }))
-        ));
+        assert!(matches!(run(&options), Err(Error::ExistingDiffers { .. })));
         options.existing = Existing::Replace;
         assert_eq!(run(&options).unwrap().entries, 2);
     }

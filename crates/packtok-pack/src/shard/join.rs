@@ -19,9 +19,8 @@ use super::marker::differing;
 use super::pack::check_tokenizer;
 use super::plan::difference;
 use super::rejects::LinesBefore;
-use super::{Marker, ShardError, ShardPlan, SourcePart};
+use super::{Marker, ShardPlan, SourcePart};
 use crate::error::{Error, Result};
-use crate::pack::PackError;
 use crate::pack::{
     Existing, RejectFault, RejectLimit, first_reject, has_published, remove_leftover,
     tokenizer_path_of,
@@ -68,7 +67,7 @@ pub struct JoinReport {
 /// Joins the shards in a folder, verifying each while it is copied.
 ///
 /// # Errors
-/// [`ShardError::Missing`]; a shard is damaged or belongs to another plan or program; the errors of
+/// [`Error::ShardsMissing`]; a shard is damaged or belongs to another plan or program; the errors of
 /// publishing.
 pub fn join(options: &JoinOptions, monitor: &mut Monitor<'_>) -> Result<JoinReport> {
     let shards = Shards::find(&options.folder)?;
@@ -126,9 +125,9 @@ fn reject_shard_as_output(shards: &Shards, output: &Path) -> Result<()> {
     };
     let is_output = |path: &PathBuf| path.canonicalize().is_ok_and(|path| path == resolved);
     if shards.parts().any(|(path, _)| is_output(&path)) {
-        Err(Error::Pack(PackError::OutputIsInput {
+        Err(Error::OutputIsInput {
             path: output.to_owned(),
-        }))
+        })
     } else {
         Ok(())
     }
@@ -201,7 +200,7 @@ impl Shards {
     }
 
     fn find(folder: &Path) -> Result<Self> {
-        let plan = ShardPlan::find(folder)?.ok_or_else(|| ShardError::NothingPlanned {
+        let plan = ShardPlan::find(folder)?.ok_or_else(|| Error::NothingPlanned {
             path: folder.to_owned(),
         })?;
         let count = plan.num_shards();
@@ -225,7 +224,7 @@ impl Shards {
                 markers,
             });
         }
-        Err(ShardError::Missing {
+        Err(Error::ShardsMissing {
             folder: folder.to_owned(),
             shards: ranges(&missing),
             count,
@@ -256,12 +255,12 @@ impl Shards {
         let first = rejected
             .next()
             .map(|(path, _)| first_reject(&rejects_path(&path)));
-        Err(Error::Pack(PackError::TooManyRejects {
+        Err(Error::TooManyRejects {
             path: self.folder.clone(),
             fault,
             first: first.unwrap_or_default(),
             rejects: self.folder.join("*.rejects.jsonl"),
-        }))
+        })
     }
 
     /// The pbins in order, each with its marker.
@@ -351,23 +350,21 @@ impl Shards {
     ) -> Result<JoinReport> {
         let output = &options.output;
         let file = Reader::open(output)?;
-        let found = file.metadata()?.ok_or_else(|| {
-            Error::Pack(PackError::ExistingUnknown {
-                path: output.clone(),
-            })
+        let found = file.metadata()?.ok_or_else(|| Error::ExistingUnknown {
+            path: output.clone(),
         })?;
         let existing = |differs: Error| match differs {
-            Error::Shard(ShardError::PartDiffers {
+            Error::PartDiffers {
                 path,
                 what,
                 found,
                 expected,
-            }) => Error::Pack(PackError::ExistingDiffers {
+            } => Error::ExistingDiffers {
                 path,
                 what,
                 found,
                 expected,
-            }),
+            },
             other => other,
         };
         compare_metadata(output, found, metadata).map_err(existing)?;
@@ -417,7 +414,7 @@ impl Shards {
     /// The metadata and the text of the tokenizer.
     fn tokenizer(&self) -> Result<(&TokenizerInfo, String)> {
         let planned = self.plan.header.tokenizer.as_ref();
-        let planned = planned.ok_or_else(|| ShardError::PlanDamaged {
+        let planned = planned.ok_or_else(|| Error::PlanDamaged {
             path: self.plan.path().to_owned(),
             what: "tokenizer",
             found: "none".to_owned(),
@@ -547,7 +544,7 @@ impl Covered<'_> {
     }
 
     fn gap(&self, path: PathBuf, found: u64) -> Error {
-        ShardError::NotCovered {
+        Error::SourceNotCovered {
             path,
             label: self.label.to_owned(),
             found,

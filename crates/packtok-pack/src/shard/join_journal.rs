@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use super::Marker;
 use crate::error::{Error, Result};
-use crate::shard::ShardError;
 
 /// Version of the journal.
 const VERSION: u32 = 1;
@@ -121,9 +120,9 @@ fn reject_packing_run(journal: &mut Journal) -> Result<()> {
     let found = journal.read::<IgnoredAny, Packed>()?;
     let last = found.as_ref().and_then(|(_, entries)| entries.last());
     if last.is_some_and(|packed| packed.counts.documents > 0) {
-        Err(Error::Shard(ShardError::JournalOfPacking {
+        Err(Error::JournalOfPacking {
             path: journal.folder().to_owned(),
-        }))
+        })
     } else {
         Ok(())
     }

@@ -6,7 +6,6 @@ use packtok_jobs::Shard;
 use packtok_pbin::{Counts, Replace, WriterInfo, publish_bytes};
 use serde::{Deserialize, Serialize};
 
-use super::ShardError;
 use super::folder::marker_path;
 use crate::error::{Error, Result};
 use crate::pack::RejectLimit;
@@ -91,8 +90,8 @@ impl Marker {
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             text => text.map_err(|cause| Error::io(&path, cause))?,
         };
-        let marker: Self =
-            serde_json::from_slice(&text).map_err(|source| ShardError::Marker { path, source })?;
+        let marker: Self = serde_json::from_slice(&text)
+            .map_err(|source| Error::DamagedMarker { path, source })?;
         let is_complete = std::fs::metadata(shard_path)
             .is_ok_and(|metadata| metadata.is_file() && metadata.len() == marker.file_bytes);
         Ok(is_complete.then_some(marker))
@@ -137,7 +136,7 @@ pub(super) fn differing(path: &Path, what: &str, found: String, expected: String
     if found == expected {
         return Ok(());
     }
-    Err(ShardError::PartDiffers {
+    Err(Error::PartDiffers {
         path: path.into(),
         what: what.to_owned(),
         found,

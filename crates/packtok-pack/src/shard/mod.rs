@@ -5,7 +5,6 @@
 //! shard and writes a [`Marker`] when it is complete. [`join`] combines all shards into exactly the
 //! file that one run would have written. All files are in one folder.
 
-mod error;
 pub mod folder;
 mod join;
 mod join_journal;
@@ -14,8 +13,6 @@ mod pack;
 mod plan;
 mod plan_file;
 mod rejects;
-
-pub use error::ShardError;
 pub use join::{JoinOptions, JoinReport, join, list};
 pub use marker::{CorpusOffset, Marker, SourcePart};
 pub use pack::{Choice, pack_shard, report_of_marker};

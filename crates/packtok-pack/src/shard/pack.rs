@@ -18,9 +18,8 @@ use packtok_tokenizer::{Tokenizer, fingerprint_of};
 
 use super::folder::{marker_path, rejects_path, shard_path, tokenizer_path};
 use super::marker::{VERSION, differing};
-use super::{CorpusOffset, Marker, ShardError, ShardPlan, SourcePart};
+use super::{CorpusOffset, Marker, ShardPlan, SourcePart};
 use crate::error::{Error, Result};
-use crate::pack::PackError;
 use crate::pack::{
     CorpusPart, Existing, PackOptions, PackReport, RejectFault, Written, first_reject, metadata,
     report, write,
@@ -89,7 +88,7 @@ fn find_or_make(
         return Ok(plan);
     }
     let count = choice.count.or(choice.default_count);
-    let count = count.ok_or_else(|| ShardError::NoPlan {
+    let count = count.ok_or_else(|| Error::NoPlan {
         path: options.spec.output.clone(),
     })?;
     Shard::new(choice.index, count)?;
@@ -120,7 +119,7 @@ pub(super) fn check_tokenizer(path: &Path, expected: &str) -> Result<String> {
     if found == expected {
         return Ok(json);
     }
-    Err(ShardError::TokenizerDiffers {
+    Err(Error::ShardTokenizerDiffers {
         path: path.to_owned(),
         found,
         expected: expected.to_owned(),
@@ -185,12 +184,12 @@ impl ShardRun<'_> {
             RejectFault::of_part(self.options.spec.max_rejects, marker.counts.rejected)
         {
             let rejects = rejects_path(output);
-            return Err(Error::Pack(PackError::TooManyRejects {
+            return Err(Error::TooManyRejects {
                 path: output.clone(),
                 fault,
                 first: first_reject(&rejects),
                 rejects,
-            }));
+            });
         }
         Ok(Some(marker))
     }
@@ -254,10 +253,8 @@ impl ShardRun<'_> {
             writer: WriterInfo::default(),
             file_bytes: written.summary.file_bytes,
             data_crc32c: written.summary.data_crc32c,
-            trailer_crc32c: trailer_crc32c.ok_or_else(|| {
-                Error::Pack(PackError::ExistingUnknown {
-                    path: output.clone(),
-                })
+            trailer_crc32c: trailer_crc32c.ok_or_else(|| Error::ExistingUnknown {
+                path: output.clone(),
             })?,
             counts: written.counts,
             num_sources: sources.len() as u64,

@@ -16,7 +16,6 @@ use packtok_tokenizer::Tokenizer;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::ShardError;
 use super::folder::plan_path;
 use super::plan_file::{self, Header, SourceLine, VERSION};
 use crate::error::{Error, Result};
@@ -306,7 +305,7 @@ impl ShardPlan {
         if found == expected {
             return Ok(());
         }
-        Err(ShardError::PlanDiffers {
+        Err(Error::PlanDiffers {
             path: self.path.clone(),
             what: what.to_owned(),
             found,
@@ -399,7 +398,7 @@ fn reject_unsupported_options(options: &PackOptions) -> Result<()> {
     ];
     match refused.into_iter().find(|(_, is_given, _)| *is_given) {
         None => Ok(()),
-        Some((option, _, reason)) => Err(ShardError::NotForShards { option, reason }.into()),
+        Some((option, _, reason)) => Err(Error::NotForShards { option, reason }.into()),
     }
 }
 
@@ -412,14 +411,14 @@ fn root_of(sources: &[Source], folder: &Path) -> Result<String> {
     for source in sources {
         let path = current.absolute(&source.path);
         if path.starts_with(&folder) {
-            return Err(ShardError::SourceInOutput {
+            return Err(Error::SourceInOutput {
                 path: path.into_owned(),
                 folder: folder.into_owned(),
             }
             .into());
         }
         if path.to_str().is_none() {
-            return Err(ShardError::NotUtf8 {
+            return Err(Error::PathNotUtf8 {
                 path: path.into_owned(),
             }
             .into());
@@ -443,7 +442,7 @@ fn reject_ambiguous_path(path: &Path, named: &Path) -> Result<()> {
     if resolved(path)? == resolved(named)? {
         Ok(())
     } else {
-        Err(ShardError::ThroughLink { path: path.into() }.into())
+        Err(Error::ThroughLink { path: path.into() }.into())
     }
 }
 
@@ -489,7 +488,7 @@ fn check_length(source: &Source) -> Result<()> {
     if found_bytes == source.bytes {
         return Ok(());
     }
-    Err(ShardError::SourceNotAsPlanned {
+    Err(Error::SourceNotAsPlanned {
         path: source.path.clone(),
         planned_bytes: source.bytes,
         found_bytes,

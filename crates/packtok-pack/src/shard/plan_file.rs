@@ -14,7 +14,6 @@ use packtok_pbin::{Options, Replace, SpecialToken, TempFile, TokenizerInfo, Writ
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::ShardError;
 use crate::error::{Error, Result};
 
 /// Version of the format.
@@ -129,7 +128,7 @@ pub(super) fn for_each_source(
         if found == expected {
             Ok(())
         } else {
-            Err(ShardError::PlanDamaged {
+            Err(Error::PlanDamaged {
                 path: path.into(),
                 what,
                 found,
@@ -183,7 +182,7 @@ impl<'a> Lines<'a> {
         let parsed = serde_json::from_slice(&self.line);
         parsed.map_err(|source| {
             let (path, line) = (self.path.into(), self.number);
-            ShardError::PlanLine { path, line, source }.into()
+            Error::PlanLine { path, line, source }.into()
         })
     }
 
@@ -194,7 +193,7 @@ impl<'a> Lines<'a> {
         if packtok_plan == VERSION {
             return self.parsed();
         }
-        Err(ShardError::PlanDamaged {
+        Err(Error::PlanDamaged {
             path: self.path.into(),
             what: "version",
             found: packtok_plan.to_string(),

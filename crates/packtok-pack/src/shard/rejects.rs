@@ -7,8 +7,8 @@ use std::path::Path;
 
 use packtok_corpus::RecordNumber;
 
+use super::Marker;
 use super::marker::differing;
-use super::{Marker, ShardError};
 use crate::error::{Error, Result};
 use crate::rejects::{RejectRecord, Rejects};
 
@@ -62,7 +62,7 @@ impl LinesBefore {
         while file.read_until(b'\n', &mut text).map_err(io)? > 0 {
             num_lines += 1;
             let mut record: RejectRecord<'_> =
-                serde_json::from_slice(&text).map_err(|source| ShardError::RejectLine {
+                serde_json::from_slice(&text).map_err(|source| Error::RejectLine {
                     path: path.into(),
                     line: num_lines,
                     source,

@@ -2,7 +2,6 @@
 //!
 //! `runs` divides the items of a call among threads. Texts in files are the job of `pack`.
 
-mod error;
 mod runs;
 
 use std::ops::Range;
@@ -10,8 +9,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
 use packtok_tokenizer::{EncodeOptions, Encoder, Result as BpeResult, Tokenizer};
-
-pub use error::TextsError;
 use runs::Items;
 pub use runs::Tick;
 pub(crate) use runs::in_runs;
@@ -78,10 +75,10 @@ impl Encoders {
         let mut ids = Vec::new();
         match catch_unwind(AssertUnwindSafe(|| encoder.encode_into(text, &mut ids))) {
             Ok(outcome) => outcome.map(|()| ids).map_err(Error::from),
-            Err(_) => Err(Error::Texts(TextsError::ItemPanicked {
+            Err(_) => Err(Error::TextItemPanicked {
                 argument: "texts",
                 item: 0,
-            })),
+            }),
         }
     }
 
@@ -213,11 +210,11 @@ impl Encoders {
         let position = ids.iter().position(|&id| u64::from(id) >= vocab_size);
         match position {
             None => Ok(()),
-            Some(position) => Err(Error::Texts(TextsError::NoSuchId {
+            Some(position) => Err(Error::NoSuchId {
                 position,
                 found: ids[position],
                 vocab_size,
-            })),
+            }),
         }
     }
 }
@@ -226,16 +223,14 @@ impl Encoders {
 fn spans(offsets: &[usize], num_ids: usize) -> Result<Vec<Range<usize>>> {
     let falls = offsets.windows(2).position(|pair| pair[0] > pair[1]);
     if let Some(position) = falls {
-        return Err(Error::Texts(TextsError::OffsetsFall {
+        return Err(Error::OffsetsFall {
             position: position + 1,
             found: offsets[position + 1],
             before: offsets[position],
-        }));
+        });
     }
     match offsets.last() {
-        Some(&found) if found > num_ids => {
-            Err(Error::Texts(TextsError::OffsetsBeyond { found, num_ids }))
-        }
+        Some(&found) if found > num_ids => Err(Error::OffsetsBeyond { found, num_ids }),
         _ => Ok(offsets.windows(2).map(|pair| pair[0]..pair[1]).collect()),
     }
 }

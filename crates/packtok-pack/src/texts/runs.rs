@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use packtok_jobs::{Consume, Flow, run_tasks};
 use packtok_tokenizer::Result as BpeResult;
 
-use super::error::TextsError;
 use crate::error::{Error, Result};
 
 /// How often the calling thread polls for an interruption.
@@ -102,15 +101,12 @@ impl Items {
         }));
         match outcome {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(source)) => Err(Error::Texts(TextsError::Item {
+            Ok(Err(source)) => Err(Error::TextItem {
                 argument,
                 item: at,
                 source: Box::new(source),
-            })),
-            Err(_) => Err(Error::Texts(TextsError::ItemPanicked {
-                argument,
-                item: at,
-            })),
+            }),
+            Err(_) => Err(Error::TextItemPanicked { argument, item: at }),
         }
     }
 

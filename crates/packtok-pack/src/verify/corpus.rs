@@ -8,11 +8,9 @@ use serde::Serialize;
 
 use super::{check_width, first_difference, sample};
 use crate::error::{Error, Result};
-use crate::pack::PackError;
 use crate::pack::{
     DocBatch, LineNumbers, Outcome, PackOptions, UNSAMPLED, explain, process, reader,
 };
-use crate::verify::VerifyError;
 
 /// The extent of a comparison with the corpus.
 #[derive(Debug, Serialize)]
@@ -69,11 +67,11 @@ pub fn verify_corpus(
         &mut comparison,
     )?;
     if comparison.report.documents != file.len() {
-        return Err(Error::Verify(VerifyError::CorpusShorter {
+        return Err(Error::CorpusShorter {
             path: options.spec.output.clone(),
             found: file.len(),
             expected: comparison.report.documents,
-        }));
+        });
     }
     Ok(comparison.report)
 }
@@ -99,11 +97,11 @@ impl Comparison<'_, '_> {
         let found = if i < self.file.len() {
             self.file.document(i)?
         } else {
-            return Err(Error::Verify(VerifyError::CorpusLonger {
+            return Err(Error::CorpusLonger {
                 path: self.options.spec.output.clone(),
                 found: self.file.len(),
                 location: Location::of(&self.sources[source], line),
-            }));
+            });
         };
         self.report.compared += 1;
         self.tokens += self.file.width().tokens_in(found.len() as u64);
@@ -111,14 +109,14 @@ impl Comparison<'_, '_> {
         else {
             return Ok(());
         };
-        Err(Error::Verify(VerifyError::DocumentDiffers {
+        Err(Error::DocumentDiffers {
             path: self.options.spec.output.clone(),
             document: i,
             token,
             found,
             expected,
             location: Location::of(&self.sources[source], line),
-        }))
+        })
     }
 }
 
@@ -146,11 +144,11 @@ impl Consume<DocBatch, Error> for Comparison<'_, '_> {
         if let Some(reject) = batch.rejects.pop_if(|_| batch.is_fatal) {
             let source = &self.sources[batch.source];
             let number = self.lines.of(source, self.position.1, &reject)?;
-            let error = Error::Pack(PackError::Document {
+            let error = Error::BadDocument {
                 location: Location::of(source, number),
                 offset_bytes: source.offset_bytes(reject.offset),
                 reason: Box::new(reject.reason),
-            });
+            };
             return Err(explain(error, source));
         }
         self.position.1 += batch.outcomes.len() as u64;

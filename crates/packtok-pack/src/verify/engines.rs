@@ -9,11 +9,10 @@ use packtok_tokenizer::{
 };
 use serde::Serialize;
 
-use super::error::EnginesDiffer;
+use crate::error::EnginesDiffer;
 use crate::error::{Error, Result};
 use crate::scan::{Examine, LineCounts, Receive, ScanOptions, scan};
 use crate::texts::in_runs;
-use crate::verify::VerifyError;
 
 /// The name of the built-in texts in errors.
 const BUILT_IN: &str = "built-in texts";
@@ -139,7 +138,7 @@ struct Difference {
 
 impl Difference {
     fn into_error(self, tokenizer: &Tokenizer, oracle: &Tokenizer, location: Location) -> Error {
-        Error::Verify(VerifyError::EnginesDiffer(Box::new(EnginesDiffer {
+        Error::EnginesDiffer(Box::new(EnginesDiffer {
             tokenizer: tokenizer.name().to_owned(),
             location,
             token: self.token,
@@ -148,7 +147,7 @@ impl Difference {
             oracle: oracle.engine().name(),
             expected: self.expected,
             text: self.text,
-        })))
+        }))
     }
 }
 
@@ -282,7 +281,7 @@ mod tests {
         for num_threads in [1, 3] {
             let mut monitor = |_: &Progress| ControlFlow::Continue(());
             let error = compare_built_in(&tokenizer, &other, 1, num_threads, &mut monitor);
-            let Err(Error::Verify(VerifyError::EnginesDiffer(difference))) = error else {
+            let Err(Error::EnginesDiffer(difference)) = error else {
                 panic!("{error:?}");
             };
             let number = RecordNumber::Line(first.unwrap() as u64 + 1);

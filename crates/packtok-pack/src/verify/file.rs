@@ -10,7 +10,6 @@ use serde::Serialize;
 
 use super::id_of;
 use crate::error::{Error, Result};
-use crate::verify::VerifyError;
 
 /// What was verified, and what could not be.
 #[derive(Debug, Serialize)]
@@ -44,11 +43,11 @@ pub fn verify_file(
     if let (Some(recorded), Some(tokenizer)) = (recorded, tokenizer)
         && recorded.fingerprint != tokenizer.fingerprint()
     {
-        return Err(Error::Verify(VerifyError::TokenizerDiffers {
+        return Err(Error::TokenizerDiffers {
             path: path.to_owned(),
             found: recorded.fingerprint.clone(),
             expected: tokenizer.fingerprint().to_owned(),
-        }));
+        });
     }
     let total_bytes = file.file_bytes() + file.data_bytes();
     let mut report_progress = |bytes_read| {
@@ -135,22 +134,22 @@ impl Scan<'_> {
             .chunks_exact(width)
             .position(|token| u64::from(id_of(token)) >= self.vocab_size);
         if let Some(token) = beyond {
-            return Err(Error::Verify(VerifyError::IdBeyondVocab {
+            return Err(Error::IdBeyondVocab {
                 path: self.file.path().to_owned(),
                 document: i,
                 token: token as u64,
                 found: id_of(&document[token * width..][..width]),
                 vocab_size: self.vocab_size,
-            }));
+            });
         }
         let last = document.chunks_exact(width).next_back().map(id_of);
         match self.eod_id {
-            Some(eod_id) if last != Some(eod_id) => Err(Error::Verify(VerifyError::NoEod {
+            Some(eod_id) if last != Some(eod_id) => Err(Error::NoEodAtEnd {
                 path: self.file.path().to_owned(),
                 document: i,
                 found: last,
                 eod_id,
-            })),
+            }),
             _ => Ok(()),
         }
     }

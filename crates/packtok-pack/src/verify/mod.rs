@@ -2,14 +2,12 @@
 
 mod corpus;
 mod engines;
-mod error;
 mod file;
 mod origins;
 mod proof;
 
 pub use corpus::{CorpusReport, verify_corpus};
 pub use engines::{EnginesReport, verify_engines};
-pub use error::{EnginesDiffer, VerifyError};
 pub use file::{FileReport, verify_file};
 pub use origins::{OriginsOptions, verify_origins};
 pub use proof::prove;
@@ -17,7 +15,7 @@ pub use proof::prove;
 use packtok_pbin::{Reader, SpecialTokensInText, TokenWidth};
 use packtok_tokenizer::Tokenizer;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::pack::{PackOptions, Sample};
 
 /// The id encoded by the little-endian bytes of one token.
@@ -59,7 +57,7 @@ fn check_width(file: &Reader, tokenizer: &Tokenizer) -> Result<()> {
     if file.width() == expected_width {
         return Ok(());
     }
-    Err(VerifyError::WidthDiffers {
+    Err(Error::WidthDiffers {
         path: file.path().to_owned(),
         found_bytes: file.width().bytes(),
         expected_bytes: expected_width.bytes(),

@@ -14,7 +14,7 @@ use packtok_jobs::{Consume, Flow, Monitor, Progress, report_progress};
 use packtok_pbin::{CorpusFormat, Metadata, Origin, Reader};
 use packtok_tokenizer::{EngineChoice, Tokenizer};
 
-use super::{CorpusReport, VerifyError, check_width, first_difference, sample};
+use super::{CorpusReport, check_width, first_difference, sample};
 use crate::error::{Error, Result};
 use crate::pack::{DocBatch, Existing, PackOptions, PackSpec, UNSAMPLED, process};
 
@@ -46,7 +46,7 @@ pub fn verify_origins(
 ) -> Result<CorpusReport> {
     let file = Reader::open(&options.path)?;
     let (true, Some(metadata)) = (file.has_origins(), file.metadata()?) else {
-        return Err(VerifyError::NoOrigins {
+        return Err(Error::NoOrigins {
             path: options.path.clone(),
         }
         .into());
@@ -102,7 +102,7 @@ fn used_sources(file: &Reader, options: &OriginsOptions) -> Result<Vec<UsedSourc
         if last.is_some_and(|last: Origin| {
             (last.source, last.offset) >= (origin.source, origin.offset)
         }) {
-            return Err(Error::from(VerifyError::OriginsUnordered {
+            return Err(Error::from(Error::OriginsUnordered {
                 path: options.path.clone(),
                 document,
             }));
@@ -140,7 +140,7 @@ fn source_at(
         .format
         .filter(|&format| format != CorpusFormat::Plugin)
     else {
-        return Err(VerifyError::OriginsOfPlugin {
+        return Err(Error::OriginsOfPlugin {
             path: options.path.clone(),
             source_path: recorded.path.clone(),
         }
@@ -149,7 +149,7 @@ fn source_at(
     let is_below = |part| matches!(part, Component::Normal(_));
     let recorded_path = Path::new(&recorded.path);
     if recorded.path.is_empty() || !recorded_path.components().all(is_below) {
-        return Err(VerifyError::SourceOutside {
+        return Err(Error::SourceOutside {
             path: options.path.clone(),
             source_path: recorded.path.clone(),
         }
@@ -158,7 +158,7 @@ fn source_at(
     let path = joined(&options.folder, &recorded.path);
     let bytes = len_of(&path)?;
     if bytes != recorded.bytes {
-        return Err(VerifyError::SourceLength {
+        return Err(Error::SourceLength {
             path,
             found: bytes,
             expected: recorded.bytes,
@@ -204,7 +204,7 @@ fn pack_options(
     sources: &[Source],
 ) -> Result<PackOptions> {
     let recorded = metadata.options.clone();
-    let eod = (metadata.eod.clone()).ok_or_else(|| VerifyError::NoOrigins {
+    let eod = (metadata.eod.clone()).ok_or_else(|| Error::NoOrigins {
         path: options.path.clone(),
     })?;
     let patterns = if recorded.input_fields.is_empty() {
@@ -268,7 +268,7 @@ impl Comparison<'_, '_> {
     fn no_record(&self) -> Error {
         match self.next_origin() {
             Err(error) => error,
-            Ok(origin) => VerifyError::NoRecord {
+            Ok(origin) => Error::NoRecord {
                 path: self.file.path().into(),
                 document: self.report.documents,
                 record: self.shown(origin.unwrap_or_default()),
@@ -292,7 +292,7 @@ impl Comparison<'_, '_> {
         self.tokens += self.file.width().tokens_in(found.len() as u64);
         match first_difference(found, expected, self.file.width()) {
             None => Ok(()),
-            Some((token, found, expected)) => Err(VerifyError::RecordDiffers {
+            Some((token, found, expected)) => Err(Error::RecordDiffers {
                 path: self.file.path().into(),
                 document,
                 token,

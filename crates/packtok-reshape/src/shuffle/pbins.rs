@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use packtok_jobs::Monitor;
 use packtok_pack::merge::copy_tokenizer;
-use packtok_pack::pack::PackError;
 use packtok_pbin::{CHECKED_DATA_BYTES, Joined, Origin, PartInfo, Reader, ShuffleInfo, Writer};
 
 use super::buckets::{Buckets, GROUP_LEN, Place, Sink, fetch};
@@ -428,9 +427,9 @@ fn prove(
     let file = Reader::open(&options.output)?;
     let path = options.output.clone();
     let unknown = || {
-        Error::from(packtok_pack::Error::from(PackError::ExistingUnknown {
-            path: path.clone(),
-        }))
+        Error::from(packtok_pack::Error::from(
+            packtok_pack::Error::ExistingUnknown { path: path.clone() },
+        ))
     };
     let metadata = file.metadata()?.ok_or_else(unknown)?;
     let recorded = metadata.shuffle.as_ref();
@@ -470,7 +469,7 @@ fn prove(
 }
 
 fn differs(options: &ShuffleOptions, what: &str, recorded: String, expected: String) -> Error {
-    packtok_pack::Error::from(PackError::ExistingDiffers {
+    packtok_pack::Error::from(packtok_pack::Error::ExistingDiffers {
         path: options.output.clone(),
         what: what.to_owned(),
         found: recorded,

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use packtok_corpus::OnBadDocument;
 use packtok_corpus::RecordNumber;
 use packtok_pack::Error;
-use packtok_pack::pack::{Existing, PackError};
+use packtok_pack::pack::Existing;
 use packtok_pack::shard::{JoinOptions, join, list};
 use proptest::prelude::*;
 
@@ -53,7 +53,7 @@ proptest! {
         let mut options = setting.options("out");
         options.spec.on_bad_document = OnBadDocument::Fail;
         let failed: Vec<_> = (0..count).filter_map(|index| pack_one(&options, index, Some(count)).err()).collect();
-        let [Error::Pack(PackError::Document { location, .. })] = &failed[..] else {
+        let [Error::BadDocument { location, .. }] = &failed[..] else {
             panic!("{failed:?}");
         };
         prop_assert_eq!(location.number, RecordNumber::Line(bad as u64 + 1));
