@@ -11,7 +11,6 @@ use packtok_jobs::{Monitor, Progress, report_progress};
 
 use crate::error::{Error, Result};
 use crate::items::token_stream::{FileSpan, TokenStream};
-use crate::plans::PlansError;
 use crate::plans::best_fit::plan_best_fit;
 use crate::plans::cache::find_or_build;
 use crate::plans::plan::{PlanWriter, check_block_tokens};
@@ -69,8 +68,8 @@ pub enum Rule {
 /// Returns the path of the plan of `stream`; builds it in one of `folders` if none contains it.
 ///
 /// # Errors
-/// [`PlansError::BlockTokens`],
-/// [`PlansError::NoWritableFolder`],
+/// [`Error::BlockTokens`],
+/// [`Error::NoWritableFolder`],
 /// [`packtok_jobs::Error::Cancelled`], and the errors of reading the files.
 pub fn find_or_plan(
     stream: &TokenStream,
@@ -102,7 +101,7 @@ pub fn find_or_plan(
 /// Returns the path of the split of `stream`; builds it in one of `folders` if none contains it.
 ///
 /// # Errors
-/// [`PlansError::Fraction`], [`PlansError::SplitOfSplit`], [`PlansError::NoSuchSplit`]
+/// [`Error::Fraction`], [`Error::SplitOfSplit`], [`Error::NoSuchSplit`]
 /// if there are too few documents, and as [`find_or_plan`].
 pub fn find_or_split(
     stream: &TokenStream,
@@ -111,7 +110,7 @@ pub fn find_or_split(
     monitor: &mut Monitor<'_>,
 ) -> Result<PathBuf> {
     if stream.is_selected() {
-        return Err(Error::Plans(PlansError::SplitOfSplit));
+        return Err(Error::SplitOfSplit);
     }
     let data = stream.fingerprint();
     let key = match rule {
@@ -137,18 +136,17 @@ fn first_held_out(rule: Rule, all: u64) -> Result<u64> {
             (check_fraction(fraction)? * all as f64).round() as u64
         }
     };
-    all.checked_sub(num_held_out)
-        .ok_or(Error::Plans(PlansError::TooFewDocuments {
-            expected: num_held_out,
-            found: all,
-        }))
+    all.checked_sub(num_held_out).ok_or(Error::TooFewDocuments {
+        expected: num_held_out,
+        found: all,
+    })
 }
 
 fn check_fraction(found: f64) -> Result<f64> {
     if (0.0..=1.0).contains(&found) {
         Ok(found)
     } else {
-        Err(Error::Plans(PlansError::Fraction { found }))
+        Err(Error::Fraction { found })
     }
 }
 

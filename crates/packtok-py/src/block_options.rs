@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use numpy::{PyArrayDescr, PyArrayDescrMethods};
 use packtok_dataset::Error as DatasetError;
 use packtok_dataset::Result;
-use packtok_dataset::files::FilesError;
 use packtok_dataset::files::file_set::Files;
 use packtok_dataset::files::manifest::{self, Entry, FileFormat};
 use packtok_dataset::items::items::Packing;
@@ -81,11 +80,11 @@ fn listed(path: &Path, fingerprint: Option<&str>, verify: bool) -> Result<Files>
     if let Some(expected) = fingerprint {
         let found = packtok_jobs::hex(&manifest::fingerprint(&entries));
         if found != expected {
-            return Err(DatasetError::Files(FilesError::ManifestReplaced {
+            return Err(DatasetError::ManifestReplaced {
                 path: path.into(),
                 found,
                 expected: expected.to_owned(),
-            }));
+            });
         }
     }
     Files::listed(entries, verify)

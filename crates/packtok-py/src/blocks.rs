@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use numpy::{PyArray1, PyArrayDescr, PyArrayMethods};
 use packtok_dataset::items::batch::Filling;
 use packtok_dataset::items::items::Items;
-use packtok_dataset::items::{Id, ItemsError, LossMarkers};
+use packtok_dataset::items::{Id, LossMarkers};
 use packtok_pack::pbin::{AccessPattern, TokenWidth};
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyValueError};
 use pyo3::prelude::*;
@@ -216,7 +216,7 @@ impl PyBlocks {
     #[getter]
     fn context_length(&self) -> PyResult<u64> {
         let context_length = self.items.context_length();
-        context_length.ok_or_else(|| dataset_error(ItemsError::NoRows.into()))
+        context_length.ok_or_else(|| dataset_error(packtok_dataset::Error::NoRows))
     }
 
     /// Number of tokens, including those that are in no item.

@@ -10,9 +10,6 @@ use std::path::Path;
 
 use packtok_corpus::Error as CorpusError;
 use packtok_dataset::Error as DatasetError;
-use packtok_dataset::files::FilesError;
-use packtok_dataset::items::ItemsError;
-use packtok_dataset::plans::PlansError;
 use packtok_formats::Error as FormatsError;
 use packtok_formats::mds::MdsError;
 use packtok_formats::npy::NpyError;
@@ -216,10 +213,39 @@ pub(crate) fn dataset_error(error: DatasetError) -> PyErr {
         E::Mds(error) => mds_error(*error),
         E::Store(error) => store_error(&error),
         E::Jobs(error) => jobs_error(error),
-        E::Files(error) => files_error(&error),
-        E::Items(error) => items_error(&error),
-        E::Order(error) => PyValueError::new_err(chain(&error)),
-        E::Plans(error) => plans_error(&error),
+        E::NoWritableFolder { .. } => PyOSError::new_err(chain(&error)),
+        E::NoSuchItem { .. } | E::NoSuchBlock { .. } => PyIndexError::new_err(chain(&error)),
+        E::ManifestLine { .. } | E::ImpossibleEntry { .. } | E::TooMany { .. } => {
+            PbinFormatError::new_err(chain(&error))
+        }
+        E::NoFiles
+        | E::PathNotUtf8 { .. }
+        | E::NoChecksums { .. }
+        | E::CacheBytes { .. }
+        | E::BlockTooSmall { .. }
+        | E::Overlap { .. }
+        | E::TooFewTokens { .. }
+        | E::TooFewTokensForRow { .. }
+        | E::IdTooLarge { .. }
+        | E::BatchTooLong { .. }
+        | E::ByFileOfSplit
+        | E::NoRows
+        | E::RowsDiffer { .. }
+        | E::MixtureWithoutSources
+        | E::MixtureWeightZero { .. }
+        | E::MixtureWeightsTooLarge { .. }
+        | E::BlockTokens { .. }
+        | E::NoSuchSplit { .. }
+        | E::SplitOfSplit
+        | E::Fraction { .. }
+        | E::TooFewDocuments { .. } => PyValueError::new_err(chain(&error)),
+        E::WidthDiffers { .. }
+        | E::CacheFull { .. }
+        | E::FileReplaced { .. }
+        | E::ManifestReplaced { .. }
+        | E::PlanTokens { .. }
+        | E::SplitDisagrees { .. }
+        | E::PlanFile { .. } => PacktokError::new_err(chain(&error)),
     }
 }
 
@@ -400,53 +426,6 @@ fn tokens_error(error: &TokensError) -> PyErr {
         | E::NotPacked { .. }
         | E::ExistingDiffers { .. }
         | E::Rejects { .. } => PacktokError::new_err(chain(error)),
-    }
-}
-
-fn files_error(error: &FilesError) -> PyErr {
-    use FilesError as E;
-    match error {
-        E::NoFiles | E::NotUtf8 { .. } | E::NoChecksums { .. } | E::CacheBytes { .. } => {
-            PyValueError::new_err(chain(error))
-        }
-        E::WidthDiffers { .. }
-        | E::CacheFull { .. }
-        | E::FileReplaced { .. }
-        | E::ManifestReplaced { .. } => PacktokError::new_err(chain(error)),
-        E::ManifestLine { .. } | E::ImpossibleEntry { .. } | E::TooMany { .. } => {
-            PbinFormatError::new_err(chain(error))
-        }
-    }
-}
-
-fn items_error(error: &ItemsError) -> PyErr {
-    use ItemsError as E;
-    match error {
-        E::NoSuchItem { .. } => PyIndexError::new_err(chain(error)),
-        E::BlockTooSmall { .. }
-        | E::Overlap { .. }
-        | E::TooFewTokens { .. }
-        | E::TooFewTokensForRow { .. }
-        | E::IdTooLarge { .. }
-        | E::BatchTooLong { .. }
-        | E::ByFileOfSplit
-        | E::NoRows
-        | E::RowsDiffer { .. } => PyValueError::new_err(chain(error)),
-        E::PlanTokens { .. } | E::SplitDisagrees { .. } => PacktokError::new_err(chain(error)),
-    }
-}
-
-fn plans_error(error: &PlansError) -> PyErr {
-    use PlansError as E;
-    match error {
-        E::NoWritableFolder { .. } => PyOSError::new_err(chain(error)),
-        E::NoSuchBlock { .. } => PyIndexError::new_err(chain(error)),
-        E::BlockTokens { .. }
-        | E::NoSuchSplit { .. }
-        | E::SplitOfSplit
-        | E::Fraction { .. }
-        | E::TooFewDocuments { .. } => PyValueError::new_err(chain(error)),
-        E::PlanFile { .. } => PacktokError::new_err(chain(error)),
     }
 }
 

@@ -26,9 +26,7 @@ pub(crate) fn prepare(inputs: &[PathBuf], output: &Path, existing: Existing) -> 
             .is_ok_and(|output| (output.dev(), output.ino()) == (metadata.dev(), metadata.ino()));
         if is_output {
             let path = input.clone();
-            return Err(
-                packtok_pack::Error::from(packtok_pack::Error::OutputIsInput { path }).into(),
-            );
+            return Err(packtok_pack::Error::OutputIsInput { path }.into());
         }
     }
     let keeps = existing.keeps(output)?;

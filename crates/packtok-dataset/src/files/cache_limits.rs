@@ -9,7 +9,6 @@ use std::time::SystemTime;
 use packtok_pbin::file_system::{self, Locked};
 
 use crate::error::{Error, Result};
-use crate::files::FilesError;
 
 /// Default size limit of the cache.
 const DEFAULT_BYTES: u64 = 100 << 30;
@@ -39,10 +38,8 @@ impl CacheLimits {
             None => DEFAULT_BYTES,
             Some(text) => {
                 let text = text.to_string_lossy();
-                text.parse().map_err(|_| {
-                    Error::Files(FilesError::CacheBytes {
-                        found: text.into_owned(),
-                    })
+                text.parse().map_err(|_| Error::CacheBytes {
+                    found: text.into_owned(),
                 })?
             }
         };
@@ -88,10 +85,10 @@ impl CacheLimits {
         if taken + bytes <= self.bytes {
             Ok(())
         } else {
-            Err(Error::Files(FilesError::CacheFull {
+            Err(Error::CacheFull {
                 folder: self.folder.clone(),
                 bytes: self.bytes,
-            }))
+            })
         }
     }
 

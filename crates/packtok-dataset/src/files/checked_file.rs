@@ -10,7 +10,6 @@ use packtok_formats::raw::RawFile;
 use packtok_pbin::CHECKED_DATA_BYTES;
 
 use crate::error::{Error, Result};
-use crate::files::FilesError;
 #[cfg(feature = "remote")]
 use crate::files::cache_limits::CacheLimits;
 #[cfg(feature = "remote")]
@@ -39,7 +38,7 @@ impl CheckedFile {
     /// Opens the file at a path or URL. The data of a URL is always verified.
     ///
     /// # Errors
-    /// [`FilesError::NoChecksums`] if it cannot be verified; the errors of opening or fetching it.
+    /// [`Error::NoChecksums`] if it cannot be verified; the errors of opening or fetching it.
     pub fn open(path: &Path, verify: bool) -> Result<Self> {
         #[cfg(feature = "remote")]
         if packtok_store::is_url(path) && !path.exists() {
@@ -78,9 +77,9 @@ impl CheckedFile {
 
     fn checked(file: TokenFile) -> Result<Self> {
         if !file.has_data_checksums() {
-            return Err(Error::Files(FilesError::NoChecksums {
+            return Err(Error::NoChecksums {
                 path: file.path().into(),
-            }));
+            });
         }
         file.verify_offsets()?;
         let words = file.data_bytes().div_ceil(CHECKED_DATA_BYTES).div_ceil(64);

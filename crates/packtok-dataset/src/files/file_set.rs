@@ -12,7 +12,6 @@ use packtok_formats::TokenFile;
 use packtok_pbin::{AccessPattern, TokenWidth};
 
 use crate::error::{Error, Result};
-use crate::files::FilesError;
 use crate::files::checked_file::CheckedFile;
 use crate::files::fingerprint::DataFingerprint;
 use crate::files::manifest::{self, Entry};
@@ -51,7 +50,7 @@ impl Files {
     /// Opens all of `paths`.
     ///
     /// # Errors
-    /// [`FilesError::NoFiles`], [`FilesError::WidthDiffers`], [`FilesError::NoChecksums`] if `verify` is not
+    /// [`Error::NoFiles`], [`Error::WidthDiffers`], [`Error::NoChecksums`] if `verify` is not
     /// possible, [`packtok_pbin::Error::PartDiffers`] if the meaning of ids differs, and the errors
     /// of opening a pbin.
     pub fn open(paths: &[PathBuf], verify: bool) -> Result<Self> {
@@ -72,7 +71,7 @@ impl Files {
     /// The files described by `entries`. A file is opened at first use.
     ///
     /// # Errors
-    /// [`FilesError::NoFiles`], [`FilesError::WidthDiffers`], [`FilesError::ImpossibleEntry`].
+    /// [`Error::NoFiles`], [`Error::WidthDiffers`], [`Error::ImpossibleEntry`].
     pub fn listed(entries: Vec<Entry>, verify: bool) -> Result<Self> {
         entries.iter().try_for_each(Entry::check)?;
         let slots = entries.iter().map(|_| Slot::default()).collect();
@@ -80,17 +79,17 @@ impl Files {
     }
 
     fn new(entries: Vec<Entry>, slots: Vec<Slot>, verify: bool) -> Result<Self> {
-        let first = entries.first().ok_or(Error::Files(FilesError::NoFiles))?;
+        let first = entries.first().ok_or(Error::NoFiles)?;
         if let Some(entry) = entries
             .iter()
             .find(|entry| entry.token_bytes != first.token_bytes)
         {
-            return Err(Error::Files(FilesError::WidthDiffers {
+            return Err(Error::WidthDiffers {
                 path: entry.path.clone(),
                 found: entry.token_bytes,
                 first: first.path.clone(),
                 expected: first.token_bytes,
-            }));
+            });
         }
         Ok(Self {
             width: first.width(),
@@ -166,7 +165,7 @@ impl Files {
     /// A file by its number; it is opened at first use.
     ///
     /// # Errors
-    /// [`FilesError::FileReplaced`], [`FilesError::NoChecksums`], and the errors of opening a pbin.
+    /// [`Error::FileReplaced`], [`Error::NoChecksums`], and the errors of opening a pbin.
     pub fn token_file(&self, file: usize) -> Result<&TokenFile> {
         Ok(self.checked_file(file)?.token_file())
     }
@@ -293,6 +292,6 @@ impl Meaning {
 fn ranges(entries: &[Entry], number: impl Fn(&Entry) -> u64) -> Result<Ranges> {
     Ranges::new(entries.iter().map(number)).map_err(|file| {
         let path = entries[file].path.clone();
-        Error::Files(FilesError::TooMany { path })
+        Error::TooMany { path }
     })
 }

@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
-use crate::files::FilesError;
 use crate::files::fingerprint::DataFingerprint;
 
 /// The format of a token file.
@@ -115,7 +114,7 @@ impl Entry {
     /// Checks that the file found at the path matches the entry.
     ///
     /// # Errors
-    /// [`FilesError::FileReplaced`] for the first number that differs.
+    /// [`Error::FileReplaced`] for the first number that differs.
     pub(crate) fn compare(&self, found: &Self) -> Result<()> {
         let crc = |crc: Option<u32>| u64::from(crc.unwrap_or(0));
         let numbers = [
@@ -139,12 +138,12 @@ impl Entry {
             .find(|(_, found, expected)| found != expected)
         {
             None => Ok(()),
-            Some((what, found, expected)) => Err(Error::Files(FilesError::FileReplaced {
+            Some((what, found, expected)) => Err(Error::FileReplaced {
                 path: self.path.clone(),
                 what,
                 found,
                 expected,
-            })),
+            }),
         }
     }
 
@@ -160,12 +159,12 @@ impl Entry {
         if width_is_known && least.is_some_and(|least| least <= self.file_bytes) {
             return Ok(());
         }
-        Err(Error::Files(FilesError::ImpossibleEntry {
+        Err(Error::ImpossibleEntry {
             path: self.path.clone(),
             tokens: self.tokens,
             token_bytes: self.token_bytes,
             file_bytes: self.file_bytes,
-        }))
+        })
     }
 }
 
@@ -200,7 +199,7 @@ pub fn fingerprint<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> DataFing
 /// The entries of the manifest at `path`, with relative paths joined to its folder.
 ///
 /// # Errors
-/// [`Error::Io`], [`FilesError::ManifestLine`].
+/// [`Error::Io`], [`Error::ManifestLine`].
 pub fn read_manifest(path: &Path) -> Result<Vec<Entry>> {
     let text = fs::read(path).map_err(|source| Error::io(path, source))?;
     let folder = path.parent().unwrap_or(Path::new(""));
@@ -216,19 +215,17 @@ pub fn read_manifest(path: &Path) -> Result<Vec<Entry>> {
 /// The entries in `text`, with their paths unchanged; `path` is for errors.
 ///
 /// # Errors
-/// [`FilesError::ManifestLine`].
+/// [`Error::ManifestLine`].
 pub fn parse_entries(text: &[u8], path: &Path) -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
     for (i, line) in text.split(|&byte| byte == b'\n').enumerate() {
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let entry: Entry = serde_json::from_slice(line).map_err(|source| {
-            Error::Files(FilesError::ManifestLine {
-                path: path.into(),
-                line: i + 1,
-                source,
-            })
+        let entry: Entry = serde_json::from_slice(line).map_err(|source| Error::ManifestLine {
+            path: path.into(),
+            line: i + 1,
+            source,
         })?;
         entries.push(entry);
     }
@@ -238,14 +235,12 @@ pub fn parse_entries(text: &[u8], path: &Path) -> Result<Vec<Entry>> {
 /// `entries` as the lines of a manifest.
 ///
 /// # Errors
-/// [`FilesError::NotUtf8`].
+/// [`Error::PathNotUtf8`].
 pub fn format_entries(entries: &[Entry]) -> Result<Vec<u8>> {
     let mut text = Vec::new();
     for entry in entries {
-        serde_json::to_writer(&mut text, entry).map_err(|_| {
-            Error::Files(FilesError::NotUtf8 {
-                path: entry.path.clone(),
-            })
+        serde_json::to_writer(&mut text, entry).map_err(|_| Error::PathNotUtf8 {
+            path: entry.path.clone(),
         })?;
         text.push(b'\n');
     }
@@ -255,7 +250,7 @@ pub fn format_entries(entries: &[Entry]) -> Result<Vec<u8>> {
 /// Writes `entries`, whose paths are relative to its folder, to the manifest at `path` atomically.
 ///
 /// # Errors
-/// [`FilesError::NotUtf8`]; [`Error::Io`], [`Error::Pbin`].
+/// [`Error::PathNotUtf8`]; [`Error::Io`], [`Error::Pbin`].
 pub fn write_manifest(path: &Path, entries: &[Entry], replace: Replace) -> Result<()> {
     Ok(publish_bytes(path, &format_entries(entries)?, replace)?)
 }

@@ -4,12 +4,9 @@ mod cache_limits;
 #[cfg(feature = "remote")]
 mod cached_object;
 pub mod checked_file;
-mod error;
 pub mod file_set;
 pub mod fingerprint;
 pub mod largest_ids;
 pub mod manifest;
 pub mod mds_folder;
 pub(crate) mod ranges;
-
-pub use error::FilesError;

@@ -10,7 +10,6 @@ use packtok_pbin::TokenWidth;
 
 use crate::error::{Error, Result};
 use crate::files::file_set::Files;
-use crate::items::ItemsError;
 use crate::items::ids::{IdsMut, write_ids};
 use crate::items::items::{Items, LastLabel};
 use crate::items::loss::LossMarkers;
@@ -66,7 +65,7 @@ pub struct Segments {
 /// sources must have rows of the same length.
 ///
 /// # Errors
-/// [`ItemsError::NoRows`], [`ItemsError::RowsDiffer`], [`ItemsError::BatchTooLong`], [`ItemsError::IdTooLarge`], and
+/// [`Error::NoRows`], [`Error::RowsDiffer`], [`Error::BatchTooLong`], [`Error::IdTooLarge`], and
 /// the errors of reading files. The content of the arrays is unspecified afterwards.
 ///
 /// # Panics
@@ -109,13 +108,11 @@ impl Segments {
     /// No segments yet, for `num_rows` rows of `len` tokens; `None` if they are not wanted.
     ///
     /// # Errors
-    /// [`ItemsError::BatchTooLong`].
+    /// [`Error::BatchTooLong`].
     pub(super) fn new(filling: Filling, num_rows: usize, len: usize) -> Result<Option<Self>> {
         let num_tokens = (num_rows as u64).saturating_mul(len as u64);
         if filling.segments && num_tokens > i32::MAX as u64 {
-            return Err(Error::Items(ItemsError::BatchTooLong {
-                tokens: num_tokens,
-            }));
+            return Err(Error::BatchTooLong { tokens: num_tokens });
         }
         Ok(filling.segments.then(|| Self {
             cu_seqlens: Vec::with_capacity(num_rows * 2 + 1),
@@ -132,20 +129,18 @@ impl Segments {
 /// Number of inputs in a row of each of `sources`; `None` if there are no sources.
 ///
 /// # Errors
-/// [`ItemsError::NoRows`]; [`ItemsError::RowsDiffer`].
+/// [`Error::NoRows`]; [`Error::RowsDiffer`].
 pub fn context_length<'a>(sources: impl IntoIterator<Item = &'a Items>) -> Result<Option<u64>> {
-    let mut lengths = sources.into_iter().map(|source| {
-        source
-            .context_length()
-            .ok_or(Error::Items(ItemsError::NoRows))
-    });
+    let mut lengths = sources
+        .into_iter()
+        .map(|source| source.context_length().ok_or(Error::NoRows));
     let Some(first) = lengths.next().transpose()? else {
         return Ok(None);
     };
     for found in lengths {
         let found = found?;
         if found != first {
-            return Err(Error::Items(ItemsError::RowsDiffer { first, found }));
+            return Err(Error::RowsDiffer { first, found });
         }
     }
     Ok(Some(first))

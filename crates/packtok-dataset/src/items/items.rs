@@ -7,7 +7,6 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::files::ranges::Ranges;
-use crate::items::ItemsError;
 use crate::items::blocks::BlockLayout;
 use crate::items::chunks::ChunkLayout;
 use crate::items::ids::Id;
@@ -137,8 +136,8 @@ impl Items {
     /// Divides `stream` into items according to `packing`.
     ///
     /// # Errors
-    /// [`ItemsError::BlockTooSmall`], [`ItemsError::Overlap`], [`ItemsError::TooFewTokens`],
-    /// [`ItemsError::TooFewTokensForRow`], [`ItemsError::PlanTokens`].
+    /// [`Error::BlockTooSmall`], [`Error::Overlap`], [`Error::TooFewTokens`],
+    /// [`Error::TooFewTokensForRow`], [`Error::PlanTokens`].
     pub fn new(stream: TokenStream, packing: Packing) -> Result<Self> {
         let separator = match packing {
             Packing::Rows { separator, .. } | Packing::Chunks { separator, .. } => separator,
@@ -219,7 +218,7 @@ impl Items {
     /// The ordinal of `item`, which counts from the end if it is negative.
     ///
     /// # Errors
-    /// [`ItemsError::NoSuchItem`].
+    /// [`Error::NoSuchItem`].
     #[inline]
     pub fn ordinal(&self, item: i64) -> Result<u64> {
         let items = self.len();
@@ -232,7 +231,7 @@ impl Items {
         if ordinal < items {
             Ok(ordinal)
         } else {
-            Err(Error::Items(ItemsError::NoSuchItem { item, items }))
+            Err(Error::NoSuchItem { item, items })
         }
     }
 
@@ -333,7 +332,7 @@ impl Items {
     /// The tokens of item `i`, which must be below [`Items::len`], converted to another type.
     ///
     /// # Errors
-    /// The errors of opening its files; damaged offsets or a damaged plan; [`ItemsError::IdTooLarge`].
+    /// The errors of opening its files; damaged offsets or a damaged plan; [`Error::IdTooLarge`].
     pub fn copied<T: Id + Default>(&self, i: u64) -> Result<Vec<T>> {
         let mut ids = Vec::new();
         for piece in self.pieces(i)? {
@@ -471,18 +470,18 @@ fn planned(stream: &TokenStream, plan: BlockPlan) -> Result<Layout> {
     let (found, expected) = (plan.num_tokens(), stream.num_tokens());
     if found != expected {
         let path = plan.path().into();
-        return Err(Error::Items(ItemsError::PlanTokens {
+        return Err(Error::PlanTokens {
             path,
             found,
             expected,
-        }));
+        });
     }
     Ok(Layout::Planned(plan))
 }
 
 fn check_block_size(block_size: u64) -> Result<()> {
     if block_size < 2 {
-        return Err(Error::Items(ItemsError::BlockTooSmall { block_size }));
+        return Err(Error::BlockTooSmall { block_size });
     }
     Ok(())
 }
@@ -490,27 +489,26 @@ fn check_block_size(block_size: u64) -> Result<()> {
 /// Restates `error` in terms of rows, because the caller did not ask for blocks.
 fn in_rows(error: Error, context_length: u64) -> Error {
     match error {
-        Error::Items(ItemsError::TooFewTokens {
+        Error::TooFewTokens {
             path, more, tokens, ..
-        }) => Error::Items(ItemsError::TooFewTokensForRow {
+        } => Error::TooFewTokensForRow {
             path,
             more,
             context_length,
             tokens,
-        }),
+        },
         error => error,
     }
 }
 
 /// A layout in chunks of the stream or of its files.
 fn chunks(stream: &TokenStream, chunk_size: u64, overlap: u64, by_file: bool) -> Result<Layout> {
-    let layout =
-        ChunkLayout::new(chunk_size, overlap).ok_or(Error::Items(ItemsError::Overlap {
-            overlap,
-            block_size: chunk_size,
-        }))?;
+    let layout = ChunkLayout::new(chunk_size, overlap).ok_or(Error::Overlap {
+        overlap,
+        block_size: chunk_size,
+    })?;
     if by_file && stream.is_selected() {
-        return Err(Error::Items(ItemsError::ByFileOfSplit));
+        return Err(Error::ByFileOfSplit);
     }
     let by_file = by_file.then(|| {
         let entries = stream.files().entries();
@@ -525,19 +523,17 @@ fn fixed(stream: &TokenStream, block_size: u64, overlap: u64, by_file: bool) -> 
     check_block_size(block_size)?;
     let layout = |num_tokens| {
         let blocks = BlockLayout::new(num_tokens, block_size, overlap);
-        blocks.ok_or(Error::Items(ItemsError::Overlap {
+        blocks.ok_or(Error::Overlap {
             overlap,
             block_size,
-        }))
+        })
     };
     let files = stream.files();
-    let too_few = |tokens| {
-        Error::Items(ItemsError::TooFewTokens {
-            path: files.path(0).into(),
-            more: files.len() - 1,
-            block_size,
-            tokens,
-        })
+    let too_few = |tokens| Error::TooFewTokens {
+        path: files.path(0).into(),
+        more: files.len() - 1,
+        block_size,
+        tokens,
     };
     if !by_file {
         let blocks = layout(stream.num_tokens())?;
@@ -547,7 +543,7 @@ fn fixed(stream: &TokenStream, block_size: u64, overlap: u64, by_file: bool) -> 
         return Ok(Layout::Blocks(blocks));
     }
     if stream.is_selected() {
-        return Err(Error::Items(ItemsError::ByFileOfSplit));
+        return Err(Error::ByFileOfSplit);
     }
     let tokens: Vec<u64> = files.entries().map(|entry| entry.tokens).collect();
     let layouts = tokens.iter().map(|&tokens| layout(tokens));

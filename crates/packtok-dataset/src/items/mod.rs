@@ -3,7 +3,6 @@
 pub mod batch;
 pub mod blocks;
 mod chunks;
-mod error;
 mod ids;
 #[expect(clippy::module_inception, reason = "the items of this module")]
 pub mod items;
@@ -11,8 +10,6 @@ mod loss;
 mod mask;
 pub mod token_rows;
 pub mod token_stream;
-
-pub use error::ItemsError;
 pub use ids::{Id, IdsMut};
 pub use loss::LossMarkers;
 pub use mask::fill_mask;

@@ -56,7 +56,7 @@ pub struct TokenRow<'a> {
 /// Writes `rows` of `len` tokens each; the padding of a row is a part of its ids.
 ///
 /// # Errors
-/// [`ItemsError::BatchTooLong`](crate::items::ItemsError::BatchTooLong).
+/// [`Error::BatchTooLong`](crate::items::Error::BatchTooLong).
 ///
 /// # Panics
 /// If an array is too short for its rows.

@@ -10,7 +10,6 @@ use packtok_formats::TokenFile;
 use crate::error::{Error, Result};
 use crate::files::file_set::Files;
 use crate::files::fingerprint::DataFingerprint;
-use crate::items::ItemsError;
 use crate::items::ids::{Id, write_ids};
 use crate::plans::split::SplitRuns;
 
@@ -69,7 +68,7 @@ impl TokenStream {
     /// The tokens of the documents of `files` on one side of a split.
     ///
     /// # Errors
-    /// [`ItemsError::SplitDisagrees`] if the split is for other files.
+    /// [`Error::SplitDisagrees`] if the split is for other files.
     pub fn selected(files: Files, runs: SplitRuns) -> Result<Self> {
         if runs.totals() != (files.num_documents(), files.num_tokens()) {
             return Err(disagrees(&runs));
@@ -203,7 +202,7 @@ impl TokenStream {
     /// Writes the tokens of `range`, which must be within the stream, to the start of `out`.
     ///
     /// # Errors
-    /// [`ItemsError::IdTooLarge`], and the errors of reading files.
+    /// [`Error::IdTooLarge`], and the errors of reading files.
     ///
     /// # Panics
     /// If `out` is too short.
@@ -226,13 +225,13 @@ impl TokenStream {
 
     /// The error that `T` cannot hold `id`, which is among the tokens of `piece`.
     pub(crate) fn too_large<T: Id>(&self, piece: &FileSpan, id: u32) -> crate::Error {
-        Error::Items(ItemsError::IdTooLarge {
+        Error::IdTooLarge {
             path: self.files.path(piece.file).into(),
             start: piece.tokens.start,
             stop: piece.tokens.end,
             id,
             dtype: T::DTYPE,
-        })
+        }
     }
 }
 
@@ -273,5 +272,5 @@ impl Neighbours<'_> {
 
 fn disagrees(runs: &SplitRuns) -> crate::Error {
     let path = runs.path().into();
-    Error::Items(ItemsError::SplitDisagrees { path })
+    Error::SplitDisagrees { path }
 }

@@ -15,7 +15,6 @@ use std::collections::BinaryHeap;
 use std::sync::{Mutex, PoisonError};
 
 use crate::error::{Error, Result};
-use crate::order::OrderError;
 use crate::order::limits::MAX_TOTAL_WEIGHT;
 
 /// Items between two checkpoints, before any are dropped.
@@ -48,7 +47,7 @@ impl Mixture {
     /// A mixture of `weights.len()` sources.
     ///
     /// # Errors
-    /// [`OrderError::MixtureWithoutSources`]; [`OrderError::MixtureWeightZero`]; [`OrderError::MixtureWeightsTooLarge`].
+    /// [`Error::MixtureWithoutSources`]; [`Error::MixtureWeightZero`]; [`Error::MixtureWeightsTooLarge`].
     pub fn new(weights: &[u64]) -> Result<Self> {
         let rates = Rates::new(weights)?;
         let walk = Mutex::new(Walk::new(&rates));
@@ -101,14 +100,14 @@ struct Rates {
 impl Rates {
     fn new(weights: &[u64]) -> Result<Self> {
         if weights.is_empty() {
-            return Err(Error::Order(OrderError::MixtureWithoutSources));
+            return Err(Error::MixtureWithoutSources);
         }
         if let Some(source_index) = weights.iter().position(|&weight| weight == 0) {
-            return Err(Error::Order(OrderError::MixtureWeightZero { source_index }));
+            return Err(Error::MixtureWeightZero { source_index });
         }
         let sum: u128 = weights.iter().map(|&weight| u128::from(weight)).sum();
         if sum > u128::from(MAX_TOTAL_WEIGHT) {
-            return Err(Error::Order(OrderError::MixtureWeightsTooLarge { sum }));
+            return Err(Error::MixtureWeightsTooLarge { sum });
         }
         let measure = weights.iter().copied().fold(0, gcd);
         let weights: Vec<u64> = weights.iter().map(|weight| weight / measure).collect();

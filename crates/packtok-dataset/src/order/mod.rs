@@ -1,12 +1,9 @@
 //! Order: which item comes at which position of which epoch, for one dataset or a mixture.
 
 pub mod context_masks;
-mod error;
 pub(crate) mod limits;
 pub mod mixture;
 #[expect(clippy::module_inception, reason = "the order of this module")]
 pub mod order;
 pub mod passes;
 pub mod permutation;
-
-pub use error::OrderError;

@@ -15,7 +15,6 @@ use packtok_pbin::remove_abandoned;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
-use crate::plans::PlansError;
 use crate::plans::plan_file::{Key, PlanFile};
 
 /// Time between two checks whether another process has built the file.
@@ -43,7 +42,7 @@ pub fn file_name(key: &Key) -> String {
 /// again for the next folder if writing to a folder fails.
 ///
 /// # Errors
-/// [`PlansError::NoWritableFolder`]; [`packtok_jobs::Error::Cancelled`] if `monitor` breaks while waiting for another
+/// [`Error::NoWritableFolder`]; [`packtok_jobs::Error::Cancelled`] if `monitor` breaks while waiting for another
 /// process; the errors of `build`.
 pub fn find_or_build(
     folders: &[PathBuf],
@@ -64,10 +63,7 @@ pub fn find_or_build(
             Err(error) => return Err(error),
         }
     }
-    Err(Error::Plans(PlansError::NoWritableFolder {
-        name,
-        refusals,
-    }))
+    Err(Error::NoWritableFolder { name, refusals })
 }
 
 /// Whether `path` contains a valid file for `key`.

@@ -2,11 +2,8 @@
 
 pub mod best_fit;
 pub mod cache;
-mod error;
 pub mod layout;
 pub mod plan;
 pub mod plan_file;
 pub mod split;
 pub mod whole_documents;
-
-pub use error::PlansError;

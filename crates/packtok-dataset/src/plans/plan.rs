@@ -9,7 +9,6 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
-use crate::plans::PlansError;
 pub use crate::plans::layout::MAX_BLOCK_TOKENS;
 use crate::plans::plan_file::{
     DataFingerprint, Key, Kind, PlanFault, PlanFile, PlanFileWriter, u32_at, u64_at,
@@ -40,7 +39,7 @@ impl BlockPlan {
     /// Opens the plan at `path`, which must be for `data`, in constant time.
     ///
     /// # Errors
-    /// [`PlansError::PlanFile`] if the file is damaged, of another kind or for other data;
+    /// [`Error::PlanFile`] if the file is damaged, of another kind or for other data;
     /// [`Error::Pbin`] if it cannot be read.
     pub fn open(path: &Path, data: &DataFingerprint) -> Result<Self> {
         let file = PlanFile::open(path)?;
@@ -111,7 +110,7 @@ impl BlockPlan {
     /// Reads the complete file and verifies its checksum.
     ///
     /// # Errors
-    /// [`PlansError::PlanFile`] if it is damaged.
+    /// [`Error::PlanFile`] if it is damaged.
     pub fn verify(&self) -> Result<()> {
         self.file.verify()
     }
@@ -119,17 +118,17 @@ impl BlockPlan {
     /// The token ranges of `block`, in the order of the stream; none is empty.
     ///
     /// # Errors
-    /// [`PlansError::NoSuchBlock`]; [`PlansError::PlanFile`] if the entries are damaged.
+    /// [`Error::NoSuchBlock`]; [`Error::PlanFile`] if the entries are damaged.
     pub fn pieces(
         &self,
         block: u64,
     ) -> Result<impl ExactSizeIterator<Item = Range<u64>> + Clone + '_> {
         if block >= self.num_blocks {
-            return Err(Error::Plans(PlansError::NoSuchBlock {
+            return Err(Error::NoSuchBlock {
                 path: self.path().into(),
                 block,
                 num_blocks: self.num_blocks,
-            }));
+            });
         }
         let pieces = self.checked_pieces(block).ok_or_else(|| {
             let (what, number) = ("block", block);
@@ -191,7 +190,7 @@ impl PlanWriter {
     /// block.
     ///
     /// # Errors
-    /// [`PlansError::BlockTokens`], [`Error::Io`], [`Error::Pbin`].
+    /// [`Error::BlockTokens`], [`Error::Io`], [`Error::Pbin`].
     pub fn create(dst: &Path, key: Key) -> Result<Self> {
         Ok(Self {
             file: PlanFileWriter::create(dst, key)?,
@@ -252,11 +251,11 @@ impl PlanWriter {
 /// Checks the limits of planners; `name` is the name of the caller's option.
 ///
 /// # Errors
-/// [`PlansError::BlockTokens`].
+/// [`Error::BlockTokens`].
 pub(crate) fn check_block_tokens(name: &'static str, found: u64) -> Result<u64> {
     match found {
         1..=MAX_BLOCK_TOKENS => Ok(found),
-        _ => Err(Error::Plans(PlansError::BlockTokens { name, found })),
+        _ => Err(Error::BlockTokens { name, found }),
     }
 }
 

@@ -14,7 +14,6 @@ use packtok_pbin::{MappedFile, Replace, TempFile};
 
 use crate::error::{Error, Result};
 pub use crate::files::fingerprint::DataFingerprint;
-use crate::plans::PlansError;
 use crate::plans::layout::VERSION;
 pub use crate::plans::layout::{HEADER_BYTES, PlanFault};
 
@@ -157,10 +156,10 @@ impl PlanFile {
 }
 
 fn fault_at(path: &Path, fault: PlanFault) -> Error {
-    Error::Plans(PlansError::PlanFile {
+    Error::PlanFile {
         path: path.into(),
         fault,
-    })
+    }
 }
 
 /// A plan file in the process of being written to a temporary file.

@@ -16,7 +16,7 @@ use crate::plans::plan::{TokenSpan, check_block_tokens};
 /// `documents` returns the ranges of all documents, contiguous and in order.
 ///
 /// # Errors
-/// [`PlansError::BlockTokens`](crate::Error::Plans(PlansError::BlockTokens)), and the errors of `documents` and `emit`.
+/// [`Error::BlockTokens`](crate::Error::BlockTokens), and the errors of `documents` and `emit`.
 pub fn plan_whole_documents(
     documents: impl Iterator<Item = Result<Range<u64>>>,
     block_size: u64,

@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use packtok_dataset::Error;
-use packtok_dataset::plans::PlansError;
 use packtok_dataset::plans::best_fit::{WINDOW_PIECES, plan_best_fit};
 use proptest::prelude::*;
 
@@ -66,7 +65,7 @@ fn unsupported_lengths_are_rejected() {
         let error = plan_best_fit(reference::results(&[1]), context_length, &mut |_| Ok(()))
             .expect_err("the length is out of range");
         assert!(
-            matches!(error, Error::Plans(PlansError::BlockTokens { name: "context_length", found }) if found == context_length)
+            matches!(error, Error::BlockTokens { name: "context_length", found } if found == context_length)
         );
     }
 }

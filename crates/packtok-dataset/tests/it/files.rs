@@ -4,7 +4,6 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use packtok_dataset::plans::PlansError;
 use packtok_dataset::plans::best_fit::plan_best_fit;
 use packtok_dataset::plans::plan::{BlockPlan, PlanWriter, TokenSpan};
 use packtok_dataset::plans::plan_file::{HEADER_BYTES, Key, Kind, PlanFault};
@@ -51,7 +50,7 @@ fn read(plan: &BlockPlan) -> Result<Vec<Vec<Range<u64>>>> {
 
 fn fault_of<T>(outcome: Result<T>) -> PlanFault {
     match outcome {
-        Err(Error::Plans(PlansError::PlanFile { fault, .. })) => fault,
+        Err(Error::PlanFile { fault, .. }) => fault,
         Err(error) => panic!("another error: {error}"),
         Ok(_) => panic!("no error"),
     }

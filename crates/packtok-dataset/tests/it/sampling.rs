@@ -9,11 +9,9 @@ use std::path::{Path, PathBuf};
 use packtok_dataset::Error;
 use packtok_dataset::files::file_set::Files;
 use packtok_dataset::items::IdsMut;
-use packtok_dataset::items::ItemsError;
 use packtok_dataset::items::batch::{Batch, Filling, Segments, fill};
 use packtok_dataset::items::items::{Items, Packing};
 use packtok_dataset::items::token_stream::TokenStream;
-use packtok_dataset::plans::PlansError;
 use packtok_dataset::plans::best_fit::plan_best_fit;
 use packtok_dataset::plans::plan::{BlockPlan, PlanWriter};
 use packtok_dataset::plans::plan_file::{Key, Kind};
@@ -301,19 +299,13 @@ fn plans_and_splits_for_other_files_are_rejected() {
     planned(folder.path(), TokenStream::new(open(&paths)), 4);
     let plan = |data| BlockPlan::open(&folder.path().join("plan"), &data);
     let error = plan(stream.fingerprint()).unwrap_err();
-    assert!(
-        matches!(error, Error::Plans(PlansError::PlanFile { .. })),
-        "{error}"
-    );
+    assert!(matches!(error, Error::PlanFile { .. }), "{error}");
 
     write(folder.path(), &[vec![vec![1, 2, 3]]]);
     let other = open(&paths);
     let split = folder.path().join("split");
     let error = SplitRuns::open(&split, &other.fingerprint(), Side::Train).unwrap_err();
-    assert!(
-        matches!(error, Error::Plans(PlansError::PlanFile { .. })),
-        "{error}"
-    );
+    assert!(matches!(error, Error::PlanFile { .. }), "{error}");
 
     // The totals expose files with a wrong fingerprint.
     let key = Key {
@@ -347,7 +339,7 @@ fn blocks_of_a_side_do_not_stay_within_files() {
         by_file: true,
     };
     let error = Items::new(stream, packing).unwrap_err();
-    assert!(matches!(error, Error::Items(ItemsError::ByFileOfSplit)));
+    assert!(matches!(error, Error::ByFileOfSplit));
 }
 
 #[test]

@@ -4,7 +4,6 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use packtok_dataset::plans::PlansError;
 use packtok_dataset::plans::plan_file::{HEADER_BYTES, Key, PlanFault};
 use packtok_dataset::plans::split::{
     Document, Side, SplitRuns, document_hash, key_at, key_by_hash, least_train_hash, write_at,
@@ -186,10 +185,10 @@ fn sides_options_and_data_have_distinct_fingerprints() {
         SplitRuns::open(&split.path, &[8; 32], Side::Train).expect_err("the data are others");
     assert!(matches!(
         error,
-        Error::Plans(PlansError::PlanFile {
+        Error::PlanFile {
             fault: PlanFault::Key { .. },
             ..
-        })
+        }
     ));
 }
 

@@ -136,7 +136,7 @@ impl PackSpec {
     pub(crate) fn fields(&self) -> Result<Fields> {
         let (found, expected) = (self.recorded.input_fields.len(), self.input.len());
         if found > 0 && found != expected {
-            return Err(Error::InputFields { found, expected }.into());
+            return Err(Error::InputFields { found, expected });
         }
         Ok(Fields::compile(self.patterns())?)
     }

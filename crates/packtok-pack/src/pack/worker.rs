@@ -329,7 +329,7 @@ fn checked_padding(padding: Option<Padding>, tokenizer: &Tokenizer) -> Result<Op
     };
     if length > MAX_PADDED_IDS {
         let limit = MAX_PADDED_IDS;
-        return Err(Error::PaddingTooLong { length, limit }.into());
+        return Err(Error::PaddingTooLong { length, limit });
     }
     let vocab_size = tokenizer.vocab_size();
     if u64::from(id) >= vocab_size {
@@ -338,8 +338,7 @@ fn checked_padding(padding: Option<Padding>, tokenizer: &Tokenizer) -> Result<Op
             id,
             tokenizer,
             vocab_size,
-        }
-        .into());
+        });
     }
     Ok(padding)
 }

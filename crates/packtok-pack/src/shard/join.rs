@@ -228,8 +228,7 @@ impl Shards {
             folder: folder.to_owned(),
             shards: ranges(&missing),
             count,
-        }
-        .into())
+        })
     }
 
     /// Fails if all shards together have more rejects than `limit` allows, or without `limit`, than
@@ -550,7 +549,6 @@ impl Covered<'_> {
             found,
             expected: self.stop,
         }
-        .into()
     }
 }
 

@@ -141,6 +141,5 @@ pub(super) fn differing(path: &Path, what: &str, found: String, expected: String
         what: what.to_owned(),
         found,
         expected,
-    }
-    .into())
+    })
 }

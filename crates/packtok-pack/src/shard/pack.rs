@@ -123,8 +123,7 @@ pub(super) fn check_tokenizer(path: &Path, expected: &str) -> Result<String> {
         path: path.to_owned(),
         found,
         expected: expected.to_owned(),
-    }
-    .into())
+    })
 }
 
 /// The report for a complete shard, from its marker; `options.spec.output` is the shard.

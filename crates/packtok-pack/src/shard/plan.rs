@@ -310,8 +310,7 @@ impl ShardPlan {
             what: what.to_owned(),
             found,
             expected,
-        }
-        .into())
+        })
     }
 }
 
@@ -398,7 +397,7 @@ fn reject_unsupported_options(options: &PackOptions) -> Result<()> {
     ];
     match refused.into_iter().find(|(_, is_given, _)| *is_given) {
         None => Ok(()),
-        Some((option, _, reason)) => Err(Error::NotForShards { option, reason }.into()),
+        Some((option, _, reason)) => Err(Error::NotForShards { option, reason }),
     }
 }
 
@@ -414,14 +413,12 @@ fn root_of(sources: &[Source], folder: &Path) -> Result<String> {
             return Err(Error::SourceInOutput {
                 path: path.into_owned(),
                 folder: folder.into_owned(),
-            }
-            .into());
+            });
         }
         if path.to_str().is_none() {
             return Err(Error::PathNotUtf8 {
                 path: path.into_owned(),
-            }
-            .into());
+            });
         }
         if root.as_os_str().is_empty() {
             let num_names = source.label.split('/').count();
@@ -442,7 +439,7 @@ fn reject_ambiguous_path(path: &Path, named: &Path) -> Result<()> {
     if resolved(path)? == resolved(named)? {
         Ok(())
     } else {
-        Err(Error::ThroughLink { path: path.into() }.into())
+        Err(Error::ThroughLink { path: path.into() })
     }
 }
 
@@ -492,6 +489,5 @@ fn check_length(source: &Source) -> Result<()> {
         path: source.path.clone(),
         planned_bytes: source.bytes,
         found_bytes,
-    }
-    .into())
+    })
 }

@@ -182,7 +182,7 @@ impl<'a> Lines<'a> {
         let parsed = serde_json::from_slice(&self.line);
         parsed.map_err(|source| {
             let (path, line) = (self.path.into(), self.number);
-            Error::PlanLine { path, line, source }.into()
+            Error::PlanLine { path, line, source }
         })
     }
 
@@ -198,8 +198,7 @@ impl<'a> Lines<'a> {
             what: "version",
             found: packtok_plan.to_string(),
             expected: VERSION.to_string(),
-        }
-        .into())
+        })
     }
 }
 

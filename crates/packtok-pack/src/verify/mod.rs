@@ -61,6 +61,5 @@ fn check_width(file: &Reader, tokenizer: &Tokenizer) -> Result<()> {
         path: file.path().to_owned(),
         found_bytes: file.width().bytes(),
         expected_bytes: expected_width.bytes(),
-    }
-    .into())
+    })
 }

@@ -48,8 +48,7 @@ pub fn verify_origins(
     let (true, Some(metadata)) = (file.has_origins(), file.metadata()?) else {
         return Err(Error::NoOrigins {
             path: options.path.clone(),
-        }
-        .into());
+        });
     };
     check_width(&file, tokenizer)?;
     let used = used_sources(&file, options)?;
@@ -102,10 +101,10 @@ fn used_sources(file: &Reader, options: &OriginsOptions) -> Result<Vec<UsedSourc
         if last.is_some_and(|last: Origin| {
             (last.source, last.offset) >= (origin.source, origin.offset)
         }) {
-            return Err(Error::from(Error::OriginsUnordered {
+            return Err(Error::OriginsUnordered {
                 path: options.path.clone(),
                 document,
-            }));
+            });
         }
         last = Some(origin);
         match used.last_mut().filter(|used| used.number == origin.source) {
@@ -143,8 +142,7 @@ fn source_at(
         return Err(Error::OriginsOfPlugin {
             path: options.path.clone(),
             source_path: recorded.path.clone(),
-        }
-        .into());
+        });
     };
     let is_below = |part| matches!(part, Component::Normal(_));
     let recorded_path = Path::new(&recorded.path);
@@ -152,8 +150,7 @@ fn source_at(
         return Err(Error::SourceOutside {
             path: options.path.clone(),
             source_path: recorded.path.clone(),
-        }
-        .into());
+        });
     }
     let path = joined(&options.folder, &recorded.path);
     let bytes = len_of(&path)?;
@@ -162,8 +159,7 @@ fn source_at(
             path,
             found: bytes,
             expected: recorded.bytes,
-        }
-        .into());
+        });
     }
     let source = Source {
         path,
@@ -272,8 +268,7 @@ impl Comparison<'_, '_> {
                 path: self.file.path().into(),
                 document: self.report.documents,
                 record: self.shown(origin.unwrap_or_default()),
-            }
-            .into(),
+            },
         }
     }
 
@@ -299,8 +294,7 @@ impl Comparison<'_, '_> {
                 found,
                 expected,
                 record: self.shown(origin),
-            }
-            .into()),
+            }),
         }
     }
 }

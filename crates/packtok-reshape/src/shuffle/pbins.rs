@@ -426,11 +426,7 @@ fn prove(
 ) -> Result<ShuffleReport> {
     let file = Reader::open(&options.output)?;
     let path = options.output.clone();
-    let unknown = || {
-        Error::from(packtok_pack::Error::from(
-            packtok_pack::Error::ExistingUnknown { path: path.clone() },
-        ))
-    };
+    let unknown = || Error::from(packtok_pack::Error::ExistingUnknown { path: path.clone() });
     let metadata = file.metadata()?.ok_or_else(unknown)?;
     let recorded = metadata.shuffle.as_ref();
     let expected = options.info();
@@ -469,11 +465,11 @@ fn prove(
 }
 
 fn differs(options: &ShuffleOptions, what: &str, recorded: String, expected: String) -> Error {
-    packtok_pack::Error::from(packtok_pack::Error::ExistingDiffers {
+    packtok_pack::Error::ExistingDiffers {
         path: options.output.clone(),
         what: what.to_owned(),
         found: recorded,
         expected,
-    })
+    }
     .into()
 }

@@ -28,7 +28,7 @@ const NO_BLOCK: u32 = u32::MAX;
 /// a block. Empty documents are in no block.
 ///
 /// # Errors
-/// [`PlansError::BlockTokens`](crate::Error::Plans(PlansError::BlockTokens)), and the errors of `documents` and `emit`.
+/// [`Error::BlockTokens`](crate::Error::BlockTokens), and the errors of `documents` and `emit`.
 pub fn plan_best_fit(
     documents: impl Iterator<Item = Result<Range<u64>>>,
     context_length: u64,

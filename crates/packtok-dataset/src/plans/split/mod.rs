@@ -12,7 +12,6 @@ use std::path::Path;
 use packtok_pbin::TokenWidth;
 
 use crate::error::{Error, Result};
-use crate::plans::PlansError;
 use crate::plans::plan_file::{DataFingerprint, Key, Kind};
 pub use hash::{document_hash, least_train_hash};
 use runs::RunsWriter;
@@ -78,7 +77,7 @@ pub fn write_by_hash<'a>(
 /// `num_train_tokens` is the number of tokens before that document.
 ///
 /// # Errors
-/// [`PlansError::NoSuchSplit`] if the document does not exist; the file cannot be written.
+/// [`Error::NoSuchSplit`] if the document does not exist; the file cannot be written.
 pub fn write_at(
     dst: &Path,
     key: Key,
@@ -90,10 +89,10 @@ pub fn write_at(
     let num_validation_documents =
         num_documents
             .checked_sub(document)
-            .ok_or(Error::Plans(PlansError::NoSuchSplit {
+            .ok_or(Error::NoSuchSplit {
                 document,
                 num_documents,
-            }))?;
+            })?;
     let mut writer = RunsWriter::create(dst, key)?;
     writer.push(Side::Train, document, num_train_tokens)?;
     writer.push(

@@ -92,7 +92,7 @@ impl SplitRuns {
     /// Opens one side of the split at `path`, which must be for `data`, in constant time.
     ///
     /// # Errors
-    /// [`PlansError::PlanFile`](crate::Error::Plans(PlansError::PlanFile)) if the file is damaged, of another kind or for
+    /// [`Error::PlanFile`](crate::Error::PlanFile) if the file is damaged, of another kind or for
     /// other data; [`Error::Pbin`](crate::Error::Pbin) if it cannot be read.
     pub fn open(path: &Path, data: &DataFingerprint, side: Side) -> Result<Self> {
         let file = PlanFile::open(path)?;
@@ -180,7 +180,7 @@ impl SplitRuns {
     /// Reads the complete file and verifies its checksum.
     ///
     /// # Errors
-    /// [`PlansError::PlanFile`](crate::Error::Plans(PlansError::PlanFile)) if it is damaged.
+    /// [`Error::PlanFile`](crate::Error::PlanFile) if it is damaged.
     pub fn verify(&self) -> Result<()> {
         self.file.verify()
     }
@@ -189,7 +189,7 @@ impl SplitRuns {
     /// [`SplitRuns::num_documents`].
     ///
     /// # Errors
-    /// [`PlansError::PlanFile`](crate::Error::Plans(PlansError::PlanFile)) if the entries are damaged.
+    /// [`Error::PlanFile`](crate::Error::PlanFile) if the entries are damaged.
     pub fn run_of_document(&self, i: u64) -> Result<SplitRun> {
         let number = self.last_run(|record| record.before(self.side).0 <= i);
         self.run(number, |run| {
@@ -200,7 +200,7 @@ impl SplitRuns {
     /// The run that contains token `i` of this side, which must be below [`SplitRuns::num_tokens`].
     ///
     /// # Errors
-    /// [`PlansError::PlanFile`](crate::Error::Plans(PlansError::PlanFile)) if the entries are damaged.
+    /// [`Error::PlanFile`](crate::Error::PlanFile) if the entries are damaged.
     pub fn run_of_token(&self, i: u64) -> Result<SplitRun> {
         let number = self.last_run(|record| record.before(self.side).1 <= i);
         self.run(number, |run| {
