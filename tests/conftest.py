@@ -8,10 +8,10 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
 
 import forked_cli
 import pytest
+from command_line import MAIN, PacktokCli
 from extent import extent
 from hypothesis import settings
 
@@ -25,22 +25,7 @@ settings.load_profile("packtok")
 # A shell's background job ignores Ctrl-C, and so would its children, to which tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-MAIN = "from packtok.cli import main; main()"
 SHARED = Path(os.environ.get("PACKTOK_SHARED") or HERE.parent.parent / "shared")
-
-
-class PacktokCli(Protocol):
-    """The type of the fixture ``packtok_cli``."""
-
-    def __call__(
-        self,
-        *arguments: object,
-        cwd: Path | None = None,
-        code: int | None = 0,
-        env: Mapping[str, str] | None = None,
-        timeout_seconds: float = 300,
-    ) -> subprocess.CompletedProcess[str]:
-        """Runs ``packtok`` with these arguments; it must exit with ``code``, unless that is ``None``."""
 
 
 @pytest.fixture(scope="session")

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import zstandard
+from repository import GOLDEN
 from tokenizers import Tokenizer
 from tokenizers.pre_tokenizers import ByteLevel
 
@@ -28,7 +29,7 @@ import packtok
 
 EOD = "<|endoftext|>"
 BATCH = 2000
-CHECKSUMS = Path(__file__).resolve().parent / "golden" / "oracle_ids.json"
+CHECKSUMS = GOLDEN / "oracle_ids.json"
 IS_LIVE = os.environ.get("PACKTOK_ORACLE") == "live"
 
 

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+import pytest
 
 PROGRAM = [sys.executable, "-c", "from packtok.cli import main; main()"]
 # Filters that return `.text` but take about a tenth of a millisecond, or one, so that a process is still at
@@ -210,3 +213,29 @@ def write_one_line(path: Path, num_bytes: int) -> Path:
 def names(folder: Path) -> list[str]:
     """Returns the sorted names in ``folder``."""
     return sorted(path.name for path in folder.iterdir())
+
+
+def in_a_mount_namespace(*command: object, cwd: Path) -> str:
+    """Returns the output of a command that may mount; skips if the system does not allow it."""
+    within = ["unshare", "--user", "--map-root-user", "--mount"]
+    if shutil.which("unshare") is None or subprocess.run([*within, "true"], check=False).returncode != 0:
+        within = ["unshare", "--mount"]
+        if os.geteuid() != 0 or subprocess.run([*within, "true"], check=False).returncode != 0:
+            pytest.skip("needs the right to mount a small tmpfs (unshare --user --mount), not there")
+    done = subprocess.run([*within, *map(str, command)], cwd=cwd, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def wait_for_spans(process: subprocess.Popen[str], folder: Path, count: int) -> None:
+    """Waits until a run has recorded its progress this many times, or has ended."""
+    journal = folder / "o.pbin.partial" / "journal"
+    if not wait_until_packing(process, folder):
+        return
+    num_lines = 0
+    # The first line describes the run.
+    while process.poll() is None and num_lines <= count:
+        time.sleep(0.001)
+        # The run removes it when it ends.
+        with contextlib.suppress(FileNotFoundError):
+            num_lines = journal.read_bytes().count(b"\n")

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import PacktokCli
+from command_line import PacktokCli
 
 import packtok
 from packtok.catalog.cards.answers import answers_of_card

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import PacktokCli
+from command_line import PacktokCli
 
 import packtok
 from packtok import _packtok

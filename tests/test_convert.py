@@ -9,14 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import reference
-from conftest import PacktokCli
+from command_line import PacktokCli
 from extent import extent
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from repository import GOLDEN
 
 import packtok
-
-GOLDEN = Path(__file__).parent / "golden"
 
 
 def saved(documents: list[list[int]], dtype: str = "int64") -> bytes:

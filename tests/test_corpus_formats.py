@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from conftest import PacktokCli
+from command_line import PacktokCli
 from extent import extent
 from stories import TOKENIZER
 

@@ -11,11 +11,9 @@ from typing import Any
 import oracle
 import pytest
 import zstandard
-from conftest import PacktokCli
+from command_line import PacktokCli
 from extent import extent
-from test_exact import unigram, word_piece
-from test_finding_tokenizers import write_tokenizer
-from test_tokenizer import wheel_of
+from small_tokenizers import unigram, wheel_of, word_piece, write_tokenizer
 from tokenizers import pre_tokenizers
 
 import packtok

@@ -17,10 +17,10 @@ import pytest
 pytest.importorskip("torch", reason="needs torch (pip install '.[torch]')")
 
 import torch
+from repository import CORPUS
 
 import packtok
 
-CORPUS = Path(__file__).resolve().parent.parent / "examples" / "corpus.jsonl"
 # Files that examples can use without creating them; `packtok.pack` creates `train.pbin` itself.
 PBINS = ("train.pbin", "web.pbin", "code.pbin")
 NAMES = {"functools": functools, "np": np, "packtok": packtok, "torch": torch}

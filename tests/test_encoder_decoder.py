@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 import torch
 from cepe_samples import CASES, DOMAINS, ITEMS, Tokenizer, sample
+from repository import GOLDEN
 
 import packtok
 from packtok._packtok import MdsWriter
 from packtok.compat import cepe
 from packtok.data import ContextDataCollator, EncoderDecoderDataset
 
-GOLDEN = Path(__file__).parent / "golden" / "cepe"
+CEPE = GOLDEN / "cepe"
 NUM_SAMPLES = sum(DOMAINS.values())
 NO_MARKER = "ignore:.*no packtok.json says which samples these are"
 
@@ -24,7 +25,7 @@ NO_MARKER = "ignore:.*no packtok.json says which samples these are"
 def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Returns the golden folders without pickles, with CEPE's dtypes."""
     folder = tmp_path_factory.mktemp("cepe") / "imported"
-    packtok.import_samples(GOLDEN, folder, dtype="int64")
+    packtok.import_samples(CEPE, folder, dtype="int64")
     return folder
 
 
@@ -41,7 +42,7 @@ def dataset_of(folder: Path, **options: Any) -> EncoderDecoderDataset:
 @pytest.mark.filterwarnings(NO_MARKER)
 @pytest.mark.parametrize("case", CASES)
 def test_items_and_batches_are_those_of_cepe(imported: Path, case: str) -> None:
-    golden = np.load(GOLDEN / "items.npz")
+    golden = np.load(CEPE / "items.npz")
     dataset = dataset_of(imported, **CASES[case])
     assert len(dataset) == NUM_SAMPLES
     items = [dataset[i] for i in ITEMS]
@@ -61,7 +62,7 @@ def test_items_and_batches_are_those_of_cepe(imported: Path, case: str) -> None:
 
 
 def test_narrow_ids_give_the_same_batches(imported: Path, tmp_path: Path) -> None:
-    packtok.import_samples(GOLDEN / "samples", tmp_path / "samples")
+    packtok.import_samples(CEPE / "samples", tmp_path / "samples")
     options: dict[str, Any] = {"domains": "a,b", "num_context": 2, "context_size": 8, "chunk_size": 12}
     narrow = EncoderDecoderDataset(str(tmp_path / "samples"), **options)
     wide = EncoderDecoderDataset(str(imported / "samples"), **options)

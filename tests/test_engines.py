@@ -11,20 +11,20 @@ from stat import S_IMODE
 
 import oracle
 import pytest
-from conftest import PacktokCli
-from test_exact import unigram
+from command_line import PacktokCli
+from repository import CORPUS
+from small_tokenizers import unigram
 from tokenizers import Regex, Tokenizer, pre_tokenizers
 
 import packtok
 from packtok import _packtok
 
-EXAMPLES = Path(__file__).resolve().parent.parent / "examples" / "corpus.jsonl"
 REFERENCE = "tokenizers 0.23.2"
 
 
 @pytest.mark.parametrize("name", ["gpt2", "cl100k_base", "o200k_base"])
 def test_all_engines_write_the_same_file(tmp_path: Path, name: str) -> None:
-    texts = oracle.texts_of(EXAMPLES)
+    texts = oracle.texts_of(CORPUS)
     # A text that contains an added token, and very long words.
     texts += [f"a{oracle.EOD}b", "x" * 5000, "word " * 3000, "數字" * 2000, "\n \n" * 999]
     corpus = oracle.write_lines(tmp_path / "corpus.jsonl", texts)
@@ -39,7 +39,7 @@ def test_all_engines_write_the_same_file(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("cache_bytes", [1, 100_000, 1 << 30])
 def test_any_cache_size_gives_the_same_file(tmp_path: Path, cache_bytes: int) -> None:
-    texts = oracle.texts_of(EXAMPLES) * 3
+    texts = oracle.texts_of(CORPUS) * 3
     corpus = oracle.write_lines(tmp_path / "corpus.jsonl", texts)
     pack = functools.partial(packtok.pack, input=corpus, tokenizer="gpt2", num_cpus=1)
     pack(output=tmp_path / "one.pbin", cache_bytes=cache_bytes)
@@ -81,7 +81,7 @@ def test_pattern_that_exceeds_its_limit_is_a_document_error(
 
 def test_engine_explains_why_it_does_not_support_a_file(tmp_path: Path, packtok_cli: PacktokCli) -> None:
     unigram().save(str(tmp_path / "words.json"))
-    words = ("pack", "-i", EXAMPLES, "-o", "o.pbin", "-t", "words.json", "--eod", "[SEP]", "--quiet")
+    words = ("pack", "-i", CORPUS, "-o", "o.pbin", "-t", "words.json", "--eod", "[SEP]", "--quiet")
     done = packtok_cli(*words, "--engine", "fast", cwd=tmp_path, code=1)
     assert done.stderr.splitlines()[-1] == (
         "packtok: words.json: the fast engine does not cover this tokenizer, because its pre-tokenizer "
@@ -94,7 +94,7 @@ def test_engine_explains_why_it_does_not_support_a_file(tmp_path: Path, packtok_
 
 
 def test_engine_is_not_part_of_the_output_identity(tmp_path: Path) -> None:
-    pack = functools.partial(packtok.pack, input=EXAMPLES, output=tmp_path / "o.pbin", tokenizer="gpt2")
+    pack = functools.partial(packtok.pack, input=CORPUS, output=tmp_path / "o.pbin", tokenizer="gpt2")
     assert not pack(engine="reference").skipped_existing
     assert pack(engine="fast", existing="skip").skipped_existing
 

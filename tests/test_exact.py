@@ -13,30 +13,26 @@ import oracle
 import pytest
 import sentencepiece_json
 import tokenizers
+from exact_texts import (
+    CORPORA,
+    SCALARS,
+    TRICKY,
+    assert_every_scalar_value_exact,
+    differing,
+    example_texts,
+    from_all_corpora,
+    some,
+)
 from extent import extent
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+from small_tokenizers import unigram, word_level, word_piece
+from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers
 
 import packtok
 
-HERE = Path(__file__).resolve().parent
-CORPORA = ["prose", "code", "multi", "nasty"]
 EOD_OF = {"gpt2": oracle.EOD, "cl100k": oracle.EOD, "llama2": "</s>"}
 FAST, SECOND = "packtok", "tokenizers 0.23.2"
-# Every scalar value of the planes in which Unicode assigns characters, and some of the others.
-SCALARS = [
-    chr(scalar)
-    for scalar in range(0x80, 0x110000)
-    if (scalar >> 16 in (0, 1, 2, 3, 14) or scalar % 61 == 0) and not 0xD800 <= scalar < 0xE000
-]
-# Scalar values per document: few enough for simple context, many enough to be fast.
-GROUP = 64
-# Blocks in which Unicode tables of different years differ, and ordinary letters, marks and digits.
-TRICKY = (
-    "éßıİſǅΣςΩБ٣०৩༣中文가각한ｱﬁ①²½‿–—…“”«»¿¡§¶†‡€™∑≠√←↔😀🧑\u200d🚀🇩🇪"
-    "\u0301\u0323\u3099\u200b\u2028\u00a0\u3000\ufeff\x85\u061d\u1b7d\u2e43\u1c89\u1dfa\ua7cb\U00010d40\U0001e5f0"
-)
 
 
 def test_oracle_has_the_documented_version() -> None:
@@ -46,19 +42,6 @@ def test_oracle_has_the_documented_version() -> None:
 @lru_cache(maxsize=1)
 def corpus_texts(path: Path) -> list[str]:
     return oracle.texts_of(path)
-
-
-def some(texts: list[str], corpus: str) -> list[str]:
-    """Returns the first documents, and single ones from the whole corpus."""
-    first, step = (1000, 97) if corpus == "nasty" else (60, 499)
-    return texts[:first] + texts[first::step]
-
-
-@lru_cache(maxsize=1)
-def from_all_corpora(shared: Path) -> list[str]:
-    """Returns a slice of all corpora, for the fast tests."""
-    paths = [(shared / f"corpora/{corpus}.jsonl.zst", corpus) for corpus in CORPORA]
-    return [text for path, corpus in paths for text in some(oracle.texts_of(path), corpus)[::2]]
 
 
 def assert_exact(
@@ -249,56 +232,6 @@ def converted(shared: Path, model: str, folder: Path) -> tuple[Path, Tokenizer]:
     return file, oracle.load(file)
 
 
-def example_texts() -> list[str]:
-    """Returns the corpus in examples/, and each of its texts with a tricky part added."""
-    texts = oracle.texts_of(HERE.parent / "examples" / "corpus.jsonl")
-    tricky = [f"{text[:40]}{char}{text[40:60]} {char}{char} 7{char}" for char in TRICKY for text in texts[:3]]
-    return [*texts, *tricky, TRICKY, " ".join(TRICKY), TRICKY.upper(), "", " ", "\n", "a  b   c\t\n d "]
-
-
-def word_piece() -> Tokenizer:
-    """Trains a WordPiece model here; BertProcessing adds its special tokens."""
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    special = ["[UNK]", "[CLS]", "[SEP]"]
-    tokenizer.train_from_iterator(
-        example_texts(),
-        trainers.WordPieceTrainer(vocab_size=900, special_tokens=special, show_progress=False),
-    )
-    cls, sep = (tokenizer.token_to_id(token) for token in special[1:])
-    tokenizer.post_processor = processors.BertProcessing(("[SEP]", sep), ("[CLS]", cls))
-    return tokenizer
-
-
-def unigram() -> Tokenizer:
-    """Trains a Unigram model here; a template adds its special tokens."""
-    tokenizer = Tokenizer(models.Unigram())
-    tokenizer.normalizer = normalizers.NFKC()
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    special = ["<unk>", "[CLS]", "[SEP]"]
-    trainer = trainers.UnigramTrainer(
-        vocab_size=2000, special_tokens=special, unk_token="<unk>", show_progress=False
-    )
-    tokenizer.train_from_iterator(example_texts(), trainer)
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 1), ("[SEP]", 2)]
-    )
-    return tokenizer
-
-
-def word_level() -> Tokenizer:
-    """Trains a WordLevel model with an added token that matches only whole words."""
-    tokenizer = Tokenizer(models.WordLevel(unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    trainer = trainers.WordLevelTrainer(
-        vocab_size=900, special_tokens=["[UNK]", "[SEP]"], show_progress=False
-    )
-    tokenizer.train_from_iterator(example_texts(), trainer)
-    tokenizer.add_tokens([AddedToken("whole", single_word=True), AddedToken("left", lstrip=True)])
-    return tokenizer
-
-
 @pytest.mark.parametrize(("make", "engine"), [(word_piece, FAST), (unigram, SECOND), (word_level, FAST)])
 def test_models_other_than_bpe(tmp_path: Path, make: Callable[[], Tokenizer], engine: str) -> None:
     file = tmp_path / "tokenizer.json"
@@ -381,53 +314,6 @@ def test_every_scalar_value_in_every_component(tmp_path: Path, name: str) -> Non
 def test_every_scalar_value_with_real_tokenizers(shared: Path, tmp_path: Path, name: str) -> None:
     file = shared / f"tokenizers/{name}/tokenizer.json"
     assert_every_scalar_value_exact(file, tmp_path, EOD_OF[name], name)
-
-
-def assert_every_scalar_value_exact(file: Path, folder: Path, eod: str, name: str) -> None:
-    """Asserts that all of ``SCALARS`` get the wheel's ids; runs the wheel if their checksum is unknown."""
-    texts = [text_of(group) for group in groups_of(SCALARS)]
-
-    def expected() -> Iterator[list[int]]:
-        assert differing(file, SCALARS, folder, eod) == []
-        return oracle.documents(oracle.load(file), texts, eod)
-
-    path = packed(texts, file, folder / "all.pbin", eod)
-    oracle.assert_holds_known(path, f"scalar values, {name}", expected)
-
-
-def differing(file: Path, scalars: list[str], folder: Path, eod: str) -> list[str]:
-    """Returns the scalar values for which packtok and the wheel give different ids, as ``U+XXXX``."""
-    suspects = [[scalar] for group in different(file, groups_of(scalars), folder, eod) for scalar in group]
-    return [f"U+{ord(scalar):04X}" for (scalar,) in different(file, suspects, folder, eod)]
-
-
-def groups_of(scalars: list[str]) -> list[list[str]]:
-    return [scalars[at : at + GROUP] for at in range(0, len(scalars), GROUP)]
-
-
-def text_of(group: list[str]) -> str:
-    """Returns a document of these scalar values."""
-    return "\n".join(f"a{scalar}1 {scalar}b {scalar}{scalar}A" for scalar in group)
-
-
-def packed(texts: list[str], file: Path, output: Path, eod: str) -> Path:
-    """Packs ``texts``, none of which is empty."""
-    path = oracle.write_lines(output.with_suffix(".jsonl"), texts)
-    packtok.pack(input=path, output=output, tokenizer=str(file), eod=eod, existing="replace")
-    return output
-
-
-def different(file: Path, groups: list[list[str]], folder: Path, eod: str) -> list[list[str]]:
-    """Returns the groups for which packtok and the wheel give different ids, with one document per group."""
-    texts = [text_of(group) for group in groups]
-    reader = packtok.PbinReader(str(packed(texts, file, folder / "groups.pbin", eod)))
-    assert len(reader) == len(groups)
-    expected = oracle.documents(oracle.load(file), texts, eod)
-    return [
-        group
-        for i, (group, document) in enumerate(zip(groups, expected, strict=True))
-        if reader[i].tolist() != document
-    ]
 
 
 def test_special_tokens_around_documents(tmp_path: Path) -> None:

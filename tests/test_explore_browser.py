@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from explore_site import Served, make_base, served_folder, write_corpus, write_metadata
+from repository import ROOT
 
 import packtok
 from packtok.catalog.index import build_index
@@ -31,7 +32,6 @@ CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None or DRIVER is None, reason="needs Debian's packages chromium and chromium-driver"
 )
-ROOT = Path(__file__).resolve().parent.parent
 SCREENSHOTS = Path(os.environ.get("PACKTOK_SCREENSHOTS") or ROOT / "target" / "screenshots")
 GPT2 = "text/stories/tokenized/gpt2/all/tokenized.pbin"
 PAGES = {

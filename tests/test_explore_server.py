@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from conftest import MAIN, PacktokCli
+from command_line import MAIN, PacktokCli
 from explore_site import Served, environment, served, write_corpus
 
 import packtok

@@ -10,35 +10,22 @@ from typing import Any
 
 import oracle
 import pytest
+from exact_texts import SCALARS, TRICKY, assert_every_scalar_value_exact, differing, from_all_corpora
 from extent import IS_THOROUGH, extent
-from test_exact import (
-    SCALARS,
-    TRICKY,
-    assert_every_scalar_value_exact,
-    differing,
-    from_all_corpora,
-    unigram,
-    word_level,
-    word_piece,
+from pre_tokenizers_of_families import (
+    DEEPSEEK,
+    DIGITS,
+    QWEN,
+    TEKKEN,
+    byte_level,
+    splits,
 )
+from repository import CORPUS
+from small_tokenizers import unigram, word_level, word_piece
 from tokenizers import Tokenizer
 
 import packtok
 
-LETTER_RUNS = (
-    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+",
-    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*",
-)
-SPACES = r"\s*[\r\n]+|\s+(?!\S)|\s+"
-CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-QWEN = rf"{CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{SPACES}"
-TEKKEN = rf"{'|'.join(LETTER_RUNS)}|\p{{N}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|{SPACES}"
-DEEPSEEK = (
-    r"\p{N}{1,3}",
-    "[一-龥぀-ゟ゠-ヿ]+",
-    r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+"""
-    "|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
-)
 NFC = {"type": "NFC"}
 BLANK = "▁"
 REPLACE = {"type": "Replace", "pattern": {"String": " "}, "content": BLANK}
@@ -49,18 +36,6 @@ AT_BLANKS = {
     "behavior": "MergedWithPrevious",
     "invert": False,
 }
-
-
-def byte_level(use_regex: bool) -> dict[str, Any]:
-    return {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": use_regex}
-
-
-def splits(*patterns: str) -> dict[str, Any]:
-    steps: list[dict[str, Any]] = [
-        {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
-        for pattern in patterns
-    ]
-    return {"type": "Sequence", "pretokenizers": [*steps, byte_level(False)]}
 
 
 def metaspace(scheme: str, split: bool) -> dict[str, Any]:
@@ -76,7 +51,6 @@ def bert_normalizer(lowercase: bool) -> dict[str, Any]:
     return {"type": "BertNormalizer", **flags, "lowercase": lowercase}
 
 
-DIGITS = {"type": "Digits", "individual_digits": True}
 OF_BYTES: dict[str, tuple[Any, Any]] = {
     "Qwen": (NFC, splits(QWEN)),
     "NeoX": (NFC, byte_level(True)),
@@ -147,8 +121,7 @@ def of_text() -> dict[str, Any]:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_example_texts_and_edge_cases(tmp_path: Path, family: str) -> None:
     file = write(family, tmp_path / "tokenizer.json")
-    example = Path(__file__).resolve().parents[1] / "examples/corpus.jsonl"
-    texts = [text for text in oracle.texts_of(example) if text]
+    texts = [text for text in oracle.texts_of(CORPUS) if text]
     texts += [
         "  two  blanks ",
         " ",

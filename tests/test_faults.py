@@ -29,17 +29,19 @@ from typing import Any
 
 import pytest
 import zstandard
-from conftest import PacktokCli
+from command_line import PacktokCli
 from extent import extent
 from processes import (
     PROGRAM,
     Ended,
+    in_a_mount_namespace,
     names,
     start,
     unfinished,
     wait_until_packing,
     write_corpus,
 )
+from small_tokenizers import small_tokenizer
 from stories import TOKENIZER
 
 import packtok
@@ -301,44 +303,6 @@ SMALL_DISKS = """
         subprocess.run(["umount", folder], check=True)
     print(json.dumps(results))
 """
-
-
-def in_a_mount_namespace(*command: object, cwd: Path) -> str:
-    """Returns the output of a command that may mount; skips if the system does not allow it."""
-    within = ["unshare", "--user", "--map-root-user", "--mount"]
-    if shutil.which("unshare") is None or subprocess.run([*within, "true"], check=False).returncode != 0:
-        within = ["unshare", "--mount"]
-        if os.geteuid() != 0 or subprocess.run([*within, "true"], check=False).returncode != 0:
-            pytest.skip("needs the right to mount a small tmpfs (unshare --user --mount), not there")
-    done = subprocess.run([*within, *map(str, command)], cwd=cwd, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def small_tokenizer(folder: Path) -> Path:
-    """Returns a tokenizer of a few hundred bytes, so that the output fills the disk."""
-    vocabulary = {"[UNK]": 0, "</s>": 1, "a": 2}
-    special = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-    described = {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [{"id": 1, "content": "</s>", **special}],
-        "normalizer": None,
-        # Only the reference engine supports this.
-        "pre_tokenizer": {
-            "type": "Split",
-            "pattern": {"String": " "},
-            "behavior": "Removed",
-            "invert": False,
-        },
-        "post_processor": None,
-        "decoder": None,
-        "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "[UNK]"},
-    }
-    path = folder / "small.json"
-    path.write_text(json.dumps(described))
-    return path
 
 
 def pack_on_small_disks(

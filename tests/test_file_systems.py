@@ -17,7 +17,7 @@ import forked_cli
 import published_files
 import pytest
 import stories
-from conftest import PacktokCli
+from command_line import PacktokCli
 from processes import SLOWER_FIELD, names, wait_until_packing
 from seccomp import Failing
 

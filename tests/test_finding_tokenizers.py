@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 import tokenizers
-from test_families import TEKKEN
+from pre_tokenizers_of_families import TEKKEN
+from small_tokenizers import write_tokenizer
 
 import packtok
 from packtok import TokenizerError
@@ -16,49 +17,6 @@ from packtok.errors import ConfigError
 from packtok.tokenizer.find import default_eod, find_tokenizer
 
 REVISION = "0123456789abcdef0123456789abcdef01234567"
-
-
-def tokenizer_json(post_processor: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Returns a byte-level BPE without merges: one id per byte, and two special tokens."""
-    alphabet = [chr(code) for code in (*range(33, 127), *range(161, 173), *range(174, 256))]
-    alphabet += [chr(256 + i) for i in range(256 - len(alphabet))]
-    special = {"id": 256, "content": "<s>", "special": True}
-    special |= {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
-    return {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [special, special | {"id": 257, "content": "</s>"}],
-        "normalizer": None,
-        "pre_tokenizer": {
-            "type": "ByteLevel",
-            "add_prefix_space": False,
-            "trim_offsets": True,
-            "use_regex": True,
-        },
-        "post_processor": post_processor,
-        "decoder": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},
-        "model": {
-            "type": "BPE",
-            "dropout": None,
-            "unk_token": None,
-            "continuing_subword_prefix": None,
-            "end_of_word_suffix": None,
-            "fuse_unk": False,
-            "byte_fallback": False,
-            "ignore_merges": False,
-            "vocab": {char: i for i, char in enumerate(alphabet)},
-            "merges": [],
-        },
-    }
-
-
-def write_tokenizer(folder: Path, config: Any = None) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "tokenizer.json").write_text(json.dumps(tokenizer_json()))
-    if config is not None:
-        (folder / "tokenizer_config.json").write_text(json.dumps(config))
-    return folder
 
 
 def error_of(name: str) -> str:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
+import make
 import pytest
-
-HERE = Path(__file__).resolve().parent
-GOLDEN = HERE / "golden"
-sys.path[:0] = [str(HERE), str(GOLDEN)]
-
-import make  # noqa: E402
-import reference  # noqa: E402
+import reference
+from repository import GOLDEN, ROOT
 
 PLAIN = ["u8", "u16", "u32", "legacy", "fixed_stride", "protocol2", "protocol3", "protocol5"]
 
@@ -32,7 +27,7 @@ def test_every_golden_file_is_explained() -> None:
 
 
 def test_worked_example_equals_the_golden_file() -> None:
-    text = (HERE.parent / "docs" / "format.md").read_text()
+    text = (ROOT / "docs" / "format.md").read_text()
     dump = text.split("```hexdump\n")[1].split("```")[0]
     digits = "".join(line.split(": ")[1].split("  ")[0] for line in dump.splitlines())
     assert bytes.fromhex(digits) == (GOLDEN / "example.pbin").read_bytes()

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import gzip
 import json
-import random
 import re
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,91 +16,27 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
-from conftest import PacktokCli
+from command_line import PacktokCli
+from corpus_files import (
+    SEPARATOR,
+    WRITERS,
+    documents,
+    write_jsonl,
+    write_parquet,
+)
 from extent import extent
-from processes import measure, start, unfinished, wait_until_packing
+from processes import measure, start, unfinished, wait_for_spans
 from stories import TOKENIZER
 
 import packtok
 from packtok import DocumentError, PacktokError
 
-SEPARATOR = "\x1e\n"
-GROUP_ROWS = 40
 NUM_DOCUMENTS = 300
 NUM_KILLS = extent(25, 3)
 # The bound of packing with two threads, as in benches/bars.py.
 MEMORY_BYTES = (180 + 2 * 64) * 1_000_000
 
 
-def documents(count: int, seed: int = 1, words: int = 60) -> list[str]:
-    """Returns texts with quotes, separators and line ends of every format, and empty ones."""
-    rng = random.Random(seed)
-    pieces = ["the", "fox", "\n", '"', ",", "\t", "naïve", "数", "\r\n", "=", "{}", ";", "a b c", "\\"]
-    texts = [" ".join(rng.choices(pieces, k=rng.randrange(words))) for _ in range(count)]
-    texts[3] = ""
-    return texts
-
-
-def table(texts: list[str | None], kind: pa.DataType | None = None) -> pa.Table:
-    ids = pa.array(range(len(texts)), pa.int64())
-    return pa.table({"id": ids, "text": pa.array(texts, kind or pa.string())})
-
-
-def write_parquet(path: Path, texts: list[str | None]) -> None:
-    pq.write_table(table(texts), path, row_group_size=GROUP_ROWS, compression="zstd")
-
-
-def write_arrow(path: Path, texts: list[str | None], *, is_stream: bool = False, **options: object) -> None:
-    content = table(texts)
-    new = pa.ipc.new_stream if is_stream else pa.ipc.new_file
-    with new(str(path), content.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
-        writer.write_table(content, max_chunksize=GROUP_ROWS)
-
-
-def write_csv(path: Path, texts: list[str], delimiter: str = ",") -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, delimiter=delimiter)
-        writer.writerow(["id", "text"])
-        writer.writerows(enumerate(texts))
-
-
-def write_text(path: Path, texts: list[str]) -> None:
-    path.write_bytes("".join(text + SEPARATOR for text in texts).encode())
-
-
-def write_cbor(path: Path, texts: list[str]) -> None:
-    samples = ({"id": i, "ids": [1.5, None, True], "text": text} for i, text in enumerate(texts))
-    path.write_bytes(b"".join(map(cbor2.dumps, samples)))
-
-
-def write_jsonl(path: Path, texts: list[str]) -> None:
-    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-
-
-def zipped(write: Callable[[Path, list[str]], None]) -> Callable[[Path, list[str]], None]:
-    """Returns a writer that compresses what another one writes, by the name of the file."""
-
-    def write_zipped(path: Path, texts: list[str]) -> None:
-        write(path, texts)
-        compress = gzip.compress if path.suffix == ".gz" else zstandard.compress
-        path.write_bytes(compress(path.read_bytes()))
-
-    return write_zipped
-
-
-WRITERS: dict[str, Callable[[Path, list[str]], None]] = {
-    "c.parquet": write_parquet,
-    "c.arrow": write_arrow,
-    "zstd.feather": lambda path, texts: write_arrow(path, texts, compression="zstd"),
-    "stream.arrow": lambda path, texts: write_arrow(path, texts, is_stream=True),
-    "c.csv": write_csv,
-    "c.csv.gz": zipped(write_csv),
-    "c.tsv": lambda path, texts: write_csv(path, texts, "\t"),
-    "c.txt": write_text,
-    "c.txt.zst": zipped(write_text),
-    "c.cbor": write_cbor,
-    "c.cbor.gz": zipped(write_cbor),
-}
 # One of each reader, for tests that take long.
 READERS = ("c.parquet", "c.arrow", "c.csv", "c.txt", "c.cbor")
 
@@ -188,20 +120,6 @@ def test_shards_joined_equal_one_run(
     used = sum(len(reader) > 0 for reader in sizes)
     # Row groups and record batches are divided among shards; other files are not.
     assert used == 4 if name in ("c.parquet", "c.arrow", "stream.arrow") else used >= 3
-
-
-def wait_for_spans(process: subprocess.Popen[str], folder: Path, count: int) -> None:
-    """Waits until a run has recorded its progress this many times, or has ended."""
-    journal = folder / "o.pbin.partial" / "journal"
-    if not wait_until_packing(process, folder):
-        return
-    num_lines = 0
-    # The first line describes the run.
-    while process.poll() is None and num_lines <= count:
-        time.sleep(0.001)
-        # The run removes it when it ends.
-        with contextlib.suppress(FileNotFoundError):
-            num_lines = journal.read_bytes().count(b"\n")
 
 
 @pytest.mark.faults
@@ -499,8 +417,8 @@ def test_folder_of_several_formats_needs_the_format(tmp_path: Path, packtok_cli:
         f"packtok: {folder}: the folder contains files of several formats: 2 Parquet, 1 CSV; "
         "set --format to the one to read, or leave the others out with --ignore"
     )
-    for chosen, documents in (("parquet", 4), ("csv", 2), ("text", 1)):
-        assert packtok.count(folder, TOKENIZER, format=chosen)["total"]["documents"] == documents
+    for chosen, num_documents in (("parquet", 4), ("csv", 2), ("text", 1)):
+        assert packtok.count(folder, TOKENIZER, format=chosen)["total"]["documents"] == num_documents
     # Notes next to the corpus are not part of it, unless they are the corpus.
     (folder / "c.csv").unlink()
     assert packtok.count(folder, TOKENIZER)["total"]["documents"] == 4

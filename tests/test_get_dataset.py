@@ -20,7 +20,7 @@ import reference
 torch = pytest.importorskip("torch", reason="needs torch, which is not installed")
 
 import worker_memory  # noqa: E402
-from conftest import PacktokCli  # noqa: E402
+from command_line import PacktokCli  # noqa: E402
 
 import packtok  # noqa: E402
 from packtok.catalog.schema import load_metadata  # noqa: E402
@@ -28,7 +28,6 @@ from packtok.data import TatmMemmapDataset, torch_collate_fn  # noqa: E402
 from packtok.data.tatm_items import TatmItem  # noqa: E402
 from packtok.errors import ConfigError, TokenizerError  # noqa: E402
 
-HERE = Path(__file__).resolve().parent
 MIB = 1 << 20
 EOS = 1
 LENGTH = 8

@@ -14,11 +14,12 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from repository import ROOT
 
 pytest.importorskip("torch", reason="needs torch (pip install '.[torch]')")
 pytest.importorskip("transformers", reason="needs transformers")
 
-SCRIPT = Path(__file__).resolve().parent.parent / "scripts" / "gpu_check.py"
+SCRIPT = ROOT / "scripts" / "gpu_check.py"
 # What a CPU cannot do, by check.
 NEEDS_CUDA = {
     "pinning": ["main process", "2 workers", "torch's DataLoader", "stream"],

@@ -14,7 +14,7 @@ from random import Random
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import PacktokCli
+from command_line import PacktokCli
 from stories import TOKENIZER
 
 import packtok

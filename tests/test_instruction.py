@@ -20,14 +20,15 @@ import oracle
 import pytest
 import reference
 import yaml
-from conftest import MAIN, PacktokCli
+from command_line import MAIN, PacktokCli
 from extent import extent
+from repository import GOLDEN
 
 import packtok
 import packtok.instruction
 from packtok import prepare_instruction_tuning_data
 
-GOLDEN = Path(__file__).resolve().parent / "golden" / "instruction"
+CASE = GOLDEN / "instruction"
 INPUTS = ("chat.yaml", "conversations.jsonl", "pack.yaml")
 FOLDER = Path("prepared/conversations_85b64e5")
 
@@ -36,8 +37,8 @@ FOLDER = Path("prepared/conversations_85b64e5")
 def golden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Returns a current folder with the inputs that Modalities' golden output was made from."""
     for name in INPUTS:
-        shutil.copyfile(GOLDEN / name, tmp_path / name)
-    shutil.copytree(GOLDEN / "tokenizer", tmp_path / "tokenizer")
+        shutil.copyfile(CASE / name, tmp_path / name)
+    shutil.copytree(CASE / "tokenizer", tmp_path / "tokenizer")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -56,7 +57,7 @@ def write(lines: list[Any]) -> None:
 
 def change(**changes: Any) -> None:
     """Replaces keys of the config, by dotted name with ``__``; ``None`` removes one."""
-    config = yaml.safe_load((GOLDEN / "chat.yaml").read_text(encoding="utf-8"))
+    config = yaml.safe_load((CASE / "chat.yaml").read_text(encoding="utf-8"))
     for key, value in changes.items():
         section = config
         *sections, last = key.split("__")
@@ -83,7 +84,7 @@ def error_of(**options: Any) -> str:
 def test_every_file_is_that_of_modalities(golden: Path) -> None:
     report = prepare_instruction_tuning_data("chat.yaml")
     assert report["folder"] == str(FOLDER)
-    theirs = {path.name: path.read_bytes() for path in (GOLDEN / FOLDER).iterdir()}
+    theirs = {path.name: path.read_bytes() for path in (CASE / FOLDER).iterdir()}
     ours = {path.name: path.read_bytes() for path in FOLDER.iterdir()}
     # Packing keeps a copy of the tokenizer.
     assert ours.keys() - theirs.keys() == {
@@ -159,7 +160,7 @@ def test_files_are_utf_8_in_any_locale(golden: Path, packtok_cli: PacktokCli) ->
         env={"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
     )
     name = "chats_val.85b64e5.jsonl"
-    assert (FOLDER / name).read_bytes() == (GOLDEN / FOLDER / name).read_bytes()
+    assert (FOLDER / name).read_bytes() == (CASE / FOLDER / name).read_bytes()
 
 
 def test_blank_lines_are_counted(golden: Path) -> None:
@@ -168,14 +169,14 @@ def test_blank_lines_are_counted(golden: Path) -> None:
     report = prepare_instruction_tuning_data("chat.yaml")
     assert report["blank"] == len(lines)
     name = "chats_train.85b64e5.jsonl"
-    assert (FOLDER / name).read_bytes() == (GOLDEN / FOLDER / name).read_bytes()
+    assert (FOLDER / name).read_bytes() == (CASE / FOLDER / name).read_bytes()
 
 
 def test_rows_of_truncated_conversations_are_masked_across_blocks(golden: Path) -> None:
     torch = pytest.importorskip("torch", reason="needs torch, which is not installed")
     part = prepare_instruction_tuning_data("chat.yaml")["parts"][0]
     documents = reference.read_pbin(Path(part["pbin"])).documents
-    tokenizer = oracle.load(GOLDEN / "tokenizer" / "tokenizer.json")
+    tokenizer = oracle.load(CASE / "tokenizer" / "tokenizer.json")
     begin, end = (tokenizer.token_to_id(token) for token in ("<|start|>", "<|end|>"))
     flat = [token for document in documents for token in document]
     counts = []
@@ -196,7 +197,7 @@ def test_modalities_names_are_in_the_compatibility_module(golden: Path) -> None:
 
     modalities.create_instruction_tuning_data("chat.yaml")
     name = "chats_train.85b64e5.jsonl"
-    assert (FOLDER / name).read_bytes() == (GOLDEN / FOLDER / name).read_bytes()
+    assert (FOLDER / name).read_bytes() == (CASE / FOLDER / name).read_bytes()
     pytest.importorskip("torch", reason="needs torch, which is not installed")
     assert modalities.LossMaskingCollateFnWrapper is packtok.LossMaskingCollateFnWrapper
     with pytest.raises(AttributeError, match="has no attribute 'other'"):

@@ -23,13 +23,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pickled_mds
 import pytest
-import test_sample_import
-from conftest import PacktokCli
+from command_line import PacktokCli
 from extent import extent
 from processes import SLOWER_FIELD, names, start, unfinished, wait_until_packing, write_corpus, write_one_line
+from small_tokenizers import small_tokenizer
 from stories import TOKENIZER
-from test_faults import small_tokenizer
 
 import packtok
 from packtok.cli.progress import CHECKING, PlainLines
@@ -584,7 +584,7 @@ def test_interrupted_shuffling_starts_over(large: Path, tmp_path: Path) -> None:
 
 def test_interrupted_import_starts_over(tmp_path: Path) -> None:
     old = tmp_path / "old"
-    test_sample_import.write(old, [pickle.dumps(np.arange(4000))] * 4000)
+    pickled_mds.write_pickles(old, [pickle.dumps(np.arange(4000))] * 4000)
     assert (
         notes_of(lambda stop: packtok.import_samples(old, tmp_path / "new", on_progress=stop), at_once)
         == LOST

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import typer
-from conftest import PacktokCli
+from command_line import PacktokCli
 from processes import write_corpus
 
 import packtok

@@ -12,12 +12,12 @@ import pytest
 
 pytest.importorskip("torch", reason="needs torch (pip install '.[torch]')")
 import torch
+from repository import EXAMPLES
 from stories import TOKENIZER
 from stories import main as make_stories
 
 import packtok
 
-EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 BATCH_SIZE = 8
 STEPS_PER_EPOCH = 7
 NUM_STEPS = 16

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from stories import TOKENIZER
 
 pytest.importorskip("torch", reason="needs torch (pip install '.[logits]')")
 pytest.importorskip("transformers", reason="needs transformers (pip install '.[logits]')")
@@ -23,6 +24,17 @@ import torch
 import transformers
 from extent import extent
 from reference import teacher_rows
+from teacher_samples import (
+    DEC,
+    ENC,
+    HEAD,
+    NUM_SAMPLES,
+    TOPK,
+    VOCAB,
+    samples,
+    small_llama,
+    write_samples,
+)
 from typer.testing import CliRunner, Result
 
 from packtok import PacktokError
@@ -36,9 +48,6 @@ from packtok.logits.model_files import AFTER_HEAD, model_folder
 from packtok.logits.models import Teacher, load_teacher
 from packtok.logits.targets import sampled, top_k, uniforms
 
-VOCAB, HEAD = 90, 96
-ENC, DEC, TOPK = 12, 10, 8
-NUM_SAMPLES = 11
 DEFAULTS: dict[str, Any] = {
     "num_encoder_tokens": ENC,
     "num_decoder_tokens": DEC,
@@ -50,26 +59,6 @@ DEFAULTS: dict[str, Any] = {
 DRAWN: dict[str, Any] = {**DEFAULTS, "method": "sampled", "topk": None, "draws": 5}
 
 
-def small_llama(folder: Path, *, seed: int = 0, head: int = HEAD) -> Path:
-    """Saves a random Llama whose padding rows would win everywhere."""
-    torch.manual_seed(seed)
-    config = transformers.LlamaConfig(
-        vocab_size=head,
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        tie_word_embeddings=False,
-        initializer_range=0.5,
-    )
-    model = transformers.LlamaForCausalLM(config)
-    with torch.no_grad():
-        model.lm_head.weight[VOCAB:] *= 50
-    model.save_pretrained(folder)
-    return folder
-
-
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return small_llama(tmp_path_factory.mktemp("models") / "tiny")
@@ -79,36 +68,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def teacher(model: Path) -> Any:
     """Returns the model as Transformers loads it."""
     return transformers.LlamaForCausalLM.from_pretrained(model, dtype=torch.float32).eval()
-
-
-def samples(
-    num_samples: int = NUM_SAMPLES, context: int = ENC + 3, decoder: int = DEC
-) -> list[dict[str, Any]]:
-    rng = np.random.default_rng(7)
-    return [
-        {
-            "token_ids": rng.integers(0, VOCAB, decoder).astype(np.uint16),
-            "prev_token_ids": rng.integers(0, VOCAB, context).astype(np.uint16),
-            "domain": "d",
-        }
-        for _ in range(num_samples)
-    ]
-
-
-COLUMNS = {"token_ids": "ndarray:uint16", "prev_token_ids": "ndarray:uint16", "domain": "str"}
-
-
-def write_samples(
-    folder: Path, rows: list[dict[str, Any]], tokenizer: dict[str, Any] | None = None, plan: str = "p"
-) -> Path:
-    """Writes samples as `packtok sample` does; returns the folder of the domains."""
-    with MdsWriter(folder / "d", COLUMNS) as writer:
-        for row in rows:
-            writer.write(row)
-        place = {"plan": plan, "side": "train", "domain": "d", "start": 0, "stop": len(rows)}
-        details = {"tokenizer": tokenizer or {"vocab_size": VOCAB}}
-        writer.finish(marker={"kind": "samples", **place, "details": details})
-    return folder
 
 
 @pytest.fixture
@@ -668,7 +627,7 @@ def test_vocabularies_must_fit(tmp_path: Path, model: Path) -> None:
     )
     with_tokenizer = tmp_path / "with"
     shutil.copytree(model, with_tokenizer)
-    shutil.copy(Path(__file__).parent / "stories_tokenizer.json", with_tokenizer / "tokenizer.json")
+    shutil.copy(TOKENIZER, with_tokenizer / "tokenizer.json")
     data = write_samples(
         tmp_path / "b", samples(1), {"vocab_size": VOCAB, "name": "other", "fingerprint": "0" * 64}
     )

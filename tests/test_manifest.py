@@ -12,7 +12,7 @@ import numpy as np
 import pbins
 import pytest
 import reference
-from conftest import PacktokCli
+from command_line import PacktokCli
 
 from packtok import PacktokError, PbinFormatError, write_manifest
 from packtok._packtok import Blocks

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PacktokCli
+from command_line import PacktokCli
 from processes import names, write_corpus
 from stories import TOKENIZER
 

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 import pytest
 from mds_samples import COLUMNS, DTYPES, sample
-from test_trainers import python_of, trained
+from peers import python_of, trained
+from repository import GOLDEN
 
 from packtok import PacktokError, PbinFormatError
 from packtok._packtok import MdsReader, MdsWriter, mds_marker, publish_mds_index
 
-GOLDEN = Path(__file__).parent / "golden" / "mds"
+MDS = GOLDEN / "mds"
 
 
 def write(folder: Path, columns: dict[str, str], samples: list[dict[str, Any]], **options: Any) -> None:
@@ -45,10 +46,10 @@ def same(found: Any, expected: Any) -> bool:
 
 def test_shards_and_index_are_byte_for_byte_those_of_mosaicml_streaming(tmp_path: Path) -> None:
     write(tmp_path / "plain", COLUMNS, [sample(i) for i in range(13)], size_limit=3000)
-    assert content(tmp_path / "plain") == content(GOLDEN / "plain")
+    assert content(tmp_path / "plain") == content(MDS / "plain")
     few = [{"tokens": sample(i)["tokens"]} for i in range(3)]
     write(tmp_path / "few", {"tokens": "ndarray:uint16"}, few, size_limit=None, hashes=())
-    assert content(tmp_path / "few") == content(GOLDEN / "no_hashes")
+    assert content(tmp_path / "few") == content(MDS / "no_hashes")
 
 
 @pytest.mark.parametrize("name", ["plain", "zstd"])
@@ -56,7 +57,7 @@ def test_samples_of_mosaicml_streaming_are_read(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PACKTOK_CACHE_DIR", str(tmp_path / "cache"))
-    reader = MdsReader(GOLDEN / name)
+    reader = MdsReader(MDS / name)
     assert len(reader) == 13
     assert reader.columns == dict(sorted(COLUMNS.items()))
     for i in range(13):
@@ -75,7 +76,7 @@ def test_compressed_shards_decompress_to_the_uncompressed_ones(
     samples = [sample(i) for i in range(13)]
     write(tmp_path / "zstd", COLUMNS, samples, size_limit=3000, hashes=["xxh64"], compression="zstd:7")
     index, golden = (
-        json.loads((folder / "index.json").read_text()) for folder in (tmp_path / "zstd", GOLDEN / "zstd")
+        json.loads((folder / "index.json").read_text()) for folder in (tmp_path / "zstd", MDS / "zstd")
     )
     for shard in (*index["shards"], *golden["shards"]):
         del shard["zip_data"]["bytes"], shard["zip_data"]["hashes"]
@@ -164,9 +165,9 @@ def test_options_that_do_not_exist_are_errors(tmp_path: Path) -> None:
 
 def test_pickles_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(PacktokError) as error:
-        MdsReader(GOLDEN / "pickled")
+        MdsReader(MDS / "pickled")
     assert str(error.value) == (
-        f'{GOLDEN}/pickled/index.json: column "prev_token_ids" has encoding "pkl": pickles are refused '
+        f'{MDS}/pickled/index.json: column "prev_token_ids" has encoding "pkl": pickles are refused '
         "because reading one can execute code; `packtok sample import` rewrites the columns of number arrays"
     )
     with pytest.raises(
@@ -185,7 +186,7 @@ def test_a_first_sample_beyond_the_limit_is_not_preceded_by_an_empty_shard(tmp_p
 def test_several_writers_fill_one_folder(tmp_path: Path) -> None:
     samples = [sample(i) for i in range(13)]
     shards = []
-    golden = json.loads((GOLDEN / "plain/index.json").read_text())["shards"]
+    golden = json.loads((MDS / "plain/index.json").read_text())["shards"]
     at = 0
     for number, shard in enumerate(golden):
         writer = MdsWriter(tmp_path, COLUMNS, size_limit=3000, first_shard=number)
@@ -195,7 +196,7 @@ def test_several_writers_fill_one_folder(tmp_path: Path) -> None:
         shards += writer.finish(publish_index=False)
         assert not (tmp_path / "index.json").exists()
     publish_mds_index(tmp_path, shards)
-    assert content(tmp_path) == content(GOLDEN / "plain")
+    assert content(tmp_path) == content(MDS / "plain")
     with pytest.raises(FileExistsError):
         publish_mds_index(tmp_path, shards)
 
@@ -236,26 +237,26 @@ def test_the_marker_names_the_index_that_it_belongs_to(tmp_path: Path) -> None:
         "details": {"k": 50},
     }
     assert mds_marker(tmp_path) == MdsReader(tmp_path).marker == expected
-    assert mds_marker(GOLDEN / "plain") is None
+    assert mds_marker(MDS / "plain") is None
 
 
 def test_a_pickled_reader_reopens_its_folder() -> None:
-    reader = pickle.loads(pickle.dumps(MdsReader(GOLDEN / "plain", verify=False)))
+    reader = pickle.loads(pickle.dumps(MdsReader(MDS / "plain", verify=False)))
     assert same(reader[5]["any"], sample(5)["any"])
-    assert repr(reader) == f'MdsReader("{GOLDEN}/plain")'
+    assert repr(reader) == f'MdsReader("{MDS}/plain")'
 
 
 def test_positions_outside_of_the_folder_are_index_errors() -> None:
-    reader = MdsReader(GOLDEN / "plain")
+    reader = MdsReader(MDS / "plain")
     for i in (13, -14, 2**62):
         with pytest.raises(IndexError) as error:
             reader[i]
-        assert str(error.value) == f"{GOLDEN}/plain: sample {i} is out of range, the folder has 13"
+        assert str(error.value) == f"{MDS}/plain: sample {i} is out of range, the folder has 13"
 
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    shutil.copytree(GOLDEN / "plain", tmp_path / "copy")
+    shutil.copytree(MDS / "plain", tmp_path / "copy")
     return tmp_path / "copy"
 
 
@@ -379,7 +380,7 @@ def test_a_full_disk_is_reported_with_the_file_in_the_cache(
 
 
 def test_other_compressions_are_named(tmp_path: Path) -> None:
-    shutil.copytree(GOLDEN / "zstd", tmp_path / "a")
+    shutil.copytree(MDS / "zstd", tmp_path / "a")
     path = tmp_path / "a" / "index.json"
     path.write_text(path.read_text().replace('"zstd:7"', '"br"'))
     with pytest.raises(

@@ -11,7 +11,7 @@ from typing import Any
 import oracle
 import pytest
 import reference
-from conftest import PacktokCli
+from command_line import PacktokCli
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

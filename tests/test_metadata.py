@@ -19,24 +19,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from conftest import MAIN, PacktokCli
+from command_line import MAIN, PacktokCli
 from extent import extent
 from stories import TOKENIZER
+from tatm_keys import TATM_KEYS, TATM_TOKENIZED_KEYS
 
 from packtok.catalog.corpora import corpus_input
 from packtok.catalog.schema import DatasetMetadata, load_details, load_metadata
 from packtok.commands.data import answer_questions, create_metadata, validate_metadata
 from packtok.errors import ConfigError
 
-# All keys that tatm 0.2.2 knows; it refuses others.
-TATM_KEYS = {
-    *("name", "dataset_path", "description", "date_downloaded", "download_source", "data_content"),
-    *("content_field", "corpuses", "corpus_separation_strategy", "corpus_data_dir_parent", "tokenized_info"),
-}
-TATM_TOKENIZED_KEYS = {
-    *("tokenizer", "file_prefix", "dtype", "file_extension", "parent_datasets", "vocab_size"),
-    *("tatm_version", "tokenizers_version"),
-}
 # As tatm writes them: one line of JSON, and YAML with a date that YAML would take for one.
 WRITTEN_BY_TATM = {
     "metadata.json": (

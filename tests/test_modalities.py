@@ -15,8 +15,10 @@ import oracle
 import pbins
 import pytest
 import reference
-from conftest import PacktokCli
-from test_sentencepiece import train
+from command_line import PacktokCli
+from peers import modalities_python
+from sentencepiece_models import train
+from stories import TOKENIZER
 
 import packtok
 from packtok.commands.merge import merge
@@ -148,14 +150,6 @@ def blocks(documents: list[list[int]], block_size: int, reuse_last_target: bool)
     return [tokens[at : at + block_size] for at in range(0, len(tokens) - block_size + 1, step)]
 
 
-def modalities_python() -> Path:
-    """Returns the interpreter of an environment with Modalities."""
-    python = os.environ.get("PACKTOK_MODALITIES_PYTHON")
-    if not python:
-        pytest.skip("needs PACKTOK_MODALITIES_PYTHON, a Python with modalities installed, not set")
-    return Path(python)
-
-
 def test_modalities_reads_every_document_and_block(tmp_path: Path) -> None:
     python = modalities_python()
     files = write_files(tmp_path)
@@ -269,7 +263,7 @@ def test_commands_of_the_tutorial_work(
 ) -> None:
     for folder in ("data/raw", "data/mem_map", "configs", "tokenizer"):
         (tmp_path / folder).mkdir(parents=True)
-    shutil.copy(Path(__file__).parent / "stories_tokenizer.json", tmp_path / "tokenizer" / "tokenizer.json")
+    shutil.copy(TOKENIZER, tmp_path / "tokenizer" / "tokenizer.json")
     texts = ["Once upon a time", "there was a test"]
     raw, packed = "data/raw/samples_train.jsonl", "data/mem_map/samples_train"
     (tmp_path / raw).write_text("".join(json.dumps({"raw_content": text}) + "\n" for text in texts))

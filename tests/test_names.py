@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PacktokCli
+from command_line import PacktokCli
 
 from packtok.catalog.base import find_base
 from packtok.catalog.index import INDEX_NAME, build_index

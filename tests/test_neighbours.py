@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_finding_tokenizers import tokenizer_json, write_tokenizer
+from small_tokenizers import tokenizer_json, write_tokenizer
 
 import packtok
 from packtok import Tokenizer

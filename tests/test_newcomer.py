@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import PacktokCli
+from command_line import PacktokCli
 from processes import names
 
 import packtok

@@ -7,11 +7,11 @@ import pytest
 from extent import extent
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from repository import GOLDEN
 
 import packtok
 from packtok import PbinReader
 
-GOLDEN = Path(__file__).parent / "golden"
 GOLDEN_DOCUMENTS = [[1, 17, 250, 2], [1, 2], [1, 31999, 300, 5, 2]]
 
 

@@ -19,10 +19,10 @@ import pytest
 import reference
 import yaml
 import zstandard
-from conftest import PacktokCli
-from processes import SLOW_FIELD, start, write_corpus
+from command_line import PacktokCli
+from corpus_files import SEPARATOR, WRITERS, documents, write_parquet
+from processes import SLOW_FIELD, start, wait_for_spans, write_corpus
 from stories import TOKENIZER
-from test_formats import SEPARATOR, WRITERS, documents, wait_for_spans, write_parquet
 
 import packtok
 from packtok import PacktokError, PbinFormatError, PbinReader

@@ -18,6 +18,7 @@ import reference
 import reference_plans
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from repository import GOLDEN
 
 from packtok import PacktokError
 from packtok._packtok import Blocks, find_or_plan, find_or_split
@@ -62,7 +63,7 @@ datasets = st.lists(documents, min_size=1, max_size=3)
 def test_golden_files_equal_what_the_oracle_writes_and_reads(
     name: str, blocks: list[list[tuple[int, int]]], runs: list[tuple[int, int]]
 ) -> None:
-    path = Path(make.__file__).parent / name
+    path = GOLDEN / name
     assert path.read_bytes() == make.golden()[name]
     plan = reference_plans.read_plan_file(path)
     assert (plan.blocks, plan.runs) == (blocks, runs)

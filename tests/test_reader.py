@@ -16,11 +16,11 @@ import numpy as np
 import oracle
 import pytest
 import reference
+from repository import GOLDEN
 
 import packtok
 from packtok import PbinReader
 
-GOLDEN = Path(__file__).resolve().parent / "golden"
 TEXTS = ["the first", "a", "Grüße 数 🙂", "x" * 3000, "last"]
 
 

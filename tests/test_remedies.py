@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import typer
 import zstandard
-from conftest import PacktokCli
+from command_line import PacktokCli
+from repository import ROOT
 
 import packtok
 import packtok.compat.modalities
@@ -21,8 +22,6 @@ from packtok.config.options import OPTIONS
 from packtok.remedies import FUNCTIONS, INSTEAD, EntryPoint, of_command
 from packtok.stream import CheckpointableDataset
 from packtok.stream.from_sources import FROM_FILES
-
-ROOT = Path(__file__).resolve().parent.parent
 
 PACK = ("packtok pack", "packtok plan", "packtok data pack_encoded_data", "packtok.pack", "packtok.plan")
 RUN = ("packtok run", "packtok.run")

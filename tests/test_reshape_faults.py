@@ -26,21 +26,19 @@ from typing import Any
 
 import numpy as np
 import pbins
+import pickled_mds
 import pytest
-import test_sample_import
 import tokenizers
-from conftest import PacktokCli
+from command_line import PacktokCli
 from extent import extent
-from processes import write_corpus
+from processes import in_a_mount_namespace, write_corpus
+from repository import GOLDEN
 from stories import TOKENIZER
-from test_faults import in_a_mount_namespace
 
 import packtok
 from packtok.commands import sample as samples
 from packtok.commands import shuffle
 
-HERE = Path(__file__).resolve().parent
-GOLDEN = HERE / "golden"
 # So that folders of samples have several files.
 SIZE_LIMIT = 20_000
 # Sizes of a full disk, in pages.
@@ -137,7 +135,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         documents = [numbers.integers(0, 60_000, size).tolist() for size in numbers.integers(0, 200, 500)]
         pbins.write(folder / "tokens" / domain / "0.pbin", documents)
         pickles = [pickle.dumps(numbers.integers(0, 60_000, 300)) for _ in range(300)]
-        test_sample_import.write(folder / "old" / domain, pickles)
+        pickled_mds.write_pickles(folder / "old" / domain, pickles)
     lengths = [len(document) for document in documents]
     np.save(folder / "a.npy", np.concatenate([[len(lengths)], lengths, *documents]).astype(np.int64))
     return folder
@@ -147,10 +145,11 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def all_inputs(inputs: Path) -> Path:
     """Adds a model and samples for it."""
     pytest.importorskip("transformers", reason="needs transformers (pip install '.[logits]')")
-    import test_logits
+    import teacher_samples
 
-    test_logits.small_llama(inputs / "model")
-    test_logits.write_samples(inputs / "samples", test_logits.samples(40, context=4, decoder=8))
+    teacher_samples.small_llama(inputs / "model")
+    rows = teacher_samples.samples(40, context=4, decoder=8)
+    teacher_samples.write_samples(inputs / "samples", rows)
     return inputs
 
 
@@ -255,7 +254,7 @@ def test_commands_on_a_full_disk_are_completed_when_there_is_space(
     disk = tmp_path / "disk"
     disk.mkdir()
     call = (
-        f"import sys; sys.path[:0] = [{str(HERE)!r}, {str(GOLDEN)!r}]; import test_reshape_faults as faults; "
+        f"import sys; sys.path[:] = {sys.path!r}; import {__name__} as faults; "
         "faults.on_small_disks(*sys.argv[1:])"
     )
     arguments = (command.__name__, all_inputs, disk, *PAGES)

@@ -16,7 +16,8 @@ import oracle
 import pbins
 import pytest
 import typer
-from conftest import PacktokCli
+from command_line import PacktokCli
+from stories import TOKENIZER
 from typer.testing import CliRunner
 
 import packtok
@@ -417,7 +418,7 @@ def test_a_model_that_cannot_be_used_is_rejected_before_anything_is_submitted(
         assert sorted(folder.iterdir()) == before
     moved.rename(weights)
     (folder / "tiny" / "config.json").write_text(json.dumps(config))
-    shutil.copy(Path(__file__).parent / "stories_tokenizer.json", folder / "tiny" / "tokenizer.json")
+    shutil.copy(TOKENIZER, folder / "tiny" / "tokenizer.json")
     (marker,) = (folder / "train" / "d").glob("packtok.json")
     content = json.loads(marker.read_text())
     content["details"]["tokenizer"] |= {"name": "other", "fingerprint": "0" * 64}

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import typer
-from conftest import PacktokCli
+from command_line import PacktokCli
 from processes import dataset_files
 
 import packtok

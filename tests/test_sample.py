@@ -19,11 +19,11 @@ import oracle
 import pbins
 import pytest
 import reference_samples as reference
-from conftest import PacktokCli
+from command_line import PacktokCli
 from extent import extent
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_trainers import python_of, trained
+from peers import python_of, trained
 
 import packtok
 

@@ -9,33 +9,23 @@ from typing import Any
 import numpy as np
 import pytest
 from mds_samples import pickled_sample, retrieved_sample
+from pickled_mds import write_pickles
+from repository import GOLDEN
 
 import packtok
-from packtok._packtok import MdsReader, MdsWriter
+from packtok._packtok import MdsReader
 
-GOLDEN = Path(__file__).parent / "golden" / "mds"
-
-
-def write(folder: Path, pickles: list[bytes], column: str = "token_ids") -> Path:
-    """Writes samples with a column of pickles, which packtok's writer refuses: as bytes, and renamed."""
-    with MdsWriter(folder, {column: "bytes", "domain": "str"}, hashes=()) as writer:
-        for one in pickles:
-            writer.write({column: one, "domain": "x"})
-    path = folder / "index.json"
-    path.write_text(
-        path.read_text().replace('"bytes", "str"', '"pkl", "str"').replace('"str", "bytes"', '"str", "pkl"')
-    )
-    return folder
+MDS = GOLDEN / "mds"
 
 
 def imported(folder: Path, values: list[Any], dump: Callable[[Any], bytes] = pickle.dumps) -> MdsReader:
-    write(folder / "old", [dump(value) for value in values])
+    write_pickles(folder / "old", [dump(value) for value in values])
     packtok.import_samples(folder / "old", folder / "new", dtype="int64")
     return MdsReader(folder / "new")
 
 
 def test_the_folders_of_cepes_scripts_are_rewritten(tmp_path: Path) -> None:
-    report = packtok.import_samples(GOLDEN / "pickled", tmp_path / "new")
+    report = packtok.import_samples(MDS / "pickled", tmp_path / "new")
     reader = MdsReader(tmp_path / "new")
     columns = {"domain": "str", "prev_token_ids": "ndarray:uint16", "token_ids": "ndarray:uint16"}
     assert reader.columns == columns
@@ -53,7 +43,7 @@ def test_the_folders_of_cepes_scripts_are_rewritten(tmp_path: Path) -> None:
 
 
 def test_lists_of_passages_become_arrays_with_lengths(tmp_path: Path) -> None:
-    packtok.import_samples(GOLDEN / "retrieved", tmp_path / "new")
+    packtok.import_samples(MDS / "retrieved", tmp_path / "new")
     reader = MdsReader(tmp_path / "new")
     assert reader.columns == {
         "retrieval_scores": "ndarray:float32:3",
@@ -109,7 +99,7 @@ def test_an_array_that_is_listed_twice_is_read_twice(tmp_path: Path) -> None:
 @pytest.mark.parametrize("dtype", [*"bBhHiIqQefd"])
 def test_every_dtype_of_numbers_is_kept(dtype: str, tmp_path: Path) -> None:
     value = np.array([[1, 2, 3]], dtype)
-    write(tmp_path / "old", [pickle.dumps(value)], column="scores")
+    write_pickles(tmp_path / "old", [pickle.dumps(value)], column="scores")
     packtok.import_samples(tmp_path / "old", tmp_path / "new")
     found = MdsReader(tmp_path / "new")
     assert found.columns["scores"] == f"ndarray:{value.dtype.name}:1,3"
@@ -154,7 +144,7 @@ NEITHER = "which is neither a plain NumPy array of numbers nor a list of them"
 def test_anything_else_is_refused_and_never_executed(
     value: Any, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(tmp_path / "old", [pickle.dumps(np.arange(3), protocol=4), pickle.dumps(value, protocol=4)])
+    write_pickles(tmp_path / "old", [pickle.dumps(np.arange(3), protocol=4), pickle.dumps(value, protocol=4)])
     with pytest.raises(packtok.PacktokError) as error:
         packtok.import_samples(tmp_path / "old", tmp_path / "new")
     assert str(error.value) == f'{tmp_path}/old: sample 1, column "token_ids": {message}'
@@ -163,8 +153,8 @@ def test_anything_else_is_refused_and_never_executed(
 
 
 def test_ids_that_do_not_fit_are_errors(tmp_path: Path) -> None:
-    write(tmp_path / "wide", [pickle.dumps(np.array([70_000]))])
-    write(tmp_path / "negative", [pickle.dumps(np.array([-1]))])
+    write_pickles(tmp_path / "wide", [pickle.dumps(np.array([70_000]))])
+    write_pickles(tmp_path / "negative", [pickle.dumps(np.array([-1]))])
     for name, dtype, found in [
         ("wide", "uint16", "70000 does not fit uint16"),
         ("negative", None, "-1 does not fit uint32"),
@@ -179,8 +169,8 @@ def test_ids_that_do_not_fit_are_errors(tmp_path: Path) -> None:
 
 
 def test_an_empty_value_and_other_types_are_errors(tmp_path: Path) -> None:
-    write(tmp_path / "empty", [pickle.dumps(np.arange(0))])
-    write(tmp_path / "mixed", [pickle.dumps(np.arange(1)), pickle.dumps([np.arange(1)])])
+    write_pickles(tmp_path / "empty", [pickle.dumps(np.arange(0))])
+    write_pickles(tmp_path / "mixed", [pickle.dumps(np.arange(1)), pickle.dumps([np.arange(1)])])
     for name, message in [
         ("empty", 'sample 0, column "token_ids": the value is empty, which MDS cannot store'),
         (
@@ -197,7 +187,9 @@ def test_an_empty_value_and_other_types_are_errors(tmp_path: Path) -> None:
 def test_a_tree_is_rewritten_whole_or_not_at_all(tmp_path: Path) -> None:
     for side in ("test", "train"):
         for domain in ("a", "b"):
-            write(tmp_path / "old" / side / domain, [pickle.dumps(np.arange(3) + n) for n in range(2)])
+            write_pickles(
+                tmp_path / "old" / side / domain, [pickle.dumps(np.arange(3) + n) for n in range(2)]
+            )
     packtok.import_samples(tmp_path / "old", tmp_path / "new", compression="zstd")
     folders = sorted(
         str(path.parent.relative_to(tmp_path / "new")) for path in (tmp_path / "new").rglob("index.json")
@@ -215,7 +207,7 @@ def test_a_tree_is_rewritten_whole_or_not_at_all(tmp_path: Path) -> None:
 def test_what_a_killed_import_left_is_removed(tmp_path: Path) -> None:
     left = tmp_path / ".new.import.tmp"
     (left / "stale").mkdir(parents=True)
-    packtok.import_samples(GOLDEN / "pickled", tmp_path / "new")
+    packtok.import_samples(MDS / "pickled", tmp_path / "new")
     assert not left.exists()
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["index.json", "shard.00000.mds"]
 
@@ -224,6 +216,6 @@ def test_a_folder_without_samples_and_an_output_within_it_are_errors(tmp_path: P
     (tmp_path / "old").mkdir()
     with pytest.raises(ValueError, match=r"old: no folder with an index\.json was found"):
         packtok.import_samples(tmp_path / "old", tmp_path / "new")
-    write(tmp_path / "old" / "a", [pickle.dumps(np.arange(3))])
+    write_pickles(tmp_path / "old" / "a", [pickle.dumps(np.arange(3))])
     with pytest.raises(ValueError, match="new: the output is within the input; choose another folder"):
         packtok.import_samples(tmp_path / "old", tmp_path / "old" / "new")

@@ -9,10 +9,10 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import PacktokCli
+from command_line import PacktokCli
 from processes import names
+from small_tokenizers import small_tokenizer
 from stories import TOKENIZER
-from test_faults import small_tokenizer
 
 import packtok
 from packtok.config.redact import Redactor

@@ -14,68 +14,18 @@ import oracle
 import pytest
 import sentencepiece
 import sentencepiece_json
-from conftest import PacktokCli
+from command_line import PacktokCli
+from exact_texts import CORPORA, GROUP, SCALARS, example_texts, from_all_corpora
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentencepiece_json import fields, values_of
-from test_exact import CORPORA, GROUP, HERE, SCALARS, example_texts, from_all_corpora
+from sentencepiece_models import PLAIN, QUICK, TRAINED, train
 
 import packtok
 from packtok import DocumentError, Tokenizer, TokenizerError
 from packtok.tokenizer.find import find_tokenizer
 
 Change = Callable[[dict[int, Any]], None]
-QUICK, PLAIN = "packtok", "packtok's reference SentencePiece"
-# Training options of each model, and the engine that serves it.
-TRAINED: dict[str, tuple[dict[str, Any], str]] = {
-    "unigram": ({"model_type": "unigram"}, QUICK),
-    "unigram of bytes, white space kept": (
-        {
-            "model_type": "unigram",
-            "byte_fallback": True,
-            "remove_extra_whitespaces": False,
-            "allow_whitespace_only_pieces": True,
-        },
-        QUICK,
-    ),
-    "unigram with symbols of its own": (
-        {
-            "model_type": "unigram",
-            "user_defined_symbols": ["<x>", "▁▁", "the", "\n"],
-            "control_symbols": ["<c>"],
-        },
-        QUICK,
-    ),
-    "unigram, white space behind words": (
-        {"model_type": "unigram", "treat_whitespace_as_suffix": True},
-        QUICK,
-    ),
-    "bpe": ({"model_type": "bpe"}, QUICK),
-    "bpe of bytes, nothing normalized": (
-        {
-            "model_type": "bpe",
-            "byte_fallback": True,
-            "normalization_rule_name": "identity",
-            "remove_extra_whitespaces": False,
-            "allow_whitespace_only_pieces": True,
-            "user_defined_symbols": ["▁▁▁", "\n", "<x>", "er"],
-        },
-        QUICK,
-    ),
-    "bpe without a prefix, in lower case": (
-        {"model_type": "bpe", "add_dummy_prefix": False, "normalization_rule_name": "nmt_nfkc_cf"},
-        QUICK,
-    ),
-    "bpe, white space behind words": ({"model_type": "bpe", "treat_whitespace_as_suffix": True}, QUICK),
-    "bpe across words": ({"model_type": "bpe", "split_by_whitespace": False}, QUICK),
-    # "u" becomes "W" in texts of ids, and "th" becomes "D e".
-    "unigram with a denormalizer": (
-        {"model_type": "unigram", "denormalization_rule_tsv": "75\t57\n74 68\t44 20 65\n"},
-        QUICK,
-    ),
-    "words": ({"model_type": "word", "user_defined_symbols": ["<x>"]}, PLAIN),
-    "characters": ({"model_type": "char", "user_defined_symbols": ["<x>", "th"]}, PLAIN),
-}
 
 
 @pytest.fixture(scope="session")
@@ -85,28 +35,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in TRAINED:
         train(name, folder)
     return folder
-
-
-def train(name: str, folder: Path) -> Path:
-    """Writes a model of this kind, trained on the texts of the project."""
-    texts = oracle.texts_of(HERE.parent / "examples" / "corpus.jsonl")
-    model = folder / f"{name}.model"
-    options = {"vocab_size": 2000, **TRAINED[name][0]}
-    if "denormalization_rule_tsv" in options:
-        rules = folder / f"{name}.tsv"
-        rules.write_text(options["denormalization_rule_tsv"], encoding="utf-8")
-        options["denormalization_rule_tsv"] = str(rules)
-    with model.open("wb") as file:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=(line for text in texts for line in text.split("\n")),
-            model_writer=file,
-            hard_vocab_limit=False,
-            # So that some characters are not in the vocabulary.
-            character_coverage=0.98,
-            minloglevel=2,
-            **options,
-        )
-    return model
 
 
 def changed(model: Path, target: Path, change: Change) -> Path:

@@ -14,7 +14,7 @@ from pathlib import Path
 import oracle
 import pytest
 import zstandard
-from conftest import PacktokCli
+from command_line import PacktokCli
 from extent import extent
 from processes import SLOW_FIELD, start, unfinished, wait_until_packing, write_corpus
 from stories import TOKENIZER

@@ -22,13 +22,12 @@ import oracle
 import pbins
 import pytest
 import reference
-from conftest import PacktokCli
+from command_line import PacktokCli
 from extent import extent
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from processes import names
-from test_faults import in_a_mount_namespace
-from test_modalities import modalities_python
+from peers import modalities_python
+from processes import in_a_mount_namespace, names
 
 import packtok
 from packtok import _packtok

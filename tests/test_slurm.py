@@ -23,7 +23,7 @@ from typing import Any
 
 import pbins
 import pytest
-from conftest import PacktokCli
+from command_line import PacktokCli
 from extent import extent
 from processes import (
     SLOWER_FIELD,
@@ -34,6 +34,7 @@ from processes import (
     write_corpus,
     write_datasets,
 )
+from repository import EXAMPLES, ROOT
 from slurm_cluster import MAX_ARRAY_SIZE, SlurmCluster, missing
 
 import packtok
@@ -46,7 +47,7 @@ CORPUS_BYTES = 2_000_000
 SMALL_BYTES = 400_000
 # Datasets have no filter that makes them slower.
 DATASETS_BYTES = 16_000_000
-SCRIPTS = Path(__file__).resolve().parent.parent / "slurm"
+SCRIPTS = ROOT / "slurm"
 
 
 @pytest.fixture(scope="module")
@@ -688,7 +689,7 @@ def test_training_on_two_nodes_resumes_with_the_same_losses(site: Site) -> None:
     from stories import TOKENIZER
     from stories import main as make_stories
 
-    example = SCRIPTS.parent / "examples" / "getting_started"
+    example = EXAMPLES / "getting_started"
     for split, num_stories in (("train", 150), ("test", 31)):
         stories = site.folder / "data" / f"{split}.jsonl"
         make_stories(stories, stories=num_stories, seed=1)

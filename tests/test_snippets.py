@@ -10,9 +10,9 @@ import pytest
 
 pytest.importorskip("torch", reason="needs torch (pip install '.[torch]')")
 
+from repository import ROOT
 from snippets import Reader, Snippet, SnippetError, environment, snippets
 
-ROOT = Path(__file__).resolve().parent.parent
 # In reading order; guides that are not listed come after these.
 FIRST = [
     "README.md",

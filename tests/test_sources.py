@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import PacktokCli
+from command_line import PacktokCli
 from processes import start, wait_for
+from repository import CORPUS, ROOT
 from stories import TOKENIZER
 
 import packtok
@@ -436,8 +437,7 @@ def test_example_passes_the_checker_and_packs_the_stories_by_language(
     tmp_path: Path, packtok_cli: PacktokCli
 ) -> None:
     source = "examples/source/story_source.py:documents"
-    root = Path(__file__).resolve().parent.parent
-    done = packtok_cli("source", "check", source, "examples/corpus.jsonl", cwd=root)
+    done = packtok_cli("source", "check", source, "examples/corpus.jsonl", cwd=ROOT)
     assert done.stdout.startswith("story_source.py:documents: ")
     assert "96 documents" in done.stdout
     assert "resumes with start" in done.stdout
@@ -453,10 +453,10 @@ def test_example_passes_the_checker_and_packs_the_stories_by_language(
             "-o",
             tmp_path / "o.pbin",
         ),
-        cwd=root,
+        cwd=ROOT,
     )
     reader, tokenizer = packtok.PbinReader(tmp_path / "o.pbin"), packtok.Tokenizer.from_pretrained(TOKENIZER)
-    stories = [json.loads(line) for line in (root / "examples/corpus.jsonl").read_text().splitlines()]
+    stories = [json.loads(line) for line in CORPUS.read_text().splitlines()]
     by_language = sorted(stories, key=lambda story: story["lang"])
     assert [tokenizer.decode(reader[i][:-1]) for i in range(len(reader))] == [
         one["text"] for one in by_language

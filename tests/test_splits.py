@@ -16,9 +16,9 @@ from typing import Any
 
 import oracle
 import pytest
+from exact_texts import SCALARS
 from extent import extent
-from test_exact import SCALARS
-from test_families import DEEPSEEK, DIGITS, QWEN, TEKKEN, byte_level, splits
+from pre_tokenizers_of_families import DEEPSEEK, DIGITS, QWEN, TEKKEN, byte_level, splits
 
 import packtok
 

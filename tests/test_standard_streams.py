@@ -12,10 +12,10 @@ from pathlib import Path
 
 import forked_cli
 import pytest
-from conftest import MAIN, PacktokCli
+from command_cases import BASE, CASES, CORPUS, write_files
+from command_line import MAIN, PacktokCli
 from processes import names
 from stories import TOKENIZER
-from test_json import BASE, CASES, CORPUS, write_files
 
 NAMES = ("stdin", "stdout", "stderr")
 COUNT = ("count", "c.jsonl", "-t", TOKENIZER, "--quiet")

@@ -20,7 +20,7 @@ import pbins
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import PacktokCli
+from command_line import PacktokCli
 from processes import SLOW_FIELD, start, wait_for, write_corpus
 from s3_server import ACCESS_KEY, SECRET_KEY, S3Server, program
 from stories import TOKENIZER

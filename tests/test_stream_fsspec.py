@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
-from conftest import PacktokCli
+from command_line import PacktokCli
 from sftp_server import USER, SftpServer, sftp_server
 from stories import TOKENIZER, story
 from torch.utils.data import DataLoader

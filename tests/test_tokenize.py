@@ -12,12 +12,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import PacktokCli
+from command_line import PacktokCli
 from extent import extent
 from processes import start, wait_until_packing
+from small_tokenizers import write_tokenizer
 from stories import TOKENIZER
-from test_finding_tokenizers import write_tokenizer
-from test_metadata import TATM_KEYS, TATM_TOKENIZED_KEYS
+from tatm_keys import TATM_KEYS, TATM_TOKENIZED_KEYS
 
 import packtok
 from packtok.catalog.schema import load_details, load_metadata

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import sentencepiece
 import tokenizers
-from conftest import PacktokCli
+from command_line import PacktokCli
 from extent import extent
 from processes import start
 from stories import TOKENIZER

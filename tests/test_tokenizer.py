@@ -20,9 +20,9 @@ import oracle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from repository import ROOT
+from small_tokenizers import unigram, wheel_of, word_piece, write_tokenizer
 from stories import TOKENIZER
-from test_exact import unigram, word_piece
-from test_finding_tokenizers import write_tokenizer
 from tokenizers import Tokenizer as Wheel
 
 import packtok
@@ -37,13 +37,6 @@ TEXTS = [
     "e\u0301\u200d\u0000",
     "1234567 it's",
 ]
-
-
-def wheel_of(tokenizer: Tokenizer) -> Wheel:
-    wheel = Wheel.from_str(tokenizer.to_json().decode())
-    wheel.no_truncation()
-    wheel.no_padding()
-    return wheel
 
 
 def bpe_with_template(folder: Path) -> Tokenizer:
@@ -330,7 +323,7 @@ def test_callable_returns_lists_like_hugging_face(tmp_path: Path) -> None:
 
 
 def test_documentation_shows_the_results_of_the_calls() -> None:
-    chapter = Path(__file__).resolve().parent.parent / "docs" / "tokenizer.md"
+    chapter = ROOT / "docs" / "tokenizer.md"
     names: dict[str, Any] = {}
     num_shown = 0
     for block in re.findall(r"^```python\n(.*?)^```", chapter.read_text(encoding="utf-8"), re.M | re.S):

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import random
-import subprocess
 from pathlib import Path
-from typing import Any
 
 import pbins
 import pytest
+from peers import python_of, trained
+from repository import CORPUS
 
 import packtok
-
-HERE = Path(__file__).resolve().parent
-CORPUS = HERE.parent / "examples" / "corpus.jsonl"
 
 
 @pytest.fixture
@@ -33,38 +29,6 @@ def package(tmp_path: Path) -> Path:
     folder.mkdir()
     (folder / "packtok").symlink_to(Path(packtok.__file__).parent)
     return folder
-
-
-def python_of(peer: str, requirement: str) -> str:
-    """Returns the Python of a trainer's environment; skips the test if there is none."""
-    variable = f"PACKTOK_{peer.upper()}_PYTHON"
-    if variable not in os.environ:
-        pytest.skip(f"needs {variable}, a Python with {requirement} installed, not set")
-    return os.environ[variable]
-
-
-def trained(
-    python: str, program: str, argument: object, *, package: Path | None = None, cwd: Path | None = None
-) -> dict[str, Any]:
-    """Returns what a program in this folder prints in its last line, run by a trainer's Python.
-
-    Of the environment of the tests, it can import ``package`` only.
-    """
-    env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    if package is not None:
-        env["PYTHONPATH"] = str(package)
-    done = subprocess.run(
-        [python, HERE / program, str(argument)],
-        cwd=cwd,
-        env={**env, "HF_HUB_OFFLINE": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
 
 
 def test_olmo_trains_on_get_dataset(pbin: Path, package: Path) -> None:

@@ -1,0 +1,17 @@
+"""Writes MDS folders with pickles, which packtok reads but does not write."""
+
+from pathlib import Path
+
+from packtok._packtok import MdsWriter
+
+
+def write_pickles(folder: Path, pickles: list[bytes], column: str = "token_ids") -> Path:
+    """Writes samples with a column of pickles, which packtok's writer refuses: as bytes, and renamed."""
+    with MdsWriter(folder, {column: "bytes", "domain": "str"}, hashes=()) as writer:
+        for one in pickles:
+            writer.write({column: one, "domain": "x"})
+    path = folder / "index.json"
+    path.write_text(
+        path.read_text().replace('"bytes", "str"', '"pkl", "str"').replace('"str", "bytes"', '"str", "pkl"')
+    )
+    return folder
