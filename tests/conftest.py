@@ -14,9 +14,7 @@ import pytest
 from command_line import MAIN, PacktokCli
 from extent import extent
 from hypothesis import settings
-
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE / "golden"), str(HERE.parent / "examples" / "getting_started")]
+from repository import ROOT
 
 # How long an example takes depends on what else the machine does.
 settings.register_profile("packtok", deadline=None, max_examples=extent(100, 30))
@@ -25,7 +23,7 @@ settings.load_profile("packtok")
 # A shell's background job ignores Ctrl-C, and so would its children, to which tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-SHARED = Path(os.environ.get("PACKTOK_SHARED") or HERE.parent.parent / "shared")
+SHARED = Path(os.environ.get("PACKTOK_SHARED") or ROOT.parent / "shared")
 
 
 @pytest.fixture(scope="session")

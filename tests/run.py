@@ -1,7 +1,7 @@
 """Runs the checks of the project: creates the environment, runs all steps, and prints the time of each.
 
     python3 tests/run.py                   what CI runs
-    python3 tests/run.py --changed         the tests that the files changed since main affect
+    python3 tests/run.py --changed         the tests of the folders that changed since main
     python3 tests/run.py --thorough        also whole corpora, all scalar values, all kills, the release wheel
     python3 tests/run.py -- -k resume      one pytest with these arguments, and nothing else
 
@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import affected
+import changed
 
 ROOT = Path(__file__).resolve().parent.parent
 HOME = ROOT / "target" / "tests"
@@ -48,7 +48,7 @@ DEBIAN_PACKAGES = {
     "chromedriver": ("chromium", "chromium-driver"),
 }
 # These mostly wait for clusters and servers, so they run in parallel with the others.
-CLUSTER_TESTS = ("tests/test_slurm.py", "tests/test_ray.py", "tests/test_stores.py")
+CLUSTER_TESTS = ("tests/launch/test_slurm.py", "tests/launch/test_ray.py", "tests/pack/test_stores.py")
 # Tests that wait for clusters and signals must not wait for other tests, and no test long for a compiler.
 # The steps of cargo follow one another, so they must progress while pytest runs: after it, they would use one
 # of two cores.
@@ -71,7 +71,7 @@ BUILT_ONCE = {
 }
 # Their tests need Python or C++, or are of the programs that measure.
 NOT_TESTED_BY_CARGO = ("packtok-py", "packtok-fuzz", "packtok-benches")
-SHELL_SCRIPTS = ("slurm/*.sbatch", "tests/**/*.sh", "python/packtok/launch/templates/*.sh")
+SHELL_SCRIPTS = ("slurm/*.sbatch", "scripts/**/*.sh", "tests/**/*.sh", "python/packtok/launch/templates/*.sh")
 PYTHON_FOLDERS = ("python", "tests", "benches", "examples", "scripts", "docs/site")
 
 
@@ -302,11 +302,11 @@ def _has(program: str) -> bool:
 def _static_steps() -> list[Step]:
     """Returns the steps that need no build; mypy and stubtest need the installed package."""
     ruff = BIN / "ruff"
-    stubtest = [BIN / "stubtest", "packtok._packtok", "--mypy-config-file", "tests/stubtest.ini"]
+    stubtest = [BIN / "stubtest", "packtok._packtok", "--mypy-config-file", "scripts/stubtest.ini"]
     return [
-        Step("imports", [sys.executable, "tests/imports.py"], niceness=LAST),
+        Step("imports", [sys.executable, "scripts/imports.py"], niceness=LAST),
         Step("import groups", [sys.executable, "scripts/import_groups.py"], niceness=LAST),
-        Step("exceptions", [sys.executable, "tests/exceptions.py"], niceness=LAST),
+        Step("exceptions", [sys.executable, "scripts/exceptions.py"], niceness=LAST),
         Step("rustfmt", ["cargo", "fmt", "--all", "--check"], niceness=LAST),
         Step("ruff", [ruff, "check", *PYTHON_FOLDERS], ["environment"], niceness=LAST),
         Step("ruff format", [ruff, "format", "--check", *PYTHON_FOLDERS], ["environment"], niceness=LAST),
@@ -342,7 +342,7 @@ def _cargo_steps(after: str, *, is_thorough: bool) -> list[Step]:
     """Returns the cargo steps. Builds wait for each other, because they share a folder; runs do not."""
     clippy = ["cargo", "clippy", "--workspace", "--all-targets", "--locked", "-q", "--", "-D", "warnings"]
     if _is_ci():
-        clippy = ["bash", "tests/clippy/run.sh"]
+        clippy = ["bash", "scripts/clippy/run.sh"]
     test = ["cargo", "test", "--locked", "-q"]
     if not is_thorough:
         # Without criterion, examples and documentation, which has no code to test.
@@ -397,15 +397,14 @@ def _all_steps(*, is_thorough: bool) -> list[Step]:
 
 def _changed_steps() -> list[Step]:
     """Returns the steps for the files that differ from main."""
-    tests = affected.tests_of(affected.changed_files(ROOT))
-    print(f"changed files affect: {', '.join(tests.names) or 'nothing'}", flush=True)
+    tests = changed.tests_of(changed.changed_files())
+    print(f"tests of changed files: {', '.join([*tests.crates, *tests.python]) or 'none'}", flush=True)
     steps: list[Step] = []
     if tests.python:
         steps += [*_wheel(is_release=False), _environment("environment", ENVIRONMENT, _requirements())]
-        paths = [f"tests/{name}" for name in tests.python]
-        steps.append(_pytest("pytest", [*IN_TWO_PROCESSES, *paths], ["install"], is_thorough=False))
+        steps.append(_pytest("pytest", [*IN_TWO_PROCESSES, *tests.python], ["install"], is_thorough=False))
     if tests.crates:
-        steps.append(Step("crate tests", [sys.executable, "tests/crate_tests.py", *tests.crates]))
+        steps.append(Step("crate tests", [sys.executable, "scripts/crate_tests.py", *tests.crates]))
         for step in steps:
             if step.name == "wheel":
                 # Both build, and the crate's own tests give results first.

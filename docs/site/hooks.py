@@ -63,7 +63,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Rewrites links, and removes the marks of code blocks for tests/snippets.py, such as `no-run`."""
+    """Rewrites links, and removes the marks of code blocks for the tests, such as `no-run`."""
     site = page.file.src_uri
 
     def rewrite(link: re.Match[str]) -> str:

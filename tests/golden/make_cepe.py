@@ -1,7 +1,7 @@
 """Writes the golden items of CEPE's loader, in an environment with mosaicml-streaming 0.13.0.
 
 The argument is a checkout of princeton-nlp/CEPE (53ca69b).
-PYTHONPATH=tests python tests/golden/make_cepe.py CHECKOUT
+PYTHONPATH=tests/support python tests/golden/make_cepe.py CHECKOUT
 """
 
 import shutil

@@ -1,6 +1,6 @@
 """Writes the golden MDS folders with mosaicml-streaming 0.13.0 and NumPy 2.1, in an environment with both.
 
-PYTHONPATH=tests python tests/golden/make_mds.py
+PYTHONPATH=tests/support python tests/golden/make_mds.py
 """
 
 import shutil

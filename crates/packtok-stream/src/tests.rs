@@ -12,7 +12,7 @@ use super::*;
 
 const TOKENIZER: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/../../tests/stories_tokenizer.json"
+    "/../../tests/support/stories_tokenizer.json"
 );
 
 /// Files with these numbers of samples, whose texts are `file.index`.

@@ -397,7 +397,7 @@ mod tests {
     #[test]
     fn the_order_matches_the_golden_values() {
         // Computed with this code when the order was fixed, and confirmed by the independent
-        // implementation in tests/reference_order.py. Changing a number here breaks every stopped
+        // implementation in tests/support/reference_order.py. Changing a number here breaks every stopped
         // run.
         assert_eq!(numbers(10, 0, 0), [4, 7, 8, 9, 6, 1, 2, 0, 3, 5]);
         let first = |len, seed, epoch| {

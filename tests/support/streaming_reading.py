@@ -1,6 +1,6 @@
 """Prints the samples of MDS folders as mosaicml-streaming reads them, from an empty cache, hashes checked.
 
-    python tests/streaming_reading.py FOLDER
+    python tests/support/streaming_reading.py FOLDER
 
 Prints the samples of each MDS folder in FOLDER, by its path. With uncompressed shards, `LocalDataset` must
 read the same.

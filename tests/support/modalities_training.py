@@ -1,6 +1,6 @@
 """Trains a small model with the components of a config of Modalities, on the CPU.
 
-    python tests/modalities_training.py CONFIG
+    python tests/support/modalities_training.py CONFIG
 
 Run by a Python that has modalities. Modalities builds data loader, model, loss and optimizer from CONFIG. The
 loop is plain, because Modalities' trainer needs CUDA. Prints the batches and the losses as a line of JSON.

@@ -1,7 +1,7 @@
 """Checks the imports between modules: no cycles between files, and only the directions listed here.
 
-    python3 tests/imports.py            checks; prints errors and exits with 1
-    python3 tests/imports.py --graph    prints every import between files
+    python3 scripts/imports.py            checks; prints errors and exits with 1
+    python3 scripts/imports.py --graph    prints every import between files
 
 Reads the sources as text. An import of a name that a module re-exports counts as an import of the file that
 defines it. Tests are not read.
@@ -192,9 +192,9 @@ def _leaves(tree: str) -> Iterator[tuple[tuple[str, ...], str]]:
         depth += (char == "{") - (char == "}")
         if (char == "," and depth == 1) or (char == "}" and depth == 0):
             if tree[start:i].strip():
-                for path, alias in _leaves(tree[start:i]):
-                    is_self = path in ((), ("",))
-                    yield (prefix if is_self else prefix + path), (prefix[-1] if is_self else alias)
+                for leaf, alias in _leaves(tree[start:i]):
+                    is_self = leaf in ((), ("",))
+                    yield (prefix if is_self else prefix + leaf), (prefix[-1] if is_self else alias)
             start = i + 1
 
 

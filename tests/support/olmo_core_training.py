@@ -1,6 +1,6 @@
 """Trains a small model with OLMo-core 3's own loader and trainer on `PbinDocumentSource`, on the CPU.
 
-    python tests/olmo_core_training.py '["a.pbin", "b.pbin"]'
+    python tests/support/olmo_core_training.py '["a.pbin", "b.pbin"]'
 
 Run by a Python that has ai2-olmo-core, with a folder with packtok in PYTHONPATH, in a folder to write in.
 Prints what the source and the loaders return, and the losses, as a line of JSON.

@@ -1,7 +1,7 @@
 """Trains a small OLMo on `packtok.get_dataset`, with OLMo's own dataset, collator and model, on the CPU.
 
-    python tests/olmo_training.py DATASET          the package ai2-olmo 0.6.0, which has no `custom_dataset`
-    python tests/olmo_training.py DATASET --hook   OLMo's main branch, by `custom_dataset` in its config
+    python olmo_training.py DATASET          the package ai2-olmo 0.6.0, which has no `custom_dataset`
+    python olmo_training.py DATASET --hook   OLMo's main branch, by `custom_dataset` in its config
 
 Run by a Python that has ai2-olmo; for ``--hook`` with a checkout of OLMo and a folder with packtok first in
 PYTHONPATH. DATASET is anything that `packtok.get_dataset` takes. Prints the losses as a line of JSON.

@@ -10,4 +10,4 @@ for file in "$PWD"/target/maturin/pyo3-config-*.txt; do
         export PYO3_CONFIG_FILE=$file
     fi
 done
-RUSTC_WORKSPACE_WRAPPER=$PWD/tests/clippy/linting_rustc.sh exec cargo build --workspace --all-targets --locked -q
+RUSTC_WORKSPACE_WRAPPER=$PWD/scripts/clippy/linting_rustc.sh exec cargo build --workspace --all-targets --locked -q

@@ -14,7 +14,7 @@ from packtok.config.options import OPTIONS, SCAN_OPTIONS, SECTIONS, Settings
 @pytest.mark.parametrize("path", list(generated_files.generated()), ids=lambda path: path.name)
 def test_generated_files_are_up_to_date(path: Path) -> None:
     assert path.read_text(encoding="utf-8") == generated_files.generated()[path], (
-        "run python tests/generated_files.py"
+        "run python scripts/generated_files.py"
     )
 
 

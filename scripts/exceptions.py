@@ -1,6 +1,6 @@
 """Checks that the compiled module drops no exception of Python.
 
-    python3 tests/exceptions.py     checks; prints errors and exits with 1
+    python3 scripts/exceptions.py     checks; prints errors and exits with 1
 
 A signal handler may raise in any call of Python, so an error that is turned into a default, an option or
 another error may be `KeyboardInterrupt` or `SystemExit`. Reads the sources as text, and finds each place that
@@ -111,10 +111,10 @@ def errors() -> Iterator[str]:
             if line not in allowed:
                 yield (
                     f"{path}:{number}: may drop an exception of Python: {line}; return the error, or list "
-                    "the line in tests/exceptions.py with the reason why there is none"
+                    "the line in scripts/exceptions.py with the reason why there is none"
                 )
         for line in set(allowed) - {line for _, line in found}:
-            yield f"{path}: {line!r} is in tests/exceptions.py but not in the file; remove it there"
+            yield f"{path}: {line!r} is in scripts/exceptions.py but not in the file; remove it there"
 
 
 if __name__ == "__main__":
