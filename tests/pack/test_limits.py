@@ -125,7 +125,7 @@ def test_array_that_does_not_fit_is_a_memory_error() -> None:
 # Lets no thread start: `clone3` does not exist, and the older call refuses threads.
 NO_THREADS = f"""
 import errno, sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
+sys.path.insert(0, {str(Path(seccomp.__file__).parent)!r})
 import seccomp
 seccomp.install(seccomp.Failing("clone3", errno.ENOSYS), seccomp.Failing("clone", errno.EAGAIN))
 sys.argv[0] = "packtok"
