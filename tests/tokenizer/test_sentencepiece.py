@@ -16,6 +16,7 @@ import sentencepiece
 import sentencepiece_json
 from command_line import PacktokCli
 from exact_texts import CORPORA, GROUP, SCALARS, example_texts, from_all_corpora
+from extent import extent
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentencepiece_json import fields, values_of
@@ -65,8 +66,9 @@ def assert_same(model: Path, texts: list[str], engine: str = QUICK) -> None:
 
 
 def scalar_texts() -> Iterator[str]:
-    for at in range(0, len(SCALARS), GROUP):
-        yield "".join(f"a{scalar}b {scalar} 1{scalar}\u0301" for scalar in SCALARS[at : at + GROUP])
+    scalars = SCALARS[:: extent(1, 41)]
+    for at in range(0, len(scalars), GROUP):
+        yield "".join(f"a{scalar}b {scalar} 1{scalar}\u0301" for scalar in scalars[at : at + GROUP])
 
 
 @pytest.mark.parametrize("flags", [(0, 0, 0), (1, 0, 0), (1, 1, 1), (0, 1, 1), (0, 0, 1), (1, 0, 1)])
@@ -97,7 +99,7 @@ def test_texts_with_models_of_all_kinds(trained: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["unigram", "bpe of bytes, nothing normalized"])
-def test_every_scalar_value(trained: Path, name: str) -> None:
+def test_scalar_values(trained: Path, name: str) -> None:
     assert_same(trained / f"{name}.model", list(scalar_texts()))
 
 

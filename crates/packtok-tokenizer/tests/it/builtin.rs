@@ -1,5 +1,7 @@
 //! Built-in tokenizers give the ids of tiktoken's own code.
 
+use std::sync::OnceLock;
+
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use packtok_tokenizer::{EncodeOptions, SpecialTokensInText, Tokenizer};
@@ -18,15 +20,19 @@ const TEXTS: &[&str] = &[
     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
 ];
 
-fn pairs() -> Vec<(&'static str, Tokenizer, CoreBPE)> {
-    vec![
-        ("r50k_base", tiktoken_rs::r50k_base()),
-        ("cl100k_base", tiktoken_rs::cl100k_base()),
-        ("o200k_base", tiktoken_rs::o200k_base()),
-    ]
-    .into_iter()
-    .map(|(name, bpe)| (name, Tokenizer::builtin(name).unwrap(), bpe.unwrap()))
-    .collect()
+/// Loaded once, because that takes longer than the tests.
+fn pairs() -> &'static [(&'static str, Tokenizer, CoreBPE)] {
+    static ALL: OnceLock<Vec<(&'static str, Tokenizer, CoreBPE)>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        [
+            ("r50k_base", tiktoken_rs::r50k_base()),
+            ("cl100k_base", tiktoken_rs::cl100k_base()),
+            ("o200k_base", tiktoken_rs::o200k_base()),
+        ]
+        .into_iter()
+        .map(|(name, bpe)| (name, Tokenizer::builtin(name).unwrap(), bpe.unwrap()))
+        .collect()
+    })
 }
 
 #[test]
@@ -57,7 +63,7 @@ fn ids_are_tiktokens() {
 fn files_of_their_ranks_are_the_built_in_tokenizers() {
     let path = std::env::temp_dir().join(format!("packtok-ranks-{}", std::process::id()));
     for (name, tokenizer, tiktoken) in pairs() {
-        let num_ranks = match name {
+        let num_ranks = match *name {
             "r50k_base" => 50_256,
             "cl100k_base" => 100_256,
             _ => 199_998,
@@ -75,12 +81,14 @@ fn files_of_their_ranks_are_the_built_in_tokenizers() {
 
 #[test]
 fn vocabulary_sizes_and_special_ids_are_tiktokens() {
-    for (name, vocab_size, endoftext) in [
-        ("gpt2", 50_257, 50_256),
-        ("cl100k_base", 100_277, 100_257),
-        ("o200k_base", 200_019, 199_999),
+    let gpt2 = Tokenizer::builtin("gpt2").unwrap();
+    let [r50k, cl100k, o200k] = [0, 1, 2].map(|i| &pairs()[i].1);
+    for (name, tokenizer, vocab_size, endoftext) in [
+        ("gpt2", &gpt2, 50_257, 50_256),
+        ("r50k_base", r50k, 50_257, 50_256),
+        ("cl100k_base", cl100k, 100_277, 100_257),
+        ("o200k_base", o200k, 200_019, 199_999),
     ] {
-        let tokenizer = Tokenizer::builtin(name).unwrap();
         assert_eq!(tokenizer.vocab_size(), vocab_size, "{name}");
         assert_eq!(
             tokenizer.token_to_id("<|endoftext|>"),
@@ -102,9 +110,8 @@ fn vocabulary_sizes_and_special_ids_are_tiktokens() {
 
 #[test]
 fn random_text_encodes_like_tiktoken_and_decodes_to_itself() {
-    let pairs = pairs();
     proptest!(ProptestConfig::with_cases(300), |(text in any::<String>(), words in "[ a-zA-Z0-9'\\n\\t.,äß東👍<|>]{0,60}")| {
-        for (_, tokenizer, tiktoken) in &pairs {
+        for (_, tokenizer, tiktoken) in pairs() {
             for text in [&text, &words] {
                 let ids = tokenizer.encode(text, &EncodeOptions::default()).unwrap();
                 prop_assert_eq!(&ids, &tiktoken.encode_with_special_tokens(text));
