@@ -32,7 +32,7 @@ import packtok
 from packtok import DocumentError, PacktokError
 
 NUM_DOCUMENTS = 300
-NUM_KILLS = extent(25, 3)
+NUM_KILLS = extent(25, 1)
 # The bound of packing with two threads, as in benches/bars.py.
 MEMORY_BYTES = (180 + 2 * 64) * 1_000_000
 

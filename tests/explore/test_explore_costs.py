@@ -9,7 +9,6 @@ import pickle
 import socket
 import struct
 import tempfile
-import time
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +19,7 @@ import reference
 from explore_site import Served, notes, served, served_folder, write_corpus, write_metadata
 
 import packtok
-from packtok.explore import compare, items, security, texts, tokenizers
+from packtok.explore import compare, items, texts, tokenizers
 from packtok.explore.site import Site, site_of_file
 from packtok.explore.texts import markdown
 
@@ -171,15 +170,6 @@ def test_browser_can_have_sessions_of_two_servers_on_one_host(tmp_path: Path) ->
         cookies = "; ".join(f"{name}={value}" for name, value in jar.items())
         for server in (first, second):
             assert server.get("/documents/a.pbin", headers={"Cookie": cookies}).status == 200
-
-
-def test_session_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with served(short_documents(tmp_path, 2), host="0.0.0.0", token=TOKEN) as server:
-        cookie = signed_in(server)
-        assert server.get("/file/a.pbin", headers={"Cookie": cookie}).status == 200
-        now = time.monotonic()
-        monkeypatch.setattr(security, "time", SimpleNamespace(monotonic=lambda: now + 12 * 3600 + 1))
-        assert server.get("/file/a.pbin", headers={"Cookie": cookie}).status == 401
 
 
 def test_links_keep_the_length_of_parts(tmp_path: Path) -> None:
