@@ -1,6 +1,7 @@
 """Configs: the meaning of a Modalities config, the messages for invalid ones, and secrets."""
 
 import dataclasses
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -345,7 +346,10 @@ def test_cuda_env_gives_ranks_as_numbers_and_null_if_unset(
 
 def test_resolving_restores_omegaconf_resolvers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PACKTOK_TEST_VALUE", "value")
-    OmegaConf.register_resolver("node_env", lambda name: f"mine:{name}", annotation_validation="off")
+    with warnings.catch_warnings():
+        # OmegaConf 2.4 has another name for it, which earlier versions use for an older function.
+        warnings.simplefilter("ignore")
+        OmegaConf.register_new_resolver("node_env", lambda name: f"mine:{name}")
     try:
         assert load_config(minimal(num_cpus="${node_env:num_cpus}")).settings.num_cpus >= 1
         assert OmegaConf.create({"a": "${node_env:x}"}).a == "mine:x"
