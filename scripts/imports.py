@@ -96,16 +96,14 @@ ORDER: dict[str, tuple[str, ...]] = {
             "store",
             "catalog",
             "explore",
-            "collate",
             "instruction",
             "data",
             "logits",
-            "integrations",
             "stream",
             "launch",
             "sample",
         ),
-        *("commands", "compat", "cli"),
+        *("commands", "compat", "integrations", "collate", "cli"),
     ),
 }
 

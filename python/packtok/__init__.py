@@ -40,19 +40,19 @@ if TYPE_CHECKING:
     from packtok.commands.source import check_source
     from packtok.commands.tokenize import tokenize
     from packtok.commands.verify import verify, verify_corpus, verify_origins
-    from packtok.config import PackConfig
-    from packtok.data.described import get_dataset
-    from packtok.data.fields import document_mask
-    from packtok.data.loader import DataLoader
-    from packtok.data.mixture import Mixture
-    from packtok.data.modalities import (
+    from packtok.compat.modalities.datasets import (
         CombinedDataset,
         PackedMemMapDatasetBase,
         PackedMemMapDatasetContinuous,
         PackedMemMapDatasetMegatron,
     )
+    from packtok.compat.tatm.described import get_dataset
+    from packtok.compat.tatm.texts import get_data
+    from packtok.config import PackConfig
+    from packtok.data.fields import document_mask
+    from packtok.data.loader import DataLoader
+    from packtok.data.mixture import Mixture
     from packtok.data.sampler import ResumableBatchSampler, ResumableDistributedSampler
-    from packtok.data.text_data import get_data
     from packtok.data.token_dataset import TokenDataset
     from packtok.packing import PackReport
     from packtok.plugins.declare import source
@@ -109,21 +109,21 @@ __all__ = [
 ]
 
 _HOME = {
-    "CombinedDataset": "packtok.data.modalities",
+    "CombinedDataset": "packtok.compat.modalities.datasets",
     "DataLoader": "packtok.data.loader",
     "LossMaskingCollateFnWrapper": "packtok.collate",
     "Mixture": "packtok.data.mixture",
     "PackConfig": "packtok.config",
     "PackReport": "packtok.packing",
-    "PackedMemMapDatasetBase": "packtok.data.modalities",
-    "PackedMemMapDatasetContinuous": "packtok.data.modalities",
-    "PackedMemMapDatasetMegatron": "packtok.data.modalities",
+    "PackedMemMapDatasetBase": "packtok.compat.modalities.datasets",
+    "PackedMemMapDatasetContinuous": "packtok.compat.modalities.datasets",
+    "PackedMemMapDatasetMegatron": "packtok.compat.modalities.datasets",
     "ResumableBatchSampler": "packtok.data.sampler",
     "ResumableDistributedSampler": "packtok.data.sampler",
     "TokenDataset": "packtok.data.token_dataset",
     "document_mask": "packtok.data.fields",
-    "get_data": "packtok.data.text_data",
-    "get_dataset": "packtok.data.described",
+    "get_data": "packtok.compat.tatm.texts",
+    "get_dataset": "packtok.compat.tatm.described",
     "check_source": "packtok.commands.source",
     "convert": "packtok.commands.convert",
     "count": "packtok.commands.count",

@@ -16,7 +16,7 @@ from command_line import PacktokCli
 from repository import ROOT
 
 import packtok
-import packtok.compat.modalities
+import packtok.compat.modalities.files
 from packtok.cli import app
 from packtok.config.options import OPTIONS
 from packtok.remedies import FUNCTIONS, INSTEAD, EntryPoint, of_command

@@ -24,8 +24,8 @@ from command_line import PacktokCli  # noqa: E402
 
 import packtok  # noqa: E402
 from packtok.catalog.schema import load_metadata  # noqa: E402
+from packtok.compat.tatm.items import TatmItem  # noqa: E402
 from packtok.data import TatmMemmapDataset, torch_collate_fn  # noqa: E402
-from packtok.data.tatm_items import TatmItem  # noqa: E402
 from packtok.errors import ConfigError, TokenizerError  # noqa: E402
 
 MIB = 1 << 20

@@ -1,1 +1,1 @@
-"""Functions under the names and signatures of other projects, one module for each project."""
+"""Classes and functions under the names and signatures of other projects."""

@@ -7,18 +7,18 @@ imported on first use.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from packtok.data.described import get_dataset
-    from packtok.data.distillation import distillation_loss
-    from packtok.data.encoder_decoder import ContextDataCollator, EncoderDecoderDataset
-    from packtok.data.tatm import TatmMemmapDataset
-    from packtok.data.tatm_items import torch_collate_fn
-    from packtok.data.tatm_metadata import (
+    from packtok.compat.tatm.dataset import TatmMemmapDataset
+    from packtok.compat.tatm.described import get_dataset
+    from packtok.compat.tatm.items import torch_collate_fn
+    from packtok.compat.tatm.metadata import (
         CorpusSeparationStrategy,
         DataContentType,
         TatmDataMetadata,
         TokenizedMetadataComponenet,
     )
-    from packtok.data.text_data import TatmData, TatmTextData, get_data
+    from packtok.compat.tatm.texts import TatmData, TatmTextData, get_data
+    from packtok.data.distillation import distillation_loss
+    from packtok.data.encoder_decoder import ContextDataCollator, EncoderDecoderDataset
 
 __all__ = [
     "ContextDataCollator",
@@ -39,17 +39,17 @@ __all__ = [
 _HOME = {
     "ContextDataCollator": "packtok.data.encoder_decoder",
     "EncoderDecoderDataset": "packtok.data.encoder_decoder",
-    "CorpusSeparationStrategy": "packtok.data.tatm_metadata",
-    "DataContentType": "packtok.data.tatm_metadata",
-    "TatmData": "packtok.data.text_data",
-    "TatmDataMetadata": "packtok.data.tatm_metadata",
-    "TatmMemmapDataset": "packtok.data.tatm",
-    "TatmTextData": "packtok.data.text_data",
-    "TokenizedMetadataComponenet": "packtok.data.tatm_metadata",
+    "CorpusSeparationStrategy": "packtok.compat.tatm.metadata",
+    "DataContentType": "packtok.compat.tatm.metadata",
+    "TatmData": "packtok.compat.tatm.texts",
+    "TatmDataMetadata": "packtok.compat.tatm.metadata",
+    "TatmMemmapDataset": "packtok.compat.tatm.dataset",
+    "TatmTextData": "packtok.compat.tatm.texts",
+    "TokenizedMetadataComponenet": "packtok.compat.tatm.metadata",
     "distillation_loss": "packtok.data.distillation",
-    "get_data": "packtok.data.text_data",
-    "get_dataset": "packtok.data.described",
-    "torch_collate_fn": "packtok.data.tatm_items",
+    "get_data": "packtok.compat.tatm.texts",
+    "get_dataset": "packtok.compat.tatm.described",
+    "torch_collate_fn": "packtok.compat.tatm.items",
 }
 
 

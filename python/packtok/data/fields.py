@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch.utils.data import get_worker_info
 
-from packtok.collate import ItemList
 from packtok.data.batch_memory import MIN_BYTES, reusable
+from packtok.data.collate import ItemList
 
 __all__ = ["Fields", "allocated", "check_pin_memory", "document_mask", "in_pinned_memory"]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import torch
 import torch.utils.data
 
-from packtok.collate import ItemList
+from packtok.data.collate import ItemList
 from packtok.data.epochs import AtEpochEnd
 from packtok.data.sampler import ResumableBatchSampler, ResumableDistributedSampler
 from packtok.distributed import MeshDim

@@ -14,7 +14,7 @@ import torch
 from torch.utils.data import Dataset
 
 from packtok._packtok import Blocks, fill_from, find_or_plan
-from packtok.collate import Item, ItemList
+from packtok.data.collate import Item, ItemList
 from packtok.data.fields import Fields, check_pin_memory
 from packtok.data.loss_markers import marker_ids
 from packtok.data.raw_files import report_padding, separator_id, with_last_separator

@@ -1,1 +1,1 @@
-"""Sources of other trainers over packed files; each module needs the trainer whose name it has."""
+"""Public names of `packtok.compat` for other trainers; each module needs the trainer whose name it has."""

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils.data import default_collate
 
-from packtok.collate import collate
+from packtok.data.collate import collate
 
 __all__ = ["Batching", "Rows"]
 

@@ -18,9 +18,9 @@ import torch
 from torch.utils.data import Dataset
 
 from packtok._packtok import Blocks, mask_of_item
+from packtok.compat.tatm.items import TatmItem, TatmItems, doc_lens_of_rows
 from packtok.data.fields import Fields
 from packtok.data.raw_files import files_with_prefix, report_padding, separator_id, with_last_separator
-from packtok.data.tatm_items import TatmItem, TatmItems, doc_lens_of_rows
 from packtok.errors import ConfigError
 from packtok.fingerprint import digest
 from packtok.integers import checked_integer

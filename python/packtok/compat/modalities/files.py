@@ -7,7 +7,7 @@ packtok: an existing output is a `FileExistsError`.
 
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +16,8 @@ from packtok.commands import instruction, shuffle
 from packtok.remedies import entry_point
 from packtok.sources import StrPath
 
-if TYPE_CHECKING:
-    from packtok.collate import LossMaskingCollateFnWrapper
-
 __all__ = [
     "FileExistencePolicy",
-    "LossMaskingCollateFnWrapper",
     "create_filtered_tokenized_dataset",
     "create_instruction_tuning_data",
     "create_shuffled_dataset_chunk",
@@ -227,12 +223,3 @@ def create_instruction_tuning_data(config_file_path: StrPath) -> None:
         config_file_path: Modalities' config.
     """
     instruction.prepare_instruction_tuning_data(config_file_path)
-
-
-def __getattr__(name: str) -> Any:
-    # It needs torch, which the functions do not.
-    if name == "LossMaskingCollateFnWrapper":
-        from packtok.collate import LossMaskingCollateFnWrapper
-
-        return LossMaskingCollateFnWrapper
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

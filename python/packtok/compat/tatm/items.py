@@ -9,7 +9,7 @@ from torch.utils.data import default_collate
 from torch.utils.data._utils.collate import default_collate_fn_map
 
 from packtok._packtok import mask_of_item
-from packtok.collate import joined_segments, row_segments
+from packtok.data.collate import joined_segments, row_segments
 
 __all__ = ["TatmItem", "TatmItems", "torch_collate_fn"]
 

@@ -5,7 +5,7 @@ from typing import Any, Unpack
 
 from packtok._packtok import PbinReader
 from packtok.catalog.schema import DatasetMetadata
-from packtok.data.tatm import ItemOptions, TatmMemmapDataset, check_options
+from packtok.compat.tatm.dataset import ItemOptions, TatmMemmapDataset, check_options
 from packtok.data.token_sources import files_of_dataset
 from packtok.sources import StrPath
 

@@ -1,0 +1,1 @@
+"""tatm's datasets, metadata and functions by their names, which `packtok.data` exports."""
