@@ -23,7 +23,6 @@ from packtok.errors import (  # noqa: E402
 
 if TYPE_CHECKING:
     from packtok import collate, stream
-    from packtok.collate import LossMaskingCollateFnWrapper
     from packtok.commands.convert import convert
     from packtok.commands.count import count
     from packtok.commands.index import index
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from packtok.commands.source import check_source
     from packtok.commands.tokenize import tokenize
     from packtok.commands.verify import verify, verify_corpus, verify_origins
+    from packtok.compat.modalities.collators import LossMaskingCollateFnWrapper
     from packtok.compat.modalities.datasets import (
         CombinedDataset,
         PackedMemMapDatasetBase,
@@ -111,7 +111,7 @@ __all__ = [
 _HOME = {
     "CombinedDataset": "packtok.compat.modalities.datasets",
     "DataLoader": "packtok.data.loader",
-    "LossMaskingCollateFnWrapper": "packtok.collate",
+    "LossMaskingCollateFnWrapper": "packtok.compat.modalities.collators",
     "Mixture": "packtok.data.mixture",
     "PackConfig": "packtok.config",
     "PackReport": "packtok.packing",

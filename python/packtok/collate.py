@@ -3,15 +3,13 @@
 from packtok.extras import needing_torch
 
 with needing_torch("packtok.collate"):
-    from packtok.data.collate import (
+    from packtok.compat.modalities.collators import (
         Batch,
-        Item,
-        ItemList,
         LossMaskingCollateFnWrapper,
-        collate,
         gpt_2_llm_collator,
         mask_loss_collator_wrapper,
     )
+    from packtok.data.collate import Item, ItemList, collate
 
 __all__ = [
     "Batch",

@@ -6,6 +6,7 @@ Names are imported on first use: the functions need no torch, and the datasets n
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from packtok.compat.modalities.collators import LossMaskingCollateFnWrapper
     from packtok.compat.modalities.files import (
         FileExistencePolicy,
         create_filtered_tokenized_dataset,
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
         shuffle_jsonl_data,
         shuffle_tokenized_data,
     )
-    from packtok.data.collate import LossMaskingCollateFnWrapper
 
 __all__ = [
     "FileExistencePolicy",
@@ -40,7 +40,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     home = "packtok.compat.modalities.files"
     if name == "LossMaskingCollateFnWrapper":
-        home = "packtok.data.collate"
+        home = "packtok.compat.modalities.collators"
     with needing_torch(f"packtok.compat.modalities.{name}"):
         value = getattr(importlib.import_module(home), name)
     globals()[name] = value
