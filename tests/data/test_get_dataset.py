@@ -731,6 +731,30 @@ def test_items_with_different_fields_are_not_collated(tmp_path: Path) -> None:
         torch_collate_fn([])
     with pytest.raises(ValueError, match="item 1 has the fields a, item 0 has b"):
         torch_collate_fn([TatmItem(b=1), TatmItem(a=1)])
+    write_pbins(tmp_path, FILES)
+    items = [packtok.get_dataset(tmp_path, length)[0] for length in (4, 3)]
+    with pytest.raises(ValueError, match="item 1 has 3 tokens, item 0 has 4; give both datasets the same"):
+        torch_collate_fn(items)
+
+
+@pytest.mark.parametrize("is_joined", [False, True])
+@pytest.mark.parametrize("form", ["numpy", "torch"])
+def test_a_rank_without_items_gets_all_fields(tmp_path: Path, form: Any, is_joined: bool) -> None:
+    path = tmp_path / "a.pbin"
+    reference.write_modalities(path, [[i] for i in range(4)], 1)
+    fields: Any = dict.fromkeys(("cu_seqlens", "doc_lens", "position_ids"), True)
+    dataset: Any = packtok.get_dataset(path, 4, token_output_format=form, **fields)
+    if is_joined:
+        dataset = torch.utils.data.ConcatDataset([dataset])
+    batches = [
+        batch
+        for rank in (0, 1)
+        for batch in packtok.DataLoader(dataset, 1, rank=rank, num_replicas=2, at_epoch_end="short")
+    ]
+    assert batches[0].keys() == batches[1].keys()
+    assert [len(batch["token_ids"]) for batch in batches] == [1, 0]
+    assert [batch["token_ids"].dtype for batch in batches] == [batches[0]["token_ids"].dtype] * 2
+    assert (batches[1]["cu_seqlens"].tolist(), batches[1]["max_seqlen"]) == ([0], 0)
 
 
 def test_a_distributed_sampler_serves_each_item_once(tmp_path: Path) -> None:

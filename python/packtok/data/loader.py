@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import torch
 import torch.utils.data
 
-from packtok.data.collate import ItemList
+from packtok.data.collate import ItemList, without_rows
 from packtok.data.epochs import AtEpochEnd
 from packtok.data.sampler import ResumableBatchSampler, ResumableDistributedSampler
 from packtok.distributed import MeshDim
@@ -261,15 +261,5 @@ class CollateOrEmpty:
         if isinstance(items, ItemList) and not items:
             return items.batch
         if type(items) is list and not items:
-            return _without_rows(self.collate_fn([self.dataset[0]]))
+            return without_rows(self.collate_fn([self.dataset[0]]))
         return self.collate_fn(items)
-
-
-def _without_rows(batch: Any) -> Any:
-    if isinstance(batch, Mapping):
-        return {key: _without_rows(value) for key, value in batch.items()}
-    if isinstance(batch, tuple):
-        return tuple(_without_rows(value) for value in batch)
-    if isinstance(batch, list):
-        return [_without_rows(value) for value in batch if isinstance(value, torch.Tensor)]
-    return batch[:0]

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils.data import default_collate
 
-from packtok.data.collate import collate
+from packtok.data.collate import collate, without_rows
 
 __all__ = ["Batching", "Rows"]
 
@@ -45,7 +45,7 @@ class Batching:
             _check_lengths(samples)
         has_segments = isinstance(samples[0], dict) and "cu_seqlens" in samples[0]
         batch = collate(samples) if has_segments else default_collate(samples)
-        return _without_rows(batch) if is_empty else batch
+        return without_rows(batch) if is_empty else batch
 
 
 def _check_lengths(samples: list[dict[str, Any]]) -> None:
@@ -64,13 +64,3 @@ def _check_lengths(samples: list[dict[str, Any]]) -> None:
 
 def _length(value: torch.Tensor | list[Any]) -> int:
     return len(value) if isinstance(value, list) or value.ndim else 1
-
-
-def _without_rows(batch: Any) -> Any:
-    """The same fields without rows, for a rank that has none of the last ones."""
-    if isinstance(batch, dict):
-        empty = {name: _without_rows(value) for name, value in batch.items()}
-        if "cu_seqlens" in batch:
-            empty["cu_seqlens"], empty["max_seqlen"] = torch.zeros(1, dtype=torch.int32), 0
-        return empty
-    return batch[:0] if isinstance(batch, torch.Tensor | list) else batch

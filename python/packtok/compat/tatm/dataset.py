@@ -18,7 +18,8 @@ import torch
 from torch.utils.data import Dataset
 
 from packtok._packtok import Blocks, mask_of_item
-from packtok.compat.tatm.items import TatmItem, TatmItems, doc_lens_of_rows
+from packtok.compat.tatm.items import TatmItem, doc_lens_of_rows
+from packtok.data.collate import ItemList
 from packtok.data.fields import Fields
 from packtok.data.raw_files import files_with_prefix, report_padding, separator_id, with_last_separator
 from packtok.errors import ConfigError
@@ -258,7 +259,7 @@ class TatmMemmapDataset(Dataset[TatmItem]):
             _ = item["document_mask"]
         return item
 
-    def __getitems__(self, items: Sequence[int]) -> TatmItems:
+    def __getitems__(self, items: Sequence[int]) -> ItemList:
         """Returns the items as rows of one batch; each array is written once."""
         ordinals = self._ordinals(items)
         fill = partial(self._blocks.fill, ordinals, number_padding=True)
@@ -271,7 +272,7 @@ class TatmMemmapDataset(Dataset[TatmItem]):
         if self._create_doc_mask:
             masks = [mask_of_item(ids) for ids in batch["document_ids"].numpy()]
             batch["document_mask"] = torch.from_numpy(np.stack(masks))
-        return TatmItems(batch, is_torch=self._is_torch)
+        return ItemList(batch, item_type=TatmItem, as_arrays=not self._is_torch)
 
     def num_tokens(self) -> int:
         """Returns the number of tokens in the files, without padding."""

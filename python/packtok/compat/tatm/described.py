@@ -1,4 +1,7 @@
-"""`get_dataset`: the dataset for training of a described, tokenized dataset."""
+"""`get_dataset`: the dataset for training of a described, tokenized dataset.
+
+Apart from the dataset itself, because workers that unpickle one do not need the catalogue.
+"""
 
 import warnings
 from typing import Any, Unpack
