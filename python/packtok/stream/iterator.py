@@ -77,7 +77,7 @@ class CheckpointableIterator:
         self._is_distributed = recipe.distribution(node) is not None
         self._keeps_outputs = recipe.keeps_outputs(node)
         self._shapes: Sequence[tuple[str, int, int | None]] = ()
-        self._wanted: list[tuple[torch.dtype, tuple[int, ...]]] = []
+        self._wanted: dict[int, tuple[torch.dtype, tuple[int, ...]]] = {}
         self._start(*self._found(state_dict, allow))
         _open.add(self)
 
@@ -163,11 +163,12 @@ class CheckpointableIterator:
         if shapes != self._shapes:
             # Almost all batches have the same.
             self._shapes = shapes
-            self._wanted = [
-                (_DTYPES[dtype], (num_rows,) if length is None else (num_rows, length))
-                for dtype, num_rows, length in shapes
-            ]
-        return allocated(self._wanted, pin_memory=self._batching.pin_memory)
+            self._wanted = {
+                i: (_DTYPES[dtype], (num_rows,) if length is None else (num_rows, length))
+                for i, (dtype, num_rows, length) in enumerate(shapes)
+            }
+        tensors, arrays = allocated(self._wanted, pin_memory=self._batching.pin_memory)
+        return list(zip(tensors.values(), arrays.values(), strict=True))
 
     def state_dict(self) -> StateDict:
         """Returns the position as a dict that JSON can hold. It stays valid, and can be loaded many times."""
