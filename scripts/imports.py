@@ -1,17 +1,16 @@
-"""Checks the imports between modules: no cycles between files, and only the directions listed here.
+"""Checks the imports between Rust modules: no cycles between files, and only the directions listed here.
 
     python3 scripts/imports.py            checks; prints errors and exits with 1
     python3 scripts/imports.py --graph    prints every import between files
 
 Reads the sources as text. An import of a name that a module re-exports counts as an import of the file that
-defines it. Tests are not read.
+defines it. Tests are not read. For the Python package, import-linter does this: see pyproject.toml.
 """
 
-import ast
 import re
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -65,45 +64,13 @@ CRATES: dict[str, tuple[str, ...]] = {
     ),
 }
 
-# The top-level modules of each crate and of the Python package, each of which may import those before it.
+# The top-level modules of crates, each of which may import those before it.
 # `error.rs` of packtok-pack and packtok-dataset combine the errors of all modules and are not in the list.
 ORDER: dict[str, tuple[str, ...]] = {
     "packtok-dataset": ("files", "plans", "items", "planning"),
     "packtok-pack": (
         *("rejects", "pack", "scan", "texts"),
         *("count", "batch", "merge", "raw_index", "shard", "verify"),
-    ),
-    "python": (
-        *(
-            "errors",
-            "extras",
-            "interrupts",
-            "limits",
-            "_packtok",
-            "integers",
-            "fingerprint",
-            "sources",
-            "config",
-            "remedies",
-            "progress",
-            "resuming",
-        ),
-        *(
-            "distributed",
-            "tokenizer",
-            "packing",
-            "shard_folder",
-            "store",
-            "catalog",
-            "explore",
-            "instruction",
-            "data",
-            "logits",
-            "stream",
-            "launch",
-            "sample",
-        ),
-        *("commands", "compat", "integrations", "collate", "cli"),
     ),
 }
 
@@ -231,39 +198,6 @@ def _resolved(
     return here
 
 
-def python_graph(package: Path) -> dict[str, set[str]]:
-    """Returns the imports between the modules of the Python package that run on import."""
-    modules = {}
-    for path in sorted(package.rglob("*.py")):
-        parts = path.relative_to(package.parent).with_suffix("").parts
-        modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    graph: dict[str, set[str]] = {}
-    for name, path in modules.items():
-        found = set()
-        for node in _run_time(ast.parse(path.read_text(encoding="utf-8")).body):
-            if isinstance(node, ast.Import):
-                found |= {alias.name for alias in node.names}
-            elif node.module is not None:
-                found |= {
-                    full if (full := f"{node.module}.{alias.name}") in modules else node.module
-                    for alias in node.names
-                }
-        graph[name] = {one for one in found if one in modules and one != name}
-    return graph
-
-
-def _run_time(body: Iterable[ast.stmt]) -> Iterator[ast.Import | ast.ImportFrom]:
-    """Yields imports that can run, including those in functions, but not those for type checkers only."""
-    for node in body:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield node
-        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
-            continue
-        else:
-            for field_name in ("body", "orelse", "finalbody", "handlers"):
-                yield from _run_time(getattr(node, field_name, []))
-
-
 def cycles(graph: Graph) -> list[list[str]]:
     """Returns the sets of files that import each other in a cycle, largest first."""
     reached = {node: _reached(node, graph) for node in graph}
@@ -286,13 +220,12 @@ def _reached(start: str, graph: Graph) -> set[str]:
     return found
 
 
-def wrong_directions(graph: Graph, order: Sequence[str], separator: str) -> list[str]:
+def wrong_directions(graph: Graph, order: Sequence[str]) -> list[str]:
     """Returns imports of a module that is later in `order`, the list of top-level modules."""
     position = {name: i for i, name in enumerate(order)}
 
     def top(module: str) -> str:
-        parts = module.split(separator)
-        return parts[1] if parts[0] == "packtok" and len(parts) > 1 else parts[0]
+        return module.split("::")[0]
 
     return [
         f"{module} imports {other}, which stands above it"
@@ -313,9 +246,8 @@ def wrong_crates() -> list[str]:
 
 
 def graphs() -> dict[str, dict[str, set[str]]]:
-    """Returns the imports within each crate and within the Python package."""
-    found = {crate: rust_graph(ROOT / "crates" / crate) for crate in CRATES}
-    return found | {"python": python_graph(ROOT / "python" / "packtok")}
+    """Returns the imports within each crate."""
+    return {crate: rust_graph(ROOT / "crates" / crate) for crate in CRATES}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -328,8 +260,7 @@ def main(arguments: Sequence[str]) -> int:
     faults = wrong_crates()
     for name, graph in graphs().items():
         faults += [f"{name}: these import each other: {', '.join(members)}" for members in cycles(graph)]
-        separator = "." if name == "python" else "::"
-        faults += [f"{name}: {fault}" for fault in wrong_directions(graph, ORDER.get(name, ()), separator)]
+        faults += [f"{name}: {fault}" for fault in wrong_directions(graph, ORDER.get(name, ()))]
     print("\n".join(faults) or "imports go one way")
     return 1 if faults else 0
 

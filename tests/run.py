@@ -305,6 +305,13 @@ def _static_steps() -> list[Step]:
     stubtest = [BIN / "stubtest", "packtok._packtok", "--mypy-config-file", "scripts/stubtest.ini"]
     return [
         Step("imports", [sys.executable, "scripts/imports.py"], niceness=LAST),
+        Step(
+            "python imports",
+            [BIN / "lint-imports", "--no-cache"],
+            ["environment"],
+            environment={"PYTHONPATH": "python"},
+            niceness=LAST,
+        ),
         Step("import groups", [sys.executable, "scripts/import_groups.py"], niceness=LAST),
         Step("exceptions", [sys.executable, "scripts/exceptions.py"], niceness=LAST),
         Step("rustfmt", ["cargo", "fmt", "--all", "--check"], niceness=LAST),
