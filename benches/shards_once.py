@@ -15,7 +15,7 @@ import packtok
 from packtok import _packtok
 from packtok.commands.pack import option_overrides
 from packtok.distributed import ShardChoice
-from packtok.packing import Packing, prepare
+from packtok.packer.packing import Packing, prepare
 
 
 def main(tokenizer: str, corpus: str, work: Path, num_shards: int) -> None:

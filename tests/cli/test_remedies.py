@@ -111,10 +111,9 @@ REACH: dict[str, tuple[str, ...]] = {
     "python/packtok/explore": ("packtok explore",),
     "python/packtok/launch": RUN,
     "python/packtok/logits": ("packtok logits",),
-    "python/packtok/packing.py": PACK,
+    "python/packtok/packer": PACK,
     "python/packtok/plugins": (*PACK, *TOKENIZE, *COUNT),
     "python/packtok/sources.py": (*SAMPLE, *PACK_SAMPLES),
-    "python/packtok/store": PACK,
     "python/packtok/tokenizer": (*PACK, *TOKENIZE),
     "python/packtok/tokenizer/length.py": (*PACK, *INSTRUCTION),
 }

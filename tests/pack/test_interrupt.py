@@ -356,7 +356,7 @@ main()
             "pydantic.main",
             "omegaconf",
         ),
-        *("yaml", "packtok.config.load", "packtok.tokenizer.find", "packtok.store.staging"),
+        *("yaml", "packtok.config.load", "packtok.tokenizer.find", "packtok.packer.staging"),
     ],
 )
 def test_interrupt_during_imports_prints_one_line(tmp_path: Path, module: str) -> None:

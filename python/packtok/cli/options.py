@@ -118,7 +118,7 @@ def check_corpus(name: str, paths: Iterable[str]) -> None:
         ConfigError: As in `check_inputs`.
         FileNotFoundError: If a file or folder does not exist.
     """
-    from packtok.store.staging import is_url
+    from packtok.packer.staging import is_url
 
     paths = list(paths)
     check_inputs(name, paths)

@@ -31,8 +31,8 @@ def status(
     """Show which shards are done, running, queued, failed or missing. Exit code 0 in each case."""
     from packtok.errors import ConfigError
     from packtok.launch.status import Watcher, poll
+    from packtok.packer.staging import is_url
     from packtok.shard_folder import find_shard_folder, open_shard_folder
-    from packtok.store.staging import is_url
 
     check_inputs("OUTDIR", [outdir])
     if is_url(outdir):

@@ -244,7 +244,7 @@ def are_undescribed(datasets: list[str]) -> bool:
 
 def _is_undescribed(text: str) -> bool:
     from packtok.catalog.schema import METADATA_NAMES
-    from packtok.store.staging import is_url
+    from packtok.packer.staging import is_url
 
     if text.startswith("@"):
         return True

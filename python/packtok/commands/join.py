@@ -8,10 +8,10 @@ from typing import Any
 from packtok import _packtok
 from packtok.commands.manifest import write_manifest
 from packtok.errors import ConfigError
+from packtok.packer.staging import Staging, fetch_shards, is_url
 from packtok.progress import Progress
 from packtok.remedies import entry_point
 from packtok.sources import StrPath
-from packtok.store.staging import Staging, fetch_shards, is_url
 
 
 @entry_point()

@@ -14,11 +14,11 @@ from packtok.config.keywords import PackOptions
 from packtok.config.options import OPTIONS, Settings
 from packtok.distributed import ShardChoice, find_shard
 from packtok.errors import ConfigError
-from packtok.packing import Packing, PackReport, prepare, refuse_file_as_folder
+from packtok.packer.into_store import pack_into_store
+from packtok.packer.packing import Packing, PackReport, prepare, refuse_file_as_folder
+from packtok.packer.staging import is_url
 from packtok.progress import Progress
 from packtok.remedies import entry_point, here
-from packtok.store.packing import pack_into_store
-from packtok.store.staging import is_url
 
 
 @entry_point()

@@ -7,10 +7,10 @@ from packtok.config import ConfigSource
 from packtok.config.keywords import PackOptions
 from packtok.distributed import MAX_SHARDS
 from packtok.errors import ConfigError
-from packtok.packing import Packing, prepare
+from packtok.packer.into_store import plan_into_store
+from packtok.packer.packing import Packing, prepare
+from packtok.packer.staging import is_url
 from packtok.remedies import entry_point
-from packtok.store.packing import plan_into_store
-from packtok.store.staging import is_url
 
 
 @entry_point()

@@ -31,7 +31,7 @@ from packtok.commands.tokenize_npy import prepare_npy_tokenization
 from packtok.config.options import DATASETS
 from packtok.distributed import ShardChoice
 from packtok.errors import ConfigError, PacktokError, TokenizerError
-from packtok.packing import Packing, PackReport, prepare
+from packtok.packer.packing import Packing, PackReport, prepare
 from packtok.progress import Progress
 from packtok.remedies import entry_point
 from packtok.shard_folder import read_plan

@@ -24,7 +24,7 @@ from packtok.commands.pack import option_overrides
 from packtok.config.options import OPTIONS
 from packtok.distributed import ShardChoice
 from packtok.errors import ConfigError, PacktokError
-from packtok.packing import Packing, PackReport, prepare
+from packtok.packer.packing import Packing, PackReport, prepare
 from packtok.progress import Progress
 from packtok.resuming import KEPT_NOTE, explaining
 from packtok.shard_folder import read_plan

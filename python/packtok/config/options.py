@@ -5,7 +5,7 @@
 (`packtok.config.model`), the flags (`packtok.cli.options`), the keyword arguments of `packtok.pack`
 (`packtok.config.keywords`) and the tables of `docs/config.md` (`scripts/generated_files.py` writes both), the
 options of the compiled module (`PackConfig.spec`) and the key of a staging folder
-(`packtok.store.packing`).
+(`packtok.packer.into_store`).
 
 Imports nothing slow, because every command imports this module.
 """

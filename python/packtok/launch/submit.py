@@ -25,8 +25,8 @@ from packtok.launch.script import (
 from packtok.launch.settings import LaunchSettings
 from packtok.launch.slurm import QueuedTask, Slurm
 from packtok.launch.tasks import COMMANDS, is_written
+from packtok.packer.staging import exists
 from packtok.shard_folder import is_shard_folder, open_shard_folder, planned_shards
-from packtok.store.staging import exists
 
 # Large enough that a lost or slow task costs little, and small enough that starting tasks costs little.
 SHARDS_PER_NODE = 8

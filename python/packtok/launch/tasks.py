@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from packtok.packer.staging import exists
 from packtok.shard_folder import ShardFolder, TaskFolder
-from packtok.store.staging import exists
 
 CommandName = Literal["pack", "tokenize", "sample", "logits"]
 

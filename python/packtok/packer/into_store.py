@@ -6,10 +6,8 @@ from typing import Any
 from packtok import _packtok
 from packtok.distributed import ShardChoice
 from packtok.errors import PacktokError
-from packtok.packing import Packing, PackReport
-from packtok.progress import Progress
-from packtok.shard_folder import read_plan
-from packtok.store.staging import (
+from packtok.packer.packing import Packing, PackReport
+from packtok.packer.staging import (
     PLAN,
     PLAN_TOKENIZER,
     Staging,
@@ -18,6 +16,8 @@ from packtok.store.staging import (
     send_shard,
     share_plan,
 )
+from packtok.progress import Progress
+from packtok.shard_folder import read_plan
 
 
 def _base_and_key(packing: Packing) -> tuple[str | None, Any]:

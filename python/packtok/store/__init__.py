@@ -1,1 +1,0 @@
-"""Outputs and inputs in object stores."""
