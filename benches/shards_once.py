@@ -15,13 +15,13 @@ import packtok
 from packtok import _packtok
 from packtok.commands.pack import option_overrides
 from packtok.distributed import ShardChoice
-from packtok.packer.packing import Packing, prepare
+from packtok.packer.pack_run import PackRun, prepare
 
 
 def main(tokenizer: str, corpus: str, work: Path, num_shards: int) -> None:
     """Prints the seconds as a JSON object."""
 
-    def packing(output: Path) -> Packing:
+    def packing(output: Path) -> PackRun:
         options = {"input": corpus, "output": output, "tokenizer": tokenizer, "num_cpus": 1}
         return prepare(None, option_overrides(options))
 

@@ -14,7 +14,7 @@ from packtok.commands.pack import option_overrides
 from packtok.config import PackConfig, load_config
 from packtok.config.redact import Redactor
 from packtok.errors import ConfigError
-from packtok.packer.packing import prepare
+from packtok.packer.pack_run import prepare
 
 MODALITIES = """\
 settings:

@@ -21,7 +21,7 @@ from packtok.cli.progress import engine_checks, progress
 
 if TYPE_CHECKING:
     from packtok.config import PackConfig
-    from packtok.packer.packing import PackReport
+    from packtok.packer.pack_run import PackReport
 
 Config = Annotated[
     str | None, typer.Argument(metavar="CONFIG", help="A YAML file in the format of Modalities.")
@@ -121,7 +121,7 @@ def pack_with(checked: "PackConfig", shard: str | None, *, as_json: bool, quiet:
     """Packs according to a config and prints the result."""
     from packtok.commands.pack import check_report, run_packing
     from packtok.distributed import find_shard
-    from packtok.packer.packing import prepare
+    from packtok.packer.pack_run import prepare
 
     chosen = None if shard is None else find_shard(shard)
     if chosen is None:

@@ -44,7 +44,7 @@ def plan(
 ) -> None:
     """Plan how to pack a corpus in shards; write the plan into the folder --output."""
     from packtok.commands.plan import plan_packing
-    from packtok.packer.packing import prepare
+    from packtok.packer.pack_run import prepare
 
     options["existing"] = existing_policy(options["existing"], file_existence_policy)
     checked = checked_config(config, options, set_values or [])

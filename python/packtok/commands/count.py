@@ -13,7 +13,7 @@ from packtok.config import PackConfig, load_config
 from packtok.config.keywords import ScanOptions
 from packtok.config.options import OPTIONS, SCAN_OPTIONS
 from packtok.errors import ConfigError
-from packtok.packer.packing import plugin_of
+from packtok.packer.pack_run import plugin_of
 from packtok.progress import Progress
 from packtok.remedies import entry_point
 from packtok.sources import StrPath

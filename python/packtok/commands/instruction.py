@@ -21,7 +21,7 @@ from packtok.errors import ConfigError, PacktokError
 from packtok.extras import needing
 from packtok.instruction.config import PARTITIONS, InstructionConfig, load_instruction_config
 from packtok.instruction.folder import NewFile, check_replaceable, publish, unfinished
-from packtok.packer.packing import prepare
+from packtok.packer.pack_run import prepare
 from packtok.progress import Progress
 from packtok.remedies import entry_point
 from packtok.resuming import LOST_NOTE, explaining

@@ -15,7 +15,7 @@ from packtok.config.options import OPTIONS, Settings
 from packtok.distributed import ShardChoice, find_shard
 from packtok.errors import ConfigError
 from packtok.packer.into_store import pack_into_store
-from packtok.packer.packing import Packing, PackReport, prepare, refuse_file_as_folder
+from packtok.packer.pack_run import PackReport, PackRun, prepare, refuse_file_as_folder
 from packtok.packer.staging import is_url
 from packtok.progress import Progress
 from packtok.remedies import entry_point, here
@@ -65,7 +65,7 @@ def pack(
 
 
 def run_packing(
-    packing: Packing, on_progress: Progress | None = None, shard: ShardChoice | None = None
+    packing: PackRun, on_progress: Progress | None = None, shard: ShardChoice | None = None
 ) -> PackReport:
     """Packs, writes the report file if ``report`` is set, and returns the report.
 

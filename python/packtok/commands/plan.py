@@ -8,7 +8,7 @@ from packtok.config.keywords import PackOptions
 from packtok.distributed import MAX_SHARDS
 from packtok.errors import ConfigError
 from packtok.packer.into_store import plan_into_store
-from packtok.packer.packing import Packing, prepare
+from packtok.packer.pack_run import PackRun, prepare
 from packtok.packer.staging import is_url
 from packtok.remedies import entry_point
 
@@ -37,7 +37,7 @@ def plan(
     return plan_packing(prepare(config, option_overrides(options)), shards)
 
 
-def plan_packing(packing: Packing, shards: int) -> dict[str, Any]:
+def plan_packing(packing: PackRun, shards: int) -> dict[str, Any]:
     """Writes the plan of a packing run to a folder or a URL; see `plan`."""
     if is_url(packing.config.settings.dst_path):
         return plan_into_store(packing, shards)

@@ -17,7 +17,7 @@ from packtok.config.options import OPTIONS
 from packtok.errors import ConfigError
 from packtok.launch.settings import LaunchSettings
 from packtok.launch.tasks import CommandName
-from packtok.packer.packing import prepare
+from packtok.packer.pack_run import prepare
 from packtok.packer.staging import is_url
 
 # Options that concern the run as a whole, so tasks do not get them.

@@ -31,7 +31,7 @@ from packtok.commands.tokenize_npy import prepare_npy_tokenization
 from packtok.config.options import DATASETS
 from packtok.distributed import ShardChoice
 from packtok.errors import ConfigError, PacktokError, TokenizerError
-from packtok.packer.packing import Packing, PackReport, prepare
+from packtok.packer.pack_run import PackReport, PackRun, prepare
 from packtok.progress import Progress
 from packtok.remedies import entry_point
 from packtok.shard_folder import read_plan
@@ -128,7 +128,7 @@ class Tokenization:
     """A run of `tokenize` that is ready to start: the datasets are found and the tokenizer is loaded."""
 
     selected: tuple[Selected, ...]
-    packing: Packing
+    packing: PackRun
     tokenizer: str
     folder: Path
     file_prefix: str
@@ -145,7 +145,7 @@ class Tokenization:
         return self.folder / METADATA_NAMES[0]
 
     @property
-    def shards(self) -> Packing:
+    def shards(self) -> PackRun:
         """The packing of a shard into the folder of the shards."""
         # Complete shards are kept, unless they are to be replaced.
         return self.packing.into(self.outdir, "replace" if self.existing == "replace" else "error")
@@ -455,7 +455,7 @@ def _details_of(metadata: DatasetMetadata) -> dict[str, Any]:
 
 def _packing(
     selected: Sequence[Selected], tokenizer: str, output: Path, options: Mapping[str, Any]
-) -> Packing:
+) -> PackRun:
     for name in _DETERMINED:
         if name in options:
             raise TypeError(f"packtok.tokenize() has no option {name!r}; the datasets determine it")
@@ -496,7 +496,7 @@ def _source_of(selected: Sequence[Selected]) -> str | None:
     return DATASETS if configs else None
 
 
-def _check_width(packing: Packing, token_dtype: str | None) -> None:
+def _check_width(packing: PackRun, token_dtype: str | None) -> None:
     if token_dtype is None:
         return
     if token_dtype not in BYTES_OF_DTYPE:
@@ -515,7 +515,7 @@ def _listed(names: Sequence[str], number: int) -> str:
     return f"{', '.join(names[:FILES_SHOWN])}{more}"
 
 
-def _report_of_shard(shards: Packing, path: Path) -> PackReport:
+def _report_of_shard(shards: PackRun, path: Path) -> PackReport:
     marker = _packtok.find_marker(path)
     if marker is None:
         raise PacktokError(f"{path}: its marker has just been removed; run packtok tokenize --join again")
@@ -538,7 +538,7 @@ def _file(path: Path) -> dict[str, Any]:
     }
 
 
-def _metadata(selected: Sequence[Selected], packing: Packing, tokenizer: str, prefix: str) -> DatasetMetadata:
+def _metadata(selected: Sequence[Selected], packing: PackRun, tokenizer: str, prefix: str) -> DatasetMetadata:
     found = packing.found.tokenizer
     return DatasetMetadata(
         name=f"{_name_of_mixture(selected)}-tokenized_{found.name}",

@@ -24,7 +24,7 @@ from packtok.commands.pack import option_overrides
 from packtok.config.options import OPTIONS
 from packtok.distributed import ShardChoice
 from packtok.errors import ConfigError, PacktokError
-from packtok.packer.packing import Packing, PackReport, prepare
+from packtok.packer.pack_run import PackReport, PackRun, prepare
 from packtok.progress import Progress
 from packtok.resuming import KEPT_NOTE, explaining
 from packtok.shard_folder import read_plan
@@ -74,7 +74,7 @@ def checked_dtype(dtype: str | None) -> str:
 class NpyTokenization:
     """A run that is ready to start: the files are found and the tokenizer is loaded."""
 
-    packing: Packing
+    packing: PackRun
     files: tuple[Mapping[str, Any], ...]
     """Each with ``path``, ``relative``, ``bytes`` and ``npy``."""
     plan: Mapping[str, Any]
@@ -92,7 +92,7 @@ class NpyTokenization:
         return self.folder / SUMMARY_NAME
 
     @property
-    def shards(self) -> Packing:
+    def shards(self) -> PackRun:
         """The packing of a shard into the folder of the shards."""
         return self.packing.into(self.outdir, "replace" if self.existing == "replace" else "error")
 
@@ -178,7 +178,7 @@ class NpyTokenization:
         if self._work.exists():
             shutil.rmtree(self._work)
 
-    def _packing_of(self, files: Sequence[Mapping[str, Any]]) -> Packing:
+    def _packing_of(self, files: Sequence[Mapping[str, Any]]) -> PackRun:
         """Returns the packing of some files into the hidden folder."""
         packing = self.packing.into(self._packed, "skip")
         # Lists and globs are expanded already, and a name may start with @.

@@ -10,7 +10,7 @@ from packtok.commands.token_folder import check_marked
 from packtok.config import ConfigSource, load_config
 from packtok.config.options import OPTIONS
 from packtok.errors import ConfigError
-from packtok.packer.packing import prepare
+from packtok.packer.pack_run import prepare
 from packtok.progress import Progress
 from packtok.remedies import entry_point
 from packtok.tokenizer.find import find_tokenizer

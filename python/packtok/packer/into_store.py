@@ -6,7 +6,7 @@ from typing import Any
 from packtok import _packtok
 from packtok.distributed import ShardChoice
 from packtok.errors import PacktokError
-from packtok.packer.packing import Packing, PackReport
+from packtok.packer.pack_run import PackReport, PackRun
 from packtok.packer.staging import (
     PLAN,
     PLAN_TOKENIZER,
@@ -20,18 +20,18 @@ from packtok.progress import Progress
 from packtok.shard_folder import read_plan
 
 
-def _base_and_key(packing: Packing) -> tuple[str | None, Any]:
+def _base_and_key(packing: PackRun) -> tuple[str | None, Any]:
     """Returns the parent of all staging folders, and a key of everything that determines the bytes."""
     key = [packing.config.what_changes_bytes(), packing.found.tokenizer.fingerprint]
     return packing.config.settings.staging, key
 
 
-def _staging(packing: Packing) -> Staging:
+def _staging(packing: PackRun) -> Staging:
     """Returns the staging folder for the plan and the shards."""
     return Staging.of(packing.config.settings.dst_path, *_base_and_key(packing))
 
 
-def pack_into_store(packing: Packing, on_progress: Progress | None, shard: ShardChoice | None) -> PackReport:
+def pack_into_store(packing: PackRun, on_progress: Progress | None, shard: ShardChoice | None) -> PackReport:
     """Packs into the staging folder and uploads the result to the output URL.
 
     Raises:
@@ -51,7 +51,7 @@ def pack_into_store(packing: Packing, on_progress: Progress | None, shard: Shard
     return _renamed(report, staging.url)
 
 
-def _shard_into_store(packing: Packing, on_progress: Progress | None, shard: ShardChoice) -> PackReport:
+def _shard_into_store(packing: PackRun, on_progress: Progress | None, shard: ShardChoice) -> PackReport:
     """Packs one shard in the staging folder and uploads it to the folder of shards at the URL."""
     staging = _staging(packing)
     here = packing.into(staging.folder, "error")
@@ -75,7 +75,7 @@ def _shard_into_store(packing: Packing, on_progress: Progress | None, shard: Sha
     return _renamed(report, staging.url_of(name))
 
 
-def plan_into_store(packing: Packing, num_shards: int) -> dict[str, Any]:
+def plan_into_store(packing: PackRun, num_shards: int) -> dict[str, Any]:
     """Writes the plan for ``num_shards`` shards into the folder at the URL."""
     staging = _staging(packing)
     is_there = fetch_plan(staging)

@@ -76,7 +76,7 @@ class PackReport:
 
 
 @dataclass(frozen=True)
-class Packing:
+class PackRun:
     """A packing run that is ready to start: the config is checked and the tokenizer is loaded."""
 
     config: PackConfig
@@ -148,7 +148,7 @@ class Packing:
         counts = _packtok.report_of_marker(self.spec, self.found.tokenizer, json.dumps(marker))
         return _report(counts, self.notes, self.config.redactor)
 
-    def into(self, output: Path, existing: Literal["error", "skip", "replace"]) -> "Packing":
+    def into(self, output: Path, existing: Literal["error", "skip", "replace"]) -> "PackRun":
         """Returns the same run with another output."""
         settings = dataclasses.replace(
             self.config.settings, dst_path=os.fspath(output), existing=existing, report=None
@@ -182,7 +182,7 @@ def prepare(
     config: ConfigSource | None = None,
     overrides: Mapping[str, Any] | None = None,
     input_fields: tuple[str, ...] = (),
-) -> Packing:
+) -> PackRun:
     """Checks the config and loads the tokenizer.
 
     Args:
@@ -200,7 +200,7 @@ def prepare(
         _check_index(checked)
         eod_token = checked.settings.eod_token or default_eod(found)
         plugin = plugin_of(checked, input_fields)
-        return Packing(checked, found, eod_token, input_fields, plugin)
+        return PackRun(checked, found, eod_token, input_fields, plugin)
 
 
 def _check_index(config: PackConfig) -> None:
