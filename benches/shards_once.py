@@ -13,7 +13,7 @@ from pathlib import Path
 
 import packtok
 from packtok import _packtok
-from packtok.commands.pack import option_overrides
+from packtok.config import load_config
 from packtok.distributed import ShardChoice
 from packtok.packer.pack_run import PackRun, prepare
 
@@ -23,7 +23,7 @@ def main(tokenizer: str, corpus: str, work: Path, num_shards: int) -> None:
 
     def packing(output: Path) -> PackRun:
         options = {"input": corpus, "output": output, "tokenizer": tokenizer, "num_cpus": 1}
-        return prepare(None, option_overrides(options))
+        return prepare(load_config(None, options))
 
     at_once, in_shards = packing(work / "once.pbin"), packing(work / "shards")
     in_shards.plan_here(num_shards)

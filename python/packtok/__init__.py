@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from packtok.data.mixture import Mixture
     from packtok.data.sampler import ResumableBatchSampler, ResumableDistributedSampler
     from packtok.data.token_dataset import TokenDataset
-    from packtok.packer.pack_run import PackReport
+    from packtok.packer.report import PackReport
     from packtok.plugins.declare import source
 
 __all__ = [
@@ -114,7 +114,7 @@ _HOME = {
     "LossMaskingCollateFnWrapper": "packtok.compat.modalities.collators",
     "Mixture": "packtok.data.mixture",
     "PackConfig": "packtok.config",
-    "PackReport": "packtok.packer.pack_run",
+    "PackReport": "packtok.packer.report",
     "PackedMemMapDatasetBase": "packtok.compat.modalities.datasets",
     "PackedMemMapDatasetContinuous": "packtok.compat.modalities.datasets",
     "PackedMemMapDatasetMegatron": "packtok.compat.modalities.datasets",

@@ -7,6 +7,7 @@ keyword in Python. Of the alternatives that a remedy lists (``…, or …``), th
 point lacks are left out, unless `INSTEAD` says what to name there.
 """
 
+import difflib
 import functools
 import inspect
 import re
@@ -221,14 +222,6 @@ def worded_here(text: str) -> str:
     return text if point is None else point.worded(text)
 
 
-def here(options: Iterable[str]) -> tuple[str, list[str]]:
-    """Returns the name of the current entry point, and which keywords of `pack` it has."""
-    point = _current.get()
-    if point is None:
-        return "packtok.pack", list(options)
-    return point.name, [one for one in options if one.replace("_", "-") in point.options]
-
-
 @contextmanager
 def entered(point: EntryPoint) -> Iterator[None]:
     """Makes ``point`` the current entry point, unless there is one, and words errors that leave the block."""
@@ -259,13 +252,36 @@ def entry_point(*lacks: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     def decorated(function: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(function)
         def called(*args: P.args, **kwargs: P.kwargs) -> R:
-            with entered(of_function(function, lacks)):
+            point = of_function(function, lacks)
+            with entered(point):
+                _check_keywords(function, point, kwargs)
                 return function(*args, **kwargs)
 
         FUNCTIONS[_name_of(function)] = lambda: of_function(function, lacks)
         return called
 
     return decorated
+
+
+def _check_keywords(function: Callable[..., Any], point: EntryPoint, given: Iterable[str]) -> None:
+    """Raises a `TypeError` for a keyword that is no option of `pack`, if the function has ``**options``.
+
+    Suggests a keyword, also for the key of a config.
+    """
+    from packtok.config.options import OPTIONS
+
+    parameters = inspect.signature(function).parameters
+    if not any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+        return
+    for name in given:
+        if name in parameters or name in OPTIONS:
+            continue
+        known = {keyword for keyword in OPTIONS if keyword.replace("_", "-") in point.options}
+        keyword_of = {option.name: keyword for keyword, option in OPTIONS.items() if keyword in known}
+        keyword_of |= {keyword: keyword for keyword in known}
+        near = difflib.get_close_matches(name, keyword_of, n=1)
+        hint = f"; did you mean {keyword_of[near[0]]!r}?" if near else ""
+        raise TypeError(f"{point.name}() has no option {name!r}{hint}")
 
 
 @functools.cache

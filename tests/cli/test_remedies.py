@@ -112,6 +112,7 @@ REACH: dict[str, tuple[str, ...]] = {
     "python/packtok/launch": RUN,
     "python/packtok/logits": ("packtok logits",),
     "python/packtok/packer": PACK,
+    "python/packtok/packer/report.py": ("packtok pack", "packtok.pack"),
     "python/packtok/plugins": (*PACK, *TOKENIZE, *COUNT),
     "python/packtok/sources.py": (*SAMPLE, *PACK_SAMPLES),
     "python/packtok/tokenizer": (*PACK, *TOKENIZE),

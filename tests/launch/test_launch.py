@@ -20,7 +20,6 @@ import packtok
 from packtok.cli.wrapped import wrapped
 from packtok.commands.run import RunStart
 from packtok.commands.run_command import pack_arguments
-from packtok.config.options import OPTIONS
 from packtok.errors import OUTPUT_EXISTS, ConfigError, SlurmError
 from packtok.launch.record import Record, Submission, read_record, write_record
 from packtok.launch.script import (
@@ -37,6 +36,7 @@ from packtok.launch.settings import LaunchSettings, changed, load_settings
 from packtok.launch.slurm import Slurm
 from packtok.launch.status import Failure, Status, summary
 from packtok.launch.submit import Job, Todo, check, lines, num_shards
+from packtok.launch.tasks import Arguments
 
 # Values that a shell, sbatch or a careless format would interpret.
 HOSTILE = [
@@ -75,8 +75,7 @@ def launch(
         outdir=folder / "out",
         output=str(folder / "train.pbin"),
         num_shards=8,
-        pack_arguments=arguments,
-        join_arguments=(),
+        arguments=Arguments(positional=arguments),
         working_folder=str(folder),
         python=python,
         settings=settings(*confs),
@@ -226,7 +225,7 @@ def test_two_environments_are_rejected(one: str, other: str) -> None:
 def test_arguments_have_one_canonical_form() -> None:
     command = ["pack", "cfg.yaml", "-i", "a b", "--input", "-c", "-o", "x.pbin", "--no-add-special-tokens"]
     found = wrapped([*command, "-f", ".t\n$(x)", "-j3", "--existing", "skip", "--set", "a=1", "-q"])
-    assert found.arguments == (
+    assert found.arguments.words() == [
         "cfg.yaml",
         "--input=a b",
         "--input=-c",
@@ -234,17 +233,8 @@ def test_arguments_have_one_canonical_form() -> None:
         "--num-cpus=3",
         "--no-add-special-tokens",
         "--set=a=1",
-    )
-    assert (
-        found.config,
-        found.overrides["settings.dst_path"],
-        found.overrides["settings.existing"],
-    ) == (
-        "cfg.yaml",
-        "x.pbin",
-        "skip",
-    )
-    assert wrapped(["pack", "--", "-c.yaml"]).arguments == ("./-c.yaml",)
+    ]
+    assert wrapped(["pack", "--", "-c.yaml"]).arguments.words() == ["./-c.yaml"]
 
 
 def test_options_become_the_arguments_that_the_program_accepts() -> None:
@@ -258,14 +248,11 @@ def test_options_become_the_arguments_that_the_program_accepts() -> None:
         "max_rejects": "1%",
     }
     arguments = pack_arguments(None, options)
-    assert arguments == (
+    assert arguments.words() == [
         *("--input=a b", "--input=-c", "--truncation", "--num-cpus=3", "--max-rejects=1%"),
         "--set=settings.span_bytes=1048576",
-    )
-    options["input"] = ["a b", "-c"]
-    assert wrapped(["pack", *arguments]).overrides == {
-        OPTIONS[name].key: value for name, value in options.items() if name not in ("output", "restart")
-    }
+    ]
+    assert wrapped(["pack", *arguments.words()]).arguments == arguments
 
 
 @pytest.mark.parametrize(

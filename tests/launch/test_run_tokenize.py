@@ -69,10 +69,10 @@ def write(path: Path, field: str, number: int, what: str) -> None:
 def test_arguments_are_those_of_the_command() -> None:
     command = ["tokenize", "d1", "a:b", "-", "-t", "gpt2", "-o", "/o/", "--file-prefix", "p", "--parts", "3"]
     found = wrapped([*command, "-j", "4", "--token-dtype", "uint16", "-v", "--no-add-special-tokens"])
-    assert found.arguments == (
+    assert found.arguments.words() == [
         *("d1", "a:b", "./-", "--tokenizer=gpt2", "--output-dir=/o/", "--file-prefix=p"),
         *("--token-dtype=uint16", "--parts=3", "--no-add-special-tokens"),
-    )
+    ]
     assert found.num_workers == 4
     assert found.remarks == ()
 
@@ -83,12 +83,10 @@ def test_inputs_without_metadata_are_packed(tmp_path: Path) -> None:
     inputs = [str(tmp_path / "d1"), str(tmp_path / "d2"), "s3://bucket/x", str(tmp_path / "*.jsonl")]
     command = ["tokenize", *inputs, "--tokenizer", "gpt2", "--output-dir", "/o/", "--file-prefix", "p"]
     found = wrapped([*command, "--num-workers", "3", "--token-dtype", "uint16", "-v", "--field", ".x"])
-    assert found.arguments == (
+    assert found.arguments.words() == [
         *(f"--input={one}" for one in inputs),
         *("--tokenizer=gpt2", "--field=.x", "--split=train"),
-    )
-    assert found.overrides is not None
-    assert found.overrides["settings.dst_path"] == "/o/p.pbin"
+    ]
     assert found.num_workers == 3
     assert found.remarks == (
         "--token-dtype has no effect: the tokenizer's largest id sets the width of the ids",
@@ -231,15 +229,15 @@ def test_number_of_tasks_at_once_is_an_option_of_both_commands(
 
 
 def test_run_by_an_earlier_version_is_still_read(tmp_path: Path) -> None:
-    """Records without a command are of packing runs."""
+    """Records without a command are of packing runs, and arguments are words."""
     packtok.plan(input=write_one(tmp_path), output=tmp_path / "s", tokenizer="gpt2", shards=2)
     values: dict[str, Any] = {
         "packtok_run": 1,
         "version": "0.1.0",
         "output": str(tmp_path / "train.pbin"),
         "num_shards": 2,
-        "pack_arguments": ["--input=a.jsonl"],
-        "join_arguments": [],
+        "pack_arguments": ["./-c.yaml", "--input=a.jsonl", "--input=-b", "--no-origins", "--set=a=1"],
+        "join_arguments": ["--existing=skip", "--max-rejects=1%", "--manifest"],
         "working_folder": str(tmp_path),
         "python": "python",
         "settings": {},
@@ -248,9 +246,12 @@ def test_run_by_an_earlier_version_is_still_read(tmp_path: Path) -> None:
     (tmp_path / "s" / "run.json").write_text(json.dumps(values), encoding="utf-8")
     record = read_record(tmp_path / "s")
     assert record is not None
-    assert record.launch(tmp_path / "s").task_command("s", "1", "4") == [
-        *("pack", "--input=a.jsonl", "--output=s", "--existing=error", "--shard=1", "--num-cpus=4"),
+    launch = record.launch(tmp_path / "s")
+    assert launch.task_command("s", "1", "4") == [
+        *("pack", *values["pack_arguments"]),
+        *("--output=s", "--existing=error", "--shard=1", "--num-cpus=4"),
     ]
+    assert launch.join_command("s") == ["join", "s", f"--output={launch.output}", *values["join_arguments"]]
 
 
 def write_one(folder: Path) -> Path:

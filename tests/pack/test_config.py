@@ -9,8 +9,8 @@ import pytest
 import yaml
 from omegaconf import OmegaConf
 
+import packtok
 from packtok import _packtok
-from packtok.commands.pack import option_overrides
 from packtok.config import PackConfig, load_config
 from packtok.config.redact import Redactor
 from packtok.errors import ConfigError
@@ -56,9 +56,11 @@ def modalities_file(tmp_path: Path) -> Path:
     return path
 
 
-def error_of(source: Any, overrides: dict[str, Any] | None = None) -> str:
+def error_of(
+    source: Any, options: dict[str, Any] | None = None, set_values: dict[str, Any] | None = None
+) -> str:
     with pytest.raises(ConfigError) as caught:
-        load_config(source, overrides)
+        load_config(source, options, set_values)
     return str(caught.value)
 
 
@@ -102,7 +104,7 @@ def test_padding_has_the_values_of_transformers(given: object, padding: str, pad
 
 
 def test_each_reason_is_reported_once(modalities_file: Path) -> None:
-    notes = prepare(modalities_file).notes
+    notes = prepare(load_config(modalities_file)).notes
     assert notes[0] == (
         "settings.processing_batch_size, settings.raw_samples_queue_size, "
         f"settings.processed_samples_queue_size have no effect: {BY_BYTES}"
@@ -153,7 +155,7 @@ def test_defaults_match_the_documentation() -> None:
 
 
 @pytest.mark.parametrize(
-    ("overrides", "message"),
+    ("set_values", "message"),
     [
         ({"settings.num_cpu": 3}, "settings.num_cpu is not a known key; did you mean settings.num_cpus?"),
         (
@@ -239,8 +241,8 @@ def test_defaults_match_the_documentation() -> None:
         ),
     ],
 )
-def test_errors_name_the_key(overrides: dict[str, Any], message: str) -> None:
-    assert error_of(minimal(), overrides) == message
+def test_errors_name_the_key(set_values: dict[str, Any], message: str) -> None:
+    assert error_of(minimal(), None, set_values) == message
 
 
 def test_missing_keys_are_named_with_their_flags() -> None:
@@ -294,9 +296,10 @@ def test_field_and_jq_pattern_are_the_same_key() -> None:
     assert error_of(minimal(field=".a", jq_pattern=".b")) == (
         "settings.field is '.a' and settings.jq_pattern is '.b'; they are the same key; give only one"
     )
-    overridden = load_config(minimal(jq_pattern=".a"), option_overrides({"field": ".b"}))
+    overridden = load_config(minimal(jq_pattern=".a"), {"field": ".b"})
     assert overridden.settings.jq_pattern == ".b"
-    assert load_config(minimal(field=".a"), {"settings.jq_pattern": ".c"}).settings.jq_pattern == ".c"
+    for key in ("settings.jq_pattern", "settings.field"):
+        assert load_config(minimal(field=".a"), None, {key: ".c"}).settings.jq_pattern == ".c"
 
 
 def test_tokenizer_option_keeps_the_other_tokenizer_keys() -> None:
@@ -306,10 +309,10 @@ def test_tokenizer_option_keeps_the_other_tokenizer_keys() -> None:
 
 
 def test_special_tokens_must_exist_in_the_tokenizer() -> None:
-    prepare(with_tokenizer(special_tokens={"pad_token": "<|endoftext|>"}))
-    prepare(with_tokenizer(special_tokens=["<|endoftext|>"]))
+    for known in ({"pad_token": "<|endoftext|>"}, ["<|endoftext|>"]):
+        prepare(load_config(with_tokenizer(special_tokens=known)))
     with pytest.raises(ConfigError) as caught:
-        prepare(with_tokenizer(special_tokens={"pad_token": "<pad>"}))
+        prepare(load_config(with_tokenizer(special_tokens={"pad_token": "<pad>"})))
     assert str(caught.value) == (
         "tokenizer.config.special_tokens names '<pad>', which would grow the vocabulary of gpt2; give "
         "--add-special-tokens-from-config to add it, or leave it out; special tokens are '<|endoftext|>'"
@@ -323,9 +326,9 @@ def test_paths_can_be_path_objects_and_lists(tmp_path: Path) -> None:
 
 
 def test_modalities_env_resolves_to_the_config_file(modalities_file: Path) -> None:
-    config = load_config(modalities_file, {"settings.dst_path": "${modalities_env:config_folder_path}/x"})
+    config = load_config(modalities_file, {"output": "${modalities_env:config_folder_path}/x"})
     assert config.settings.dst_path == f"{modalities_file.parent}/x"
-    config = load_config(modalities_file, {"settings.dst_path": "${modalities_env:config_file_path}.pbin"})
+    config = load_config(modalities_file, {"output": "${modalities_env:config_file_path}.pbin"})
     assert config.settings.dst_path == f"{modalities_file}.pbin"
 
 
@@ -403,7 +406,7 @@ def test_exceptions_and_their_causes_are_redacted() -> None:
 
 
 def test_printed_config_is_equivalent(modalities_file: Path) -> None:
-    config = load_config(modalities_file, {"settings.max_tokens": 12})
+    config = load_config(modalities_file, {"max_tokens": 12})
     again = load_config(yaml.safe_load(config.to_yaml()))
     assert (again.settings.max_tokens, again.settings.src_path) == (12, config.settings.src_path)
     assert again.to_yaml() == config.to_yaml()
@@ -418,15 +421,13 @@ def test_config_is_frozen() -> None:
 
 def test_unknown_options_of_pack_are_named() -> None:
     with pytest.raises(TypeError) as caught:
-        option_overrides({"outptu": "x"})
+        packtok.pack(outptu="x")  # type: ignore[call-arg]
     assert str(caught.value) == "packtok.pack() has no option 'outptu'; did you mean 'output'?"
 
 
-def test_options_become_config_keys() -> None:
-    given = {"input": "a", "eod": "x", "num_cpus": 3, "max_length": 4, "bos": None}
-    assert option_overrides(given) == {
-        "settings.src_path": "a",
-        "settings.eod_token": "x",
-        "settings.num_cpus": 3,
-        "tokenizer.config.max_length": 4,
-    }
+def test_options_become_keys_of_a_config_and_set_values_replace_them() -> None:
+    options = {"input": "a", "output": "o", "tokenizer": "gpt2", "eod": "x", "max_length": 4, "bos": None}
+    config = load_config(None, options, {"settings.eod_token": "y", "tokenizer.config.max_length": None})
+    assert (config.settings.src_path, config.settings.eod_token) == (("a",), "y")
+    assert config.settings.bos_token is None
+    assert config.tokenizer.config.max_length is None

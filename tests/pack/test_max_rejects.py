@@ -183,11 +183,7 @@ def test_failed_run_resumes_under_a_higher_limit(tmp_path: Path) -> None:
 )
 def test_invalid_limit_is_wrong_usage(value: Any) -> None:
     with pytest.raises(ConfigError) as caught:
-        load_config(
-            None,
-            {"settings.src_path": "a", "settings.dst_path": "b", "tokenizer": TOKENIZER}
-            | {"settings.max_rejects": value},
-        )
+        load_config(None, {"input": "a", "output": "b", "tokenizer": TOKENIZER, "max_rejects": value})
     assert str(caught.value) == f"--max-rejects: settings.max_rejects is {value!r}; {EXPECTED}"
 
 

@@ -27,6 +27,8 @@ def test_every_key_has_an_effect_or_a_reason_for_having_none() -> None:
 def test_keywords_and_flags_name_one_option_each() -> None:
     flags = [flag for one in OPTIONS.values() for flag in one.flags or ()]
     assert len(flags) == len(set(flags))
+    # The arguments of tasks of a run are named by keyword.
+    assert all(f"--{one.keyword.replace('_', '-')}" in one.flags for one in OPTIONS.values() if one.flags)
     assert set(SCAN_OPTIONS) <= set(OPTIONS)
     assert {one.section for one in OPTIONS.values()} <= set(SECTIONS)
 
@@ -34,7 +36,7 @@ def test_keywords_and_flags_name_one_option_each() -> None:
 def test_spec_contains_every_option_of_the_core() -> None:
     config = load_config(
         {"settings": {"src_path": "a.jsonl", "dst_path": "a.pbin", "max_rejects": "0.50%"}},
-        {"tokenizer": "gpt2", "tokenizer.config.truncation": True, "tokenizer.config.max_length": 7},
+        {"tokenizer": "gpt2", "truncation": True, "max_length": 7},
     )
     spec = json.loads(config.spec(eod="<eod>"))
     assert set(spec) == {one.keyword for one in OPTIONS.values() if one.is_for_core} | {

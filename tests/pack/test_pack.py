@@ -759,6 +759,19 @@ def test_missing_index_of_all_lines_in_a_config_is_not_needed(tmp_path: Path, sm
     )
 
 
+def test_warnings_are_told_before_and_after_the_run(tmp_path: Path, small: Path) -> None:
+    (tmp_path / "corpus.jsonl").write_bytes(b"")
+    told: list[Any] = []
+    config = config_with_index(tmp_path, small, tmp_path / "elsewhere" / "corpus.idx")
+    report = packtok.pack(config, on_warnings=told.append, on_progress=lambda _: told.append("progress"))
+    first, *progress, last = told
+    assert set(progress) == {"progress"}
+    assert (*first, *last) == report.warnings
+    told.clear()
+    packtok.plan(config, output=tmp_path / "shards", shards=2, on_warnings=told.append)
+    assert told == [first]
+
+
 def test_missing_index_that_may_select_lines_is_an_error(tmp_path: Path, small: Path) -> None:
     oracle.write_lines(tmp_path / "corpus.jsonl", ["a", "b"])
     text = "no such raw index; remove index_path to pack the whole corpus"

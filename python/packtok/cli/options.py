@@ -4,11 +4,12 @@ import glob
 import inspect
 import os
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 
+from packtok import _packtok
 from packtok.config.option import Option
 from packtok.config.options import OPTIONS
 from packtok.errors import ConfigError
@@ -111,19 +112,25 @@ def check_inputs(name: str, paths: Iterable[str]) -> None:
         _check(name, path)
 
 
-def check_corpus(name: str, paths: Iterable[str]) -> None:
+def check_corpus(name: str, paths: Sequence[str]) -> None:
     """Same as `check_inputs`, for a corpus, whose plain paths must exist.
 
     Raises:
         ConfigError: As in `check_inputs`.
         FileNotFoundError: If a file or folder does not exist.
     """
-    from packtok.packer.staging import is_url
-
-    paths = list(paths)
     check_inputs(name, paths)
+    check_existing(name, paths)
+
+
+def check_existing(name: str, paths: Iterable[str]) -> None:
+    """Rejects plain paths of a corpus that do not exist.
+
+    Raises:
+        FileNotFoundError: If a file or folder does not exist.
+    """
     for path in paths:
-        if not (is_url(path) or glob.has_magic(path) or os.path.lexists(path.removeprefix("@"))):
+        if not (_packtok.is_url(path) or glob.has_magic(path) or os.path.lexists(path.removeprefix("@"))):
             raise FileNotFoundError(f"{name}: {path}: No such file or directory")
 
 

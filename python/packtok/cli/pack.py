@@ -1,4 +1,4 @@
-"""`packtok pack`: turns flags into config values and calls `packtok.commands.pack`."""
+"""`packtok pack`: checks the paths in the config, calls `packtok.pack` and prints its report."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,17 +11,17 @@ from packtok.cli.options import (
     JsonOption,
     PolicyOption,
     QuietOption,
-    check_corpus,
+    check_existing,
     check_inputs,
     check_output,
     existing_policy,
     with_options,
 )
-from packtok.cli.progress import engine_checks, progress
+from packtok.cli.progress import engine_checks, progress_of_counts
 
 if TYPE_CHECKING:
     from packtok.config import PackConfig
-    from packtok.packer.pack_run import PackReport
+    from packtok.packer.report import PackReport
 
 Config = Annotated[
     str | None, typer.Argument(metavar="CONFIG", help="A YAML file in the format of Modalities.")
@@ -59,32 +59,42 @@ def pack(
 ) -> None:
     """Pack a corpus into a pbin."""
     options["existing"] = existing_policy(options["existing"], file_existence_policy)
-    checked = checked_config(config, options, set_values or [])
+    reads_corpus = shard is None and not print_config
+    checked = checked_config(
+        config, options, set_values or [], reads_corpus=reads_corpus, takes_folder=not reads_corpus
+    )
     if print_config:
         show_config(checked, as_json=as_json)
     else:
         pack_with(checked, shard, as_json=as_json, quiet=quiet)
 
 
-def checked_config(config: str | None, options: dict[str, Any], set_values: list[str]) -> "PackConfig":
-    """Returns the config with ``options``, named as in `PackOptions`, and the values of ``--set`` applied."""
-    return checked_overrides(config, overrides(options, set_values))
+def checked_config(
+    config: str | None,
+    options: Mapping[str, Any],
+    set_values: Iterable[str] = (),
+    *,
+    reads_corpus: bool,
+    takes_folder: bool,
+) -> "PackConfig":
+    """Returns the config with options and the values of ``--set`` applied, after checking all paths in it.
 
+    Args:
+        config: The path of a config file.
+        options: As in `packtok.pack`.
+        set_values: Arguments of ``--set``.
+        reads_corpus: Whether the command reads or lists the whole corpus, so that its plain paths must exist.
+        takes_folder: Whether the output may be a folder.
 
-def overrides(options: dict[str, Any], set_values: Iterable[str]) -> dict[str, Any]:
-    """Returns values by dotted config key: options, named as in `PackOptions`, and those of ``--set``."""
-    from packtok.commands.pack import option_overrides
-
-    return option_overrides(options) | dict(_assignment(text) for text in set_values)
-
-
-def checked_overrides(config: str | None, values: Mapping[str, Any]) -> "PackConfig":
-    """Returns the config with values by dotted key applied, after checking all paths in it."""
+    Raises:
+        ConfigError: If a key, a value or a path is invalid.
+        FileNotFoundError: If a plain path of the corpus does not exist.
+    """
     from packtok.config import load_config
 
     if config is not None:
         check_inputs("CONFIG", [config])
-    checked = load_config(config, values)
+    checked = load_config(config, options, dict(map(_assignment, set_values)))
     settings = checked.settings
     with checked.redactor.guard():
         check_inputs("--input", settings.src_path)
@@ -92,21 +102,10 @@ def checked_overrides(config: str | None, values: Mapping[str, Any]) -> "PackCon
         check_inputs("--index-path", () if settings.index_path is None else [settings.index_path])
         check_output("--report", settings.report)
         check_output("--staging", settings.staging, is_folder=True)
-        check_output("--output", settings.dst_path, is_folder=True)
+        check_output("--output", settings.dst_path, is_folder=takes_folder)
+        if reads_corpus and settings.source is None:
+            check_existing("--input", settings.src_path)
     return checked
-
-
-def check_whole(checked: "PackConfig", *, is_folder: bool = False) -> None:
-    """Checks the output and the inputs, for a run that reads or lists the whole corpus.
-
-    Raises:
-        ConfigError: If the output is a folder but must be a file.
-        FileNotFoundError: If an input that is a plain path does not exist.
-    """
-    with checked.redactor.guard():
-        check_output("--output", checked.settings.dst_path, is_folder=is_folder)
-        if checked.settings.source is None:
-            check_corpus("--input", checked.settings.src_path)
 
 
 def show_config(checked: "PackConfig", *, as_json: bool) -> None:
@@ -118,27 +117,16 @@ def show_config(checked: "PackConfig", *, as_json: bool) -> None:
 
 
 def pack_with(checked: "PackConfig", shard: str | None, *, as_json: bool, quiet: bool) -> None:
-    """Packs according to a config and prints the result."""
-    from packtok.commands.pack import check_report, run_packing
-    from packtok.distributed import find_shard
-    from packtok.packer.pack_run import prepare
+    """Packs as a config says, and prints the result."""
+    from packtok.commands.pack import pack as run
 
-    chosen = None if shard is None else find_shard(shard)
-    if chosen is None:
-        check_whole(checked)
-    with checked.redactor.guard():
-        check_report(checked.settings)
-    with engine_checks(quiet=quiet):
-        packing = prepare(checked)
-    console.remarks(packing.notes)
-    with progress(quiet=quiet) as on_progress:
-        report = run_packing(packing, on_progress, chosen)
-    show_report(report, len(packing.notes), as_json=as_json, quiet=quiet)
+    with engine_checks(quiet=quiet), progress_of_counts(quiet=quiet) as on_progress:
+        report = run(checked, shard=shard, on_warnings=console.remarks, on_progress=on_progress)
+    show_report(report, as_json=as_json, quiet=quiet)
 
 
-def show_report(report: "PackReport", num_shown: int, *, as_json: bool, quiet: bool) -> None:
-    """Prints a report, and to stderr its remarks except the first ``num_shown``."""
-    console.remarks(report.warnings[num_shown:])
+def show_report(report: "PackReport", *, as_json: bool, quiet: bool) -> None:
+    """Prints a report without its warnings."""
     console.remarks(f"removed {path}, left by a killed run" for path in report.removed_temporary)
     if as_json:
         console.as_json(report.to_dict())

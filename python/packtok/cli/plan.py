@@ -18,7 +18,6 @@ from packtok.cli.pack import (
     Config,
     PrintConfigOption,
     SetOption,
-    check_whole,
     checked_config,
     show_config,
 )
@@ -43,19 +42,17 @@ def plan(
     **options: Any,
 ) -> None:
     """Plan how to pack a corpus in shards; write the plan into the folder --output."""
-    from packtok.commands.plan import plan_packing
-    from packtok.packer.pack_run import prepare
+    from packtok.commands import plan as command
 
     options["existing"] = existing_policy(options["existing"], file_existence_policy)
-    checked = checked_config(config, options, set_values or [])
+    checked = checked_config(
+        config, options, set_values or [], reads_corpus=not print_config, takes_folder=True
+    )
     if print_config:
         show_config(checked, as_json=as_json)
         return
-    check_whole(checked, is_folder=True)
     with engine_checks(quiet=quiet):
-        packing = prepare(checked)
-    console.remarks(packing.notes)
-    counts = plan_packing(packing, shards)
+        counts = command.plan(checked, shards=shards, on_warnings=console.remarks)
     if not as_json:
         ignored = counts["ignored"]
         counts = {**counts, "sources": None, "ignored": console.ignored(ignored) if ignored else None}

@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from packtok.cli import console
 from packtok.progress import Progress
@@ -29,6 +29,25 @@ def progress(*, quiet: bool, idle: str = "starting") -> Iterator[Progress | None
             yield show
     else:
         yield PlainLines(idle=idle)
+
+
+@contextmanager
+def progress_of_counts(*, quiet: bool) -> Iterator[Progress | None]:
+    """Same as `progress`, but nothing is shown, and no time counts, before the first counts arrive."""
+    if quiet:
+        yield None
+        return
+    with ExitStack() as stack:
+        show: Progress | None = None
+
+        def on_progress(counts: dict[str, int]) -> None:
+            nonlocal show
+            if show is None:
+                show = stack.enter_context(progress(quiet=False))
+            if show is not None:
+                show(counts)
+
+        yield on_progress
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """`packtok run`: runs a packtok command as tasks of a Slurm or Ray cluster."""
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -9,7 +8,7 @@ import typer
 from packtok.cli import console
 from packtok.cli.merge import show_counts
 from packtok.cli.options import JsonOption, check_output
-from packtok.cli.progress import engine_checks, progress
+from packtok.cli.progress import engine_checks, progress_of_counts
 from packtok.cli.wrapped import wrapped
 
 if TYPE_CHECKING:
@@ -187,18 +186,9 @@ def show_run(start: "Callable[[OnStart, Progress | None], RunReport]", *, as_jso
     """Calls `packtok.commands.run` with callbacks that report to stderr, and prints the result."""
     from packtok.commands.run import ShardsFailedError
 
-    show: Progress | None = None
     try:
-        with engine_checks(quiet=False), ExitStack() as stack:
-
-            def on_progress(counts: dict[str, int]) -> None:
-                nonlocal show
-                if show is None:
-                    # Only now, because a run that submits jobs shows no progress.
-                    show = stack.enter_context(progress(quiet=False))
-                if show is not None:
-                    show(counts)
-
+        # A run that submits jobs shows no progress.
+        with engine_checks(quiet=False), progress_of_counts(quiet=False) as on_progress:
             report = start(_show_start, on_progress)
     except ShardsFailedError as error:
         for shard, reason in error.reasons.items():

@@ -29,13 +29,13 @@ def status(
     ] = False,
 ) -> None:
     """Show which shards are done, running, queued, failed or missing. Exit code 0 in each case."""
+    from packtok import _packtok
     from packtok.errors import ConfigError
     from packtok.launch.status import Watcher, poll
-    from packtok.packer.staging import is_url
     from packtok.shard_folder import find_shard_folder, open_shard_folder
 
     check_inputs("OUTDIR", [outdir])
-    if is_url(outdir):
+    if _packtok.is_url(outdir):
         raise ConfigError(f"{outdir}: status needs a folder of shards on a shared file system")
     watcher = Watcher(open_shard_folder(find_shard_folder(Path(os.path.abspath(outdir)))))
     if not watch:

@@ -174,7 +174,8 @@ def tokenize(
         else:
             written = prepared.run(on_progress)
     if shard is not None:
-        show_report(report, 0, as_json=as_json, quiet=quiet)
+        console.remarks(report.warnings)
+        show_report(report, as_json=as_json, quiet=quiet)
     else:
         _show(written, output_dir, is_kept=is_kept, as_json=as_json)
 
@@ -221,7 +222,8 @@ def _tokenize_npy(
         else:
             counts = prepared.run(on_progress)
     if shard is not None:
-        show_report(report, 0, as_json=as_json, quiet=quiet)
+        console.remarks(report.warnings)
+        show_report(report, as_json=as_json, quiet=quiet)
     else:
         show_counts(counts, as_json=as_json, quiet=quiet)
 
@@ -243,8 +245,8 @@ def are_undescribed(datasets: list[str]) -> bool:
 
 
 def _is_undescribed(text: str) -> bool:
+    from packtok import _packtok
     from packtok.catalog.schema import METADATA_NAMES
-    from packtok.packer.staging import is_url
 
     if text.startswith("@"):
         return True
@@ -252,7 +254,7 @@ def _is_undescribed(text: str) -> bool:
         return not any((Path(text) / name).is_file() for name in METADATA_NAMES)
     if os.path.lexists(text):
         return not text.endswith((".json", ".yaml", ".yml"))
-    return is_url(text) or has_magic(text)
+    return _packtok.is_url(text) or has_magic(text)
 
 
 def check_undescribed(datasets: list[str], parts: int | None) -> None:
@@ -304,7 +306,13 @@ def _tokenize_undescribed(
         show_counts(counts, as_json=as_json, quiet=quiet)
         return
     output = pbin if shard is None else folder
-    checked = checked_config(None, {**options, "input": inputs, "output": output}, [])
+    is_whole = shard is None
+    checked = checked_config(
+        None,
+        {**options, "input": inputs, "output": output},
+        reads_corpus=is_whole,
+        takes_folder=not is_whole,
+    )
     with output_folder(Path(os.path.dirname(output))):
         pack_with(checked, shard, as_json=as_json, quiet=quiet)
 

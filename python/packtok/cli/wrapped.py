@@ -1,6 +1,6 @@
 """The command that `packtok run` gives its tasks: `pack` or `tokenize`, with their options."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -8,7 +8,7 @@ import typer
 
 from packtok.cli import console
 from packtok.cli.options import PACK_FLAGS, check_output, existing_policy
-from packtok.cli.pack import check_whole, checked_overrides, overrides, pack
+from packtok.cli.pack import checked_config, pack
 from packtok.cli.tokenize import (
     OPTIONS_OF_PACK,
     are_undescribed,
@@ -22,6 +22,7 @@ from packtok.cli.tokenize import (
 if TYPE_CHECKING:
     from packtok.commands.run_command import RunCommand
     from packtok.launch.settings import LaunchSettings
+    from packtok.launch.tasks import Arguments
 
 _NOT_FOR_SHARDS = {
     "shard": "packtok run starts a task for each shard",
@@ -39,14 +40,10 @@ _NOT_FOR_SHARDS = {
 class Wrapped:
     """A command for the tasks of a run."""
 
-    arguments: tuple[str, ...]
+    arguments: "Arguments"
     """Arguments of the command for a task, without the output or the folder of the shards."""
     prepare: "Callable[[LaunchSettings, str | None], RunCommand]"
     """Checks all inputs and returns the command, for these settings and this folder of the shards."""
-    config: str | None = None
-    """With ``pack``, the path of the config file."""
-    overrides: dict[str, Any] | None = None
-    """With ``pack``, values by dotted key that override the config."""
     num_workers: int | None = None
     """With ``tokenize``, the number of tasks that run at once."""
     remarks: tuple[str, ...] = ()
@@ -71,27 +68,31 @@ def wrapped(command: list[str]) -> Wrapped:
     )
 
 
-def _pack(arguments: list[str], num_workers: int | None = None, remarks: tuple[str, ...] = ()) -> Wrapped:
+def _pack(arguments: list[str]) -> Wrapped:
+    params = _parsed(pack, "pack", arguments)
+    options = _given(params, PACK_FLAGS)
+    options["existing"] = existing_policy(params["existing"], params["file_existence_policy"])
+    return _packing(params["config"], options, params["set_values"] or ())
+
+
+def _packing(
+    config: str | None, options: dict[str, Any], set_values: Sequence[str] = (), **others: Any
+) -> Wrapped:
+    """Returns the command that packs, with these other fields."""
     from packtok.commands.run_command import pack_arguments, pack_command
 
-    params = _parsed(pack, "pack", arguments)
-    options = {
-        # A repeatable option that was not given is an empty list here.
-        name: None if isinstance(value, list | tuple) and not value else value
-        for name, value in params.items()
-        if name in PACK_FLAGS
-    }
-    options["existing"] = existing_policy(params["existing"], params["file_existence_policy"])
-    config, set_values = params["config"], params["set_values"] or ()
-    values = overrides(options, set_values)
     passed = pack_arguments(config, options, set_values)
 
     def prepare(settings: "LaunchSettings", outdir: str | None) -> "RunCommand":
-        checked = checked_overrides(config, values)
-        check_whole(checked)
+        checked = checked_config(config, options, set_values, reads_corpus=True, takes_folder=False)
         return pack_command(checked, passed, settings, outdir)
 
-    return Wrapped(passed, prepare, config, values, num_workers, remarks)
+    return Wrapped(passed, prepare, **others)
+
+
+def _given(params: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Returns the values of these parameters that were given; a repeatable option may be an empty list."""
+    return {name: value for name in names if (value := params[name]) not in (None, [], ())}
 
 
 def _tokenize(arguments: list[str]) -> Wrapped:
@@ -105,7 +106,7 @@ def _tokenize(arguments: list[str]) -> Wrapped:
     if params["field"] is not None or are_undescribed(datasets):
         return _pack_undescribed(datasets, params)
     own = {name: params[name] for name in ("tokenizer", "output_dir", "file_prefix", "token_dtype", "parts")}
-    options = {name: params[name] for name in OPTIONS_OF_PACK if params[name] is not None}
+    options = _given(params, OPTIONS_OF_PACK)
     passed = tokenize_arguments(
         datasets, {**own, "tokenizer": own["tokenizer"] or DEFAULT_TOKENIZER}, options
     )
@@ -132,8 +133,7 @@ def _tokenize_npy(inputs: list[str], params: dict[str, Any]) -> Wrapped:
 
     check_npy(params["token_dtype"], params["parts"], params["file_prefix"])
     own = {name: params[name] for name in ("tokenizer", "output_dir", "dtype")}
-    options = {name: params[name] for name in (*OPTIONS_OF_PACK, "field") if params[name] is not None}
-    options = {name: value for name, value in options.items() if value not in ([], ())}
+    options = _given(params, (*OPTIONS_OF_PACK, "field"))
     passed = tokenize_arguments(inputs, {"to": params["to"], **own}, options)
 
     def prepare(settings: "LaunchSettings", outdir: str | None) -> "RunCommand":
@@ -153,18 +153,18 @@ def _tokenize_npy(inputs: list[str], params: dict[str, Any]) -> Wrapped:
 
 def _pack_undescribed(datasets: list[str], params: dict[str, Any]) -> Wrapped:
     """Returns the command that packs inputs without metadata into ``<output_dir>/<file_prefix>.pbin``."""
-    from packtok.commands.run_command import pack_arguments
     from packtok.commands.tokenize import DEFAULT_TOKENIZER, name_of_tokenizer, split_of
 
     check_undescribed(datasets, params["parts"])
-    options = {name: params[name] for name in (*OPTIONS_OF_PACK, "tokenizer", "field")}
-    options["tokenizer"] = params["tokenizer"] or DEFAULT_TOKENIZER
-    whole = [f"--output={pbin_in(params['output_dir'], params['file_prefix'])}"]
-    if params["existing"] is not None:
-        whole.append(f"--existing={params['existing']}")
-    options["split"] = split_of(options, options["source"])
-    passed = pack_arguments(None, {**options, "input": datasets})
-    wrapped = _pack([*passed, *whole], params["num_workers"], undescribed_remarks(params["token_dtype"]))
+    options = _given(params, (*OPTIONS_OF_PACK, "tokenizer", "field", "existing"))
+    options |= {
+        "input": datasets,
+        "output": pbin_in(params["output_dir"], params["file_prefix"]),
+        "tokenizer": params["tokenizer"] or DEFAULT_TOKENIZER,
+        "split": split_of(options, params["source"]),
+    }
+    remarks = undescribed_remarks(params["token_dtype"])
+    wrapped = _packing(None, options, num_workers=params["num_workers"], remarks=remarks)
     if params["tokenizer"] is not None:
         return wrapped
 
@@ -187,7 +187,7 @@ def _sample(arguments: list[str]) -> Wrapped:
     if name == "import":
         raise typer.BadParameter("sample import cannot be run; it has no shards")
     params = _params(command, f"sample {name}", rest)
-    passed = (name, *_arguments(command, params))
+    passed = _arguments(command, params, name)
 
     def prepare(settings: "LaunchSettings", outdir: str | None) -> "RunCommand":
         return sample_command(sample.prepared(name, {**params, "outdir": outdir}), passed, settings)
@@ -212,18 +212,23 @@ def _logits(arguments: list[str]) -> Wrapped:
     return Wrapped(passed, prepare)
 
 
-def _arguments(command: Any, params: dict[str, Any]) -> tuple[str, ...]:
-    """Returns the arguments of a command for a task, each in one unambiguous form."""
-    options, positional = [], []
+def _arguments(command: Any, params: dict[str, Any], *first: str) -> "Arguments":
+    """Returns the arguments of a command for a task, after the positional arguments ``first``."""
+    from packtok.launch.tasks import Arguments, Value
+
+    positional = list(first)
+    options: dict[str, Value] = {}
     for param in command.params:
         value = params.get(param.name)
+        if value is None:
+            continue
         if param.param_type_name == "argument":
-            # A name like that could be parsed as an option.
-            positional += [] if value is None else [f"./{value}" if value.startswith("-") else value]
-        elif value is not None and value != param.default:
-            flag = max(param.opts, key=len)
-            options.append(flag if value is True else f"{flag}={value}")
-    return (*options, *positional)
+            positional.append(value)
+        elif value != param.default:
+            # A parameter can have another name than its option.
+            name = max(param.opts, key=len).removeprefix("--").replace("-", "_")
+            options[name] = value if isinstance(value, bool | int) else str(value)
+    return Arguments(positional=tuple(positional), options=options)
 
 
 def _command(function: Any, name: str) -> Any:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 from packtok import _packtok
-from packtok.commands.pack import option_overrides
 from packtok.config import PackConfig, load_config
 from packtok.config.keywords import ScanOptions
 from packtok.config.options import OPTIONS, SCAN_OPTIONS
@@ -101,5 +100,5 @@ def corpus_config(
     """Returns a pack config that describes how to read the corpus; its output is never written."""
     return load_config(
         None,
-        option_overrides({"input": corpus, "output": "-", "tokenizer": tokenizer, **options, **more}),
+        {"input": corpus, "output": "-", "tokenizer": tokenizer, **options, **more},
     )

@@ -15,7 +15,9 @@ import yaml
 
 from packtok.commands.index import index
 from packtok.commands.pack import pack
+from packtok.config import load_config
 from packtok.config.interpolation import Resolvers, read_yaml
+from packtok.config.options import OPTIONS
 from packtok.config.redact import Redactor
 from packtok.errors import ConfigError, PacktokError
 from packtok.extras import needing
@@ -97,16 +99,13 @@ def prepare_instruction_tuning_data(
 
 def _check_packing(config: InstructionConfig) -> None:
     """Raises the errors of the config for packing, which would otherwise come after all conversations."""
-    prepare(config.pack_config_path, _overrides(config, PARTITIONS[0], config.folder))
-
-
-def _overrides(config: InstructionConfig, name: str, folder: Path) -> dict[str, Any]:
-    """Returns the input and the output of a part, which replace those of the config for packing."""
-    return {
-        "settings.src_path": str(folder / config.name(name, ".jsonl")),
-        "settings.dst_path": str(folder / config.name(name, ".pbin")),
-        "settings.index_path": None,
+    part = PARTITIONS[0]
+    options = {
+        "input": config.folder / config.name(part, ".jsonl"),
+        "output": config.folder / config.name(part, ".pbin"),
     }
+    # The index of a part does not exist yet.
+    prepare(load_config(config.pack_config_path, options, {OPTIONS["index_path"].key: None}))
 
 
 def _check_output(config: InstructionConfig, existing: Existing) -> None:

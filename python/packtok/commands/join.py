@@ -8,7 +8,7 @@ from typing import Any
 from packtok import _packtok
 from packtok.commands.manifest import write_manifest
 from packtok.errors import ConfigError
-from packtok.packer.staging import Staging, fetch_shards, is_url
+from packtok.packer.staging import Staging, fetch_shards
 from packtok.progress import Progress
 from packtok.remedies import entry_point
 from packtok.sources import StrPath
@@ -44,7 +44,7 @@ def join(
         FileExistsError: If the output exists.
     """
     limit = _reject_limit(max_rejects)
-    if is_url(os.fspath(folder)):
+    if _packtok.is_url(os.fspath(folder)):
         return _join_from_store(
             os.fspath(folder), os.fspath(output), manifest, existing, on_progress, staging, limit
         )
@@ -53,7 +53,7 @@ def join(
     if manifest:
         shards = _packtok.list_shards(os.fspath(folder), limit)
         return write_manifest(shards, Path(output), existing=existing)
-    if is_url(os.fspath(output)):
+    if _packtok.is_url(os.fspath(output)):
         return _join_into_store(os.fspath(folder), os.fspath(output), existing, on_progress, staging, limit)
     return _packtok.join_shards(
         folder=os.fspath(folder),

@@ -1,24 +1,15 @@
 """Implements `packtok pack`: from a config and a tokenizer to a pbin and a report."""
 
-import difflib
-import errno
-import json
-import os
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
-from packtok import _packtok
-from packtok.config import ConfigSource
+from packtok.config import ConfigSource, load_config
 from packtok.config.keywords import PackOptions
-from packtok.config.options import OPTIONS, Settings
-from packtok.distributed import ShardChoice, find_shard
-from packtok.errors import ConfigError
-from packtok.packer.into_store import pack_into_store
-from packtok.packer.pack_run import PackReport, PackRun, prepare, refuse_file_as_folder
-from packtok.packer.staging import is_url
+from packtok.distributed import find_shard
+from packtok.packer import run as packer
+from packtok.packer.report import PackReport
+from packtok.packer.run import OnWarnings
 from packtok.progress import Progress
-from packtok.remedies import entry_point, here
+from packtok.remedies import entry_point
 
 
 @entry_point()
@@ -27,6 +18,7 @@ def pack(
     /,
     *,
     shard: str | int | None = None,
+    on_warnings: OnWarnings | None = None,
     on_progress: Progress | None = None,
     **options: Unpack[PackOptions],
 ) -> PackReport:
@@ -40,6 +32,8 @@ def pack(
         shard: ``"k/N"``, ``k`` (with the number of shards in the output folder's plan) or ``"auto"``, which
             uses Slurm's variables. Only shard k of the corpus, counted from 0, is packed, and ``output`` is a
             folder.
+        on_warnings: Called with a list of remarks before packing starts, and again with those of the run
+            when it has ended; not called without remarks. The report has all of them.
         on_progress: Called about ten times a second with the ints ``bytes_read``, ``total_bytes``,
             ``documents``, ``tokens`` and ``resumed_bytes`` (the part of ``bytes_read`` that an earlier run
             packed).
@@ -61,88 +55,4 @@ def pack(
         23765
     """
     chosen = None if shard is None else find_shard(shard)
-    return run_packing(prepare(config, option_overrides(options)), on_progress, chosen)
-
-
-def run_packing(
-    packing: PackRun, on_progress: Progress | None = None, shard: ShardChoice | None = None
-) -> PackReport:
-    """Packs, writes the report file if ``report`` is set, and returns the report.
-
-    Args:
-        packing: The run to execute.
-        on_progress: As in `pack`.
-        shard: The shard to pack; the output is then a folder. Default: the whole corpus.
-    """
-    settings, redactor = packing.config.settings, packing.config.redactor
-    with redactor.guard():
-        check_report(settings)
-        if shard is not None:
-            refuse_file_as_folder(settings.dst_path)
-        if is_url(settings.dst_path):
-            report = pack_into_store(packing, on_progress, shard)
-        else:
-            report = packing.run_here(on_progress, shard)
-        if settings.report is not None:
-            _write_report(Path(settings.report), report)
-    return report
-
-
-def option_overrides(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Converts options by keyword to values by dotted config key, without those that are ``None``."""
-    for name in options:
-        if name not in OPTIONS:
-            raise TypeError(_unknown(name))
-    return {_override_key(name): value for name, value in options.items() if value is not None}
-
-
-def _unknown(name: str) -> str:
-    """Returns the message about an unknown keyword; for a key of a config it suggests the keyword."""
-    function, known = here(OPTIONS)
-    keyword_of = {option.name: keyword for keyword, option in OPTIONS.items()} | {one: one for one in known}
-    near = difflib.get_close_matches(name, [one for one in keyword_of if keyword_of[one] in known], n=1)
-    hint = f"; did you mean {keyword_of[near[0]]!r}?" if near else ""
-    return f"{function}() has no option {name!r}{hint}"
-
-
-def _override_key(name: str) -> str:
-    # The name of a tokenizer also replaces a section that consists of a name only.
-    return "tokenizer" if name == "tokenizer" else OPTIONS[name].key
-
-
-def check_report(settings: Settings) -> None:
-    """Checks before packing that the report can be written without overwriting other data.
-
-    Raises:
-        ConfigError: If the path is a folder, belongs to the output, or is an existing file but not a report.
-        FileNotFoundError: If its folder does not exist.
-    """
-    if settings.report is None:
-        return
-    report = Path(settings.report)
-    if not report.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "the folder of the report does not exist", str(report.parent))
-    if report.is_dir():
-        raise ConfigError(f"--report: {report} is a folder; give a file in it")
-    beside = ("", ".tokenizer.json", ".rejects.jsonl", ".partial")
-    if any(report.absolute() == Path(f"{settings.dst_path}{end}").absolute() for end in beside):
-        raise ConfigError(f"--report: {report} is a path of the output; choose another file")
-    if os.path.lexists(report) and not _is_report(report):
-        raise ConfigError(
-            f"--report: {report} exists and is not a packtok report, so it is not replaced; choose another"
-        )
-
-
-def _is_report(path: Path) -> bool:
-    """Returns whether a file is empty or was written by `_write_report`."""
-    if not path.is_file():
-        # A device such as /dev/null, or a dangling link.
-        return False
-    with path.open("rb") as file:
-        start = file.read(4096)
-    return start == b"" or start.startswith(b'{\n  "output": ')
-
-
-def _write_report(path: Path, report: PackReport) -> None:
-    text = json.dumps(report.to_dict(), indent=2) + "\n"
-    _packtok.publish_bytes(path, text.encode("ascii"))
+    return packer.pack(load_config(config, options), chosen, on_warnings=on_warnings, on_progress=on_progress)

@@ -12,7 +12,6 @@ from typing import Any, Literal, Unpack
 
 from packtok.catalog.schema import load_details
 from packtok.commands.join import join
-from packtok.commands.pack import option_overrides
 from packtok.commands.run_command import RunCommand, pack_arguments, pack_command
 from packtok.commands.tokenize_npy import SUMMARY_NAME
 from packtok.config import load_config
@@ -25,6 +24,7 @@ from packtok.launch.settings import LaunchSettings, changed, load_settings, load
 from packtok.launch.slurm import Slurm
 from packtok.launch.submit import check, lines, num_shards, plan_jobs, relaunch, submit_jobs
 from packtok.launch.tasks import COMMANDS, CommandName, is_written
+from packtok.packer.run import OnWarnings
 from packtok.progress import Progress
 from packtok.remedies import entry_point
 from packtok.shard_folder import TaskFolder, find_shard_folder, open_shard_folder
@@ -92,7 +92,6 @@ class ShardsFailedError(PacktokError):
 
 
 OnStart = Callable[[RunStart], None]
-OnWarnings = Callable[[Sequence[str]], None]
 
 
 @entry_point()
@@ -142,7 +141,7 @@ def run(
         without_files = load_without_files(settings)
         settings = load_settings(settings)
     command = pack_command(
-        load_config(path, option_overrides(options)),
+        load_config(path, options),
         pack_arguments(path, options),
         settings,
         None if outdir is None else os.fspath(outdir),
@@ -194,8 +193,8 @@ def run_tasks(
             command=command.name,
             output=command.output,
             num_shards=command.num_shards or num_shards(command.outdir, settings, num_nodes),
-            pack_arguments=command.arguments,
-            join_arguments=command.join_arguments,
+            arguments=command.arguments,
+            join=command.join,
             working_folder=os.getcwd(),
             python=sys.executable,
             settings=settings,
@@ -301,9 +300,7 @@ def _pack_on_ray(
     failures = ray_engine.pack_shards(ray, launch, missing, on_progress)
     if failures:
         raise ShardsFailedError(launch, failures)
-    # A limit on rejects alone does not ask for joining again.
-    asks_to_join = any(not text.startswith("--max-rejects=") for text in launch.join_arguments)
-    is_joined = not missing and is_written(folder, launch.output) and not asks_to_join
+    is_joined = not missing and is_written(folder, launch.output) and not launch.join.is_requested
     if launch.settings.slurm.join == "none" or is_joined:
         return _report(launch, "ray", len(finished), has_work=bool(missing))
     return _report(launch, "ray", len(finished), joined=_joined(launch, on_progress))
@@ -312,8 +309,7 @@ def _pack_on_ray(
 def _joined(launch: Launch, on_progress: Progress | None) -> Mapping[str, Any]:
     """Ends a run whose shards are all there, and returns the counts."""
     if COMMANDS[launch.command].of_join is None:
-        options = _join_options(launch.join_arguments)
-        return join(launch.outdir, launch.output, on_progress=on_progress, **options)
+        return join(launch.outdir, launch.output, on_progress=on_progress, **launch.join.options)
     # In a process of its own, because paths of datasets are relative to the folder in which the run started.
     log = log_folder(launch.outdir) / "ray_join.out"
     arguments = launch.join_command(str(launch.outdir))
@@ -332,15 +328,6 @@ def _joined(launch: Launch, on_progress: Progress | None) -> Mapping[str, Any]:
     return {"output": launch.output} | {
         name: details[name] for name in ("documents", "tokens", "rejected", "source_bytes")
     }
-
-
-def _join_options(arguments: Sequence[str]) -> dict[str, Any]:
-    """Returns the arguments of `packtok join` as options of `packtok.join`."""
-    options: dict[str, Any] = {}
-    for argument in arguments:
-        name, equals, value = argument.removeprefix("--").partition("=")
-        options[name.replace("-", "_")] = value if equals else True
-    return options
 
 
 def _record(launch: Launch) -> None:

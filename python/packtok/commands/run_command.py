@@ -2,13 +2,12 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from packtok import _packtok
 from packtok.commands.logits import LogitsRun
-from packtok.commands.plan import plan_packing
 from packtok.commands.sample import Sampling
 from packtok.commands.tokenize import Tokenization, refuse_complete
 from packtok.commands.tokenize_npy import NpyTokenization
@@ -16,9 +15,8 @@ from packtok.config import PackConfig
 from packtok.config.options import OPTIONS
 from packtok.errors import ConfigError
 from packtok.launch.settings import LaunchSettings
-from packtok.launch.tasks import CommandName
-from packtok.packer.pack_run import prepare
-from packtok.packer.staging import is_url
+from packtok.launch.tasks import Arguments, CommandName, Join, Value
+from packtok.packer import run as packer
 
 # Options that concern the run as a whole, so tasks do not get them.
 _OF_THE_WHOLE = ("output", "existing", "report")
@@ -29,7 +27,7 @@ class RunCommand:
     """A command for the tasks of a run."""
 
     name: CommandName
-    arguments: tuple[str, ...]
+    arguments: Arguments
     """Arguments of the command, without those of one shard."""
     output: str
     """The file that the run writes last."""
@@ -37,14 +35,14 @@ class RunCommand:
     """The folder of the shards."""
     plan: Callable[[int], tuple[str, ...]]
     """Writes the plan for this number of shards and returns the remarks on the packing."""
-    join_arguments: tuple[str, ...] = ()
-    """Arguments of `packtok join`, or of the same command that joins."""
+    join: Join = field(default_factory=Join)
+    """How the run ends."""
     num_shards: int | None = None
     """The number of shards if the command determines it."""
 
 
 def pack_command(
-    config: PackConfig, arguments: tuple[str, ...], settings: LaunchSettings, outdir: str | None = None
+    config: PackConfig, arguments: Arguments, settings: LaunchSettings, outdir: str | None = None
 ) -> RunCommand:
     """Returns the command ``packtok pack``.
 
@@ -58,17 +56,18 @@ def pack_command(
         ConfigError: If a path cannot be used.
     """
     output, folder = _paths(config, outdir)
+    planned = config.with_output(os.fspath(folder), config.settings.existing)
 
     def plan(shards: int) -> tuple[str, ...]:
-        packing = prepare(config).into(folder, config.settings.existing)
-        plan_packing(packing, shards)
-        return packing.notes
+        notes: list[str] = []
+        packer.plan(planned, shards, on_warnings=notes.extend)
+        return tuple(notes)
 
-    return RunCommand("pack", arguments, output, folder, plan, _join_arguments(config, settings.slurm.join))
+    return RunCommand("pack", arguments, output, folder, plan, _join(config, settings.slurm.join))
 
 
 def tokenize_command(
-    tokenization: Tokenization, arguments: tuple[str, ...], settings: LaunchSettings
+    tokenization: Tokenization, arguments: Arguments, settings: LaunchSettings
 ) -> RunCommand:
     """Returns the command ``packtok tokenize``, whose run ends with the metadata.
 
@@ -104,13 +103,11 @@ def tokenize_command(
         return tokenization.packing.notes
 
     output = os.path.abspath(tokenization.metadata_path)
-    join_arguments = () if existing == "error" else (f"--existing={existing}",)
-    return RunCommand("tokenize", arguments, output, folder, plan, join_arguments, parts)
+    join = Join(existing=None if existing == "error" else existing)
+    return RunCommand("tokenize", arguments, output, folder, plan, join, parts)
 
 
-def npy_command(
-    tokenization: NpyTokenization, arguments: tuple[str, ...], settings: LaunchSettings
-) -> RunCommand:
+def npy_command(tokenization: NpyTokenization, arguments: Arguments, settings: LaunchSettings) -> RunCommand:
     """Returns the command ``packtok tokenize --to cepe-npy``, whose run ends with the NPY files.
 
     Args:
@@ -134,11 +131,11 @@ def npy_command(
         return tokenization.packing.notes
 
     output = os.path.abspath(tokenization.summary_path)
-    existing = tokenization.existing
-    return RunCommand("tokenize", arguments, output, folder, plan, (f"--existing={existing}",))
+    join = Join(existing=tokenization.existing)
+    return RunCommand("tokenize", arguments, output, folder, plan, join)
 
 
-def sample_command(sampling: Sampling, arguments: tuple[str, ...], settings: LaunchSettings) -> RunCommand:
+def sample_command(sampling: Sampling, arguments: Arguments, settings: LaunchSettings) -> RunCommand:
     """Returns the command ``packtok sample``, whose run ends with publishing all samples.
 
     Args:
@@ -153,12 +150,12 @@ def sample_command(sampling: Sampling, arguments: tuple[str, ...], settings: Lau
     # Before the tasks need it.
     sampling.find_tokenizer()
     # The tasks reject existing outputs; those that a join published before it was killed are its own.
-    policy = {"error": ("--existing=skip",), "replace": ("--existing=replace",)}
-    return replace(command, join_arguments=policy.get(sampling.spec["existing"], ()))
+    policy: dict[str, Join] = {"error": Join(existing="skip"), "replace": Join(existing="replace")}
+    return replace(command, join=policy.get(sampling.spec["existing"], Join()))
 
 
 def logits_command(
-    signals: LogitsRun, arguments: tuple[str, ...], settings: LaunchSettings, *, yes: bool = False
+    signals: LogitsRun, arguments: Arguments, settings: LaunchSettings, *, yes: bool = False
 ) -> RunCommand:
     """Returns the command ``packtok logits``, whose run ends with the merged folder.
 
@@ -183,7 +180,7 @@ def logits_command(
 
 
 def _of_marked_tasks(
-    name: CommandName, work: Sampling | LogitsRun, arguments: tuple[str, ...], settings: LaunchSettings
+    name: CommandName, work: Sampling | LogitsRun, arguments: Arguments, settings: LaunchSettings
 ) -> RunCommand:
     """Returns a command whose tasks write elsewhere and leave markers in the folder of the run."""
     if settings.slurm.join == "manifest":
@@ -203,50 +200,47 @@ def _of_marked_tasks(
 
 def pack_arguments(
     config: str | None, options: Mapping[str, Any], set_values: Sequence[str] = ()
-) -> tuple[str, ...]:
-    """Returns the arguments of `packtok pack` for a task, each in one unambiguous form.
+) -> Arguments:
+    """Returns the arguments of `packtok pack` for a task.
 
     Args:
         config: Path of the config file.
         options: As in `packtok.pack`; those that concern the run as a whole are left out.
         set_values: Arguments of ``--set``.
     """
-    arguments = [] if config is None else [_positional(config)]
+    values: dict[str, Value] = {}
+    settings = []
     for name, option in OPTIONS.items():
         value = options.get(name)
         if value is None or name in _OF_THE_WHOLE:
             continue
         if option.flags is None:
-            arguments.append(f"--set={option.key}={value}")
-            continue
-        flag = max(option.flags, key=len)
-        if isinstance(value, bool):
-            arguments += [flag] if value else [f"--no-{flag[2:]}"] if option.has_no_form else []
-        else:
-            values = [value] if isinstance(value, str | os.PathLike | int) else value
-            arguments += [
-                f"{flag}={os.fspath(one) if isinstance(one, os.PathLike) else one}" for one in values
-            ]
-    return (*arguments, *(f"--set={text}" for text in set_values))
+            settings.append(f"{option.key}={value}")
+        elif value is not False or option.has_no_form:
+            values[name] = _value(value)
+    if settings or set_values:
+        values["set"] = (*settings, *set_values)
+    return Arguments(positional=() if config is None else (config,), options=values)
 
 
 def tokenize_arguments(
     datasets: Sequence[str], own: Mapping[str, Any], options: Mapping[str, Any]
-) -> tuple[str, ...]:
-    """Returns the arguments of `packtok tokenize` for a task, each in one unambiguous form.
+) -> Arguments:
+    """Returns the arguments of `packtok tokenize` for a task.
 
     Args:
         datasets: As in `packtok.tokenize`.
         own: The other arguments of `packtok.tokenize`; ``None`` counts as not given.
         options: Options of `packtok.pack` among them.
     """
-    given = [f"--{name.replace('_', '-')}={value}" for name, value in own.items() if value is not None]
-    return (*map(_positional, datasets), *given, *pack_arguments(None, options))
+    given = {name: _value(value) for name, value in own.items() if value is not None}
+    return Arguments(positional=tuple(datasets), options=given | pack_arguments(None, options).options)
 
 
-def _positional(text: str) -> str:
-    # A name like that could be parsed as an option.
-    return f"./{text}" if text.startswith("-") else text
+def _value(value: Any) -> Value:
+    if isinstance(value, bool | int):
+        return value
+    return str(value) if isinstance(value, str | os.PathLike) else tuple(map(str, value))
 
 
 def _paths(config: PackConfig, outdir: str | None) -> tuple[str, Path]:
@@ -257,9 +251,9 @@ def _paths(config: PackConfig, outdir: str | None) -> tuple[str, Path]:
             "packtok status"
         )
     output = config.settings.dst_path
-    if outdir is not None and is_url(outdir):
+    if outdir is not None and _packtok.is_url(outdir):
         raise ConfigError(f"--outdir: {outdir} is in an object store; give a folder that all nodes share")
-    if not is_url(output):
+    if not _packtok.is_url(output):
         output = os.path.abspath(output)
     elif outdir is None:
         raise ConfigError(
@@ -276,11 +270,10 @@ def _check_folder(folder: Path) -> None:
         raise ConfigError(f"--outdir: {folder} is a file; give a folder for the shards")
 
 
-def _join_arguments(config: PackConfig, kind: str) -> tuple[str, ...]:
-    existing, limit = config.settings.existing, config.max_rejects
-    arguments = [f"--existing={existing}"] if existing != "error" else []
-    if limit is not None:
-        arguments.append(f"--max-rejects={limit}")
-    if kind == "manifest":
-        arguments.append("--manifest")
-    return tuple(arguments)
+def _join(config: PackConfig, kind: str) -> Join:
+    existing = config.settings.existing
+    return Join(
+        existing=None if existing == "error" else existing,
+        max_rejects=config.max_rejects,
+        manifest=kind == "manifest",
+    )

@@ -26,12 +26,13 @@ from packtok.catalog.survey import pattern_of
 from packtok.commands.join import join
 from packtok.commands.manifest import write_manifest
 from packtok.commands.output_folder import output_folder
-from packtok.commands.pack import option_overrides
 from packtok.commands.tokenize_npy import prepare_npy_tokenization
+from packtok.config import load_config
 from packtok.config.options import DATASETS
 from packtok.distributed import ShardChoice
 from packtok.errors import ConfigError, PacktokError, TokenizerError
-from packtok.packer.pack_run import PackReport, PackRun, prepare
+from packtok.packer.pack_run import PackRun, prepare
+from packtok.packer.report import PackReport
 from packtok.progress import Progress
 from packtok.remedies import entry_point
 from packtok.shard_folder import read_plan
@@ -464,18 +465,16 @@ def _packing(
     if source not in (None, DATASETS):
         # The documents of other plug-ins are texts.
         fields = []
-    overrides = option_overrides(
-        {
-            **options,
-            "source": source,
-            "split": split_of(options, source),
-            "input": [str(one.input) if source is None else one.plugin_input for one in selected],
-            "output": output,
-            "tokenizer": tokenizer,
-            "field": fields[0] if fields else None,
-        }
-    )
-    return prepare(None, overrides, tuple(fields) if len(set(fields)) > 1 else ())
+    all_options = {
+        **options,
+        "source": source,
+        "split": split_of(options, source),
+        "input": [str(one.input) if source is None else one.plugin_input for one in selected],
+        "output": output,
+        "tokenizer": tokenizer,
+        "field": fields[0] if fields else None,
+    }
+    return prepare(load_config(None, all_options), tuple(fields) if len(set(fields)) > 1 else ())
 
 
 def split_of(options: Mapping[str, Any], source: str | None) -> str | None:

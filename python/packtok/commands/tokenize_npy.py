@@ -20,11 +20,12 @@ from packtok import _packtok
 from packtok.catalog.names import Remark
 from packtok.commands.join import join
 from packtok.commands.output_folder import output_folder
-from packtok.commands.pack import option_overrides
+from packtok.config import load_config
 from packtok.config.options import OPTIONS
 from packtok.distributed import ShardChoice
 from packtok.errors import ConfigError, PacktokError
-from packtok.packer.pack_run import PackReport, PackRun, prepare
+from packtok.packer.pack_run import PackRun, prepare
+from packtok.packer.report import PackReport
 from packtok.progress import Progress
 from packtok.resuming import KEPT_NOTE, explaining
 from packtok.shard_folder import read_plan
@@ -316,20 +317,18 @@ def prepare_npy_tokenization(
     key = hashlib.sha256(
         json.dumps([os.getcwd(), list(inputs), *(str(given.get(name)) for name in _SELECTION)]).encode()
     ).hexdigest()[:16]
-    overrides = option_overrides(
-        {
-            **given,
-            "input": list(inputs),
-            "output": folder / _WORK_NAME / key / _PACKED_NAME,
-            "tokenizer": tokenizer,
-            "existing": existing,
-            "add_special_tokens": False,
-            "empty_document": "keep",
-            "enclose_all": True,
-            "origins": True,
-        }
-    )
-    packing = prepare(None, overrides)
+    all_options = {
+        **given,
+        "input": list(inputs),
+        "output": folder / _WORK_NAME / key / _PACKED_NAME,
+        "tokenizer": tokenizer,
+        "existing": existing,
+        "add_special_tokens": False,
+        "empty_document": "keep",
+        "enclose_all": True,
+        "origins": True,
+    }
+    packing = prepare(load_config(None, all_options))
     for note in packing.notes:
         remark(note)
     plan = _packtok.token_plan(packing.spec, packing.found.tokenizer, element)

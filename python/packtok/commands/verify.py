@@ -8,7 +8,6 @@ from packtok.commands.convert import tokenizer_beside
 from packtok.commands.merge import beside
 from packtok.commands.token_folder import check_marked
 from packtok.config import ConfigSource, load_config
-from packtok.config.options import OPTIONS
 from packtok.errors import ConfigError
 from packtok.packer.pack_run import prepare
 from packtok.progress import Progress
@@ -76,11 +75,13 @@ def verify_corpus(
         PacktokError: At the first difference.
     """
     # The pbin to verify serves as the output, so the config need not name one.
-    overrides: dict[str, Any] = {"settings.dst_path": path} | ({"tokenizer": tokenizer} if tokenizer else {})
-    overrides |= {"settings.source": source} if source else {}
-    if add_special_tokens_from_config:
-        overrides[OPTIONS["add_special_tokens_from_config"].key] = True
-    packing = prepare(load_config(corpus, overrides))
+    options = {
+        "output": path,
+        "tokenizer": tokenizer or None,
+        "source": source or None,
+        "add_special_tokens_from_config": add_special_tokens_from_config or None,
+    }
+    packing = prepare(load_config(corpus, options))
     with packing.config.redactor.guard():
         return _packtok.verify_corpus(
             packing.spec, packing.found.tokenizer, on_progress, packing.plugin, sample=sample

@@ -1,16 +1,17 @@
 """Builds one validated, frozen `PackConfig` from a Modalities pack config, a dict or options alone.
 
-Options override the config, and the config overrides the defaults in `packtok.config.options`. Every error
-names the key, and no error shows a value from the environment.
+Values of ``--set`` override options, which override the config, which overrides the defaults in
+`packtok.config.options`. Options are named by keyword; dotted keys name places of a config, in ``--set`` and
+in messages. Every error names the key, and no error shows a value from the environment.
 """
 
 import errno
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 from omegaconf import DictConfig, OmegaConf
@@ -26,8 +27,7 @@ from packtok.config.redact import Redactor
 from packtok.config.schema import Schema
 from packtok.errors import ConfigError
 
-_TOKENIZER_NAME = "tokenizer.config.pretrained_model_name_or_path"
-INDEX_KEY = "settings.index_path"
+_INDEX_PATH = OPTIONS["index_path"]
 # Modalities' name for SentencePiece models.
 _SENTENCEPIECE_VARIANT = "pretrained_sp_tokenizer"
 _MODEL_FILE = "tokenizer_model_file"
@@ -78,8 +78,13 @@ class PackConfig:
         return json.dumps(spec | resolved)
 
     def what_changes_bytes(self) -> dict[str, Any]:
-        """Returns the options that the output's bytes depend on, by key."""
-        return {one.key: self.value_of(one) for one in OPTIONS.values() if one.changes_bytes}
+        """Returns the options that the output's bytes depend on, by keyword."""
+        return {one.keyword: self.value_of(one) for one in OPTIONS.values() if one.changes_bytes}
+
+    def with_output(self, output: str, existing: Literal["error", "skip", "replace"]) -> "PackConfig":
+        """Returns the same config with another output, and without a report file."""
+        settings = replace(self.settings, dst_path=output, existing=existing, report=None)
+        return replace(self, settings=settings)
 
     @property
     def truncate_to(self) -> int | None:
@@ -123,23 +128,31 @@ class PackConfig:
 ConfigSource = str | os.PathLike[str] | Mapping[str, Any] | PackConfig
 
 
-def load_config(source: ConfigSource | None = None, overrides: Mapping[str, Any] | None = None) -> PackConfig:
-    """Returns the config in ``source`` with ``overrides`` applied.
+def load_config(
+    source: ConfigSource | None = None,
+    options: Mapping[str, Any] | None = None,
+    set_values: Mapping[str, Any] | None = None,
+) -> PackConfig:
+    """Returns the config in ``source`` with ``options``, then ``set_values``, applied.
 
     Args:
         source: The path of a YAML file, a mapping of the same structure or a `PackConfig`; ``None`` for
-            overrides only.
-        overrides: Values by dotted key. ``tokenizer`` may be a plain name, which keeps the section's other
-            keys.
+            options only.
+        options: Values by keyword, as in `packtok.pack`; ``None`` counts as not given. The name of a
+            tokenizer keeps the other keys of its section.
+        set_values: Values by dotted key, as of ``--set``; ``None`` replaces a value. ``tokenizer`` may be a
+            plain name.
 
     Raises:
         ConfigError: If a key is unknown or missing or a value is not allowed.
-        FileNotFoundError: If ``overrides`` name a raw index that does not exist.
+        FileNotFoundError: If ``options`` or ``set_values`` name a raw index that does not exist.
         OSError: If the file cannot be read.
     """
+    given = {name: value for name, value in (options or {}).items() if value is not None}
+    set_values = set_values or {}
     is_checked = False
     if isinstance(source, PackConfig):
-        if not overrides:
+        if not (given or set_values):
             return source
         source = _tree(source)
         is_checked = True
@@ -150,7 +163,7 @@ def load_config(source: ConfigSource | None = None, overrides: Mapping[str, Any]
         referenced = references(raw)
         if not is_checked:
             _refuse_source(raw)
-        _apply(raw, overrides or {})
+        _apply(raw, given, set_values)
         values = resolvers.resolve(raw)
         checked = _checked(values, referenced, Redactor(tuple(resolvers.secrets.items())))
     except ConfigError as error:
@@ -159,8 +172,9 @@ def load_config(source: ConfigSource | None = None, overrides: Mapping[str, Any]
         prefix = "" if path is None or text.startswith(str(path)) else f"{path}: "
         raise ConfigError(redactor(prefix + text)) from None
     index_path = checked.settings.index_path
-    # Configs of Modalities name an index that packtok does not need; whoever gives one here wants it read.
-    if (overrides or {}).get(INDEX_KEY) is not None and not os.path.lexists(index_path or ""):
+    # Configs of Modalities name an index that packtok does not need; a caller who gives one wants it read.
+    is_requested = index_path is not None and ("index_path" in given or _INDEX_PATH.key in set_values)
+    if is_requested and not os.path.lexists(index_path or ""):
         raise missing_index(checked)
     return checked
 
@@ -169,7 +183,7 @@ def missing_index(config: PackConfig) -> FileNotFoundError:
     """Returns the error about a raw index that does not exist."""
     path = config.redactor(str(config.settings.index_path))
     return FileNotFoundError(
-        errno.ENOENT, f"no such raw index; remove {FLAGS[INDEX_KEY]} to pack the whole corpus", path
+        errno.ENOENT, f"no such raw index; remove {FLAGS[_INDEX_PATH.key]} to pack the whole corpus", path
     )
 
 
@@ -207,30 +221,35 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _apply(raw: DictConfig, overrides: Mapping[str, Any]) -> None:
+def _apply(raw: DictConfig, options: Mapping[str, Any], set_values: Mapping[str, Any]) -> None:
+    """Writes the values into the tree, before interpolations are resolved, which may refer to them."""
     named = OmegaConf.to_container(raw, resolve=False).get("tokenizer")  # type: ignore[union-attr]
     if isinstance(named, str):
         raw["tokenizer"] = _component(named)
-    for key, given in overrides.items():
-        value = _plain(given)
-        if key == "tokenizer" and not isinstance(value, Mapping):
-            if not isinstance(value, str):
-                found = type(value).__name__
-                raise ConfigError(f"--tokenizer: is of type {found}; expected a name or a path")
-            _name_tokenizer(raw, value)
-            continue
-        if key in ("settings.field", "settings.jq_pattern"):
-            # These are two names of one key; an option replaces either.
-            key = "settings.jq_pattern"
-            if isinstance(raw.get("settings"), DictConfig):
-                raw.settings.pop("field", None)
-        _update(raw, key, value)
+    for keyword, value in options.items():
+        _set(raw, "tokenizer" if keyword == "tokenizer" else OPTIONS[keyword].key, _plain(value))
+    for key, value in set_values.items():
+        _set(raw, key, _plain(value))
+
+
+def _set(raw: DictConfig, key: str, value: Any) -> None:
+    if key == "tokenizer" and not isinstance(value, Mapping):
+        if not isinstance(value, str):
+            raise ConfigError(f"--tokenizer: is of type {type(value).__name__}; expected a name or a path")
+        _name_tokenizer(raw, value)
+        return
+    if key == "settings.field":
+        key = OPTIONS["field"].key
+    if key == OPTIONS["field"].key and isinstance(raw.get("settings"), DictConfig):
+        # These are two names of one key; a value replaces either.
+        raw.settings.pop("field", None)
+    _update(raw, key, value)
 
 
 def _name_tokenizer(raw: DictConfig, name: str) -> None:
     described = raw.get("tokenizer")
     if isinstance(described, DictConfig) and described.get("variant_key") != _SENTENCEPIECE_VARIANT:
-        _update(raw, _TOKENIZER_NAME, name)
+        _update(raw, OPTIONS["tokenizer"].key, name)
     else:
         raw["tokenizer"] = _component(name)
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 
 from packtok import __version__
 from packtok.launch.settings import Environment, LaunchSettings
-from packtok.launch.tasks import COMMANDS, CommandName, Task
+from packtok.launch.tasks import COMMANDS, Arguments, CommandName, Join, Task
 
 # Characters that sbatch takes literally in a directive: no white space, quotes, backslashes or comment signs.
 _PLAIN = re.compile(r"[A-Za-z0-9_./:=,@%+&|*()\[\]^~-]*")
@@ -34,10 +34,10 @@ class Request(BaseModel):
     output: str
     """The file that the run writes last."""
     num_shards: int
-    pack_arguments: tuple[str, ...]
+    arguments: Arguments = Arguments()
     """Arguments of the command, without the folder of the shards and the shard."""
-    join_arguments: tuple[str, ...]
-    """Arguments of `packtok join` after the folder and the output, or of the same command that joins."""
+    join: Join = Join()
+    """How the run ends."""
     working_folder: str
     python: str
     """The Python interpreter with packtok, for jobs without an environment of their own."""
@@ -66,19 +66,21 @@ class Launch(Request):
             num_cpus: The number of threads, unless the request itself sets it.
             quote: Applied to the arguments of the request only, so that the others can be shell variables.
         """
-        task = Task(outdir, shard, self.num_shards, num_cpus, self.pack_arguments)
+        task = Task(outdir, shard, self.num_shards, num_cpus, self.arguments)
         return [*self._command(quote), *COMMANDS[self.command].of_task(task)]
 
     def join_command(self, outdir: str, quote: Callable[[str], str] = str) -> list[str]:
         """Returns the command that ends the run, without the program; arguments as of `task_command`."""
         command = COMMANDS[self.command]
         if command.of_join is None:
-            return ["join", outdir, *map(quote, (f"--output={self.output}", *self.join_arguments))]
-        policy = self.join_arguments or command.policy_of_join
-        return [*self._command(quote), *command.of_join(outdir, self.num_shards), *map(quote, policy)]
+            options = Arguments(options={"output": self.output, **self.join.options})
+            return ["join", outdir, *map(quote, options.words())]
+        existing = self.join.existing or command.policy_of_join
+        policy = [] if existing is None else [f"--existing={existing}"]
+        return [*self._command(quote), *command.of_join(outdir, self.num_shards), *policy]
 
     def _command(self, quote: Callable[[str], str]) -> list[str]:
-        return [quote(text) for text in (self.command, *self.pack_arguments)]
+        return [quote(text) for text in (self.command, *self.arguments.words())]
 
 
 @dataclass(frozen=True)

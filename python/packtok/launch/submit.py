@@ -88,7 +88,7 @@ def check(launch: Launch) -> None:
         FileExistsError: If the output exists, must not be replaced, and was not made from these shards.
     """
     redactor = Redactor()
-    for argument in (*launch.pack_arguments, launch.output, str(launch.outdir)):
+    for argument in (*launch.arguments.words(), launch.output, str(launch.outdir)):
         if redactor(argument) != argument:
             raise ValueError(
                 f"{redactor(argument)}: contains credentials, which others could read in the script; set "
@@ -102,9 +102,7 @@ def check(launch: Launch) -> None:
 
 
 def _may_exist(launch: Launch) -> bool:
-    return COMMANDS[launch.command].keeps_output or any(
-        argument.startswith("--existing=") for argument in launch.join_arguments
-    )
+    return COMMANDS[launch.command].keeps_output or launch.join.existing is not None
 
 
 def plan_jobs(launch: Launch, *, script: Path | None = None, slurm: Slurm | None = None) -> Todo:
@@ -148,7 +146,7 @@ def _needs_join_job(launch: Launch, *, is_packing: bool, is_written: bool) -> bo
     if is_packing:
         # With srun and with Ray, the packing job also joins.
         return launch.settings.engine == "slurm" and launch.settings.slurm.mode == "array"
-    return not is_written or "--existing=replace" in launch.join_arguments
+    return not is_written or launch.join.existing == "replace"
 
 
 def _tasks_under_way(launch: Launch, slurm: Slurm | None) -> list[tuple[QueuedTask, list[int]]]:

@@ -3,14 +3,63 @@
 No other module distinguishes the commands.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
 
 from packtok.packer.staging import exists
 from packtok.shard_folder import ShardFolder, TaskFolder
 
 CommandName = Literal["pack", "tokenize", "sample", "logits"]
+Value = bool | int | str | tuple[str, ...]
+
+
+class Arguments(BaseModel):
+    """The arguments of a command, which become words only where a process or a script is made."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    positional: tuple[str, ...] = ()
+    options: dict[str, Value] = {}
+    """Values by the name of the option: ``num_cpus`` is ``--num-cpus``. A tuple repeats the option."""
+
+    def words(self) -> list[str]:
+        """Returns the arguments as words of a command line, each in one unambiguous form."""
+        # A file name with a hyphen at its start could be parsed as an option.
+        words = [f"./{text}" if text[:1] == "-" else text for text in self.positional]
+        for name, value in self.options.items():
+            flag = name.replace("_", "-")
+            if isinstance(value, bool):
+                words.append(f"--{flag}" if value else f"--no-{flag}")
+            else:
+                values = value if isinstance(value, tuple) else (value,)
+                words += [f"--{flag}={one}" for one in values]
+        return words
+
+
+class Join(BaseModel):
+    """How a run ends: the options of `packtok join`, or of the same command that joins."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    existing: Literal["error", "skip", "replace"] | None = None
+    max_rejects: str | None = None
+    manifest: bool = False
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options that are set, by keyword of `packtok.join`."""
+        return {name: value for name, value in self.model_dump().items() if value not in (None, False)}
+
+    @property
+    def is_requested(self) -> bool:
+        """Whether the request says how to join, so that a run that is complete joins again.
+
+        A limit on rejects alone does not.
+        """
+        return self.existing is not None or self.manifest
 
 
 @dataclass(frozen=True)
@@ -22,12 +71,12 @@ class Task:
     shard: str
     num_shards: int
     num_cpus: str
-    arguments: Sequence[str]
+    arguments: Arguments
     """Those of the request."""
 
     def with_cpus(self, options: list[str]) -> list[str]:
         """Adds the number of threads, unless the request sets it."""
-        if any(text.startswith("--num-cpus=") for text in self.arguments):
+        if "num_cpus" in self.arguments.options:
             return options
         # Otherwise packtok uses all visible cores, which on many clusters are those of the whole node.
         return [*options, f"--num-cpus={self.num_cpus}"]
@@ -42,8 +91,8 @@ class TaskCommand:
     of_join: Callable[[str, int], list[str]] | None = None
     """Returns the options with which the same command ends the run, for the folder and the number of shards.
     ``None``: `packtok join` ends it."""
-    policy_of_join: tuple[str, ...] = ()
-    """The options of the joining command if the request has none."""
+    policy_of_join: Literal["skip"] | None = None
+    """``--existing`` of the joining command if the request says nothing about it."""
     keeps_output: bool = False
     """Whether the output may exist, because what is complete in it is kept."""
     verb: str = "packs"
@@ -66,9 +115,7 @@ def _other(task: Task) -> list[str]:
 # A job that is requeued after it has written the output must not fail, hence --existing=skip.
 COMMANDS: dict[CommandName, TaskCommand] = {
     "pack": TaskCommand(_pack),
-    "tokenize": TaskCommand(
-        _tokenize, lambda outdir, _: [f"--outdir={outdir}", "--join"], ("--existing=skip",)
-    ),
+    "tokenize": TaskCommand(_tokenize, lambda outdir, _: [f"--outdir={outdir}", "--join"], "skip"),
     "sample": TaskCommand(
         _other, lambda outdir, _: [f"--outdir={outdir}", "--join"], keeps_output=True, verb="computes"
     ),

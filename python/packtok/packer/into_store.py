@@ -6,7 +6,8 @@ from typing import Any
 from packtok import _packtok
 from packtok.distributed import ShardChoice
 from packtok.errors import PacktokError
-from packtok.packer.pack_run import PackReport, PackRun
+from packtok.packer.pack_run import PackRun
+from packtok.packer.report import PackReport
 from packtok.packer.staging import (
     PLAN,
     PLAN_TOKENIZER,
@@ -20,18 +21,18 @@ from packtok.progress import Progress
 from packtok.shard_folder import read_plan
 
 
-def _base_and_key(packing: PackRun) -> tuple[str | None, Any]:
+def _base_and_key(run: PackRun) -> tuple[str | None, Any]:
     """Returns the parent of all staging folders, and a key of everything that determines the bytes."""
-    key = [packing.config.what_changes_bytes(), packing.found.tokenizer.fingerprint]
-    return packing.config.settings.staging, key
+    key = [run.config.what_changes_bytes(), run.found.tokenizer.fingerprint]
+    return run.config.settings.staging, key
 
 
-def _staging(packing: PackRun) -> Staging:
+def _staging(run: PackRun) -> Staging:
     """Returns the staging folder for the plan and the shards."""
-    return Staging.of(packing.config.settings.dst_path, *_base_and_key(packing))
+    return Staging.of(run.config.settings.dst_path, *_base_and_key(run))
 
 
-def pack_into_store(packing: PackRun, on_progress: Progress | None, shard: ShardChoice | None) -> PackReport:
+def pack_into_store(run: PackRun, on_progress: Progress | None, shard: ShardChoice | None) -> PackReport:
     """Packs into the staging folder and uploads the result to the output URL.
 
     Raises:
@@ -39,22 +40,22 @@ def pack_into_store(packing: PackRun, on_progress: Progress | None, shard: Shard
         FileExistsError: If the object exists and ``existing`` is ``"error"``.
         OSError: If the store rejects a request or does not respond.
     """
-    url, existing = packing.config.settings.dst_path, packing.config.settings.existing
+    url, existing = run.config.settings.dst_path, run.config.settings.existing
     if shard is not None:
-        return _shard_into_store(packing, on_progress, shard)
-    staging = Staging.of_output(url, *_base_and_key(packing), existing=existing)
-    if packing.config.settings.restart:
+        return _shard_into_store(run, on_progress, shard)
+    staging = Staging.of_output(url, *_base_and_key(run), existing=existing)
+    if run.config.settings.restart:
         staging.empty()
     # A complete file that an earlier run could not upload is verified and kept.
-    report = packing.into(staging.path, "skip").run_here(on_progress, None)
+    report = run.into(staging.path, "skip").run_here(on_progress, None)
     staging.send(replace=existing == "replace")
     return _renamed(report, staging.url)
 
 
-def _shard_into_store(packing: PackRun, on_progress: Progress | None, shard: ShardChoice) -> PackReport:
+def _shard_into_store(run: PackRun, on_progress: Progress | None, shard: ShardChoice) -> PackReport:
     """Packs one shard in the staging folder and uploads it to the folder of shards at the URL."""
-    staging = _staging(packing)
-    here = packing.into(staging.folder, "error")
+    staging = _staging(run)
+    here = run.into(staging.folder, "error")
     num_shards = shard.num_shards
     if not fetch_plan(staging):
         num_shards = num_shards or shard.default_num_shards
@@ -75,11 +76,11 @@ def _shard_into_store(packing: PackRun, on_progress: Progress | None, shard: Sha
     return _renamed(report, staging.url_of(name))
 
 
-def plan_into_store(packing: PackRun, num_shards: int) -> dict[str, Any]:
+def plan_into_store(run: PackRun, num_shards: int) -> dict[str, Any]:
     """Writes the plan for ``num_shards`` shards into the folder at the URL."""
-    staging = _staging(packing)
+    staging = _staging(run)
     is_there = fetch_plan(staging)
-    report = packing.into(staging.folder, "error").plan_here(num_shards)
+    report = run.into(staging.folder, "error").plan_here(num_shards)
     if not is_there:
         share_plan(staging)
     return report | {"plan": staging.url_of(PLAN), "skipped_existing": is_there}

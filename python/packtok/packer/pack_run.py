@@ -1,7 +1,4 @@
-"""One packing run: from a config to a call of the compiled module to a `PackReport` without secrets.
-
-`packtok.commands.pack` decides where the output goes, which includes object stores.
-"""
+"""One packing run on this machine: from a checked config to a call of the compiled module to a report."""
 
 import dataclasses
 import json
@@ -12,67 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from packtok import _packtok
-from packtok.config import ConfigSource, PackConfig, load_config
+from packtok.config import PackConfig
 from packtok.config.load import missing_index
 from packtok.config.options import DATASETS
-from packtok.config.redact import Redactor
 from packtok.distributed import ShardChoice
 from packtok.errors import ConfigError
+from packtok.packer.report import PackReport
 from packtok.progress import Progress
-from packtok.remedies import worded_here
 from packtok.tokenizer.find import FoundTokenizer, default_eod, find_tokenizer, with_special_tokens
 from packtok.tokenizer.length import padding, truncation_side
 
 if TYPE_CHECKING:
     from packtok.plugins.plugin import Plugin
-
-
-@dataclass(frozen=True)
-class PackReport:
-    """The result of packing; ``lines == packed + empty + blank + rejected``.
-
-    The three paths are unchanged, so that callers can open them. ``repr``, ``warnings`` and `to_dict` contain
-    no secrets.
-    """
-
-    output: str = dataclasses.field(repr=False)
-    tokenizer_path: str = dataclasses.field(repr=False)
-    rejects_path: str | None = dataclasses.field(repr=False)
-    shard_index: int | None
-    num_shards: int | None
-    documents: int
-    tokens: int
-    lines: int
-    packed: int
-    empty: int
-    blank: int
-    rejected: int
-    eods_in_text: int
-    file_bytes: int
-    data_bytes: int
-    token_bytes: int
-    source_bytes: int
-    num_sources: int
-    sources: tuple[str, ...] = dataclasses.field(repr=False)
-    """The first 1,000 files that were read, or parts of a plug-in's corpora."""
-    ignored: tuple[Mapping[str, str], ...] = dataclasses.field(repr=False)
-    """Files that the inputs stand for and that were not read, each with ``path`` and ``reason``."""
-    source: str | None
-    stopped_early: bool
-    skipped_existing: bool
-    warnings: tuple[str, ...]
-    resumed_bytes: int
-    removed_temporary: tuple[str, ...]
-    seconds: float
-    num_cpus: int
-    engine: str
-    redactor: Redactor = dataclasses.field(default=Redactor(), repr=False, compare=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Returns all counts and texts as JSON-serializable values, with secrets replaced."""
-        names = [field.name for field in dataclasses.fields(self) if field.name != "redactor"]
-        public: dict[str, Any] = self.redactor.tree({name: getattr(self, name) for name in names})
-        return {name: list(item) if isinstance(item, tuple) else item for name, item in public.items()}
 
 
 @dataclass(frozen=True)
@@ -141,19 +89,16 @@ class PackRun:
             counts = _packtok.pack_shard(
                 self.spec, tokenizer, on_progress, self.plugin, **dataclasses.asdict(shard)
             )
-        return _report(counts, self.notes, self.config.redactor)
+        return PackReport.of(counts, self.notes, self.config.redactor)
 
     def report_of(self, marker: Mapping[str, Any]) -> PackReport:
         """Returns the report of a shard that is already complete, from its marker."""
         counts = _packtok.report_of_marker(self.spec, self.found.tokenizer, json.dumps(marker))
-        return _report(counts, self.notes, self.config.redactor)
+        return PackReport.of(counts, self.notes, self.config.redactor)
 
     def into(self, output: Path, existing: Literal["error", "skip", "replace"]) -> "PackRun":
         """Returns the same run with another output."""
-        settings = dataclasses.replace(
-            self.config.settings, dst_path=os.fspath(output), existing=existing, report=None
-        )
-        return dataclasses.replace(self, config=dataclasses.replace(self.config, settings=settings))
+        return dataclasses.replace(self, config=self.config.with_output(os.fspath(output), existing))
 
     def plan_here(self, num_shards: int) -> dict[str, Any]:
         """Writes the plan for ``num_shards`` shards into the output folder and returns its contents."""
@@ -178,23 +123,19 @@ def _ignored_keys(config: PackConfig) -> list[str]:
     ]
 
 
-def prepare(
-    config: ConfigSource | None = None,
-    overrides: Mapping[str, Any] | None = None,
-    input_fields: tuple[str, ...] = (),
-) -> PackRun:
-    """Checks the config and loads the tokenizer.
+def prepare(config: PackConfig, input_fields: tuple[str, ...] = ()) -> PackRun:
+    """Loads the tokenizer and the plug-in of a config.
 
     Args:
-        config: As in `packtok.config.load_config`.
-        overrides: Values by dotted key, which override those of the config.
+        config: The checked config.
         input_fields: The jq pattern of each input, if they differ.
 
     Raises:
-        ConfigError: If a key or a value is invalid.
+        ConfigError: If the config names a token that the tokenizer lacks, or a plug-in that is not one.
+        FileNotFoundError: If there is no raw index that may have selected lines.
         TokenizerError: If the tokenizer cannot be loaded.
     """
-    checked = _with_splits(load_config(config, overrides))
+    checked = _with_splits(config)
     with checked.redactor.guard():
         found = tokenizer_of(checked)
         _check_index(checked)
@@ -243,15 +184,6 @@ def _with_splits(config: PackConfig) -> PackConfig:
 
     corpora = tuple(with_split(corpus, settings.split) for corpus in settings.src_path)
     return dataclasses.replace(config, settings=dataclasses.replace(settings, src_path=corpora, split=None))
-
-
-def _report(counts: Mapping[str, Any], notes: tuple[str, ...], redactor: Redactor) -> PackReport:
-    values = dict(counts)
-    values["warnings"] = notes + tuple(worded_here(redactor(text)) for text in counts["warnings"])
-    values["sources"] = tuple(counts["sources"])
-    values["ignored"] = tuple(counts["ignored"])
-    values["removed_temporary"] = tuple(redactor(text) for text in counts["removed_temporary"])
-    return PackReport(**values, redactor=redactor)
 
 
 def refuse_file_as_folder(output: str) -> None:

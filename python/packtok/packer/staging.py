@@ -23,18 +23,13 @@ PLAN, PLAN_TOKENIZER = _packtok.PLAN_NAME, _packtok.PLAN_TOKENIZER_NAME
 _BESIDE = (_packtok.REJECTS_SUFFIX, ".tokenizer.json")
 
 
-def is_url(path: str) -> bool:
-    """Returns whether a path is a URL, which names an object in a store."""
-    return _packtok.is_url(path)
-
-
 def exists(path: str) -> bool:
     """Returns whether a file or object exists at a path or URL.
 
     Raises:
         OSError: If the store does not respond.
     """
-    return _packtok.object_bytes(path) is not None if is_url(path) else os.path.lexists(path)
+    return _packtok.object_bytes(path) is not None if _packtok.is_url(path) else os.path.lexists(path)
 
 
 def check_url(url: str) -> None:

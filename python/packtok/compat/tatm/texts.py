@@ -16,7 +16,6 @@ from packtok.catalog.selection import (
 )
 from packtok.catalog.survey import pattern_of
 from packtok.config import load_config
-from packtok.config.options import OPTIONS
 from packtok.sources import StrPath
 
 __all__ = ["TatmData", "TatmTextData", "get_data"]
@@ -139,9 +138,8 @@ def _texts_of(selected: Selected, key: str | None, split: str | None, ignore: Se
         "split": split or DEFAULT_SPLIT,
         "ignore": ignore,
     }
-    overrides = {OPTIONS[name].key: value for name, value in options.items()}
     # Nothing is written, and no tokenizer is loaded.
-    return Texts(load_config(None, {**overrides, "tokenizer": "gpt2"}).spec(), key)
+    return Texts(load_config(None, {**options, "tokenizer": "gpt2"}).spec(), key)
 
 
 def _of_config(corpus: str, pattern: str) -> Iterator[str]:
