@@ -392,7 +392,7 @@ def test_card_is_replaced_only_on_request(raw: Path, tmp_path: Path, packtok_cli
     assert output.read_text() == shown
     assert [one.name for one in tmp_path.iterdir()] == ["README.md"]
     assert (
-        "--format is 'html', expected croissant or markdown"
+        "--format is 'html', expected 'croissant' or 'markdown'"
         in packtok_cli("data", "card", raw, "--format", "html", code=2).stderr
     )
 

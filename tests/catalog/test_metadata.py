@@ -358,7 +358,7 @@ def test_each_wrong_answer_is_said_at_its_question(dataset: Path, tmp_path: Path
         *("maybe", "n", "en", "MIT"),
     )
     assert errors.splitlines() == [
-        "packtok: --output-format is 'jsno', expected one of json, yaml",
+        "packtok: --output-format is 'jsno', expected 'json' or 'yaml'",
         f"packtok: {tmp_path}/metadata.json: the metadata file already exists; give another, or --existing "
         "replace",
         "packtok: none: no such folder",
@@ -368,14 +368,14 @@ def test_each_wrong_answer_is_said_at_its_question(dataset: Path, tmp_path: Path
         "packtok: --date-downloaded is '2025-02-30', expected a date such as 2025-01-31, 2025-01 or 2025",
         "packtok: --date-downloaded is 'yesterday', expected a date such as 2025-01-31, 2025-01 or 2025",
         "packtok: --date-downloaded is '2025-1-2', expected a date such as 2025-01-31, 2025-01 or 2025",
-        "packtok: --data-content is 'txt', expected one of text, image, audio, video, other",
+        "packtok: --data-content is 'txt', expected 'text', 'image', 'audio', 'video' or 'other'",
         "packtok: --content-field is 'body', but the data has 'content'",
         f"packtok: --corpus is 'arxvi', but {dataset} has no such folder and its README.md no such config; "
         "did you mean 'arxiv'?",
         "packtok: 'arxiv' is listed already",
-        "packtok: --corpus-separation-strategy is 'dirs', expected one of data_dirs, configs",
+        "packtok: --corpus-separation-strategy is 'dirs', expected 'data_dirs' or 'configs'",
         f"packtok: corpus 'arxiv': {dataset}/part/arxiv is not a folder",
-        "packtok: --tokenized is 'maybe', expected one of y, n",
+        "packtok: --tokenized is 'maybe', expected 'y' or 'n'",
     ]
     written = load_metadata(tmp_path / "mine.json")
     assert (written.name, written.corpuses, written.date_downloaded) == (
@@ -404,8 +404,8 @@ def test_questions_that_tatm_lacks_have_defaults_at_the_end(tmp_path: Path, num_
 def test_flags_are_checked_before_anything_is_asked(tmp_path: Path, packtok_cli: PacktokCli) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "a"}\n')
     for flags, message in (
-        (("--tokenized", "no"), "--tokenized is 'no', expected one of y, n"),
-        (("--existing", "skip"), "--existing is 'skip', expected error or replace"),
+        (("--tokenized", "no"), "--tokenized is 'no', expected 'y' or 'n'"),
+        (("--existing", "skip"), "--existing is 'skip', expected 'error' or 'replace'"),
     ):
         done = packtok_cli("data", "create-metadata", *flags, cwd=tmp_path, code=2)
         assert (done.stdout, done.stderr) == ("", f"packtok: {message}\n")
@@ -715,7 +715,7 @@ def test_answer_that_is_not_allowed_is_an_error(tmp_path: Path, packtok_cli: Pac
     for flags, message in (
         (
             ("--data-content", "vid"),
-            "--data-content is 'vid', expected one of text, image, audio, video, other",
+            "--data-content is 'vid', expected 'text', 'image', 'audio', 'video' or 'other'",
         ),
         (("--corpus-data-dir-parent", "x"), "--corpus-data-dir-parent does not apply to the other answers"),
         (("--dataset-path", "none"), "the dataset does not exist"),

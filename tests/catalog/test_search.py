@@ -271,7 +271,7 @@ def test_a_facet_lists_its_fifty_most_frequent_values(tmp_path: Path) -> None:
 
 
 def test_invalid_query_is_an_error() -> None:
-    with pytest.raises(ValueError, match="sort is 'size', expected one of best, name, tokens, date"):
+    with pytest.raises(ValueError, match="sort is 'size', expected 'best', 'name', 'tokens' or 'date'"):
         Query(sort="size")
     with pytest.raises(ValueError, match="expected no negative number"):
         Query(offset=-1)

@@ -204,7 +204,7 @@ def test_metadata_is_made_and_written_in_python(tmp_path: Path) -> None:
 
 
 def test_invalid_metadata_is_a_value_error() -> None:
-    with pytest.raises(ValueError, match="key data_content is 'vid', expected 'text' or 'image' or"):
+    with pytest.raises(ValueError, match="key data_content is 'vid', expected 'text', 'image',"):
         TatmDataMetadata(**KEYS, data_content="vid")
     with pytest.raises(ValueError, match="key data_content is missing"):
         TatmDataMetadata(**KEYS)

@@ -264,7 +264,7 @@ def test_a_file_replaced_after_it_was_listed_is_an_error(tatm: Path) -> None:
 
 def test_items_of_an_unknown_dtype_are_an_error(tmp_path: Path) -> None:
     write_tatm(tmp_path, FILES, padding=0)
-    with pytest.raises(ConfigError, match="dtype is 'float32', expected one of uint8, uint16, uint32"):
+    with pytest.raises(ConfigError, match="dtype is 'float32', expected 'uint8', 'uint16' or 'uint32'"):
         TatmMemmapDataset(str(tmp_path / "tokenized"), LENGTH, "float32")
 
 

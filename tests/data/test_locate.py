@@ -98,7 +98,7 @@ def test_saved_state_sets_the_order_and_checks_the_data(packtok_cli, config: Pat
             ConfigError,
             "loader.sed: unknown key; known keys are global_batch_size, shuffle, ",
         ),
-        ("dataset: {", "dataset: {type: Images, ", ConfigError, "dataset.type is 'Images', expected Token"),
+        ("dataset: {", "dataset: {type: Images, ", ConfigError, "dataset.type is 'Images', expected 'Token"),
         (
             "context_length",
             "context",

@@ -304,9 +304,9 @@ DAMAGED = [
     ("global_batch_size", 0, FROM_1),
     ("global_batch_size", 12.0, FROM_1),
     ("global_batch_size", True, FROM_1),
-    ("at_epoch_end", "stop", "expected 'drop' or 'carry' or 'pad' or 'short'"),
-    ("at_epoch_end", None, "expected 'drop' or 'carry' or 'pad' or 'short'"),
-    ("at_epoch_end", ["drop"], "expected 'drop' or 'carry' or 'pad' or 'short'"),
+    ("at_epoch_end", "stop", "expected 'drop', 'carry', 'pad' or 'short'"),
+    ("at_epoch_end", None, "expected 'drop', 'carry', 'pad' or 'short'"),
+    ("at_epoch_end", ["drop"], "expected 'drop', 'carry', 'pad' or 'short'"),
     ("skip_num_global_samples", -1, U63),
     ("skip_num_global_samples", 1.5, U63),
     ("num_replicas", 0, FROM_1),
@@ -559,7 +559,7 @@ def test_every_valid_loader_has_a_batch_in_every_epoch(num_items, batch_size, nu
         ({"at_epoch_end": "carry"}, 'at_epoch_end="carry" needs a batch_size or global_batch_size'),
         (
             {"at_epoch_end": "stop"},
-            "at_epoch_end is 'stop', expected 'drop' or 'carry' or 'pad' or 'short'",
+            "at_epoch_end is 'stop', expected 'drop', 'carry', 'pad' or 'short'",
         ),
         (
             {"at_epoch_end": "carry", "batch_size": 4, "skip_num_global_samples": 6},

@@ -334,7 +334,7 @@ def test_split_needs_exactly_one_rule(pbin: Path) -> None:
     assert message(split="validation", validation_last=1, validation_from=2) == (
         f"split is 'validation' and 2 {rest}"
     )
-    assert message(split="test", validation_last=1).startswith("split is 'test', expected None or 'train' or")
+    assert message(split="test", validation_last=1).startswith("split is 'test', expected None, 'train' or")
 
 
 def test_plans_and_splits_are_stored_in_cache_dir(tmp_path: Path, pbin: Path) -> None:
@@ -622,7 +622,7 @@ def test_invalid_options_are_rejected_by_name(pbin: Path) -> None:
     u31, u63, u64 = (f"expected an integer from 0 to {2**bits - 1}" for bits in (31, 63, 64))
     for pad in (-1, 2**31, True, 1.5, "0"):
         assert message(pad_token_id=pad) == f"pad_token_id is {pad!r}, {u31}"
-    assert message(split="test") == "split is 'test', expected None or 'train' or 'validation'"
+    assert message(split="test") == "split is 'test', expected None, 'train' or 'validation'"
     for share in (-0.5, 2, float("nan"), True, "0.1"):
         assert message(split="train", validation_fraction=share) == (
             f"validation_fraction is {share!r}, expected a fraction from 0 to 1"
@@ -643,13 +643,13 @@ def test_invalid_options_are_rejected_by_name(pbin: Path) -> None:
             f"split_seed is {seed!r}, {u64}"
         )
     assert message(labels="left") == "labels is 'left', expected 'shifted' or 'aligned'"
-    assert message(document_mask="on") == "document_mask is 'on', expected None or 'compact' or 'dense'"
+    assert message(document_mask="on") == "document_mask is 'on', expected None, 'compact' or 'dense'"
     assert message(dtype=torch.int16) == "dtype is torch.int16, expected torch.int64 or torch.int32"
     assert message(packing="document", by_file=True) == (
         "by_file needs packing 'concat', but packing is 'document'; remove by_file"
     )
     assert message(packing="next_fit") == (
-        "packing is 'next_fit', expected 'concat' or 'document' or 'best_fit'"
+        "packing is 'next_fit', expected 'concat', 'document' or 'best_fit'"
     )
 
 

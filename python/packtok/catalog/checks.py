@@ -2,6 +2,7 @@
 
 import datetime
 import difflib
+import errno
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -71,11 +72,11 @@ class Checks:
         path = Path(answer)
         check_output(path, replace=self._replaces)
         if not path.parent.is_dir():
-            raise FileNotFoundError(2, "no such folder", str(path.parent))
+            raise FileNotFoundError(errno.ENOENT, "no such folder", str(path.parent))
 
     def _dataset_path(self, answer: str, answers: Answers) -> None:
         if not Path(answer).exists():
-            raise FileNotFoundError(2, "the dataset does not exist", answer)
+            raise FileNotFoundError(errno.ENOENT, "the dataset does not exist", answer)
 
     def _date(self, answer: str, answers: Answers) -> None:
         for form in ("%Y-%m-%d", "%Y-%m", "%Y"):

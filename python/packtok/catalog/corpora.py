@@ -1,6 +1,7 @@
 """The inputs of a described dataset: its folder, or the folder of one of its corpora."""
 
 import difflib
+import errno
 from pathlib import Path
 
 from packtok.catalog.places import missing_data
@@ -16,7 +17,7 @@ def corpus_input(metadata: DatasetMetadata, corpus: str | None = None) -> Path:
         FileNotFoundError: If the dataset does not exist.
     """
     if (missing := missing_data(metadata)) is not None:
-        raise FileNotFoundError(2, missing, shown(metadata))
+        raise FileNotFoundError(errno.ENOENT, missing, shown(metadata))
     if corpus is None:
         return metadata.dataset_folder
     check_corpus_name(metadata, corpus)

@@ -10,6 +10,7 @@ from typing import Any
 from packtok.catalog.candidates import corpora_in
 from packtok.catalog.places import written_path
 from packtok.catalog.schema import DatasetMetadata, TokenizedInfo
+from packtok.choices import check_choice
 from packtok.errors import ConfigError, PacktokError
 
 Answers = dict[str, Any]
@@ -232,7 +233,7 @@ def answer_all(
     for question in QUESTIONS:
         # Said before anything is asked.
         if question.name in known:
-            _check_choice(question, known[question.name])
+            _check_answer(question, known[question.name])
     return _Session(known, ask, check, complain).run()
 
 
@@ -323,13 +324,13 @@ class _Session:
         return items
 
     def _check(self, question: Question, answer: str) -> None:
-        _check_choice(question, answer)
+        _check_answer(question, answer)
         self.check(question, answer, self.answers)
 
 
-def _check_choice(question: Question, answer: object) -> None:
-    if question.choices and answer not in question.choices:
-        raise AnswerError(f"{question.flag} is {answer!r}, expected one of {', '.join(question.choices)}")
+def _check_answer(question: Question, answer: object) -> None:
+    if question.choices:
+        check_choice(question.flag, answer, question.choices, AnswerError)
 
 
 def metadata_of(answers: Answers) -> DatasetMetadata:

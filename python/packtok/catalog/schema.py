@@ -6,6 +6,7 @@ same name that ends with ``.packtok.json``: ``metadata.packtok.json`` next to ``
 """
 
 import dataclasses
+import errno
 import functools
 import json
 import os
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from packtok import _packtok
+from packtok.choices import check_choice
 from packtok.errors import ConfigError
 
 DataContent = Literal["text", "image", "audio", "video", "other"]
@@ -136,7 +138,7 @@ def find_metadata(path: str | os.PathLike[str]) -> Path:
     given = Path(path)
     if not given.is_dir():
         if not given.exists():
-            raise FileNotFoundError(2, "no such metadata file or folder", str(given))
+            raise FileNotFoundError(errno.ENOENT, "no such metadata file or folder", str(given))
         return given
     for name in METADATA_NAMES:
         if (given / name).is_file():
@@ -386,9 +388,7 @@ def _checked(value: Any, hint: Any, path: Path, key: str) -> Any:
             raise ConfigError(f"{path}: key {key} is {value!r}, expected a mapping")
         return _instance(shape, value, path, f"{key}.")
     if typing.get_origin(shape) is Literal:
-        choices = typing.get_args(shape)
-        if value not in choices:
-            raise ConfigError(f"{path}: key {key} is {value!r}, expected {' or '.join(map(repr, choices))}")
+        check_choice(f"{path}: key {key}", value, typing.get_args(shape), ConfigError)
     elif typing.get_origin(shape) is list:
         if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
             raise ConfigError(f"{path}: key {key} is {value!r}, expected a list of texts")

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packtok.catalog.facets import FACETS
+from packtok.choices import check_choice
 
 if TYPE_CHECKING:
     from packtok.catalog.index import Index
@@ -48,8 +49,7 @@ class Query:
     limit: int = 25
 
     def __post_init__(self) -> None:
-        if self.sort not in SORTS:
-            raise ValueError(f"sort is {self.sort!r}, expected one of {', '.join(SORTS)}")
+        check_choice("sort", self.sort, SORTS)
         if self.offset < 0 or self.limit < 0:
             raise ValueError(
                 f"offset is {self.offset} and limit is {self.limit}, expected no negative number"

@@ -1,6 +1,7 @@
 """Implements ``packtok data``: describes datasets, and checks the descriptions against the data."""
 
 import dataclasses
+import errno
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -23,6 +24,7 @@ from packtok.catalog.survey import (
     surveyed,
 )
 from packtok.catalog.validation import differences
+from packtok.choices import check_choice
 from packtok.commands.count import corpus_config
 from packtok.config.keywords import ScanOptions
 from packtok.errors import ConfigError, PacktokError
@@ -62,8 +64,7 @@ def list_files(
         FileExistsError: If the list exists and ``existing`` is ``"error"``.
         PacktokError: If ``existing`` is ``"skip"`` and the list is another one.
     """
-    if existing not in ("error", "skip", "replace"):
-        raise ConfigError(f"--existing is {existing!r}, expected one of error, skip, replace")
+    check_choice("--existing", existing, ("error", "skip", "replace"), ConfigError)
     if not os.path.isdir(root):
         raise ConfigError(f"{os.fspath(root)}: is not a folder; give the folder of the corpus")
     found = _packtok.npy_files(
@@ -93,7 +94,7 @@ def _as_folder(root: str) -> str:
 def _keep_list(path: Path, content: bytes, existing: str) -> None:
     """Checks that an existing list can be kept."""
     if existing == "error":
-        raise FileExistsError(17, _packtok.OUTPUT_EXISTS, str(path))
+        raise FileExistsError(errno.EEXIST, _packtok.OUTPUT_EXISTS, str(path))
     if path.read_bytes() != content:
         raise PacktokError(
             f"{path}: the existing list differs from what this command would write; set --existing "
@@ -214,8 +215,7 @@ def create_metadata(
 
 
 def _check_existing(existing: str) -> None:
-    if existing not in ("error", "replace"):
-        raise ConfigError(f"--existing is {existing!r}, expected error or replace")
+    check_choice("--existing", existing, ("error", "replace"), ConfigError)
 
 
 def validate_metadata(
@@ -287,11 +287,12 @@ def write_card(
     from packtok.catalog.cards.facts import facts_of
     from packtok.catalog.cards.hashes import hashed, known_hashes
 
-    if format not in ("croissant", "markdown"):
-        raise ConfigError(f"--format is {format!r}, expected croissant or markdown")
+    check_choice("--format", format, ("croissant", "markdown"), ConfigError)
     _check_existing(existing)
     if output is not None and existing != "replace" and Path(output).exists():
-        raise FileExistsError(17, "the card already exists; give another, or --existing replace", str(output))
+        raise FileExistsError(
+            errno.EEXIST, "the card already exists; give another, or --existing replace", str(output)
+        )
     facts = facts_of(dataset, remark)
     known = {} if checksums is None else known_hashes(Path(checksums))
     card = _card(dataclasses.replace(facts, files=hashed(facts.files, known, on_progress)), format)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import yaml
 
+from packtok.choices import check_choice
 from packtok.commands.index import index
 from packtok.commands.pack import pack
 from packtok.config import load_config
@@ -58,8 +59,7 @@ def prepare_instruction_tuning_data(
         DocumentError: If a conversation cannot be rendered or packed; names file and line.
         FileExistsError: If the folder exists and ``existing`` is ``"error"``, or has files of others.
     """
-    if existing not in ("error", "skip", "replace"):
-        raise ValueError(f"existing is {existing!r}, expected 'error', 'skip' or 'replace'")
+    check_choice("existing", existing, ("error", "skip", "replace"))
     with needing("jinja2", "prepare_instruction_tuning_data", "Jinja2", extra="instruction"):
         from packtok.instruction import parts
     config = load_instruction_config(Path(config_file_path))

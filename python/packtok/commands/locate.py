@@ -9,6 +9,7 @@ from pickle import UnpicklingError
 from typing import Any
 
 from packtok._packtok import PbinReader
+from packtok.choices import check_choice
 from packtok.config.interpolation import Resolvers, read_yaml
 from packtok.data.state import check_form
 from packtok.errors import ConfigError
@@ -156,8 +157,7 @@ def _dataset(config: str, options: dict[str, Any]) -> Any:
     import packtok
 
     kind = options.pop("type", "TokenDataset")
-    if kind not in _DATASETS:
-        raise ConfigError(f"{config}: dataset.type is {kind!r}, expected {' or '.join(_DATASETS)}")
+    check_choice(f"{config}: dataset.type", kind, _DATASETS, ConfigError)
     made = getattr(packtok, kind)
     known = inspect.signature(made).parameters
     for key in options:

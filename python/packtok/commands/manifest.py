@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from packtok import _packtok
+from packtok.choices import check_choice
 from packtok.errors import ConfigError
 from packtok.remedies import entry_point
 from packtok.sources import StrPath, find_files
@@ -28,8 +29,7 @@ def write_manifest(
         PacktokError: If files have different token widths or tokenizers, or one is damaged.
         FileExistsError: If the manifest exists.
     """
-    if existing not in ("error", "replace"):
-        raise ConfigError(f"existing is {existing!r}, expected 'error' or 'replace'")
+    check_choice("existing", existing, ("error", "replace"), ConfigError)
     # Always a list, because a single path could be a manifest, which is not a pbin.
     listed = [files] if isinstance(files, str | os.PathLike) else list(files)
     paths = find_files(listed)["paths"]

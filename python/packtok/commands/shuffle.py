@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy.typing as npt
 
 from packtok import _packtok
+from packtok.choices import check_choice
 from packtok.errors import ConfigError
 from packtok.integers import integer
 from packtok.progress import Progress
@@ -189,8 +190,8 @@ def _shuffled(
 
 def _generator(theirs: str, seed: int | None, order: str | None) -> tuple[str, str]:
     """Returns the generator and its seed in hexadecimal digits."""
-    if order not in (None, *ORDERS):
-        raise ConfigError(f"--order: is {order!r}, expected {' or '.join(ORDERS)}")
+    if order is not None:
+        check_choice("--order", order, ORDERS, ConfigError)
     if seed is None:
         if order == "modalities":
             raise ConfigError("--order: is modalities, which needs a seed")

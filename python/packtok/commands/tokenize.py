@@ -23,6 +23,7 @@ from packtok.catalog.schema import (
 )
 from packtok.catalog.selection import DEFAULT_SPLIT, Selected, refuse_several_configs, select
 from packtok.catalog.survey import pattern_of
+from packtok.choices import check_choice
 from packtok.commands.join import join
 from packtok.commands.manifest import write_manifest
 from packtok.commands.output_folder import output_folder
@@ -498,8 +499,7 @@ def _source_of(selected: Sequence[Selected]) -> str | None:
 def _check_width(packing: PackRun, token_dtype: str | None) -> None:
     if token_dtype is None:
         return
-    if token_dtype not in BYTES_OF_DTYPE:
-        raise ConfigError(f"--token-dtype is {token_dtype!r}, expected one of {', '.join(BYTES_OF_DTYPE)}")
+    check_choice("--token-dtype", token_dtype, tuple(BYTES_OF_DTYPE), ConfigError)
     tokenizer = packing.found.tokenizer
     if tokenizer.token_bytes > BYTES_OF_DTYPE[token_dtype]:
         raise ConfigError(

@@ -14,6 +14,7 @@ import torch
 from torch.utils.data import Dataset
 
 from packtok._packtok import MdsReader, context_masks
+from packtok.choices import check_choice
 from packtok.data.contexts import Passages, masked, passages_of
 from packtok.fingerprint import digest
 from packtok.integers import checked_integer
@@ -99,11 +100,7 @@ class EncoderDecoderDataset(Dataset[Item]):
         seed: int = 0,
         verify: bool = True,
     ) -> None:
-        if retrieval_mode not in ("joint", "separate", "no_neighbor", "ignore"):
-            raise ValueError(
-                f"retrieval_mode is {retrieval_mode!r}, expected 'joint', 'separate', 'no_neighbor' or "
-                "'ignore'"
-            )
+        check_choice("retrieval_mode", retrieval_mode, ("joint", "separate", "no_neighbor", "ignore"))
         self.num_context = checked_integer("num_context", num_context)
         self.context_size = checked_integer("context_size", context_size, least=1)
         self.chunk_size = checked_integer("chunk_size", chunk_size, least=1)

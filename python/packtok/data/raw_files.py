@@ -8,6 +8,7 @@ from typing import Any
 
 from packtok._packtok import appended_id, natural_sorted, raw_entries
 from packtok.catalog.schema import BYTES_OF_DTYPE
+from packtok.choices import check_choice
 from packtok.errors import ConfigError
 from packtok.integers import checked_integer
 
@@ -90,6 +91,5 @@ def files_with_prefix(prefix: str, dtype: str, suffix: str) -> dict[str, Any]:
         raise ConfigError(f"{prefix}*.{suffix}: no file matches")
     if suffix == "pbin":
         return {"paths": paths}
-    if dtype not in BYTES_OF_DTYPE:
-        raise ConfigError(f"dtype is {dtype!r}, expected one of {', '.join(BYTES_OF_DTYPE)}")
+    check_choice("dtype", dtype, tuple(BYTES_OF_DTYPE), ConfigError)
     return {"entries": raw_entries(paths, BYTES_OF_DTYPE[dtype])}

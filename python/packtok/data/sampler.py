@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch.utils.data import Sampler
 
+from packtok.choices import check_choice
 from packtok.data.epochs import AT_EPOCH_ENDS, AtEpochEnd, Epochs
 from packtok.data.state import ORDER_VERSION, STATE_VERSION, checked_place
 from packtok.distributed import MeshDim, find_share, process_share
@@ -288,10 +289,7 @@ def _global_batch_size(
 def _epoch_end(at_epoch_end: AtEpochEnd | None, *, drop_last: bool, has_batches: bool) -> AtEpochEnd:
     if at_epoch_end is None:
         return "drop" if drop_last else "pad"
-    if at_epoch_end not in AT_EPOCH_ENDS:
-        raise ValueError(
-            f"at_epoch_end is {at_epoch_end!r}, expected {' or '.join(map(repr, AT_EPOCH_ENDS))}"
-        )
+    check_choice("at_epoch_end", at_epoch_end, AT_EPOCH_ENDS)
     if drop_last and at_epoch_end != "drop":
         raise ValueError(f"drop_last contradicts at_epoch_end={at_epoch_end!r}; remove one of them")
     if at_epoch_end == "carry" and not has_batches:

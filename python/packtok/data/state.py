@@ -7,6 +7,7 @@ other items than those of the run that saved the state.
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from packtok.choices import check_choice
 from packtok.data.epochs import AT_EPOCH_ENDS, Epochs
 from packtok.integers import checked_integer
 
@@ -117,8 +118,7 @@ def _text(name: str, value: object) -> None:
 
 
 def _epoch_end(name: str, value: object) -> None:
-    if not isinstance(value, str) or value not in AT_EPOCH_ENDS:
-        raise ValueError(f"{name} is {value!r}, expected {' or '.join(map(repr, AT_EPOCH_ENDS))}")
+    check_choice(name, value, AT_EPOCH_ENDS)
 
 
 def _or_none(check: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:

@@ -14,6 +14,7 @@ import torch
 from torch.utils.data import Dataset
 
 from packtok._packtok import Blocks, fill_from, find_or_plan
+from packtok.choices import check_choice
 from packtok.data.collate import Item, ItemList
 from packtok.data.fields import Fields, check_pin_memory
 from packtok.data.loss_markers import marker_ids
@@ -120,11 +121,11 @@ class TokenDataset(Dataset[Item]):
         pin_memory: bool = False,
         eos_token: int | None = None,
     ) -> None:
-        _check_choice("packing", packing, ("concat", "document", "best_fit"))
-        _check_choice("labels", labels, ("shifted", "aligned"))
-        _check_choice("document_mask", document_mask, (None, "compact", "dense"))
-        _check_choice("dtype", dtype, (torch.int64, torch.int32))
-        _check_choice("split", split, (None, "train", "validation"))
+        check_choice("packing", packing, ("concat", "document", "best_fit"))
+        check_choice("labels", labels, ("shifted", "aligned"))
+        check_choice("document_mask", document_mask, (None, "compact", "dense"))
+        check_choice("dtype", dtype, (torch.int64, torch.int32))
+        check_choice("split", split, (None, "train", "validation"))
         check_pin_memory(pin_memory=pin_memory)
         # Document boundaries are int32.
         context_length = checked_integer("context_length", context_length, least=1, below=1 << 31)
@@ -315,8 +316,3 @@ def _packed(
         # One token more than inputs, for the label of the last input.
         return Blocks(**documents, packing="document", block_size=context_length + 1)
     return Blocks(**documents, packing="rows", context_length=context_length, by_file=by_file)
-
-
-def _check_choice(name: str, found: object, choices: Sequence[object]) -> None:
-    if found not in choices:
-        raise ValueError(f"{name} is {found!r}, expected {' or '.join(map(repr, choices))}")

@@ -1,5 +1,6 @@
 """Finds token files below a folder: pbins, or the NPY files of CEPE's scripts."""
 
+import errno
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,7 +21,7 @@ def files_below(folder: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
         NotADirectoryError: If it is not a folder.
     """
     if not folder.is_dir():
-        raise NotADirectoryError(20, "expected a folder of token files", os.fspath(folder))
+        raise NotADirectoryError(errno.ENOTDIR, "expected a folder of token files", os.fspath(folder))
     arrays = [os.fspath(path) for path in folder.rglob("*.npy") if path.is_file()]
     has_pbins = next(folder.rglob("*.pbin"), None) is not None
     if arrays and has_pbins:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
+from packtok.choices import check_choice
 from packtok.data.fields import check_pin_memory
 from packtok.data.mixture import exact_weights
 from packtok.distributed import MeshDim, find_share
@@ -159,8 +160,7 @@ class CheckpointableDataset(FromSources, WithTokens):
         Raises:
             ValueError: If an argument is not valid.
         """
-        if at_epoch_end not in ("short", "drop"):
-            raise ValueError(f"at_epoch_end is {at_epoch_end!r}, expected 'short' or 'drop'")
+        check_choice("at_epoch_end", at_epoch_end, ("short", "drop"))
         share = find_share(rank, num_replicas, device_mesh=device_mesh, dp_dim=dp_dim)
         arguments = {
             "num_lanes": checked_integer("lanes", lanes, least=1),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from packtok._packtok import Blocks, corpus_files
+from packtok.choices import check_choice
 from packtok.config.options import OPTIONS
 from packtok.integers import checked_integer
 from packtok.remedies import entered, of_function
@@ -92,11 +93,9 @@ class FromSources(Base):
             raise ValueError(
                 "all files are empty, so repeating them would never end; give files with samples"
             )
-        if on_bad_document not in ("fail", "skip"):
-            raise ValueError(f"on_bad_document is {on_bad_document!r}, expected 'fail' or 'skip'")
+        check_choice("on_bad_document", on_bad_document, ("fail", "skip"))
         seed = checked_integer("seed", seed)
-        if shuffle not in (None, "documents"):
-            raise ValueError(f"shuffle is {shuffle!r}, expected 'documents' or None")
+        check_choice("shuffle", shuffle, ("documents", None))
         arguments = {
             "format": chosen,
             "text_column": text_column,

@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from packtok._packtok import Tokenizer
+from packtok.choices import check_choice
 from packtok.stream import functions
 from packtok.tokenizer.find import find_tokenizer
 
 __all__ = ["Tokenized", "check_without_effect", "form_of", "special_ids", "tokenizer_of"]
 
 # The forms of tokens in the core, by return_tensors.
-_FORMS = {None: "list", "pt": "tensor_row", "np": "array_row"}
+_FORMS = {"pt": "tensor_row", "np": "array_row", None: "list"}
 # Values of arguments of Hugging Face's tokenizers that do not change what they return for one text.
 _WITHOUT_EFFECT: dict[str, tuple[Any, ...]] = {
     "padding": (False, None, "do_not_pad"),
@@ -61,9 +62,9 @@ def form_of(return_tensors: Any) -> str:
     Raises:
         ValueError: If it is not known.
     """
-    if getattr(return_tensors, "value", return_tensors) not in _FORMS:
-        raise ValueError(f"return_tensors is {return_tensors!r}, expected 'pt', 'np' or None")
-    return _FORMS[getattr(return_tensors, "value", return_tensors)]
+    name = getattr(return_tensors, "value", return_tensors)
+    check_choice("return_tensors", name, tuple(_FORMS))
+    return _FORMS[name]
 
 
 def check_without_effect(arguments: Mapping[str, Any]) -> None:

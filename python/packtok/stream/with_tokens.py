@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self, TypedDict, Unpack
 
+from packtok.choices import check_choice
 from packtok.config.options import OPTIONS
 from packtok.integers import checked_integer, integer
 from packtok.stream import recipe, tokenizers
@@ -80,8 +81,7 @@ class WithTokens(WithFunctions):
         has_mask = options.pop("return_attention_mask", None) is not False
         form = tokenizers.form_of(options.pop("return_tensors", None))
         tokenizers.check_without_effect(options)
-        if truncation not in (True, False, "longest_first", "do_not_truncate"):
-            raise ValueError(f"truncation is {truncation!r}, expected True, False or 'longest_first'")
+        check_choice("truncation", truncation, (True, False, "longest_first", "do_not_truncate"))
         truncation = truncation in (True, "longest_first")
         if truncation != (max_length is not None):
             raise ValueError(
@@ -202,8 +202,7 @@ class WithTokens(WithFunctions):
         Raises:
             ValueError: If an argument is not valid.
         """
-        if strategy not in ("next_fit", "best_fit"):
-            raise ValueError(f"strategy is {strategy!r}, expected 'next_fit' or 'best_fit'")
+        check_choice("strategy", strategy, ("next_fit", "best_fit"))
         more: dict[str, Any] = {"strategy": strategy, "discard_long": discard_long_samples}
         if strategy == "best_fit":
             if discard_long_samples:
@@ -262,9 +261,8 @@ def _row_fields(fields: RowFields) -> dict[str, Any]:
     if unknown := sorted(set(fields) - set(known)):
         raise TypeError(f"unexpected argument {unknown[0]!r}; fields of rows are {', '.join(known)}")
     labels = fields.get("labels", False)
-    kinds = {False: None, True: "next", "aligned": "aligned"}
-    if labels not in kinds:
-        raise ValueError(f"labels is {labels!r}, expected True, False or 'aligned'")
+    kinds = {True: "next", False: None, "aligned": "aligned"}
+    check_choice("labels", labels, tuple(kinds))
     return {**{name: bool(fields.get(name)) for name in known}, "labels": kinds[labels]}
 
 

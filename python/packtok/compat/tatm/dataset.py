@@ -18,6 +18,7 @@ import torch
 from torch.utils.data import Dataset
 
 from packtok._packtok import Blocks, mask_of_item
+from packtok.choices import check_choice
 from packtok.compat.tatm.items import TatmItem, doc_lens_of_rows
 from packtok.data.collate import ItemList
 from packtok.data.fields import Fields
@@ -187,8 +188,7 @@ class TatmMemmapDataset(Dataset[TatmItem]):
         context_length = checked_integer("context_length", context_length, least=1, below=1 << 31)
         if vocab_size is not None:
             vocab_size = checked_integer("vocab_size", vocab_size)
-        if token_output_format not in ("numpy", "torch"):
-            raise ConfigError(f"token_output_format is {token_output_format!r}, expected 'numpy' or 'torch'")
+        check_choice("token_output_format", token_output_format, ("numpy", "torch"), ConfigError)
         if create_doc_mask and not create_doc_ids:
             raise ConfigError("create_doc_mask needs create_doc_ids, from which it is computed")
         wants_documents = create_doc_ids or position_ids or cu_seqlens or doc_lens
@@ -332,8 +332,7 @@ class TatmMemmapDataset(Dataset[TatmItem]):
         Raises:
             ConfigError: If there is no such side, or the dataset is not split.
         """
-        if split not in (None, "train", "validation", "val"):
-            raise ConfigError(f"split is {split!r}, expected 'train', 'validation', 'val' or None")
+        check_choice("split", split, ("train", "validation", "val", None), ConfigError)
         if split is not None and self._first_validation is None:
             raise ConfigError(
                 f"split is {split!r}, but val_split_size is missing; give it, or call create_split"
