@@ -18,6 +18,7 @@ from mkdocs.structure.pages import Page
 
 import packtok
 from packtok.cli import app
+from packtok.lazy import homes
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 # Pages outside docs/: path in the repository, and path on the site.
@@ -187,10 +188,10 @@ def _rank(name: str) -> tuple[bool, bool, str]:
 def _group(name: str) -> str:
     if name.endswith("Error"):
         return "Errors"
-    home = packtok._HOME.get(name)
-    if home is None:
+    home = homes("packtok")[name]
+    if home in ("packtok", "packtok._packtok"):
         return "Training" if name == "collate" else "Tokenizers and readers"
-    if home == "packtok.config" or home.startswith("packtok.commands."):
+    if home.startswith(("packtok.commands.", "packtok.config", "packtok.packer.")):
         return "Packing and files"
     return "Training"
 

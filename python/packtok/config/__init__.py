@@ -5,17 +5,6 @@ below are imported on first use, because importing pydantic, OmegaConf and YAML 
 commands run.
 """
 
-from typing import TYPE_CHECKING, Any
+from packtok.lazy import lazy_names
 
-if TYPE_CHECKING:
-    from packtok.config.load import ConfigSource, PackConfig, load_config
-
-__all__ = ["ConfigSource", "PackConfig", "load_config"]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from packtok.config import load
-
-    return getattr(load, name)
+__getattr__, __dir__ = lazy_names(__name__)

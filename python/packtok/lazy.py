@@ -1,0 +1,48 @@
+"""Imports the public names of a package on first use, so that importing the package stays cheap.
+
+The stub of the package, `__init__.pyi`, is the only list of its public names: type checkers read it, and so
+does this module. Each name has a line of the form ``from MODULE import NAME as NAME``.
+"""
+
+import importlib
+import os
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+__all__ = ["homes", "lazy_names"]
+
+
+@cache
+def homes(package: str) -> dict[str, str]:
+    """Returns the module of each public name of a package; for a module, the package itself."""
+    folder = importlib.import_module(package).__path__[0]
+    with open(os.path.join(folder, "__init__.pyi"), encoding="utf-8") as file:
+        lines = [line.split() for line in file]
+    return {words[5]: words[1] for words in lines if words[:1] == ["from"]}
+
+
+def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Returns ``__getattr__`` and ``__dir__`` of a package whose names its stub declares.
+
+    Names that need torch say how to install it where it is missing.
+    """
+
+    def get(name: str) -> Any:
+        if name == "__all__":
+            return sorted(homes(package))
+        module = importlib.import_module(package)
+        home = homes(package).get(name)
+        if home is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        from packtok.extras import needing_torch
+
+        with needing_torch(f"{package}.{name}"):
+            if home == package:
+                value: Any = importlib.import_module(f"{package}.{name}")
+            else:
+                value = getattr(importlib.import_module(home), name)
+        setattr(module, name, value)
+        return value
+
+    return get, lambda: sorted(homes(package))
