@@ -1,16 +1,20 @@
 """Imports the public names of a package on first use, so that importing the package stays cheap.
 
 The stub of the package, `__init__.pyi`, is the only list of its public names: type checkers read it, and so
-does this module. Each name has a line of the form ``from MODULE import NAME as NAME``.
+does this module. Each name has a statement of the form ``from MODULE import NAME as NAME``.
 """
 
 import importlib
 import os
+import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 __all__ = ["homes", "lazy_names"]
+
+# A long statement has its names in parentheses.
+_DECLARATION = re.compile(r"^from (\S+) import \(?\s*(\w+) as \2\b", re.MULTILINE)
 
 
 @cache
@@ -18,8 +22,8 @@ def homes(package: str) -> dict[str, str]:
     """Returns the module of each public name of a package; for a module, the package itself."""
     folder = importlib.import_module(package).__path__[0]
     with open(os.path.join(folder, "__init__.pyi"), encoding="utf-8") as file:
-        lines = [line.split() for line in file]
-    return {words[5]: words[1] for words in lines if words[:1] == ["from"]}
+        declarations = _DECLARATION.findall(file.read())
+    return {name: module for module, name in declarations}
 
 
 def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

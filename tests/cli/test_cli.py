@@ -13,7 +13,10 @@ import pytest
 from command_line import PacktokCli
 
 import packtok
+import packtok.config
+import packtok.data
 from packtok import _packtok
+from packtok.cli import GROUPS
 from packtok.cli.cat import document_numbers
 from packtok.cli.console import printable
 from packtok.cli.inspect import histogram
@@ -350,6 +353,10 @@ def _temporaries(folder: Path) -> list[Path]:
         ("import packtok", ("numpy", "torch", "pydantic", "omegaconf", "yaml", "typer")),
         ("import packtok.cli", ("numpy", "torch", "omegaconf", "yaml", "pydantic", "packtok.config.load")),
         ("import packtok; packtok.PackConfig, packtok.pack, packtok.PackReport", ("torch", "typer")),
+        (
+            "import packtok.config, packtok.data, packtok.stream",
+            ("numpy", "torch", "pydantic", "omegaconf", "yaml", "typer"),
+        ),
         ("import packtok.stream.generators", ("torch",)),
     ],
 )
@@ -360,8 +367,13 @@ def test_imports_stay_cheap(statement: str, absent: tuple[str, ...]) -> None:
 
 
 def test_all_public_names_exist() -> None:
-    assert dir(packtok) == packtok.__all__
-    assert all(getattr(packtok, name) is not None for name in packtok.__all__)
+    for module in (packtok, packtok.config, packtok.data, packtok.stream):
+        stub = Path(module.__path__[0], "__init__.pyi").read_text(encoding="utf-8")
+        assert (
+            dir(module) == module.__all__ == sorted(re.findall(r"^from .* import (\w+) as \1$", stub, re.M))
+        )
+        assert stub.count("import ") == len(module.__all__)
+        assert all(getattr(module, name) is not None for name in module.__all__)
     with pytest.raises(AttributeError) as caught:
         packtok.nope  # noqa: B018
     assert str(caught.value) == "module 'packtok' has no attribute 'nope'"
@@ -443,22 +455,9 @@ def test_commands_of_a_trainer_are_named_as_such(packtok_cli: PacktokCli, tmp_pa
 
 def test_help_and_version_work(tmp_path: Path) -> None:
     out, _ = run("--help", cwd=tmp_path)
-    assert re.findall(r"^  (\w+) ", out.partition("Commands:")[2], re.M) == [
-        *(
-            "pack",
-            "plan",
-            "join",
-            "index",
-            "inspect",
-            "cat",
-            "count",
-            "verify",
-            "merge",
-            "convert",
-            "manifest",
-        ),
-        *("locate", "tokenize", "logits", "explore", "run", "status", "retry", "tokenizer", "data"),
-        *("sample", "source", "stream"),
+    shown = re.findall(r"^(\S.*):$|^  (\w+) ", out.partition("Options:")[2], re.M)
+    assert [title or name for title, name in shown] == [
+        word for title, names in GROUPS.items() for word in (title, *names)
     ]
     assert run("--version", cwd=tmp_path)[0] == f"packtok {packtok.__version__}\n"
 

@@ -4,6 +4,7 @@ Modules that are slow to import are not imported at the top of this file or of a
 `packtok --help` responds at once. User errors become one line on stderr, without a traceback.
 """
 
+import importlib
 import sys
 from typing import Annotated, Any
 
@@ -11,30 +12,21 @@ import typer
 from typer.core import TyperGroup
 
 from packtok import __version__, interrupts, limits
-from packtok.cli import console, data, sample, source, standard_streams, stream, tokenizer
-from packtok.cli.cat import cat
-from packtok.cli.convert import convert
-from packtok.cli.count import count
-from packtok.cli.explore import explore
-from packtok.cli.index import index
-from packtok.cli.inspect import inspect
-from packtok.cli.join import join
-from packtok.cli.locate import locate
-from packtok.cli.logits import logits
-from packtok.cli.manifest import manifest
-from packtok.cli.merge import merge
-from packtok.cli.pack import pack
-from packtok.cli.plan import plan
-from packtok.cli.retry import retry
-from packtok.cli.run import run
-from packtok.cli.status import status
-from packtok.cli.tokenize import tokenize
-from packtok.cli.verify import verify
+from packtok.cli import console, standard_streams
 from packtok.errors import ConfigError, PacktokError
 from packtok.remedies import EntryPoint, entered, of_command
 
 FAILED, WRONG_USAGE = 1, 2
 
+# The commands, in the groups and the order of `packtok --help`. A command is the function of its name in the
+# module of its name in this package; a group of commands is the Typer `app` of that module.
+GROUPS: dict[str, tuple[str, ...]] = {
+    "Write token files": ("pack", "tokenize", "plan", "join", "merge", "index", "convert", "manifest"),
+    "Look into files": ("inspect", "cat", "count", "verify", "locate", "explore"),
+    "Use a cluster": ("run", "status", "retry"),
+    "Describe and prepare training data": ("data", "sample", "logits", "stream"),
+    "Check tokenizers and plug-ins": ("tokenizer", "source"),
+}
 
 # Modalities' commands that train and use models, and an option of its `run`.
 _COMMANDS_OF_TRAINER = ("generate_text", "warmstart", "convert_pytorch_to_hf_checkpoint")
@@ -58,6 +50,18 @@ class ReportingGroup(TyperGroup):
                 "which reads the files that packtok writes, or see docs/trainers.md for other trainers"
             )
         return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Writes the commands of each group under its title."""
+        width = max(map(len, self.commands))
+        for title, names in GROUPS.items():
+            # As wide in all groups; 6 is the indentation and the gap.
+            lines = [
+                (name.ljust(width), self.commands[name].get_short_help_str(formatter.width - 6 - width))
+                for name in names
+            ]
+            with formatter.section(title):
+                formatter.write_dl(lines)
 
     def invoke(self, ctx: Any) -> Any:
         """Runs the requested command."""
@@ -121,20 +125,17 @@ def _packtok(
     pass
 
 
-for _command in (
-    *(pack, plan, join, index, inspect, cat, count, verify, merge, convert, manifest, locate, tokenize),
-    *(logits, explore),
-):
-    app.command()(_command)
-# Everything after the first word without a dash belongs to the command to run.
-app.command(context_settings={"allow_interspersed_args": False})(run)
-app.command()(status)
-app.command()(retry)
-app.add_typer(tokenizer.app, name="tokenizer")
-app.add_typer(data.app, name="data")
-app.add_typer(sample.app, name="sample")
-app.add_typer(source.app, name="source")
-app.add_typer(stream.app, name="stream")
+def _register(name: str) -> None:
+    module = importlib.import_module(f"packtok.cli.{name}")
+    if hasattr(module, "app"):
+        app.add_typer(module.app, name=name)
+    else:
+        app.command(context_settings=getattr(module, "CONTEXT_SETTINGS", None))(getattr(module, name))
+
+
+for _names in GROUPS.values():
+    for _name in _names:
+        _register(_name)
 
 
 def main() -> None:

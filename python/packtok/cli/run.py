@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from packtok.launch.tasks import CommandName
     from packtok.progress import Progress
 
+# Everything after the first word without a dash belongs to the command to run.
+CONTEXT_SETTINGS = {"allow_interspersed_args": False}
+
 ConfOption = Annotated[
     list[str] | None,
     typer.Option(
