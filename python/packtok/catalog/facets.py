@@ -1,8 +1,4 @@
-"""The facets of a dataset: the few values by which a search is narrowed down.
-
-They are computed when the index is written, as small integers, so that a search counts them with one pass
-over an array.
-"""
+"""The facets of a dataset: the few values by which a search is narrowed down."""
 
 import re
 from collections.abc import Mapping

@@ -12,19 +12,20 @@ import urllib.parse
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from packtok import _packtok
 from packtok.catalog.discovery import Described, described_below
 from packtok.catalog.entries import Broken, entries_of
-from packtok.catalog.index_file import VERSION, index_content, is_intact
+from packtok.catalog.facets import FACETS
+from packtok.catalog.index_file import VERSION, index_content, is_complete
+from packtok.catalog.search import Found, Query, match_expression
 from packtok.errors import PacktokError
-
-if TYPE_CHECKING:
-    from packtok.catalog.search import Columns, Found, Query
 
 INDEX_NAME = "packtok_index.sqlite"
 _MAX_IDS = 1000
+# With more matches than this, scores cost more than they tell: words that are everywhere rank nothing.
+_MAX_SCORED = 2_000
 # Weights of name, description, source, corpora and context.
 _SCORE = "bm25(words, 10, 2, 1, 5, 3)"
 
@@ -44,14 +45,14 @@ def build_index(base: Path) -> dict[str, Any]:
             broken = known.broken()
         else:
             known_entries = {} if known is None else known.by_file()
-            found = list(entries_of(base, described, lambda one: known_entries.get(_file(one))))
-            broken = [one for one in found if isinstance(one, Broken)]
-            content = index_content([one for one in found if isinstance(one, dict)], broken)
+            entries = list(entries_of(base, described, lambda file: known_entries.get(_file(file))))
+            broken = [entry for entry in entries if isinstance(entry, Broken)]
+            content = index_content([entry for entry in entries if isinstance(entry, dict)], broken)
             _packtok.publish_bytes(path, content)
     return {
         "path": str(path),
         "datasets": len(described) - len(broken),
-        "broken": [{"path": one.path, "reason": one.reason} for one in broken],
+        "broken": [{"path": file.path, "reason": file.reason} for file in broken],
     }
 
 
@@ -68,7 +69,8 @@ class Index:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.Lock()
-        self._columns: Columns | None = None
+        # `packtok.catalog.columns.Columns`, imported when a search needs it, because it imports NumPy.
+        self._columns: Any = None
         self._identity = _identity(path)
         quoted = urllib.parse.quote(str(path.absolute()))
         try:
@@ -91,28 +93,31 @@ class Index:
         return self._identity is not None and self._identity == _identity(self.path)
 
     def is_of(self, described: list[Described]) -> bool:
-        """Returns whether the file is intact and has been made from these metadata files as they are now."""
+        """Returns whether the index was made from these metadata files as they are now."""
         columns = "path, modified_ns, bytes"
         files = self._rows(f"SELECT {columns} FROM dataset UNION ALL SELECT {columns} FROM broken")
-        return sorted(map(tuple, files)) == sorted(map(_file, described)) and is_intact(
-            self.path.read_bytes()
-        )
+        return sorted(map(tuple, files)) == sorted(map(_file, described))
+
+    def is_complete(self) -> bool:
+        """Returns whether SQLite can read the whole file, and no table lacks rows."""
+        with self._lock:
+            return is_complete(self._connection)
 
     def by_file(self) -> dict[tuple[str, int, int], dict[str, Any] | Broken]:
         """Returns all entries by path, time and length of their metadata files."""
-        found: dict[tuple[str, int, int], dict[str, Any] | Broken] = {
-            (one["path"], one["modified_ns"], one["bytes"]): one for one in self.entries()
+        entries: dict[tuple[str, int, int], dict[str, Any] | Broken] = {
+            (entry["path"], entry["modified_ns"], entry["bytes"]): entry for entry in self.entries()
         }
-        return found | {_file(one): one for one in self.broken()}
+        return entries | {_file(file): file for file in self.broken()}
 
     def broken(self) -> list[Broken]:
         """Returns the metadata files that could not be read."""
-        return [Broken(**one) for one in self._all("SELECT * FROM broken ORDER BY rowid")]
+        return [Broken(**row) for row in self._all("SELECT * FROM broken ORDER BY rowid")]
 
     def entry(self, path: str) -> dict[str, Any] | None:
         """Returns the entry of a metadata file, given its path relative to the base; ``None`` if none is."""
-        found = self._all("SELECT * FROM dataset WHERE path = ?", _bindable(path))
-        return found[0] if found else None
+        entries = self._all("SELECT * FROM dataset WHERE path = ?", _bindable(path))
+        return entries[0] if entries else None
 
     def children(self, path: str) -> list[dict[str, Any]]:
         """Returns the entries of the tokenized forms of the dataset that a metadata file describes."""
@@ -132,8 +137,6 @@ class Index:
 
     def search(self, words: str) -> list[dict[str, Any]]:
         """Returns the entries that contain words that start with all of ``words``, best first."""
-        from packtok.catalog.search import match_expression
-
         expression = match_expression(words)
         if expression is None:
             return self.entries()
@@ -143,53 +146,57 @@ class Index:
             expression,
         )
 
-    def find(self, query: "Query") -> "Found":
+    def find(self, query: Query) -> Found:
         """Returns the datasets that a query finds, with the values of the facets and their counts."""
-        from packtok.catalog.search import find
+        from packtok.catalog.columns import Columns, rows_of_ids
 
-        return find(self, query)
+        try:
+            if self._columns is None:
+                self._columns = Columns(self._rows("SELECT * FROM facets ORDER BY id"))
+            expression = match_expression(query.words)
+            matches = None if expression is None else rows_of_ids(self._matches(expression))
+            matched = self._columns.mask(matches)
+        except (IndexError, TypeError, ValueError) as error:
+            raise self._damaged(error) from None
+        selected, facets = self._columns.select(matched, {facet: getattr(query, facet) for facet in FACETS})
+        if query.sort == "best" and expression is not None:
+            order = self._best_first(expression, matches)
+        else:
+            order = self._columns.order(query.sort)
+        sorted_rows = order[selected[order]]
+        page = sorted_rows[query.offset : query.offset + query.limit]
+        return Found(len(sorted_rows), self._entries_of_ids([int(i) + 1 for i in page]), facets)
 
-    def columns(self) -> "Columns":
-        """Returns the arrays for facets and orders, which are read once."""
-        if self._columns is None:
-            from packtok.catalog.search import columns_of
+    def _best_first(self, expression: str, matches: Any) -> Any:
+        """Returns matches by score; too many, in folder order, but those with all words in the name first."""
+        from packtok.catalog.columns import rest_last, rows_of_ids
 
-            values = [
-                tuple(row) for row in self._rows("SELECT facet, code, value FROM facet ORDER BY facet, code")
-            ]
-            numbers = {row["name"]: row["numbers"] for row in self._rows("SELECT * FROM numbers")}
-            try:
-                self._columns = columns_of(values, numbers)
-            except (TypeError, ValueError) as error:
-                raise self._damaged(error) from None
-        return self._columns
+        if len(matches) > _MAX_SCORED:
+            return rest_last(rows_of_ids(self._matches(f"name : ({expression})")), matches)
+        # `group_concat` does not promise an order.
+        scored = f"SELECT rowid FROM words WHERE words MATCH ? ORDER BY {_SCORE}, rowid"
+        return rows_of_ids(",".join(str(i) for (i,) in self._rows(scored, expression)))
 
-    def matches(self, expression: str) -> str:
-        """Returns the ids of the matches of an FTS5 expression, joined by commas."""
+    def _matches(self, expression: str) -> str:
+        """Returns the ids of the matches of an FTS5 expression, joined by commas.
+
+        SQLite joins them six times as fast as Python receives rows.
+        """
         ((ids,),) = self._rows("SELECT group_concat(rowid) FROM words WHERE words MATCH ?", expression)
         return ids or ""
 
-    def matches_by_score(self, expression: str) -> list[int]:
-        """Returns the ids of the matches of an FTS5 expression, best first."""
-        return [
-            i
-            for (i,) in self._rows(
-                f"SELECT rowid FROM words WHERE words MATCH ? ORDER BY {_SCORE}, rowid", expression
-            )
-        ]
-
-    def entries_of_ids(self, ids: list[int]) -> list[dict[str, Any]]:
+    def _entries_of_ids(self, ids: list[int]) -> list[dict[str, Any]]:
         """Returns the entries with these ids, in the same order."""
-        found: dict[int, dict[str, Any]] = {}
+        by_id: dict[int, dict[str, Any]] = {}
         # In parts, because SQLite limits the number of variables.
         for start in range(0, len(ids), _MAX_IDS):
             part = ids[start : start + _MAX_IDS]
             marks = ", ".join("?" for _ in part)
             rows = self._all(f"SELECT * FROM dataset WHERE id IN ({marks})", *part)
-            found |= {one["id"]: one for one in rows}
-        if len(found) != len(ids):
+            by_id |= {row["id"]: row for row in rows}
+        if len(by_id) != len(ids):
             raise self._damaged("rows are missing")
-        return [found[i] for i in ids]
+        return [by_id[i] for i in ids]
 
     def _all(self, query: str, *arguments: Any) -> list[dict[str, Any]]:
         return [dict(row) for row in self._rows(query, *arguments)]
@@ -208,10 +215,10 @@ class Index:
 def _identity(path: Path) -> tuple[int, ...] | None:
     """Returns what tells a file from the one that replaces it; ``None`` if there is no file."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _bindable(text: str) -> str:
@@ -221,13 +228,13 @@ def _bindable(text: str) -> str:
 
 @contextmanager
 def _existing(path: Path) -> Iterator[Index | None]:
-    """Yields the index at ``path``; ``None`` if there is none that can be used."""
+    """Yields the index at ``path``; ``None`` if there is none, or it is damaged."""
     try:
         index = Index(path) if path.exists() else None
     except PacktokError:
         index = None
     try:
-        yield index
+        yield index if index is not None and index.is_complete() else None
     finally:
         if index is not None:
             index.close()

@@ -1,15 +1,12 @@
 """The tables of an index, and its bytes.
 
-Next to the rows and the full-text index there is an array for each facet and for each order of the results,
-with a number for each dataset: counting and sorting 100,000 datasets then takes a millisecond, which SQL does
-not reach.
+``dataset`` has a row for each metadata file, ``words`` is the full-text index over them, and ``facets`` has
+what a search with facets counts and sorts by. Ids are the same in all three: 1 to the number of datasets, in
+the order of their folders.
 """
 
 import json
 import sqlite3
-import struct
-import zlib
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from typing import Any
@@ -19,7 +16,7 @@ from packtok.catalog.entries import Broken
 from packtok.catalog.facets import FACETS, UNKNOWN, facet_values, year_of
 
 # Version of the tables; an index of another version is built again.
-VERSION = 2
+VERSION = 3
 _SCHEMA = """
 PRAGMA user_version = {version};
 PRAGMA page_size = 8192;
@@ -32,8 +29,11 @@ CREATE TABLE dataset (
 CREATE TABLE broken (
     path TEXT PRIMARY KEY, modified_ns INTEGER NOT NULL, bytes INTEGER NOT NULL, reason TEXT NOT NULL
 );
-CREATE TABLE facet (facet TEXT, code INTEGER, value TEXT NOT NULL, PRIMARY KEY (facet, code)) WITHOUT ROWID;
-CREATE TABLE numbers (name TEXT PRIMARY KEY, numbers BLOB NOT NULL);
+CREATE TABLE facets (
+    id INTEGER PRIMARY KEY, content TEXT NOT NULL, language TEXT NOT NULL, tokenizer TEXT NOT NULL,
+    tokens TEXT NOT NULL, date TEXT NOT NULL,
+    by_name INTEGER NOT NULL, by_tokens INTEGER NOT NULL, by_date INTEGER NOT NULL
+);
 CREATE VIRTUAL TABLE words USING fts5 (
     name, description, source, corpora, context, content = '', prefix = '1 2 3', tokenize = 'unicode61'
 );
@@ -46,8 +46,6 @@ _COLUMNS = (
     *("path", "modified_ns", "bytes", "name", "context", "parent", "content", "tokenizer", "documents"),
     *("tokens", "language", "license", "date", "own_name", "entry"),
 )
-# Where SQLite keeps the number of the application, which is free to use: here, the CRC-32 of all other bytes.
-_CRC_AT = slice(68, 72)
 
 
 def index_content(entries: Sequence[dict[str, Any]], broken: Iterable[Broken]) -> bytes:
@@ -66,13 +64,21 @@ def index_content(entries: Sequence[dict[str, Any]], broken: Iterable[Broken]) -
         )
         connection.executemany(
             "INSERT OR REPLACE INTO broken VALUES (?, ?, ?, ?)",
-            ([one.path, one.modified_ns, one.bytes, one.reason] for one in broken),
+            ([file.path, file.modified_ns, file.bytes, file.reason] for file in broken),
         )
-        _add_numbers(connection, entries)
+        values = [facet_values(entry) for entry in entries]
+        ranks = zip(*_ranks(entries), strict=True)
+        connection.executemany(
+            "INSERT INTO facets VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                [i, *(of[facet] for facet in FACETS), *each]
+                for i, (of, each) in enumerate(zip(values, ranks, strict=True), 1)
+            ),
+        )
         connection.execute("INSERT INTO words (words) VALUES ('optimize')")
         connection.executescript(_INDEXES)
         connection.commit()
-        return _with_crc(connection.serialize())
+        return connection.serialize()
 
 
 def _words(entry: dict[str, Any]) -> list[str]:
@@ -83,49 +89,34 @@ def _words(entry: dict[str, Any]) -> list[str]:
     ]
 
 
-def _add_numbers(connection: sqlite3.Connection, entries: Sequence[dict[str, Any]]) -> None:
-    """Adds the codes of each facet, the most frequent value first, and the orders of all datasets."""
-    values = [facet_values(entry) for entry in entries]
-    numbers = _orders(entries)
-    for facet in FACETS:
-        found = Counter(one[facet] for one in values)
-        frequent = sorted(found, key=lambda value: (-found[value], value))
-        codes = {value: code for code, value in enumerate(frequent)}
-        connection.executemany(
-            "INSERT INTO facet VALUES (?, ?, ?)", ((facet, code, value) for value, code in codes.items())
-        )
-        numbers[facet] = [codes[one[facet]] for one in values]
-    packed = ((name, struct.pack(f"<{len(each)}I", *each)) for name, each in numbers.items())
-    connection.executemany("INSERT INTO numbers VALUES (?, ?)", packed)
-
-
-def _orders(entries: Sequence[dict[str, Any]]) -> dict[str, list[int]]:
-    """Returns the datasets, counted from 0, by name, with most tokens first, and with the latest first."""
+def _ranks(entries: Sequence[dict[str, Any]]) -> tuple[list[int], list[int], list[int]]:
+    """Returns the ranks of all datasets by name, with most tokens first, and with the latest date first."""
     names = [entry["name"].casefold() for entry in entries]
-    rank = {name: i for i, name in enumerate(_packtok.natural_sorted(list(set(names))))}
-    everything = range(len(entries))
+    of_name = {name: i for i, name in enumerate(_packtok.natural_sorted(list(set(names))))}
     tokens = [-1 if entry["tokens"] is None else entry["tokens"] for entry in entries]
     dates = ["" if year_of(entry["date"]) == UNKNOWN else entry["date"].strip() for entry in entries]
-    return {
-        "by name": sorted(everything, key=lambda i: rank[names[i]]),
-        "by tokens": sorted(everything, key=lambda i: tokens[i], reverse=True),
-        "by date": sorted(everything, key=lambda i: dates[i], reverse=True),
-    }
+    everything = range(len(entries))
+    orders = (
+        sorted(everything, key=lambda i: of_name[names[i]]),
+        sorted(everything, key=lambda i: tokens[i], reverse=True),
+        sorted(everything, key=lambda i: dates[i], reverse=True),
+    )
+    by_name, by_tokens, by_date = (sorted(everything, key=order.__getitem__) for order in orders)
+    return by_name, by_tokens, by_date
 
 
-def _with_crc(content: bytes) -> bytes:
-    changed = bytearray(content)
-    changed[_CRC_AT] = struct.pack(">I", _crc(content))
-    return bytes(changed)
-
-
-def is_intact(content: bytes) -> bool:
-    """Returns whether the bytes of an index are those that were written."""
-    return content[_CRC_AT] == struct.pack(">I", _crc(content))
-
-
-def _crc(content: bytes) -> int:
-    """Returns the CRC-32 of all bytes, those of the CRC-32 itself taken as zeros."""
-    view = memoryview(content)
-    before = zlib.crc32(bytes(4), zlib.crc32(view[: _CRC_AT.start]))
-    return zlib.crc32(view[_CRC_AT.stop :], before)
+def is_complete(connection: sqlite3.Connection) -> bool:
+    """Returns whether SQLite can read every page of an index, and all tables have the same datasets."""
+    numbers = " UNION ".join(
+        f"SELECT count(*), coalesce(max({key}), 0) FROM {table}"
+        for table, key in (("dataset", "id"), ("facets", "id"), ("words", "rowid"))
+    )
+    try:
+        report = connection.execute("PRAGMA integrity_check").fetchall()
+        counts = connection.execute(numbers).fetchall()
+    except sqlite3.DatabaseError:
+        return False
+    if [tuple(line) for line in report] != [("ok",)] or len(counts) != 1:
+        return False
+    count, highest_id = counts[0]
+    return bool(count == highest_id)
