@@ -1,4 +1,4 @@
-"""Streams of URLs that packtok does not know: from an SFTP server, from fsspec's memory, by smart_open."""
+"""Streams of URLs that packtok does not know: from an SFTP server, and from fsspec's memory."""
 
 from __future__ import annotations
 
@@ -130,14 +130,22 @@ def test_files_in_memory_are_divided_into_lanes_as_local_ones(memory: Any, tmp_p
             assert texts(other) == texts(one)
 
 
-def test_smart_open_reads_what_fsspec_does_not_know(server: SftpServer) -> None:
-    (server.folder / "a.jsonl.gz").write_bytes(gzip.compress(lines(["one", "two"])))
-    found = CheckpointableDataset.from_files(server.url("a.jsonl.gz", scheme="scp", user=LOGIN))
-    assert texts(found) == ["one", "two"]
-    for name, error in (("none.jsonl", FileNotFoundError), ("*.jsonl", OSError)):
+def test_scp_is_read_as_sftp(server: SftpServer) -> None:
+    (server.folder / "deep").mkdir()
+    (server.folder / "deep/a.jsonl.gz").write_bytes(gzip.compress(lines(["one", "two"])))
+    for name in ("deep/a.jsonl.gz", "deep/*.gz", "deep"):
+        dataset = CheckpointableDataset.from_files(server.url(name, scheme="scp", user=LOGIN))
+        assert texts(dataset) == ["one", "two"]
+    for name, error in (("none.jsonl", FileNotFoundError), ("*.jsonl", ValueError)):
         with pytest.raises(error, match=r"scp://…@127.0.0.1:\d+/") as caught:
             CheckpointableDataset.from_files(server.url(name, scheme="scp", user=LOGIN))
         assert_hidden(str(caught.value))
+
+
+def test_other_names_of_schemes_lead_to_those_of_fsspec() -> None:
+    assert remote._file_system("ftps")[::2] == ("ftp", {"tls": True})
+    # A scheme that fsspec knows keeps its name.
+    assert remote._file_system("ftp")[::2] == ("ftp", {})
 
 
 # --- states ---
@@ -282,11 +290,8 @@ def test_an_at_sign_in_a_path_is_no_password() -> None:
 def test_an_unknown_scheme_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match=r"none://: .* fsspec, which is installed, does not know it"):
         CheckpointableDataset.from_files("none://host/a.jsonl")
-    monkeypatch.setitem(sys.modules, "smart_open.transport", None)
-    with pytest.raises(ValueError, match=r"scp://: packtok itself reads URLs of s3"):
-        CheckpointableDataset.from_files("scp://host/a.jsonl")
     monkeypatch.setitem(sys.modules, "fsspec", None)
-    for scheme, extra in (("ftp", "fsspec"), ("sftp", "sftp")):
+    for scheme, extra in (("ftp", "fsspec"), ("sftp", "sftp"), ("scp", "sftp")):
         with pytest.raises(ValueError, match=rf"{scheme}://: .*; run pip install 'packtok\[{extra}\]'"):
             CheckpointableDataset.from_files(f"{scheme}://host/a.jsonl")
 
@@ -337,7 +342,7 @@ def test_urls_with_credentials_and_unknown_schemes_are_one_line(
 
 
 def test_other_urls_import_no_library() -> None:
-    code = "import sys, packtok; assert not {'fsspec', 'smart_open', 'asyncssh'} & set(sys.modules)"
+    code = "import sys, packtok; assert not {'fsspec', 'asyncssh'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

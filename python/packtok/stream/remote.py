@@ -1,7 +1,7 @@
-"""Files of URLs that packtok does not know, such as ``sftp://``, read through fsspec or smart_open.
+"""Files with URLs that packtok does not know, such as ``sftp://``, read through fsspec.
 
-Python returns blocks of bytes; what is in them is the matter of the compiled module, which calls
-`RemoteFiles` and `RemoteFile` by the names of their methods.
+Python returns blocks of bytes; the compiled module interprets them, and calls `RemoteFiles` and `RemoteFile`
+by the names of their methods.
 
 Credentials in a URL are kept here only: everything else has the URL with ``…`` instead of them.
 """
@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any, NoReturn, Protocol, TypeVar
+from typing import Any, NoReturn, TypeVar
 from urllib.parse import unquote
 
 from packtok._packtok import is_store_url, is_url
@@ -33,8 +33,12 @@ _VERSIONS = ("ETag", "etag", "mtime", "LastModified", "last_modified", "modified
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 _MAX_CHARS = 300
 _PATIENCE_SECONDS = 60.0
-# What smart_open reads through a pipe, which has no positions.
-_PIPES = frozenset(("hdfs", "viewfs"))
+# Schemes that fsspec knows under another name only, with the options that make up the difference.
+_ALIASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "ftps": ("ftp", {"tls": True}),
+    "s3n": ("s3", {}),
+    "scp": ("sftp", {}),
+}
 _FINAL = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)
 _NETWORK = frozenset(
     (errno.EPIPE, errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENOTCONN)
@@ -117,7 +121,7 @@ class RemoteFiles:
                 f"{host.shown}: two URLs have this host and different credentials; read each with a dataset "
                 "of its own, and combine them with interleave_datasets or concat_datasets"
             )
-        _library(host.scheme)
+        _file_system(host.scheme)
         return host.shown + url.removeprefix(host.real)
 
     # --- called by the compiled module ---
@@ -195,7 +199,7 @@ class RemoteFiles:
             self._renew()
         with self._lock:
             if host.shown not in self._connections:
-                self._connections[host.shown] = _within(self._timeout, lambda: _library(host.scheme)(host))
+                self._connections[host.shown] = _within(self._timeout, lambda: _Connection(host))
             return self._connections[host.shown]
 
     def _forget(self, host: _Host, broken: _Connection | None) -> None:
@@ -356,25 +360,6 @@ def _refuse(url: str, reason: str) -> NoReturn:
 ALL_FILES = _AllFiles(_PATIENCE_SECONDS)
 
 
-class _Connection(Protocol):
-    """A library's connection to a host. Its files have URLs with credentials."""
-
-    lock: threading.Lock | None
-    """Held during a call, if only one call may run at a time."""
-
-    def info(self, url: str) -> tuple[int, str | None]:
-        """Returns length and version of a file."""
-
-    def open(self, url: str) -> Any:
-        """Opens a file that can seek."""
-
-    def matching(self, url: str) -> Sequence[tuple[str, int]]:
-        """Returns URLs and lengths of the files that match."""
-
-    def below(self, url: str) -> Sequence[tuple[str, int]]:
-        """Returns URLs and lengths of the files in a folder and its subfolders."""
-
-
 class _Handle:
     """A file that is open in a connection."""
 
@@ -411,20 +396,20 @@ def _close(file: Any) -> None:
             file._closed = True
 
 
-class _Fsspec:
-    """A connection of fsspec."""
+class _Connection:
+    """fsspec's connection to a host. The URLs that it receives and returns have credentials."""
 
     def __init__(self, host: _Host) -> None:
-        from fsspec import get_filesystem_class
-
-        kind = get_filesystem_class(host.scheme)
-        options = host.options(kind._get_kwargs_from_urls(host.real + "/"))
+        self._scheme, kind, options = _file_system(host.scheme)
+        options |= host.options(kind._get_kwargs_from_urls(self._known(host.real + "/")))
         # The instances that fsspec keeps may have a broken connection.
         self._fs = kind(**options, skip_instance_cache=True)
         is_async = getattr(self._fs, "async_impl", False)
+        # Held during a call, if only one call may run at a time.
         self.lock: threading.Lock | None = None if is_async else threading.Lock()
 
     def info(self, url: str) -> tuple[int, str | None]:
+        """Returns length and version of a file."""
         with self._guard():
             found = self._fs.info(self._path(url))
         if found["type"] == "directory":
@@ -432,15 +417,18 @@ class _Fsspec:
         return _size(found), next((str(found[key]) for key in _VERSIONS if found.get(key)), None)
 
     def open(self, url: str) -> Any:
+        """Opens a file that can seek."""
         # The compiled module reads ahead.
         with self._guard():
             return self._fs.open(self._path(url), "rb", cache_type="none")
 
     def matching(self, url: str) -> Sequence[tuple[str, int]]:
+        """Returns URLs and lengths of the files that match."""
         with self._guard():
             return self._files(url, self._fs.glob(self._path(url), detail=True))
 
     def below(self, url: str) -> Sequence[tuple[str, int]]:
+        """Returns URLs and lengths of the files in a folder and its subfolders."""
         with self._guard():
             return self._files(url, self._fs.find(self._path(url), detail=True))
 
@@ -448,7 +436,11 @@ class _Fsspec:
         return self.lock or nullcontext()
 
     def _path(self, url: str) -> str:
-        return str(self._fs._strip_protocol(url))
+        return str(self._fs._strip_protocol(self._known(url)))
+
+    def _known(self, url: str) -> str:
+        """Returns a URL with the scheme that fsspec knows."""
+        return f"{self._scheme}://{url.partition('://')[2]}"
 
     def _files(self, url: str, found: Mapping[str, Mapping[str, Any]]) -> Sequence[tuple[str, int]]:
         # A path of a listing lacks the host, or has it in front: the URL that was given tells which.
@@ -471,34 +463,6 @@ class _Fsspec:
         return target
 
 
-class _SmartOpen:
-    """smart_open, which opens files and does nothing else."""
-
-    def __init__(self, host: _Host) -> None:
-        self._scheme = host.scheme
-        self.lock: threading.Lock | None = None
-
-    def info(self, url: str) -> tuple[int, str | None]:
-        with self.open(url) as file:
-            file.seek(0, os.SEEK_END)
-            return int(file.tell()), None
-
-    def open(self, url: str) -> Any:
-        import smart_open
-
-        file = smart_open.open(url, "rb", compression="disable")
-        if not file.seekable():
-            file.close()
-            raise RemoteError(f"smart_open reads files of {self._scheme} from their start only; copy them")
-        return file
-
-    def matching(self, url: str) -> Sequence[tuple[str, int]]:
-        raise RemoteError("smart_open lists no files; give the URLs of all of them, or braces")
-
-    def below(self, url: str) -> Sequence[tuple[str, int]]:
-        return []
-
-
 def _size(info: Mapping[str, Any]) -> int:
     size = info.get("size")
     if size is None:
@@ -506,11 +470,11 @@ def _size(info: Mapping[str, Any]) -> int:
     return int(size)
 
 
-def _library(scheme: str) -> Callable[[_Host], _Connection]:
-    """Returns what connects to a host.
+def _file_system(scheme: str) -> tuple[str, type[Any], dict[str, Any]]:
+    """Returns the scheme by which fsspec knows a scheme, its class, and options for it.
 
     Raises:
-        ValueError: If nothing that is installed reads URLs of this scheme; tells the remedy.
+        ValueError: If nothing that is installed reads URLs of this scheme; names the remedy.
     """
     remedy = "run pip install 'packtok[fsspec]'"
     try:
@@ -518,32 +482,16 @@ def _library(scheme: str) -> Callable[[_Host], _Connection]:
     except ImportError:
         pass
     else:
-        try:
-            get_filesystem_class(scheme)
-            return _Fsspec
-        except ImportError as error:
-            remedy = f"fsspec needs a package for it: {error}"
-        except ValueError:
-            remedy = "fsspec, which is installed, does not know it either; check the spelling"
-    if _smart_open_reads(scheme):
-        return _SmartOpen
-    if scheme in ("sftp", "ssh"):
+        for known, options in ((scheme, {}), *([_ALIASES[scheme]] if scheme in _ALIASES else [])):
+            try:
+                return known, get_filesystem_class(known), dict(options)
+            except ImportError as error:
+                remedy = f"fsspec needs a package for it: {error}"
+            except ValueError:
+                remedy = "fsspec, which is installed, does not know it either; check the spelling"
+    if scheme in ("sftp", "ssh", "scp"):
         remedy = "run pip install 'packtok[sftp]'"
     raise ValueError(f"{scheme}://: packtok itself reads URLs of s3, gs, az, http and https only; {remedy}")
-
-
-def _smart_open_reads(scheme: str) -> bool:
-    try:
-        from smart_open.transport import get_transport
-    except ImportError:
-        return False
-    if scheme in _PIPES:
-        return False
-    try:
-        get_transport(scheme)
-    except (ImportError, NotImplementedError):
-        return False
-    return True
 
 
 def is_transient(error: BaseException) -> bool:
