@@ -4,6 +4,11 @@ Other programs on this machine reach the loopback address, so the ``Host`` heade
 another site whose name resolves to 127.0.0.1 is refused. Every other address needs an access token. The
 browser gives it in a form and receives a cookie with a session of its own, so that the token is in no URL,
 log or cookie.
+
+Starlette's own middleware does not fit. `TrustedHostMiddleware` compares with a list of names, which cannot
+contain 127.0.0.0/8; before Starlette 1.0 it also refuses ``[::1]:8000`` and accepts ``localhost:8000:1``.
+`SessionMiddleware` needs another package and one cookie name for all ports; before Starlette 1.0 it renews
+the cookie with each response, so that a session in use never ends.
 """
 
 import hmac
