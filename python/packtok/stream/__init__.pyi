@@ -1,6 +1,6 @@
 # The public names of this package, imported on first use: see packtok/lazy.py.
 
-from packtok.stream.braces import braceexpand as braceexpand
+from packtok.stream.inputs.braces import braceexpand as braceexpand
 from packtok.stream.dataset import CheckpointableDataset as CheckpointableDataset
 from packtok.stream.dataset import FileFormat as FileFormat
 from packtok.stream.dataset import ParallelExecutorType as ParallelExecutorType

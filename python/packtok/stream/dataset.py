@@ -13,9 +13,10 @@ from packtok.data.fields import check_pin_memory
 from packtok.data.mixture import exact_weights
 from packtok.distributed import MeshDim, find_share
 from packtok.integers import checked_integer
-from packtok.stream import cache, functions, recipe
+from packtok.stream import functions, recipe
 from packtok.stream.batching import Batching
 from packtok.stream.from_sources import FileFormat, FromSources
+from packtok.stream.inputs import cache
 from packtok.stream.iterator import CheckpointableIterator
 from packtok.stream.with_functions import ParallelExecutorType
 from packtok.stream.with_tokens import WithTokens

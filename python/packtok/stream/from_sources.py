@@ -13,9 +13,10 @@ from packtok.config.options import OPTIONS
 from packtok.integers import checked_integer
 from packtok.remedies import entered, of_function
 from packtok.sources import find_files
-from packtok.stream import huggingface, mosaicml, recipe, samples
+from packtok.stream import recipe
 from packtok.stream.base import Base
-from packtok.stream.braces import braceexpand
+from packtok.stream.inputs import huggingface, mosaicml, samples
+from packtok.stream.inputs.braces import braceexpand
 from packtok.stream.remote import without_credentials
 
 __all__ = ["FROM_FILES", "FileFormat", "FromSources"]
