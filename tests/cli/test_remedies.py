@@ -21,7 +21,7 @@ from packtok.cli import app
 from packtok.config.options import OPTIONS
 from packtok.remedies import FUNCTIONS, INSTEAD, EntryPoint, of_command
 from packtok.stream import CheckpointableDataset
-from packtok.stream.from_sources import FROM_FILES
+from packtok.stream.dataset import FROM_FILES
 
 PACK = ("packtok pack", "packtok plan", "packtok data pack_encoded_data", "packtok.pack", "packtok.plan")
 RUN = ("packtok run", "packtok.run")

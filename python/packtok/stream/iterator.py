@@ -19,10 +19,10 @@ from packtok._packtok import Stream, wait_for_stream_calls
 from packtok.data.fields import allocated, in_pinned_memory
 from packtok.distributed import cpus_of_process
 from packtok.integers import checked_integer
+from packtok.remedies import EntryPoint
 from packtok.stream import recipe
 from packtok.stream.batching import Batching, Rows
 from packtok.stream.comparison import check_allowed
-from packtok.stream.from_sources import FROM_FILES
 from packtok.stream.functions import Calls
 from packtok.stream.state import Position, StateDict, position_of, state_of
 
@@ -67,12 +67,17 @@ class CheckpointableIterator:
         self,
         node: recipe.Node,
         batching: Batching,
-        state_dict: Mapping[str, Any] | None = None,
-        allow: Sequence[str] = (),
+        state_dict: Mapping[str, Any] | None,
+        allow: Sequence[str],
+        entry_point: EntryPoint,
     ) -> None:
-        """Starts at the beginning, or at ``state_dict``."""
+        """Starts at the beginning, or at ``state_dict``.
+
+        Errors of reading name the arguments of ``entry_point``.
+        """
         self._given = node
         self._batching = batching
+        self._entry_point = entry_point
         # The position of ranks is the same only without counting, and counting computes outputs again.
         self._is_distributed = recipe.distribution(node) is not None
         self._keeps_outputs = recipe.keeps_outputs(node)
@@ -141,7 +146,7 @@ class CheckpointableIterator:
             self._fail(error)
             raise RuntimeError("a function of the stream raised StopIteration") from error
         except BaseException as error:
-            FROM_FILES.reword(error)
+            self._entry_point.reword(error)
             self._fail(error)
             raise
         if found is None:
@@ -226,7 +231,7 @@ class CheckpointableIterator:
         try:
             self._num_since_saved += self._stream.skip(count)
         except BaseException as error:
-            FROM_FILES.reword(error)
+            self._entry_point.reword(error)
             self._fail(error)
             raise
 
