@@ -357,7 +357,7 @@ def _temporaries(folder: Path) -> list[Path]:
             "import packtok.config, packtok.data, packtok.stream",
             ("numpy", "torch", "pydantic", "omegaconf", "yaml", "typer"),
         ),
-        ("import packtok.stream.generators", ("torch",)),
+        ("import packtok.stream.worker", ("torch",)),
     ],
 )
 def test_imports_stay_cheap(statement: str, absent: tuple[str, ...]) -> None:

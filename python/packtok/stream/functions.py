@@ -22,7 +22,7 @@ import torch
 from packtok.integers import checked_integer
 from packtok.stream import worker
 from packtok.stream.batching import Batching, Rows
-from packtok.stream.generators import Key, WithGenerator
+from packtok.stream.worker import Key, WithGenerator
 
 __all__ = [
     "Calls",

@@ -1,4 +1,4 @@
-"""What runs in the processes of functions. Imports no torch, because these processes need none."""
+"""The code that runs in the processes of functions. It imports no torch, because they need none."""
 
 import os
 import pickle
@@ -9,7 +9,12 @@ from multiprocessing import parent_process
 from multiprocessing.connection import Connection
 from typing import Any
 
-__all__ = ["call", "packed", "start"]
+import numpy as np
+
+__all__ = ["Key", "WithGenerator", "call", "packed", "start"]
+
+# The lane and the number of a sample in it; no lane for a row of all lanes.
+Key = tuple[int | None, int]
 
 _REMEDY = "define it in a module that other processes can import, or set executor_type='thread'"
 
@@ -59,3 +64,16 @@ def call(*given: Any) -> Any:
     if _function is None:
         raise ImportError(_why_not)
     return _function(*given)
+
+
+class WithGenerator:
+    """Calls a function with a sample and a generator that depends on the sample's position alone."""
+
+    def __init__(self, function: Callable[..., Any], seed: int) -> None:
+        self._function, self._seed = function, seed
+
+    def __call__(self, sample: Any, key: Key) -> Any:
+        """Returns what the function returns."""
+        lane, number = key
+        entropy = [self._seed, 0 if lane is None else lane + 1, number]
+        return self._function(sample, np.random.default_rng(entropy))
