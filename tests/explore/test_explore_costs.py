@@ -19,9 +19,11 @@ import reference
 from explore_site import Served, notes, served, served_folder, write_corpus, write_metadata
 
 import packtok
-from packtok.explore import compare, items, texts, tokenizers
+from packtok.explore.contents import tokenizers
+from packtok.explore.html import texts
+from packtok.explore.html.texts import markdown
+from packtok.explore.pages import compare, items
 from packtok.explore.site import Site, site_of_file
-from packtok.explore.texts import markdown
 
 TOKEN = "t" * 20
 

@@ -24,10 +24,10 @@ import packtok
 from packtok.catalog.index import INDEX_NAME, build_index
 from packtok.explore import files
 from packtok.explore.files import NotServedError, Root
-from packtok.explore.loading import commands_of_file
+from packtok.explore.html.texts import markdown, visible
+from packtok.explore.html.tokens import Piece, tokens_html
+from packtok.explore.pages.loading import commands_of_file
 from packtok.explore.site import site_of_file
-from packtok.explore.texts import markdown, visible
-from packtok.explore.tokens import Piece, tokens_html
 
 SECRET = "very secret words"
 KINDS = ("documents", "items", "file", "dataset")

@@ -15,12 +15,12 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from packtok.errors import PacktokError
-from packtok.explore.datasets import dataset_page, file_page
-from packtok.explore.documents import document_page
 from packtok.explore.files import NotServedError
-from packtok.explore.items import item_page
-from packtok.explore.parameters import ParameterError
-from packtok.explore.search_page import search_page
+from packtok.explore.pages.datasets import dataset_page, file_page
+from packtok.explore.pages.documents import document_page
+from packtok.explore.pages.items import item_page
+from packtok.explore.pages.parameters import ParameterError
+from packtok.explore.pages.search import search_page
 from packtok.explore.security import Guard
 from packtok.explore.site import Site
 

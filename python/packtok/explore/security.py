@@ -26,7 +26,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from packtok.errors import ConfigError
-from packtok.explore.pages import Pages
+from packtok.explore.html.rendering import Pages
 
 COOKIE = "packtok_session"
 LOGIN = "/login"

@@ -4,11 +4,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from packtok._packtok import Tokenizer
-from packtok.explore.catalog import Catalog
+from packtok.explore.contents.catalog import Catalog
+from packtok.explore.contents.packed import Packed, PackedFiles, Recent
+from packtok.explore.contents.tokenizers import Tokenizers
 from packtok.explore.files import Root
-from packtok.explore.packed import Packed, PackedFiles, Recent
-from packtok.explore.pages import Pages, link
-from packtok.explore.tokenizers import Tokenizers
+from packtok.explore.html.rendering import Pages, link
 from packtok.tokenizer.find import TOKENIZER_FILE
 
 

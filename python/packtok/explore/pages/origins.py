@@ -3,8 +3,8 @@
 from bisect import bisect_left
 
 from packtok._packtok import Origin
+from packtok.explore.contents.packed import Packed
 from packtok.explore.files import NotServedError
-from packtok.explore.packed import Packed
 
 
 def origin_text(packed: Packed, document: int) -> str | None:

@@ -12,8 +12,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.responses import HTMLResponse
 
-from packtok.explore.texts import visible
-from packtok.explore.tokens import Piece, piece_html
+from packtok.explore.html.texts import visible
+from packtok.explore.html.tokens import Piece, piece_html
 
 _HERE = Path(__file__).parent
 _SUMMARY_CHARS = 240

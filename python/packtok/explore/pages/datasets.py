@@ -8,13 +8,13 @@ from typing import Any
 
 from starlette.responses import Response
 
-from packtok.explore.catalog import Dataset
+from packtok.explore.contents.catalog import Dataset
+from packtok.explore.contents.packed import MAX_HISTOGRAM_DOCUMENTS, Packed
 from packtok.explore.files import NotServedError
-from packtok.explore.histogram import Histogram, histogram_of
-from packtok.explore.loading import commands_of_dataset, commands_of_file
-from packtok.explore.packed import MAX_HISTOGRAM_DOCUMENTS, Packed
+from packtok.explore.html.texts import markdown
+from packtok.explore.pages.histogram import Histogram, histogram_of
+from packtok.explore.pages.loading import commands_of_dataset, commands_of_file
 from packtok.explore.site import Site
-from packtok.explore.texts import markdown
 
 MAX_FILES_SHOWN = 100
 _MAX_HISTOGRAM_FILES = 64

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from packtok._packtok import Tokenizer
 from packtok.errors import TokenizerError
 from packtok.explore.files import NotServedError
+from packtok.explore.html.tokens import Piece, pieces_of
 from packtok.explore.site import Site
-from packtok.explore.tokens import Piece, pieces_of
 
 _MAX_BELOW = 30
 

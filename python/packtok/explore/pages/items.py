@@ -13,12 +13,12 @@ from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
 from packtok._packtok import Blocks, find_or_plan
-from packtok.explore.documents import Window
-from packtok.explore.packed import Packed
-from packtok.explore.parameters import ParameterError, choice, integer
+from packtok.explore.contents.packed import Packed
+from packtok.explore.contents.tokenizers import Decoder
+from packtok.explore.html.tokens import NUM_BEFORE, Piece, pieces_of, tokens_html
+from packtok.explore.pages.documents import Window
+from packtok.explore.pages.parameters import ParameterError, choice, integer
 from packtok.explore.site import Site
-from packtok.explore.tokenizers import Decoder
-from packtok.explore.tokens import NUM_BEFORE, Piece, pieces_of, tokens_html
 
 PACKINGS = ("concat", "document", "best_fit")
 IGNORED = -100

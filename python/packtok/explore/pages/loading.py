@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from packtok.explore.catalog import Dataset
+from packtok.explore.contents.catalog import Dataset
 
 _CONTEXT_LENGTH = 2048
 # Characters that stand for themselves in a quoted word with escapes.

@@ -13,10 +13,10 @@ from starlette.responses import RedirectResponse, Response
 
 from packtok._packtok import natural_sorted
 from packtok.catalog.search import Query
-from packtok.explore.pages import link, summary
-from packtok.explore.parameters import choice, integer
+from packtok.explore.html.rendering import link, summary
+from packtok.explore.html.texts import visible
+from packtok.explore.pages.parameters import choice, integer
 from packtok.explore.site import Site
-from packtok.explore.texts import visible
 
 _NUMBER = re.compile(r"(\d{1,6})([KMBT]?)")
 FACETS = ("content", "language", "tokenizer", "tokens", "date")

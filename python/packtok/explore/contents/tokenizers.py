@@ -10,8 +10,8 @@ from pathlib import PurePosixPath
 
 from packtok._packtok import Tokenizer
 from packtok.errors import TokenizerError
+from packtok.explore.contents.packed import Packed, Recent
 from packtok.explore.files import NotServedError, Root
-from packtok.explore.packed import Packed, Recent
 from packtok.tokenizer.find import TOKENIZER_FILE
 
 _MAX_FILE_BYTES = 256 << 20

@@ -7,7 +7,7 @@ from itertools import accumulate, groupby
 from markupsafe import Markup, escape
 
 from packtok._packtok import Tokenizer
-from packtok.explore.texts import visible
+from packtok.explore.html.texts import visible
 
 # Tokens of different colours stand next to each other; the order repeats.
 NUM_COLOURS = 4

@@ -10,14 +10,14 @@ from starlette.responses import RedirectResponse, Response
 
 from packtok._packtok import Tokenizer
 from packtok.errors import TokenizerError
-from packtok.explore.compare import Comparison, compared, counts, tokenizer_names
-from packtok.explore.origins import first_of_source, origin_text
-from packtok.explore.packed import Packed
-from packtok.explore.pages import link
-from packtok.explore.parameters import integer
+from packtok.explore.contents.packed import Packed
+from packtok.explore.contents.tokenizers import Decoder
+from packtok.explore.html.rendering import link
+from packtok.explore.html.tokens import NUM_BEFORE, Piece, pieces_of, tokens_html
+from packtok.explore.pages.compare import Comparison, compared, counts, tokenizer_names
+from packtok.explore.pages.origins import first_of_source, origin_text
+from packtok.explore.pages.parameters import integer
 from packtok.explore.site import Site
-from packtok.explore.tokenizers import Decoder
-from packtok.explore.tokens import NUM_BEFORE, Piece, pieces_of, tokens_html
 
 WINDOW_TOKENS = 1000
 MAX_WINDOW_TOKENS = 5000

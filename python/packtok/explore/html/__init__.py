@@ -1,0 +1,1 @@
+"""HTML of texts and tokens that may contain anything, and of templates."""
