@@ -32,7 +32,7 @@ import packtok
 from packtok.catalog.index import INDEX_NAME, build_index
 from packtok.explore.files import NotServedError
 from packtok.explore.html.tokens import pieces_of, tokens_html
-from packtok.explore.pages.origins import first_of_source
+from packtok.explore.pages.documents import first_of_source
 from packtok.explore.site import Site, site_of_file, site_of_folder
 
 GPT2 = "text/stories/tokenized/gpt2/all/tokenized.pbin"

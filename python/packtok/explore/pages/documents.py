@@ -1,6 +1,7 @@
 """The page of a document: a window of its tokens, and the same text under another tokenizer."""
 
 import random
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,14 +9,14 @@ from typing import Any
 from starlette.datastructures import QueryParams
 from starlette.responses import RedirectResponse, Response
 
-from packtok._packtok import Tokenizer
+from packtok._packtok import Origin, Tokenizer
 from packtok.errors import TokenizerError
 from packtok.explore.contents.packed import Packed
 from packtok.explore.contents.tokenizers import Decoder
+from packtok.explore.files import NotServedError
 from packtok.explore.html.rendering import link
 from packtok.explore.html.tokens import NUM_BEFORE, Piece, pieces_of, tokens_html
 from packtok.explore.pages.compare import Comparison, compared, counts, tokenizer_names
-from packtok.explore.pages.origins import first_of_source, origin_text
 from packtok.explore.pages.parameters import integer
 from packtok.explore.site import Site
 
@@ -171,3 +172,31 @@ def _comparison(site: Site, wanted: str, text: str, parse: str) -> Comparison:
         return compared(site, wanted, text, parse)
     except TokenizerError as error:
         return Comparison(wanted, [], str(error))
+
+
+def origin_text(packed: Packed, document: int) -> str | None:
+    """Returns where a document came from, for people; ``None`` if the file does not say."""
+    found = packed.reader.origin(document)
+    return None if found is None else f"{found.source}, {found.unit} {found.offset:,}"
+
+
+def first_of_source(packed: Packed, source: int) -> int:
+    """Returns the first document of a source, by binary search: documents are in the order of their sources.
+
+    Raises:
+        NotServedError: If the file has no origins, or the source has no documents.
+    """
+
+    def source_of(document: int) -> int:
+        found: Origin | None = packed.reader.origin(document)
+        if found is None:
+            raise NotServedError(
+                f"{packed.name} does not record where its documents came from; pack it with packtok pack "
+                "--origins"
+            )
+        return found.source_index
+
+    document = bisect_left(range(packed.num_documents), source, key=source_of)
+    if document == packed.num_documents or source_of(document) != source:
+        raise NotServedError(f"no document of {packed.name} came from its source {source:,}")
+    return document
