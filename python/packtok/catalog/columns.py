@@ -1,7 +1,7 @@
 """The facets and orders of all datasets of an index as arrays, with which a search counts and sorts.
 
-They are read once from the table ``facets``. SQL alone is too slow for the search itself: it counts each of
-the five facets by a pass over all matches, and with 100,000 of them takes five times as long.
+They are read once from the table ``facets``. SQL alone is too slow for the search itself: counting each of
+the five facets is a pass over all matches, which takes four to ten times as long (benches/README.md).
 """
 
 from collections import Counter
