@@ -13,7 +13,7 @@ from packtok.catalog.facets import FACETS, facet_values
 from packtok.catalog.search import Query
 
 ROOT = Path(__file__).resolve().parents[2]
-TEXTS = ("docs/*.md", "examples/*/*.md", "*.md")
+TEXTS = ("docs/*/*.md", "examples/*/*.md", "*.md")
 CONTEXTS = ("text", "text/books", "text/web", "code", "code/deep", "math", "multilingual", "speech")
 LANGUAGES = (*("en",) * 8, *("multilingual",) * 4, "de", "fr", "es", "zh", "ja", "it", "pl", "ar", None, None)
 CONTENTS = (*("text",) * 17, "image", "audio", "other")

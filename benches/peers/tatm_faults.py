@@ -1,6 +1,6 @@
 """Shows faults of tatm 0.2.2 that need neither Ray nor a tokenizer, for `tatm.py`.
 
-docs/tatm.md lists them as differences; packtok's tests show that it does not have them.
+docs/guides/coming_from_tatm.md lists them as differences; packtok's tests show that it does not have them.
 """
 
 import builtins

@@ -174,7 +174,7 @@ def python_api() -> str:
             lines += [f"::: packtok.{name}", ""]
             if name in MEMBERS:
                 lines[-1:] = ["    options:", f"      members: [{', '.join(MEMBERS[name])}]", ""]
-    lines += ["## Streaming", "", "The names of `packtok.stream` ([guide](streaming.md)).", ""]
+    lines += ["## Streaming", "", "The names of `packtok.stream` ([guide](../guides/streaming.md)).", ""]
     for name in STREAMING:
         lines += [f"::: packtok.stream.{name}", "    options:", "      inherited_members: true", ""]
     return "\n".join(lines)
@@ -196,4 +196,4 @@ def _group(name: str) -> str:
     return "Training"
 
 
-GENERATED = {"cli.md": command_line, "api.md": python_api}
+GENERATED = {"reference/cli.md": command_line, "reference/api.md": python_api}

@@ -448,8 +448,8 @@ def test_commands_of_a_trainer_are_named_as_such(packtok_cli: PacktokCli, tmp_pa
         done = packtok_cli(command, *options, cwd=tmp_path, code=2)
         assert done.stderr == (
             f"packtok: {command}: packtok prepares and loads data and has no models; run "
-            f"`modalities {command}`, which reads the files that packtok writes, or see docs/trainers.md for "
-            "other trainers\n"
+            f"`modalities {command}`, which reads the files that packtok writes, or see "
+            "docs/guides/other_trainers.md for other trainers\n"
         )
 
 

@@ -16,16 +16,16 @@ from snippets import Reader, Snippet, SnippetError, environment, snippets
 # In reading order; guides that are not listed come after these.
 FIRST = [
     "README.md",
-    "docs/get_started.md",
-    "docs/tokenizer.md",
-    "docs/config.md",
-    "docs/corpus.md",
-    "docs/token_dataset.md",
-    "docs/packing.md",
-    "docs/order.md",
-    "docs/datasets.md",
-    "docs/resume.md",
-    "docs/shards.md",
+    "docs/guides/get_started.md",
+    "docs/guides/tokenizers.md",
+    "docs/reference/pack_config.md",
+    "docs/guides/corpora.md",
+    "docs/guides/token_dataset.md",
+    "docs/reference/packings_and_splits.md",
+    "docs/guides/resume_training.md",
+    "docs/guides/dataset_files.md",
+    "docs/guides/resume_packing.md",
+    "docs/guides/shards.md",
     "examples/getting_started/README.md",
     "examples/loaders/README.md",
 ]
@@ -121,11 +121,13 @@ def test_readme_tour_prints_the_shown_output(story: Story) -> None:
 
 
 def test_get_started_ends_with_training_steps_and_the_shown_losses(story: Story) -> None:
-    output = story.read("docs/get_started.md")
+    output = story.read("docs/guides/get_started.md")
     found = {step: float(loss) for step, loss in re.findall(r"^step (\d+): loss ([\d.]+)$", output, re.M)}
     assert list(found) == ["1", "2", "3", "4", "5"]
     assert found["5"] < found["1"] - 0.3
-    shown = re.findall(r"^step (\d+): loss ([\d.]+)$", (ROOT / "docs/get_started.md").read_text(), re.M)
+    shown = re.findall(
+        r"^step (\d+): loss ([\d.]+)$", (ROOT / "docs/guides/get_started.md").read_text(), re.M
+    )
     assert [step for step, _ in shown] == ["1", "5"]
     # Other versions of torch and other processors round differently.
     assert [float(loss) for _, loss in shown] == pytest.approx([found[step] for step, _ in shown], abs=0.2)
@@ -162,7 +164,7 @@ def test_terms_are_explained_on_first_use(document: str, term: str) -> None:
     text = prose(document)
     first = re.search(rf"\b{term}s?\b", text)
     if first is None:
-        assert document != "docs/get_started.md"
+        assert document != "docs/guides/get_started.md"
         return
     explained = re.search(rf"\*\*{term}s?\*\*|\[{term}s?\]", text)
     assert explained is not None, f"{document} uses {term!r} without an explanation"

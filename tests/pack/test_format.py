@@ -27,7 +27,7 @@ def test_every_golden_file_is_explained() -> None:
 
 
 def test_worked_example_equals_the_golden_file() -> None:
-    text = (ROOT / "docs" / "format.md").read_text()
+    text = (ROOT / "docs" / "reference" / "pbin_format.md").read_text()
     dump = text.split("```hexdump\n")[1].split("```")[0]
     digits = "".join(line.split(": ")[1].split("  ")[0] for line in dump.splitlines())
     assert bytes.fromhex(digits) == (GOLDEN / "example.pbin").read_bytes()

@@ -1,4 +1,4 @@
-"""Reads and writes pbin files naively, following docs/format.md; shares no code with packtok.
+"""Reads and writes pbin files naively, following docs/reference/pbin_format.md; shares no code with packtok.
 
 The oracle that tests compare packtok with: slow, whole files in memory, plain lists of integers.
 """
@@ -58,7 +58,7 @@ def read_pbin(path: Path) -> Pbin:
     """Decodes the pbin at ``path`` after checking everything in it that can be checked.
 
     Raises:
-        ValueError: If the file does not follow docs/format.md.
+        ValueError: If the file does not follow docs/reference/pbin_format.md.
     """
     file = path.read_bytes()
     data_bytes, width = HEADER.unpack_from(file)
@@ -146,7 +146,7 @@ def trailer_of(file: bytes) -> dict[int, Section]:
     """Sections by type of the trailer at the end of a file's bytes.
 
     Raises:
-        ValueError: If there is no trailer, or it does not follow docs/format.md.
+        ValueError: If there is no trailer, or it does not follow docs/reference/pbin_format.md.
     """
     tail = file[-TAIL.size :]
     table_offset, _, header, version, table_crc, tail_crc, magic = TAIL.unpack(tail)

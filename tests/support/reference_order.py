@@ -1,4 +1,4 @@
-"""A naive implementation of the order of items in docs/order_rules.md that shares no code with packtok.
+"""A naive implementation of docs/reference/order_of_items.md that shares no code with packtok.
 
 The oracle for everything that shuffles, cuts epochs into global batches and divides them among ranks.
 """
@@ -19,7 +19,7 @@ def _mixed(word: int) -> int:
 
 
 def _keys(num_items: int, seed: int, epoch: int) -> Iterator[int]:
-    """Yields the numbers that determine the order of an epoch, as in docs/order_rules.md."""
+    """Yields the numbers that determine the order of an epoch, as the specification does."""
     state = 0
     for word in (seed, epoch, num_items):
         state = _mixed(state + word + _GAMMA & _U64)
@@ -29,7 +29,7 @@ def _keys(num_items: int, seed: int, epoch: int) -> Iterator[int]:
 
 
 def permutation(num_items: int, seed: int, epoch: int) -> Callable[[int], int]:
-    """Returns the function from positions of a shuffled epoch to items, as in docs/order_rules.md."""
+    """Returns the function from positions of a shuffled epoch to items, as the specification does."""
     keys = _keys(num_items, seed, epoch)
     if num_items <= 1024:
         table = list(range(num_items))

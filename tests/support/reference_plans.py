@@ -13,7 +13,7 @@ from reference import crc32c, require, u64s
 def best_fit_blocks(lengths: list[int], context_length: int) -> list[list[tuple[int, int]]]:
     """Returns blocks as (start, stop) of their pieces, by best-fit decreasing with a search of all bins.
 
-    For at most one window of pieces, as in docs/packing.md.
+    For at most one window of pieces, as in docs/reference/packings_and_splits.md.
     """
     pieces = []
     for start, stop in _documents(lengths):
@@ -74,7 +74,7 @@ class PlanFile:
 
 
 def read_plan_file(path: Path) -> PlanFile:
-    """Decodes a plan or a split, as specified in docs/packing.md.
+    """Decodes a plan or a split, as specified in docs/reference/packings_and_splits.md.
 
     Raises:
         ValueError: If the file does not follow the specification.

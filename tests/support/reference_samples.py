@@ -1,4 +1,4 @@
-"""Draws samples in plain Python, as docs/cepe.md describes it: the oracle of tests/reshape/test_sample.py.
+"""Draws samples in plain Python, as docs/guides/coming_from_cepe.md describes it: the oracle of tests/reshape/test_sample.py.
 
 Works on lists of documents. Shares no code with packtok.
 """

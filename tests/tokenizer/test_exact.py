@@ -1,4 +1,4 @@
-"""Ids in packed files equal those of the Python package tokenizers 0.23.3; see docs/exactness.md."""
+"""Ids in packed files equal those of the Python package tokenizers 0.23.3; see docs/design/exactness.md."""
 
 from __future__ import annotations
 

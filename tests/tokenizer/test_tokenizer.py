@@ -323,7 +323,7 @@ def test_callable_returns_lists_like_hugging_face(tmp_path: Path) -> None:
 
 
 def test_documentation_shows_the_results_of_the_calls() -> None:
-    chapter = ROOT / "docs" / "tokenizer.md"
+    chapter = ROOT / "docs" / "guides" / "tokenizers.md"
     names: dict[str, Any] = {}
     num_shown = 0
     for block in re.findall(r"^```python\n(.*?)^```", chapter.read_text(encoding="utf-8"), re.M | re.S):

@@ -2,7 +2,7 @@
 //!
 //! This crate is responsible for every byte of a pbin: reading, writing, joining and verifying
 //! files, and publishing them atomically. Tokenization and the use of the tokens are left to other
-//! crates. `docs/format.md` is the specification.
+//! crates. `docs/reference/pbin_format.md` is the specification.
 #![deny(unsafe_code)]
 
 mod access_pattern;

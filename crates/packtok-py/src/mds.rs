@@ -116,7 +116,7 @@ impl PyMdsWriter {
 
     /// Publishes the last shard, then the marker, if there is one, and the index. Returns the shards as the index lists them.
     ///
-    /// `marker` becomes `packtok.json`; its keys are described in `docs/mds.md`, and `version` and `index_sha256` are filled in. With
+    /// `marker` becomes `packtok.json`; `docs/reference/mds_folders.md` describes its keys, and `version` and `index_sha256` are filled in. With
     /// `publish_index=False`, only the shards are published: `publish_mds_index` later writes one index for several writers.
     #[pyo3(signature = (*, marker=None, publish_index=true))]
     fn finish<'py>(

@@ -13,7 +13,7 @@ use crate::allocator::fallible;
 /// The numbers `0..num_items` in an order defined by a seed and an epoch, without a list of them.
 ///
 /// `permutation[i]` is the number at position i. The order is specific to packtok and never
-/// changes; docs/order_rules.md specifies it.
+/// changes; docs/reference/order_of_items.md specifies it.
 #[pyclass(frozen, name = "Permutation", module = "packtok")]
 pub(crate) struct PyPermutation {
     permutation: Permutation,

@@ -47,7 +47,8 @@ class ReportingGroup(TyperGroup):
         if command in _COMMANDS_OF_TRAINER or (command == "run" and names_config):
             raise ConfigError(
                 f"{command}: packtok prepares and loads data and has no models; run `modalities {command}`, "
-                "which reads the files that packtok writes, or see docs/trainers.md for other trainers"
+                "which reads the files that packtok writes, or see docs/guides/other_trainers.md for other "
+                "trainers"
             )
         return super().resolve_command(ctx, args)
 

@@ -3,7 +3,7 @@
 `Settings` and `HfTokenizer` are the two sections of a config that have options, as fields declared with
 `option`. Everything else that needs the options derives them from these classes: the validation of a config
 (`packtok.config.model`), the flags (`packtok.cli.options`), the keyword arguments of `packtok.pack`
-(`packtok.config.keywords`) and the tables of `docs/config.md` (`scripts/generated_files.py` writes both), the
+(`packtok.config.keywords`) and the tables of `docs/reference/pack_config.md` (`scripts/generated_files.py` writes both), the
 options of the compiled module (`PackConfig.spec`) and the key of a staging folder
 (`packtok.packer.into_store`).
 
@@ -40,7 +40,7 @@ class Settings:
 
     src_path: tuple[str, ...] = option(
         "File, glob, folder or @LIST; repeatable. Order is kept.",
-        meaning="a file, glob, folder or `@LIST`, or a list of them ([corpus.md](corpus.md))",
+        meaning="a file, glob, folder or `@LIST`, or a list of them ([corpora.md](../guides/corpora.md))",
         changes_bytes=True,
         keyword="input",
         flags=("--input", "-i"),
@@ -60,8 +60,9 @@ class Settings:
     source: str | None = option(
         "Plug-in that yields the documents, such as my_source.py:documents.",
         meaning=(
-            "a source plug-in, whose corpora `src_path` names ([sources.md](sources.md)). It cannot be set "
-            "in a config file: code runs only if the command line or the caller names it"
+            "a source plug-in, whose corpora `src_path` names "
+            "([source_plugins.md](../guides/source_plugins.md)). It cannot be set in a config file: code "
+            "runs only if the command line or the caller names it"
         ),
         changes_bytes=True,
         default=None,
@@ -81,7 +82,7 @@ class Settings:
         "Format of inputs.",
         meaning=(
             "the format of all inputs: `jsonl`, `parquet`, `arrow` (files and streams, Feather), `csv`, "
-            "`tsv`, `text` or `cbor` ([corpus.md](corpus.md#formats))"
+            "`tsv`, `text` or `cbor` ([corpora.md](../guides/corpora.md#formats))"
         ),
         changes_bytes=True,
         default=None,
@@ -91,7 +92,7 @@ class Settings:
         "Glob of files and folders to leave out; repeatable.",
         meaning=(
             "globs of files and folders that are not read, such as `*.xz` or `old/*.jsonl`: each is compared "
-            "with the end of a path ([corpus_rules.md](corpus_rules.md#which-files-of-a-folder))"
+            "with the end of a path ([files_to_documents.md](files_to_documents.md#which-files-of-a-folder))"
         ),
         changes_bytes=True,
         default=(),
@@ -104,7 +105,7 @@ class Settings:
         "Split of folders to read, such as train or test; or all.",
         meaning=(
             "which files of a folder are read: those of the split `train`, `validation`, `test` or another, "
-            "or `all` ([corpus_rules.md](corpus_rules.md#splits))"
+            "or `all` ([files_to_documents.md](files_to_documents.md#splits))"
         ),
         changes_bytes=True,
         default=None,
@@ -114,7 +115,7 @@ class Settings:
         "Folder that relative lines of @LIST inputs start at.",
         meaning=(
             "where the relative lines of a list start, of an input `@LIST` "
-            "([corpus_rules.md](corpus_rules.md#lists-of-files))"
+            "([files_to_documents.md](files_to_documents.md#lists-of-files))"
         ),
         changes_bytes=True,
         default=None,
@@ -193,7 +194,7 @@ class Settings:
             "which engine encodes; does not change the output. `auto`: the fast engine, packtok's own, if it "
             "covers the tokenizer, else the reference engine; `fast`: the fast engine, or an error that "
             "names what it does not cover; `reference`: the reference engine, the `tokenizers` crate "
-            "([tokenizer.md](tokenizer.md#which-engine))"
+            "([tokenizers.md](../guides/tokenizers.md#which-engine))"
         ),
         changes_bytes=False,
         default="auto",
@@ -232,8 +233,8 @@ class Settings:
         meaning=(
             "with `on_bad_document: skip`, how many documents may be rejected: a number such as `100`, or "
             "a percentage of all documents such as `0.5%`, from `0%` to `100%`. More rejects fail the run "
-            "([corpus.md](corpus.md#how-many-rejects-are-too-many)). Without it, a run fails if it rejects "
-            "documents and packs none"
+            "([corpora.md](../guides/corpora.md#how-many-rejects-are-too-many)). Without it, a run fails if "
+            "it rejects documents and packs none"
         ),
         changes_bytes=False,
         default=None,
@@ -266,7 +267,7 @@ class Settings:
         "Record where each document came from.",
         meaning=(
             "whether the file records where each document came from: its source and the byte or row in it "
-            "([origins.md](origins.md))"
+            "([origins.md](../guides/origins.md))"
         ),
         changes_bytes=True,
         default=False,
@@ -301,7 +302,7 @@ class Settings:
         "Bytes of text after which a run saves its progress.",
         meaning=(
             "size of a **span**: a run records its progress after every span of text, and a killed run "
-            "repeats the last one ([resume.md](resume.md))"
+            "repeats the last one ([resume_packing.md](../guides/resume_packing.md))"
         ),
         changes_bytes=False,
         default=16 * MIB,
@@ -317,7 +318,10 @@ class Settings:
     )
     staging: str | None = option(
         "Local folder in which an output for a URL is written first.",
-        meaning="local folder in which an output for a URL is written first ([stores.md](stores.md))",
+        meaning=(
+            "local folder in which an output for a URL is written first "
+            "([object_stores.md](../guides/object_stores.md))"
+        ),
         changes_bytes=False,
         default=None,
         default_text="in the user's cache",
@@ -362,7 +366,7 @@ class HfTokenizer:
         meaning=(
             "add the tokens that `tokenizer_config.json`, `special_tokens_map.json`, `added_tokens.json` or "
             "`special_tokens` name and the tokenizer lacks, as Transformers does "
-            "([tokenizer.md](tokenizer.md#special-tokens-in-other-files))"
+            "([tokenizers.md](../guides/tokenizers.md#special-tokens-in-other-files))"
         ),
         changes_bytes=True,
         default=False,

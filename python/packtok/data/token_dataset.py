@@ -37,8 +37,8 @@ class TokenDataset(Dataset[Item]):
     """Rows of ``context_length`` inputs with labels, from one pbin or several.
 
     Items are dicts of tensors. A whole batch comes from one call of `__getitems__`, which
-    ``torch.utils.data.DataLoader`` uses automatically, and is collated without a copy. docs/token_dataset.md
-    lists all fields, and describes labels and padding for each packing.
+    ``torch.utils.data.DataLoader`` uses automatically, and is collated without a copy.
+    docs/guides/token_dataset.md lists all fields, and describes labels and padding for each packing.
 
     Args:
         paths: One pbin, or several whose documents are concatenated: a list, a folder, a glob or a manifest.
@@ -62,7 +62,7 @@ class TokenDataset(Dataset[Item]):
         loss_markers: The begin and the end marker of the labels that count for the loss, as ids or as tokens
             of the tokenizer next to the data. A label counts if the last marker before it in its document is
             the begin marker, and it is no marker itself; all others are -100. A row that begins inside an
-            answer continues it. Default: all labels count. See docs/instruction.md.
+            answer continues it. Default: all labels count. See docs/guides/instruction_tuning.md.
         pad_token_id: Token id of padding. Default: the EOD id of the files, or 0 if it is unknown.
         dtype: Dtype of ids, labels and positions: ``torch.int64`` or ``torch.int32``.
         by_file: Whether ``"concat"`` items stay within one file, so that each file drops its last partial

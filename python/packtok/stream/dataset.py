@@ -81,7 +81,7 @@ class ParallelOptions(FunctionOptions, total=False):
 
 
 class RowFields(TypedDict, total=False):
-    """Fields of rows that follow from their documents; docs/token_dataset.md describes each."""
+    """Fields of rows that follow from their documents; docs/guides/token_dataset.md describes each."""
 
     labels: bool | Literal["aligned"]
     """The token after each token, of shape (n,) int64; with ``"aligned"``, the token itself."""

@@ -11,7 +11,7 @@
 //! Lea and Flood, *Fast Splittable Pseudorandom Number Generators*, OOPSLA 2014).
 //!
 //! Stopped runs rely on the order: changing any constant here breaks resuming.
-//! `docs/order_rules.md` specifies the order, and golden values test it.
+//! `docs/reference/order_of_items.md` specifies the order, and golden values test it.
 
 use std::num::NonZeroU64;
 

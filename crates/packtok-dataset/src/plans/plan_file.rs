@@ -2,8 +2,8 @@
 //! checksummed body.
 //!
 //! Responsible for the bytes of the header, for atomic publication, and for rejecting files with
-//! other data, options or layout. `plan` and `split` define the body; `docs/packing.md` specifies
-//! the layout.
+//! other data, options or layout. `plan` and `split` define the body;
+//! `docs/reference/packings_and_splits.md` specifies the layout.
 
 use std::fmt;
 use std::io::{BufWriter, Seek, SeekFrom, Write};

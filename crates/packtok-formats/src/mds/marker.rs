@@ -1,6 +1,7 @@
 //! `packtok.json`: what the samples of a folder are.
 //!
-//! MDS has no place for it, and its readers ignore other files. The format is described in `docs/mds.md`.
+//! MDS has no place for it, and its readers ignore other files. `docs/reference/mds_folders.md`
+//! describes the format.
 
 use std::path::Path;
 

@@ -14,7 +14,7 @@ use crate::fixture::{
 
 /// The bytes of the hex dump in the specification.
 fn specified_example() -> Vec<u8> {
-    let text = fs::read_to_string(root().join("docs/format.md")).unwrap();
+    let text = fs::read_to_string(root().join("docs/reference/pbin_format.md")).unwrap();
     let dump = text
         .split("```hexdump\n")
         .nth(1)

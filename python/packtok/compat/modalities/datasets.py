@@ -173,7 +173,7 @@ class PackedMemMapDatasetMegatron(PackedMemMapDatasetBase):
     longer than a block is cut after ``block_size`` tokens, and the next block starts with the following
     document. A block that the end of the data would cut short is dropped, so that a ``block_size`` beyond
     the data gives a dataset without items, as in Modalities. This is the intended behavior of Modalities'
-    class of the same name; docs/packing.md has an example.
+    class of the same name; docs/reference/packings_and_splits.md has an example.
 
     The assignment of tokens to blocks is planned once, by one process while others wait, and stored in a
     file.

@@ -24,8 +24,8 @@ def get_dataset(
         metadata: A name; a folder or a metadata file of `packtok.tokenize` or tatm; the metadata itself; a
             pbin or its URL, a folder of pbins, or a manifest. A text that is an existing path, or starts with
             ``/`` or ``.``, is not a name.
-        context_length: Number of tokens per item. The first example of docs/tatm.md makes a batch for
-            ``nn.Embedding``, which needs ``token_output_format="torch"``.
+        context_length: Number of tokens per item. The first example of docs/guides/coming_from_tatm.md makes
+            a batch for ``nn.Embedding``, which needs ``token_output_format="torch"``.
         **options: As those of `packtok.data.TatmMemmapDataset`. ``vocab_size`` is that of the metadata or the
             pbin by default.
 

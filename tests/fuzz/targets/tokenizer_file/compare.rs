@@ -37,7 +37,7 @@ fn own<T>(
     })
 }
 
-/// Whether this refusal of a file that `tokenizers` loads is documented (docs/exactness.md).
+/// Whether this refusal of a file that `tokenizers` loads is documented (docs/design/exactness.md).
 fn is_documented(error: &Error, oracle: &Oracle) -> bool {
     match error {
         // Ids would depend on chance.

@@ -5,8 +5,8 @@
 //!                                                                       misses, resolve, merge ◀─┘ miss
 //! ```
 //!
-//! Texts with added tokens that do not match by their text alone fall back to the reference engine. `docs/engine.md`
-//! describes the whole.
+//! Texts with added tokens that do not match by their text alone fall back to the reference engine.
+//! `docs/design/fast_engine.md` describes the whole.
 
 use std::collections::HashMap;
 
