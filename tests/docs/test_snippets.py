@@ -117,7 +117,7 @@ def test_second_command_runs_the_tests() -> None:
 
 
 def test_readme_tour_prints_the_shown_output(story: Story) -> None:
-    assert story.read("README.md") == "96 23765\nThe lighthouse at the end\n"
+    assert story.read("README.md").startswith("96 23765\nThe lighthouse at the end\n")
 
 
 def test_get_started_ends_with_training_steps_and_the_shown_losses(story: Story) -> None:
