@@ -37,6 +37,14 @@ PAGES = {
     "tests/fuzz/README.md": "tests/fuzzing.md",
     "tests/golden/README.md": "tests/golden_files.md",
 }
+# Folders of the code whose README.md is a page.
+FOLDERS = ("crates/*", "python/packtok", "python/packtok/*", "scripts", "tests")
+CODE = {
+    readme.relative_to(ROOT).as_posix(): f"code/{readme.parent.relative_to(ROOT).as_posix()}.md"
+    for folder in FOLDERS
+    for readme in sorted(ROOT.glob(f"{folder}/README.md"))
+}
+PAGES |= CODE
 SOURCES = {site: repository for repository, site in PAGES.items()}
 # Folder for copies of other files.
 COPIES = "repository/"
@@ -47,6 +55,12 @@ STYLE = ".md-grid { max-width: 76rem; }"
 
 _FENCE = re.compile(r"^( *)(```+)([^\n]*)\n(.*?\n)?\1\2 *$", re.M | re.S)
 _LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)#\s]+)")
+
+
+def on_config(config: MkDocsConfig) -> None:
+    """Adds the pages of folders of the code to the navigation."""
+    (design,) = (section["Design"] for section in config.nav or [] if "Design" in section)
+    design.append({"Folders of the code": list(CODE.values())})
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
