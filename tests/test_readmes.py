@@ -34,6 +34,11 @@ def test_readme_names_existing_files(readme: Path) -> None:
     assert missing == []
 
 
+def test_no_folder_has_only_a_readme() -> None:
+    folders = {path.parent for path in CODE} | {PACKAGE, ROOT / "scripts"}
+    assert [readme for readme in READMES if readme.parent not in folders] == []
+
+
 def test_map_of_the_code_names_every_crate() -> None:
     text = (ROOT / "docs" / "design" / "layout.md").read_text(encoding="utf-8")
     for manifest in ROOT.glob("crates/*/Cargo.toml"):
