@@ -70,8 +70,7 @@ COMMANDS = (
 def documented() -> list[str]:
     """Returns the messages in the first column of the tested tables."""
     text = PAGE.read_text(encoding="utf-8").partition(OTHERS)[0]
-    cells = re.findall(r"^\| (`.*?[^\\]`) \|", text, re.M)
-    return [cell[1:-1].replace("\\|", "|") for cell in cells]
+    return re.findall(r"^\| `(.*?)` \|", text, re.M)
 
 
 def write_files(folder: Path, cli: PacktokCli) -> None:
