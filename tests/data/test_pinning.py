@@ -92,8 +92,8 @@ def test_loader_warns_as_torch_does(pbin: Path) -> None:
             batches = list(loader(dataset, batch_size=2, pin_memory=True))
         assert len(batches) == 2
         messages.append([str(warning.message) for warning in caught])
+    # The oldest versions of torch give no warning.
     assert messages[0] == messages[1]
-    assert any("'pin_memory' argument is set as true" in message for message in messages[0])
 
 
 @pytest.fixture
