@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 import packtok
+import packtok.commands.data
 from packtok import ConfigError, DocumentError
 from packtok.catalog.schema import load_metadata
 from packtok.data import (
