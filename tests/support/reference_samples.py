@@ -1,6 +1,6 @@
-"""Draws samples in plain Python, as docs/guides/coming_from_cepe.md describes it: the oracle of tests/reshape/test_sample.py.
+"""Draws samples in plain Python, as docs/guides/samples.md describes it.
 
-Works on lists of documents. Shares no code with packtok.
+The oracle of tests/reshape/test_sample.py. Works on lists of documents. Shares no code with packtok.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 `Settings` and `HfTokenizer` are the two sections of a config that have options, as fields declared with
 `option`. Everything else that needs the options derives them from these classes: the validation of a config
 (`packtok.config.model`), the flags (`packtok.cli.options`), the keyword arguments of `packtok.pack`
-(`packtok.config.keywords`) and the tables of `docs/reference/pack_config.md` (`scripts/generated_files.py` writes both), the
-options of the compiled module (`PackConfig.spec`) and the key of a staging folder
-(`packtok.packer.into_store`).
+(`packtok.config.keywords`) and the tables of `docs/reference/pack_config.md` (both written by
+`scripts/generated_files.py`), the options of the compiled module (`PackConfig.spec`) and the key of a staging
+folder (`packtok.packer.into_store`).
 
 Imports nothing slow, because every command imports this module.
 """
