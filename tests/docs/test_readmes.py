@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
+from repository import ROOT
 
 import packtok
 
-ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "python" / "packtok"
 CODE = sorted(ROOT.glob("crates/*/Cargo.toml")) + sorted(PACKAGE.glob("*/__init__.py"))
 READMES = sorted([*ROOT.glob("crates/*/README.md"), *PACKAGE.rglob("README.md"), ROOT / "scripts/README.md"])

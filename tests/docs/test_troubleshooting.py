@@ -15,11 +15,11 @@ pytest.importorskip("torch", reason="needs torch (pip install '.[torch]')")
 
 from conftest import PacktokCli
 from reference import modalities_bytes, write_modalities
+from repository import ROOT
 
 import packtok
 from packtok.stream import CheckpointableDataset
 
-ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "guides" / "troubleshooting.md"
 # The tables before this heading are tested; those after it name what only happens to a cluster or a machine.
 OTHERS = "## Other messages and symptoms"
