@@ -32,14 +32,11 @@ const VALUE_BYTES_PER_BYTE: usize = 16;
 /// coexisting large values.
 const MADE_BYTES_PER_STEP: usize = 128;
 
-/// Bytes of read values per step.
-const READ_BYTES_PER_STEP: usize = 64;
+/// Bytes of copied arrays and objects per step.
+const COPIED_BYTES_PER_STEP: usize = 1024;
 
-/// Nodes of compared or printed values per step.
-pub(super) const NODES_PER_STEP: usize = 16;
-
-/// Products of 64-bit digits per step.
-const DIGIT_PRODUCTS_PER_STEP: u64 = 2048;
+/// Nodes of visited values per step.
+const NODES_PER_STEP: usize = 16;
 
 /// Maximum nesting of a value: dropping or comparing one recurses.
 const MAX_VALUE_NESTING: usize = 512;
@@ -159,7 +156,7 @@ impl Meter {
         if matches!(value, Val::Arr(_) | Val::Obj(_)) {
             self.walk_credit
                 .set(self.walk_credit.get().saturating_add(WALKED_PER_MADE));
-            let num_values = self.walk(value);
+            let num_values = self.walk(value, &mut |_| ());
             let credit = self.walk_credit.get();
             self.walk_credit.set(credit.saturating_sub(num_values));
             self.step((num_values.saturating_sub(credit) / NODES_PER_STEP) as u64);
@@ -209,10 +206,6 @@ impl Meter {
         let (text, times) = match (a, b) {
             (Val::TStr(text) | Val::BStr(text), Val::Num(times))
             | (Val::Num(times), Val::TStr(text) | Val::BStr(text)) => (text, times),
-            (Val::Num(Num::BigInt(a)), Val::Num(Num::BigInt(b))) => {
-                let products = (a.bits() / 64).saturating_mul(b.bits() / 64);
-                return self.step(products / DIGIT_PRODUCTS_PER_STEP);
-            }
             _ => return,
         };
         let times = jaq_std::ValT::as_f64(&Val::Num(times.clone())).unwrap_or(0.0);
@@ -221,26 +214,20 @@ impl Meter {
         }
     }
 
-    /// Counts reading everything in a value, and returns its approximate size.
-    pub(super) fn weigh(&self, value: &Val) -> u64 {
-        let num_values = match value {
-            Val::Arr(_) | Val::Obj(_) => self.walk(value),
-            value => 1 + shallow_bytes(value) / READ_BYTES_PER_STEP,
-        };
-        self.step((num_values / NODES_PER_STEP) as u64);
-        self.show_number(value);
-        num_values as u64
-    }
-
-    /// Counts reading a value without its children.
-    pub(super) fn touch(&self, value: &Val) {
-        self.step((shallow_bytes(value) / READ_BYTES_PER_STEP) as u64);
-    }
-
-    /// Counts reading the elements of a value.
-    pub(super) fn iterate(&self, value: &Val) {
+    /// Checks the text of a value before it is created: it repeats shared parts.
+    pub(super) fn will_show(&self, value: &Val) {
         if matches!(value, Val::Arr(_) | Val::Obj(_)) {
-            self.step((shallow_bytes(value) / READ_BYTES_PER_STEP / 16) as u64);
+            let mut num_bytes = 0;
+            let num_values = self.walk(value, &mut |part| num_bytes += text_bytes(part));
+            self.will_make(num_bytes as u64);
+            self.step((num_values / NODES_PER_STEP) as u64);
+        }
+    }
+
+    /// Counts the copy of an array or object.
+    pub(super) fn copied(&self, value: &Val) {
+        if matches!(value, Val::Arr(_) | Val::Obj(_)) {
+            self.step((shallow_bytes(value) / COPIED_BYTES_PER_STEP) as u64);
         }
     }
 
@@ -264,17 +251,9 @@ impl Meter {
         }
     }
 
-    /// Counts printing a long number, which takes quadratic time.
-    fn show_number(&self, value: &Val) {
-        if let Val::Num(Num::BigInt(n)) = value {
-            let digits = n.bits() / 64;
-            self.step(digits.saturating_mul(digits) / (DIGIT_PRODUCTS_PER_STEP / 8));
-        }
-    }
-
     /// Visits everything in a value, shared parts as often as they occur, as printing or comparing
-    /// does. Returns the number of nodes.
-    fn walk(&self, value: &Val) -> usize {
+    /// does; calls `leaf` for what is no array or object. Returns the number of nodes.
+    fn walk(&self, value: &Val, leaf: &mut dyn FnMut(&Val)) -> usize {
         let max_values = self.max_value_bytes / size_of::<Val>();
         let mut todo = vec![(value, 0)];
         let mut num_values = 0;
@@ -289,10 +268,18 @@ impl Meter {
                     let parts = map.iter().flat_map(|(key, value)| [key, value]);
                     todo.extend(parts.map(|value| (value, nesting + 1)));
                 }
-                value => self.show_number(value),
+                value => leaf(value),
             }
         }
         num_values
+    }
+}
+
+/// The length of the text of a string or a long number; other values have short texts.
+fn text_bytes(value: &Val) -> usize {
+    match value {
+        Val::Num(Num::BigInt(n)) => n.bits() as usize / 3,
+        value => shallow_bytes(value),
     }
 }
 

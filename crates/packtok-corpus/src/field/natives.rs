@@ -10,7 +10,7 @@ use jaq_json::{Val, read};
 use jaq_std::ValT;
 
 use super::json;
-use super::meter::{MAX_PATH, Meter, Metered, NODES_PER_STEP};
+use super::meter::{MAX_PATH, Meter, Metered};
 
 /// Functions that access something other than the document.
 const UNAVAILABLE: [&str; 18] = [
@@ -50,14 +50,10 @@ pub(super) const MADE: &str = "made*";
 pub(super) const ASSIGNED: &str = "assigned*";
 /// Checks a value whose content all comes from its operands.
 pub(super) const SIZED: &str = "sized*";
-/// Counts everything in a value that is about to be read.
-pub(super) const WEIGH: &str = "weigh*";
-/// Counts the length of a value that is about to be read.
-pub(super) const TOUCH: &str = "touch*";
-/// Counts the length of an array or object that is about to be iterated.
-pub(super) const ITERATE: &str = "iterate*";
-/// Checks an index.
-pub(super) const INDEX: &str = "index*";
+/// Checks an array that was copied from a part of another one.
+pub(super) const COPIED: &str = "copied*";
+/// Checks the text of a value that is about to be created.
+pub(super) const SHOWN: &str = "shown*";
 /// Counts one step.
 pub(super) const PASS: &str = "pass*";
 /// Checks the length of a path.
@@ -65,41 +61,33 @@ pub(super) const PLACE: &str = "place*";
 /// Checks its argument, the length of a chain of closures, and returns it plus one.
 pub(super) const DEEPER: &str = "deeper*";
 const EXPLODED: &str = "exploded*";
-const SPLIT: &str = "split*";
 const MATCHED: &str = "matched*";
-const SEARCHED: &str = "searched*";
-const CONTAINED: &str = "contained*";
 const REPEATED: &str = "repeated*";
 
-/// Which check a native function needs so that its time and memory are counted.
+/// Which check a native function needs. The time that it takes is not counted.
 #[derive(Clone, Copy)]
 pub(super) enum Check {
-    /// [`TOUCH`] before and [`MADE`] after it.
-    Touch,
-    /// [`WEIGH`] before and [`MADE`] after it.
-    Weigh,
     /// [`MADE`] after it.
     Made,
-    /// The named function before it, with the same arguments, and [`MADE`] after it.
-    Arguments(&'static str),
+    /// The named function before it, and [`MADE`] after it: it may create far more than it reads.
+    Before(&'static str),
+    /// The named function after its first argument, a number of rounds that may come from the document.
+    FirstArgument(&'static str),
 }
 
-/// The check of a native function; `None` if its time does not depend on the input.
+/// The check of a native function; `None` if it creates no large value.
 pub(super) fn check_of(name: &str, arity: usize) -> Option<Check> {
     Some(match (name, arity) {
         ("ascii_downcase" | "ascii_upcase" | "reverse" | "sort" | "implode", 0)
-        | ("trim" | "ltrim" | "rtrim" | "length" | "keys_unsorted" | "key_values", 0)
+        | ("keys_unsorted" | "key_values" | "fromjson", 0)
         | ("escape_sh" | "escape_html" | "unescape_html" | "encode_uri" | "decode_uri", 0)
         | ("encode_base64" | "decode_base64", 0)
-        | ("sort_by" | "group_by" | "min_by_or_empty" | "max_by_or_empty", 1) => Check::Touch,
-        ("tojson" | "tobytes", 0) => Check::Weigh,
-        ("fromjson", 0) | ("path" | "path_value", 1) => Check::Made,
-        ("explode", 0) => Check::Arguments(EXPLODED),
-        ("split_", 2) => Check::Arguments(SPLIT),
-        ("matches" | "split_matches", 2) => Check::Arguments(MATCHED),
-        ("indices", 1) => Check::Arguments(SEARCHED),
-        ("contains", 1) => Check::Arguments(CONTAINED),
-        ("jn" | "yn", 2) => Check::Arguments(REPEATED),
+        | ("sort_by" | "group_by" | "path" | "path_value", 1)
+        | ("split_", 2) => Check::Made,
+        ("tojson" | "tobytes", 0) => Check::Before(SHOWN),
+        ("explode", 0) => Check::Before(EXPLODED),
+        ("matches" | "split_matches", 2) => Check::Before(MATCHED),
+        ("jn" | "yn", 2) => Check::FirstArgument(REPEATED),
         _ => return None,
     })
 }
@@ -128,36 +116,30 @@ pub(super) fn all() -> impl Iterator<Item = Filter<Native<Metered>>> {
     library.chain(own.map(run::<Metered>)).chain(checks())
 }
 
-/// A native function that returns its input after checking it and its arguments. The arguments are
-/// popped off the context, last first.
+/// A native function that returns its input after checking it.
 macro_rules! check {
-    ($name:expr, $arity:expr, $look:expr) => {{
-        let run: RunPtr<Metered> = |mut cv| {
-            let meter = cv.0.data().meter;
-            $look(meter, &cv.1, &mut || cv.0.pop_var());
+    ($name:expr, $look:expr) => {{
+        const LOOK: fn(&Meter, &Val) = $look;
+        let run: RunPtr<Metered> = |cv| {
+            LOOK(cv.0.data().meter, &cv.1);
             box_once(Ok(cv.1))
         };
         let native = Native::<Metered>::new(run)
-            .with_paths(|mut cv| {
-                let meter = cv.0.data().meter;
-                $look(meter, &cv.1.0, &mut || cv.0.pop_var());
+            .with_paths(|cv| {
+                LOOK(cv.0.data().meter, &cv.1.0);
                 box_once(Ok(cv.1))
             })
-            .with_update(|mut cv, update| {
-                let meter = cv.0.data().meter;
-                $look(meter, &cv.1, &mut || cv.0.pop_var());
+            .with_update(|cv, update| {
+                LOOK(cv.0.data().meter, &cv.1);
                 update(cv.1)
             });
-        ($name, v($arity), native)
+        ($name, v(0), native)
     }};
 }
 
-/// Pops the last argument off a context.
-type Pop<'p> = &'p mut dyn FnMut() -> Val;
-
 /// The functions that only check their input.
 fn checks() -> impl Iterator<Item = Filter<Native<Metered>>> {
-    let place: Filter<Native<Metered>> = check!(PLACE, 0, |_: &Meter, _: &Val, _: Pop<'_>| ());
+    let place: Filter<Native<Metered>> = check!(PLACE, |_, _| ());
     let place = place.2.with_paths(|cv| {
         let path = &cv.1.1;
         let is_long = || path.get(MAX_PATH).is_some();
@@ -166,58 +148,31 @@ fn checks() -> impl Iterator<Item = Filter<Native<Metered>>> {
     });
     [
         (PLACE, v(0), place),
-        check!(PASS, 0, |_: &Meter, _: &Val, _: Pop<'_>| ()),
-        check!(MADE, 0, |meter: &Meter, value: &Val, _: Pop<'_>| meter
-            .made(value)),
-        check!(SIZED, 0, |meter: &Meter, value: &Val, _: Pop<'_>| meter
-            .sized(value)),
-        check!(WEIGH, 0, |meter: &Meter, value: &Val, _: Pop<'_>| {
-            meter.weigh(value);
-        }),
-        check!(TOUCH, 0, |meter: &Meter, value: &Val, _: Pop<'_>| meter
-            .touch(value)),
-        check!(ITERATE, 0, |meter: &Meter, value: &Val, _: Pop<'_>| {
-            meter.iterate(value);
-        }),
-        check!(INDEX, 0, |meter: &Meter, value: &Val, _: Pop<'_>| {
-            if let Val::Arr(needle) = value {
-                meter.step(needle.len() as u64 * STEPS_PER_NEEDLE);
-            }
-        }),
-        check!(EXPLODED, 0, |meter: &Meter, value: &Val, _: Pop<'_>| {
+        check!(PASS, |_, _| ()),
+        check!(MADE, Meter::made),
+        check!(SIZED, Meter::sized),
+        check!(COPIED, Meter::copied),
+        check!(SHOWN, Meter::will_show),
+        check!(EXPLODED, |meter, value| {
             meter.will_make(len_of(value) as u64 * size_of::<Val>() as u64);
         }),
-        check!(SPLIT, 2, |meter: &Meter, value: &Val, pop: Pop<'_>| {
-            let (_flags, regex) = (pop(), pop());
-            meter.step(regex_steps(value, &regex));
-        }),
-        check!(MATCHED, 2, |meter: &Meter, value: &Val, pop: Pop<'_>| {
-            let (_flags, regex) = (pop(), pop());
+        check!(MATCHED, |meter, value| {
             meter.will_make(len_of(value) as u64 * MATCH_BYTES_PER_BYTE);
-            meter.step(regex_steps(value, &regex));
         }),
-        check!(SEARCHED, 1, |meter: &Meter, value: &Val, pop: Pop<'_>| {
-            meter.step(search_steps(value, &pop()));
-        }),
-        check!(CONTAINED, 1, |meter: &Meter, value: &Val, pop: Pop<'_>| {
-            let steps = meter.weigh(value).saturating_mul(meter.weigh(&pop()));
-            meter.step(steps / NODES_PER_STEP as u64);
-        }),
-        check!(REPEATED, 2, |meter: &Meter, _: &Val, pop: Pop<'_>| {
-            let (_x, times) = (pop(), pop());
-            let times = times.as_isize().unwrap_or(0).unsigned_abs();
-            meter.step(times as u64 / 16);
+        check!(REPEATED, |meter, value| {
+            let rounds = value.as_isize().unwrap_or(0).unsigned_abs() as u64;
+            meter.step(rounds / ROUNDS_PER_STEP);
         }),
     ]
     .into_iter()
 }
 
-/// Steps per element of an array that an index searches for in another array.
-const STEPS_PER_NEEDLE: u64 = 1000;
-
 /// Bytes of matches assumed per byte of a text before it is searched: each match becomes an object.
 /// The texts of a line always pass, because the size limit grows by as much per byte of the line.
 const MATCH_BYTES_PER_BYTE: u64 = 16;
+
+/// Rounds of a Bessel function per step.
+const ROUNDS_PER_STEP: u64 = 16;
 
 /// The length of a string in bytes, or the number of elements of an array.
 fn len_of(value: &Val) -> usize {
@@ -225,40 +180,6 @@ fn len_of(value: &Val) -> usize {
         Val::TStr(bytes) | Val::BStr(bytes) => bytes.len(),
         Val::Arr(values) => values.len(),
         _ => 0,
-    }
-}
-
-/// Steps for compiling a regular expression and searching `text` with it. The library compiles it
-/// at each call; repetitions and character classes make it large.
-fn regex_steps(text: &Val, regex: &Val) -> u64 {
-    let (Val::TStr(text), Val::TStr(regex)) = (text, regex) else {
-        return 0;
-    };
-    let mut size = regex.len() as u64;
-    let mut parts = regex.split(|&byte| byte == b'{');
-    let mut before = parts.next().unwrap_or_default();
-    for part in parts {
-        let digits = part.split(|byte| !byte.is_ascii_digit()).take(2);
-        let number = |digits: &[u8]| std::str::from_utf8(digits).ok()?.parse::<u64>().ok();
-        let times = digits.filter_map(number).max().unwrap_or(1).clamp(1, 1000);
-        size = match before.last() {
-            Some(b')' | b'}') => size.saturating_mul(times),
-            _ => size.saturating_add(times),
-        };
-        before = part;
-    }
-    let per_unit = if regex.contains(&b'\\') { 12 } else { 1 };
-    64 + size
-        .saturating_mul(per_unit)
-        .saturating_add(text.len() as u64 / 2)
-}
-
-/// Steps for searching for `needle` at each position of `value`.
-fn search_steps(value: &Val, needle: &Val) -> u64 {
-    let (value_len, needle_len) = (len_of(value) as u64, len_of(needle) as u64);
-    match value {
-        Val::Arr(_) => value_len.saturating_mul(needle_len + 1) / 4,
-        _ => value_len.saturating_mul(needle_len / 1024 + 1) / 16,
     }
 }
 
@@ -290,7 +211,6 @@ fn range<'a>(mut cv: Cv<'a, Metered>) -> ValXs<'a, Val> {
 /// `fromjson` with the same strict checks as for lines. The library's version accepts more and
 /// recurses without a limit.
 fn fromjson<'a>(cv: Cv<'a, Metered>) -> ValXs<'a, Val> {
-    cv.0.data().meter.step(len_of(&cv.1) as u64 / 16);
     let parse = |value: &Val| {
         let text = value.try_as_utf8_bytes()?;
         let text = json::check(text).map_err(Error::str)?;
@@ -339,7 +259,7 @@ fn assigned<'a>(mut cv: Cv<'a, Metered>) -> ValXs<'a, Val> {
         // The result is nested no deeper and no larger than what it replaces, or both are limited
         // by the operand.
         Val::Arr(_) | Val::Obj(_) => meter.made(&cv.1),
-        _ => meter.iterate(&cv.1),
+        _ => meter.copied(&cv.1),
     }
     bome(Ok(cv.1))
 }

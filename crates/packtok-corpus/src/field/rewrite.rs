@@ -1,11 +1,9 @@
-//! Inserts the meter into filters, so that everything that can be slow, large or deeply nested is
-//! checked.
+//! Inserts the meter into filters, so that everything that can be large or deeply nested is checked.
 //!
 //! - A term that creates a value is followed by a check of the value ([`MADE`]). Sums and products
 //!   are created by functions that check first ([`ADD`], [`MULTIPLY`]).
-//! - A native function that reads all of its input is preceded by a function that counts that
-//!   ([`TOUCH`] and the `CHECK_` functions). The same holds for comparisons ([`WEIGH`]) and
-//!   iterations ([`ITERATE`]).
+//! - A native function that creates a value many times as large as its input is preceded by a
+//!   check ([`check_of`]). The same holds for strings with values in them ([`SHOWN`]).
 //! - A definition with closure parameters gets an additional parameter, the length of the chain of
 //!   closures ([`DEEPER`]). Dropping such a chain recurses, so its length is limited.
 //! - In patterns that use paths, each path step is followed by a check of the path's length
@@ -17,14 +15,12 @@ use jaq_core::ops::Math;
 use jaq_core::path::{Opt, Part, Path};
 
 use super::natives::{
-    ADD, ASSIGNED, Check, DEEPER, INDEX, ITERATE, MADE, MULTIPLY, PASS, PLACE, SIZED, TOUCH, WEIGH,
-    check_of,
+    ADD, ASSIGNED, COPIED, Check, DEEPER, MADE, MULTIPLY, PASS, PLACE, SHOWN, SIZED, check_of,
 };
 
 /// Variables that no pattern can spell.
 const OPERAND: &str = "$*operand";
 const DEPTH: &str = "$*depth";
-const ARGUMENTS: [&str; 2] = ["$*first", "$*second"];
 
 /// Rewrites the definitions of the library and of a pattern.
 pub(super) struct Rewriter<'s> {
@@ -112,7 +108,7 @@ impl<'s> Rewriter<'s> {
     pub(super) fn term(&mut self, filter: Term<&'s str>) -> Term<&'s str> {
         match filter {
             Term::Id | Term::Num(_) | Term::Arr(None) | Term::Break(_) | Term::Var(_) => filter,
-            Term::Recurse => followed_by(Term::Recurse, ITERATE),
+            Term::Recurse => followed_by(Term::Recurse, PASS),
             Term::Str(format, parts) => self.string(format, parts),
             Term::Obj(entries) if entries.is_empty() => Term::Obj(entries),
             Term::Arr(Some(items)) => followed_by(Term::Arr(Some(self.boxed(*items))), MADE),
@@ -188,18 +184,16 @@ impl<'s> Rewriter<'s> {
             });
             return Term::Call(renamed, arguments);
         }
-        match check_of(name, arity) {
-            None => Term::Call(name, arguments),
-            Some(Check::Touch) => {
-                let call = preceded_by(TOUCH, Term::Call(name, arguments));
-                followed_by(call, MADE)
-            }
-            Some(Check::Weigh) => {
-                let call = preceded_by(WEIGH, Term::Call(name, arguments));
-                followed_by(call, MADE)
-            }
-            Some(Check::Made) => followed_by(Term::Call(name, arguments), MADE),
-            Some(Check::Arguments(check)) => checked(check, name, arguments),
+        let check = check_of(name, arity);
+        if let Some(Check::FirstArgument(check)) = check {
+            let first = arguments.remove(0);
+            arguments.insert(0, followed_by(first, check));
+        }
+        let call = Term::Call(name, arguments);
+        match check {
+            None | Some(Check::FirstArgument(_)) => call,
+            Some(Check::Made) => followed_by(call, MADE),
+            Some(Check::Before(check)) => followed_by(preceded_by(check, call), MADE),
         }
     }
 
@@ -230,17 +224,12 @@ impl<'s> Rewriter<'s> {
             BinaryOp::Update | BinaryOp::UpdateAlt => {
                 followed_by(Term::BinOp(Box::new(left), op, Box::new(right)), MADE)
             }
-            // A comparison ends with the shorter operand, so one with a literal is fast.
-            BinaryOp::Cmp(_) if is_literal(&left) || is_literal(&right) => {
-                Term::BinOp(Box::new(left), op, Box::new(right))
-            }
-            BinaryOp::Cmp(_) => {
-                let left = followed_by(left, WEIGH);
-                Term::BinOp(Box::new(left), op, Box::new(right))
-            }
-            BinaryOp::Pipe(_) | BinaryOp::Comma | BinaryOp::Alt | BinaryOp::Or | BinaryOp::And => {
-                Term::BinOp(Box::new(left), op, Box::new(right))
-            }
+            BinaryOp::Cmp(_)
+            | BinaryOp::Pipe(_)
+            | BinaryOp::Comma
+            | BinaryOp::Alt
+            | BinaryOp::Or
+            | BinaryOp::And => Term::BinOp(Box::new(left), op, Box::new(right)),
         }
     }
 
@@ -252,7 +241,7 @@ impl<'s> Rewriter<'s> {
     ) -> Term<&'s str> {
         let has_filter = parts.iter().any(|part| matches!(part, StrPart::Term(_)));
         let parts = parts.into_iter().map(|part| match part {
-            StrPart::Term(filter) => StrPart::Term(followed_by(self.term(filter), WEIGH)),
+            StrPart::Term(filter) => StrPart::Term(followed_by(self.term(filter), SHOWN)),
             part => part,
         });
         let string = Term::Str(format, parts.collect());
@@ -293,40 +282,34 @@ impl<'s> Rewriter<'s> {
         }
     }
 
-    /// A path: iterations are counted before, results after.
+    /// A path. Each output of an iteration is a step, and a slice is a copy.
     fn path(&mut self, start: Term<&'s str>, path: Path<Term<&'s str>>) -> Term<&'s str> {
+        let start = self.term(start);
+        let parts: Vec<_> = path.0.into_iter().map(|part| self.part(part)).collect();
         let is_range = |(part, _): &(Part<_>, Opt)| matches!(part, Part::Range(..));
-        let mut start = self.term(start);
-        let first_range = path.0.iter().position(is_range);
-        let mut parts: Vec<_> = path.0.into_iter().map(|part| self.part(part)).collect();
-        if let Some(at) = first_range
-            && parts[..at].iter().all(|(part, _)| is_literal_index(part))
-        {
-            let rest = parts.split_off(at);
-            start = if parts.is_empty() {
-                start
-            } else {
-                Term::Path(Box::new(start), Path(parts))
-            };
-            if !is_literal(&start) {
-                start = followed_by(start, ITERATE);
-            }
-            parts = rest;
-        }
+        let has_range = parts.iter().any(is_range);
+        let check = match parts.last() {
+            Some((Part::Range(from, upto), _)) if from.is_some() || upto.is_some() => Some(COPIED),
+            _ => has_range.then_some(PASS),
+        };
         let is_literal = is_literal(&start);
         let path = Term::Path(Box::new(start), Path(parts));
-        match (self.has_paths, first_range) {
-            (true, _) => followed_by(path, PLACE),
-            (false, Some(_)) if !is_literal => followed_by(path, PASS),
-            (false, _) => path,
+        let path = match check {
+            Some(check) if !is_literal && (check == COPIED || !self.has_paths) => {
+                followed_by(path, check)
+            }
+            _ => path,
+        };
+        if self.has_paths {
+            followed_by(path, PLACE)
+        } else {
+            path
         }
     }
 
     fn part(&mut self, (part, optional): (Part<Term<&'s str>>, Opt)) -> (Part<Term<&'s str>>, Opt) {
         let part = match part {
-            Part::Index(index) if is_literal(&index) => Part::Index(index),
-            // An array as an index is a search.
-            Part::Index(index) => Part::Index(followed_by(self.term(index), INDEX)),
+            Part::Index(index) => Part::Index(self.term(index)),
             Part::Range(start, stop) => {
                 let start = start.map(|start| self.term(start));
                 Part::Range(start, stop.map(|stop| self.term(stop)))
@@ -348,10 +331,6 @@ fn is_literal(filter: &Term<&str>) -> bool {
     }
 }
 
-fn is_literal_index(part: &Part<Term<&str>>) -> bool {
-    matches!(part, Part::Index(index) if is_literal(index))
-}
-
 /// `filter` followed by a function without arguments.
 fn followed_by<'s>(filter: Term<&'s str>, name: &'static str) -> Term<&'s str> {
     pipe(filter, None, Term::Call(name, Vec::new()))
@@ -367,24 +346,6 @@ fn pipe<'s>(
     right: Term<&'s str>,
 ) -> Term<&'s str> {
     Term::BinOp(Box::new(left), BinaryOp::Pipe(variable), Box::new(right))
-}
-
-/// A call of a native function, preceded by `check` with the same input and arguments.
-fn checked<'s>(check: &'static str, name: &'s str, arguments: Vec<Term<&'s str>>) -> Term<&'s str> {
-    let variables = || {
-        let names = ARGUMENTS.iter().take(arguments.len());
-        names.map(|name| Term::Var(*name)).collect()
-    };
-    let call = pipe(
-        Term::Call(check, variables()),
-        None,
-        Term::Call(name, variables()),
-    );
-    let bound = arguments.into_iter().zip(ARGUMENTS).rev();
-    let call = bound.fold(call, |call, (argument, name)| {
-        pipe(argument, Some(Pattern::Var(name)), call)
-    });
-    followed_by(call, MADE)
 }
 
 /// `path op changed`, with [`OPERAND`] bound to each output of `operand`, and a check of the
@@ -405,14 +366,7 @@ fn arithmetic<'s>(left: Term<&'s str>, op: Math, right: Term<&'s str>) -> Term<&
         Math::Mul => Term::Call(MULTIPLY, vec![left, right]),
         Math::Add => Term::Call(ADD, vec![left, right]),
         Math::Sub | Math::Div | Math::Rem => {
-            let weighed = |filter: Term<&'s str>| {
-                if is_literal(&filter) {
-                    filter
-                } else {
-                    followed_by(filter, WEIGH)
-                }
-            };
-            let (left, right) = (Box::new(weighed(left)), Box::new(weighed(right)));
+            let (left, right) = (Box::new(left), Box::new(right));
             followed_by(Term::BinOp(left, BinaryOp::Math(op), right), SIZED)
         }
     }
