@@ -9,77 +9,21 @@ use std::arch::x86_64::{
     _mm256_shuffle_epi8, _mm256_storeu_si256,
 };
 
+use super::back_end::back_end;
 use super::first_two::{FirstTwo, MATCHES};
 use super::masks::{BLOCK, Masks};
-use super::traits::{Job, Simd};
 
-/// Exists only if the processor has AVX2.
-#[derive(Clone, Copy)]
-pub(crate) struct Avx2(());
-
-impl Avx2 {
-    pub(super) fn detect() -> Option<Self> {
-        let has_it = is_x86_feature_detected!("avx2")
-            && is_x86_feature_detected!("bmi1")
-            && is_x86_feature_detected!("bmi2")
-            && is_x86_feature_detected!("lzcnt")
-            && is_x86_feature_detected!("popcnt");
-        has_it.then_some(Self(()))
-    }
-}
-
-impl Simd for Avx2 {
-    #[inline(always)]
-    fn run<J: Job>(self, job: J) -> J::Output {
-        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-        #[inline(never)]
-        fn inner<J: Job>(simd: Avx2, job: J) -> J::Output {
-            job.run(simd)
-        }
-        // SAFETY: a back end exists, so the processor has the features that are enabled above.
-        unsafe { inner(self, job) }
-    }
-
-    #[inline(always)]
-    fn ascii(self, block: &[u8; BLOCK]) -> Masks {
-        // SAFETY: an `Avx2` exists only if the processor has AVX2.
-        unsafe { ascii(block) }
-    }
-
-    #[inline(always)]
-    fn within(self, block: &[u8; BLOCK], first: u8, len: u8) -> u64 {
-        // SAFETY: as above.
-        unsafe { highest(within(halves(block), first, len)) }
-    }
-
-    #[inline(always)]
-    fn having(self, classes: &[u8; BLOCK], class: u8) -> u64 {
-        // SAFETY: as above.
-        unsafe { having(classes, class) }
-    }
-
-    #[inline(always)]
-    fn match_first_two(
-        self,
-        block: &[u8; BLOCK],
-        after: &[u8; BLOCK],
-        first_two: &FirstTwo,
-    ) -> u64 {
-        // SAFETY: as above.
-        unsafe { match_first_two(block, after, first_two) }
-    }
-
-    #[inline(always)]
-    fn match_pair(self, pairs: &[u64; 4], pair: [u64; 2]) -> usize {
-        // SAFETY: as above.
-        unsafe { match_pair(pairs, pair) }
-    }
-
-    #[inline(always)]
-    fn unpack_ids(self, packed: [u64; 2], numbers: &mut [u32; 8]) {
-        // SAFETY: as above.
-        unsafe { unpack_ids(packed, numbers) }
-    }
+back_end! {
+    /// Exists only if the processor has AVX2.
+    Avx2, is_x86_feature_detected ["avx2", "bmi1", "bmi2", "lzcnt", "popcnt"]
+    fn ascii(block: &[u8; BLOCK]) -> Masks = ascii(block);
+    fn within(block: &[u8; BLOCK], first: u8, len: u8) -> u64 = highest(within(halves(block), first, len));
+    fn having(classes: &[u8; BLOCK], class: u8) -> u64 = having(classes, class);
+    fn match_first_two(block: &[u8; BLOCK], after: &[u8; BLOCK], first_two: &FirstTwo) -> u64 =
+        match_first_two(block, after, first_two);
+    fn match_pair(pairs: &[u64; 4], pair: [u64; 2]) -> usize = match_pair(pairs, pair);
+    fn unpack_ids(packed: [u64; 2], numbers: &mut [u32; 8]) = unpack_ids(packed, numbers);
+    {}
 }
 
 #[inline]

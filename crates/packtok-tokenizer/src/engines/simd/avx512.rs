@@ -17,110 +17,37 @@ use std::arch::x86_64::{
 };
 
 use super::avx2::{match_pair, unpack_ids};
+use super::back_end::back_end;
 use super::first_two::{FirstTwo, MATCHES};
 use super::masks::{BLOCK, Masks};
 use super::portable::Portable;
-use super::traits::{Job, KEY_BATCH, LEN_BATCH, Simd};
+use super::traits::{KEY_BATCH, LEN_BATCH};
 use crate::engines::word_key::{HASH_FACTORS, LONG, SHORT, WordKey};
 
-/// Exists only if the processor has AVX-512 with instructions for bytes.
-#[derive(Clone, Copy)]
-pub(crate) struct Avx512(());
-
-impl Avx512 {
-    pub(super) fn detect() -> Option<Self> {
-        let has_it = is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("avx512dq")
-            && is_x86_feature_detected!("avx512vl")
-            && is_x86_feature_detected!("avx2")
-            && is_x86_feature_detected!("bmi1")
-            && is_x86_feature_detected!("bmi2")
-            && is_x86_feature_detected!("lzcnt")
-            && is_x86_feature_detected!("popcnt");
-        has_it.then_some(Self(()))
-    }
-}
-
-impl Simd for Avx512 {
-    #[inline(always)]
-    fn run<J: Job>(self, job: J) -> J::Output {
-        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,lzcnt,popcnt")]
-        #[inline(never)]
-        fn inner<J: Job>(simd: Avx512, job: J) -> J::Output {
-            job.run(simd)
-        }
-        // SAFETY: a back end exists, so the processor has the features that are enabled above.
-        unsafe { inner(self, job) }
-    }
-
-    #[inline(always)]
-    fn ascii(self, block: &[u8; BLOCK]) -> Masks {
-        // SAFETY: an `Avx512` exists only if the processor has AVX-512.
-        unsafe { ascii(block) }
-    }
-
-    #[inline(always)]
-    fn within(self, block: &[u8; BLOCK], first: u8, len: u8) -> u64 {
-        // SAFETY: as above.
-        unsafe { within(load(block), first, len) }
-    }
-
-    #[inline(always)]
-    fn having(self, classes: &[u8; BLOCK], class: u8) -> u64 {
-        // SAFETY: as above.
-        unsafe { having(classes, class) }
-    }
-
-    #[inline(always)]
-    fn match_first_two(
-        self,
-        block: &[u8; BLOCK],
-        after: &[u8; BLOCK],
-        first_two: &FirstTwo,
-    ) -> u64 {
-        // SAFETY: as above.
-        unsafe { match_first_two(block, after, first_two) }
-    }
-
-    #[inline(always)]
-    fn positions(self, bits: u64, base: u32, to: &mut [u32; BLOCK]) {
-        // SAFETY: as above.
-        unsafe { positions(bits, base, to) }
-    }
-
-    #[inline(always)]
+back_end! {
+    /// Exists only if the processor has AVX-512 with instructions for bytes.
+    Avx512, is_x86_feature_detected [
+        "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "bmi1", "bmi2", "lzcnt", "popcnt"
+    ]
+    fn ascii(block: &[u8; BLOCK]) -> Masks = ascii(block);
+    fn within(block: &[u8; BLOCK], first: u8, len: u8) -> u64 = within(load(block), first, len);
+    fn having(classes: &[u8; BLOCK], class: u8) -> u64 = having(classes, class);
+    fn match_first_two(block: &[u8; BLOCK], after: &[u8; BLOCK], first_two: &FirstTwo) -> u64 =
+        match_first_two(block, after, first_two);
+    fn positions(bits: u64, base: u32, to: &mut [u32; BLOCK]) = positions(bits, base, to);
     fn word_keys(
-        self,
         text: &[u8],
         bounds: &[u32; KEY_BATCH + 1],
         shift: u32,
         words: &mut [WordKey; KEY_BATCH],
         hashes: &mut [u32; KEY_BATCH],
-    ) {
-        // SAFETY: as above.
-        if !unsafe { word_keys_within(text, bounds, shift, words, hashes) } {
-            Portable.word_keys(text, bounds, shift, words, hashes);
-        }
-    }
-
-    #[inline(always)]
-    fn long_words(self, bounds: &[u32; LEN_BATCH + 1]) -> u32 {
-        // SAFETY: as above.
-        unsafe { long_words(bounds) }
-    }
-
-    #[inline(always)]
-    fn match_pair(self, pairs: &[u64; 4], pair: [u64; 2]) -> usize {
-        // SAFETY: as above.
-        unsafe { match_pair(pairs, pair) }
-    }
-
-    #[inline(always)]
-    fn unpack_ids(self, packed: [u64; 2], numbers: &mut [u32; 8]) {
-        // SAFETY: as above.
-        unsafe { unpack_ids(packed, numbers) }
-    }
+    ) = if !word_keys_within(text, bounds, shift, words, hashes) {
+        Portable.word_keys(text, bounds, shift, words, hashes);
+    };
+    fn long_words(bounds: &[u32; LEN_BATCH + 1]) -> u32 = long_words(bounds);
+    fn match_pair(pairs: &[u64; 4], pair: [u64; 2]) -> usize = match_pair(pairs, pair);
+    fn unpack_ids(packed: [u64; 2], numbers: &mut [u32; 8]) = unpack_ids(packed, numbers);
+    {}
 }
 
 #[inline]

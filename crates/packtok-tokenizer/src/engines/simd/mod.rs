@@ -19,6 +19,11 @@ mod any_simd;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(any(
+    target_arch = "x86_64",
+    all(target_arch = "aarch64", target_endian = "little")
+))]
+mod back_end;
 mod first_two;
 mod masks;
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]

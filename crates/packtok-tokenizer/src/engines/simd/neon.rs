@@ -8,60 +8,23 @@ use std::arch::aarch64::{
 };
 use std::arch::is_aarch64_feature_detected;
 
+use super::back_end::back_end;
 use super::masks::{BLOCK, Masks};
 use super::portable::Portable;
-use super::traits::{Job, Simd};
 
-/// Exists only if the processor has NEON.
-#[derive(Clone, Copy)]
-pub(crate) struct Neon(());
-
-impl Neon {
-    pub(super) fn detect() -> Option<Self> {
-        is_aarch64_feature_detected!("neon").then_some(Self(()))
-    }
-}
-
-impl Simd for Neon {
-    #[inline(always)]
-    fn run<J: Job>(self, job: J) -> J::Output {
-        #[target_feature(enable = "neon")]
-        #[inline(never)]
-        fn inner<J: Job>(simd: Neon, job: J) -> J::Output {
-            job.run(simd)
+back_end! {
+    /// Exists only if the processor has NEON.
+    Neon, is_aarch64_feature_detected ["neon"]
+    fn ascii(block: &[u8; BLOCK]) -> Masks = ascii(block);
+    fn within(block: &[u8; BLOCK], first: u8, len: u8) -> u64 = bits(within(quarters(block), first, len));
+    fn having(classes: &[u8; BLOCK], class: u8) -> u64 = having(classes, class);
+    fn unpack_ids(packed: [u64; 2], numbers: &mut [u32; 8]) = unpack_ids(packed, numbers);
+    {
+        #[inline(always)]
+        fn match_pair(self, pairs: &[u64; 4], pair: [u64; 2]) -> usize {
+            // The numbers are in general registers; moving them into a vector takes as long as comparing them.
+            Portable.match_pair(pairs, pair)
         }
-        // SAFETY: a back end exists, so the processor has the features that are enabled above.
-        unsafe { inner(self, job) }
-    }
-
-    #[inline(always)]
-    fn ascii(self, block: &[u8; BLOCK]) -> Masks {
-        // SAFETY: a `Neon` exists only if the processor has NEON.
-        unsafe { ascii(block) }
-    }
-
-    #[inline(always)]
-    fn within(self, block: &[u8; BLOCK], first: u8, len: u8) -> u64 {
-        // SAFETY: as above.
-        unsafe { bits(within(quarters(block), first, len)) }
-    }
-
-    #[inline(always)]
-    fn having(self, classes: &[u8; BLOCK], class: u8) -> u64 {
-        // SAFETY: as above.
-        unsafe { having(classes, class) }
-    }
-
-    #[inline(always)]
-    fn match_pair(self, pairs: &[u64; 4], pair: [u64; 2]) -> usize {
-        // The numbers are in general registers; moving them into a vector takes as long as comparing them.
-        Portable.match_pair(pairs, pair)
-    }
-
-    #[inline(always)]
-    fn unpack_ids(self, packed: [u64; 2], numbers: &mut [u32; 8]) {
-        // SAFETY: as above.
-        unsafe { unpack_ids(packed, numbers) }
     }
 }
 
