@@ -92,7 +92,7 @@ def test_unknown_keys_are_kept(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"name": None}, "key name is missing; add it, it may be empty"),
-        ({"data_content": "vid"}, "key data_content is 'vid', expected 'text' or 'image' or"),
+        ({"data_content": "vid"}, "key data_content is 'vid', expected 'text', 'image',"),
         ({"corpuses": "arxiv"}, "key corpuses is 'arxiv', expected a list of texts"),
         ({"corpuses": [1]}, "key corpuses is [1], expected a list of texts"),
         ({"description": 5}, "key description is 5, expected a text"),
