@@ -19,6 +19,7 @@ import packtok
 import packtok.commands.data
 from packtok import ConfigError, DocumentError
 from packtok.catalog.schema import load_metadata
+from packtok.commands.data import index_datasets
 from packtok.data import (
     CorpusSeparationStrategy,
     DataContentType,
@@ -97,7 +98,7 @@ def test_data_is_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     (folder / "a.jsonl").write_text('{"text": "a"}\n')
     monkeypatch.setenv("PACKTOK_BASE_DIR", str(tmp_path))
     if is_indexed:
-        packtok.commands.data.index_datasets()
+        index_datasets()
     assert list(packtok.get_data("Web")) == [{"text": "a"}]
     with pytest.raises(FileNotFoundError, match="no dataset is named 'Wob'"):
         packtok.get_data("Wob")
