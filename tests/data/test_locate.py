@@ -89,6 +89,30 @@ def test_saved_state_sets_the_order_and_checks_the_data(packtok_cli, config: Pat
     assert done.stderr.startswith(f"packtok: {saved}: the state does not match: data is ")
 
 
+def test_mixture_names_its_documents(config: Path) -> None:
+    pbin = str(config.parent / "train.pbin")
+    other = config.parent / "other.pbin"
+    reference.write_modalities(other, [[1, 2, 3, 4, 5, 6, 7], [8, 9]], 2)
+    sources = {pbin: 3, str(other): 1}
+    config.write_text(
+        f"dataset: {{type: Mixture, sources: {json.dumps(sources)}, seed: 7, context_length: 4}}\n"
+        "loader: {global_batch_size: 4}\n"
+    )
+    mixture = packtok.Mixture(sources, seed=7, context_length=4)
+    rows = packtok.DataLoader(mixture, 4, rank=0, num_replicas=1).locate(0)
+    names = ("path", "document", "start", "stop")
+    expected = [
+        {**row, "documents": [dict(zip(names, part, strict=True)) for part in row["documents"]]}
+        for row in rows
+    ]
+    found = locate(str(config), 0)
+    assert found == expected
+    assert {part["path"] for row in found for part in row["documents"]} == {pbin, str(other)}
+    config.write_text(config.read_text().replace("context_length: 4", "paths: x"))
+    with pytest.raises(ConfigError, match=r"dataset\.paths: unknown key; known keys are sources, seed, "):
+        locate(str(config), 0)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "kind", "text"),
     [

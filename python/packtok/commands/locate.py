@@ -159,11 +159,16 @@ def _dataset(config: str, options: dict[str, Any]) -> Any:
     kind = options.pop("type", "TokenDataset")
     check_choice(f"{config}: dataset.type", kind, _DATASETS, ConfigError)
     made = getattr(packtok, kind)
-    known = inspect.signature(made).parameters
+    own = dict(inspect.signature(made).parameters)
+    known = list(own)
+    if own.pop("options", None):
+        # A mixture makes datasets of its sources with these.
+        of_datasets = inspect.signature(packtok.TokenDataset).parameters
+        known = [*own, *(name for name in of_datasets if name != "paths")]
     for key in options:
         if key not in known:
             raise ConfigError(f"{config}: dataset.{key}: unknown key; known keys are {', '.join(known)}")
-    for name, parameter in known.items():
+    for name, parameter in own.items():
         if parameter.default is parameter.empty and name not in options:
             raise ConfigError(f"{config}: dataset.{name}: is missing")
     try:
