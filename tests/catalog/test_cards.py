@@ -42,19 +42,27 @@ for path in json.loads(sys.argv[1]):
 print(json.dumps(found, default=str))
 """
 HOSTILE = [
-    *("---\nlicense: mit\n---\n", "x\n---\n", "'\"\\: {}[]&*!|>%@`#", "yes", "1e3", "null", "~", "- a\n- b"),
-    *("<script>alert(1)</script>", "[x](javascript:alert(1))", "![x](http://example.org/a.png)", "```\nopen"),
-    *(
-        "a\u2028b\u2029c",
-        "\x1b[31m",
-        "\u202egnp.exe",
-        "# title\n\nmore",
-        "a | b",
-        "\x00",
-        "🥐",
-        "${HOME}",
-        "1. one",
-    ),
+    "---\nlicense: mit\n---\n",
+    "x\n---\n",
+    "'\"\\: {}[]&*!|>%@`#",
+    "yes",
+    "1e3",
+    "null",
+    "~",
+    "- a\n- b",
+    "<script>alert(1)</script>",
+    "[x](javascript:alert(1))",
+    "![x](http://example.org/a.png)",
+    "```\nopen",
+    "a\u2028b\u2029c",
+    "\x1b[31m",
+    "\u202egnp.exe",
+    "# title\n\nmore",
+    "a | b",
+    "\x00",
+    "🥐",
+    "${HOME}",
+    "1. one",
     *("a\nb: c", "\ufeffx", "x" * 5000, "...\n", "? a", "@context", "urn:packtok:x", "a\\\nb", "=====", "\t"),
 ]
 
@@ -254,7 +262,13 @@ def test_texts_are_only_texts(tmp_path: Path, text: str) -> None:
     assert (card["name"], card.get("description", "")) == (text, text)
     header, body = markdown(tmp_path)
     assert set(header) <= {
-        *("pretty_name", "license", "license_name", "language", "size_categories", "tags", "configs"),
+        "pretty_name",
+        "license",
+        "license_name",
+        "language",
+        "size_categories",
+        "tags",
+        "configs",
         "dataset_info",
     }
     assert header["license"] in ("other", "mit")
@@ -564,8 +578,17 @@ def test_flags_win_over_the_card(tmp_path: Path, packtok_cli: PacktokCli) -> Non
     write_raw(tmp_path, ["a text"])
     (tmp_path / "README.md").write_text("---\npretty_name: From the card\nlicense: mit\n---\n\nWords.\n")
     packtok_cli(
-        *("data", "create-metadata", "--yes", "--from", "README.md", "--license", "CC0-1.0"),
-        *("--dataset-path", "a.jsonl", "--output", "metadata.json"),
+        "data",
+        "create-metadata",
+        "--yes",
+        "--from",
+        "README.md",
+        "--license",
+        "CC0-1.0",
+        "--dataset-path",
+        "a.jsonl",
+        "--output",
+        "metadata.json",
         cwd=tmp_path,
     )
     values = json.loads((tmp_path / "metadata.json").read_text())

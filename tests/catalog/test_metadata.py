@@ -212,7 +212,15 @@ def test_defaults_are_those_of_tatm(tmp_path: Path, packtok_cli: PacktokCli) -> 
 def test_answers_are_asked_in_the_order_of_tatm(dataset: Path, tmp_path: Path) -> None:
     answers = [
         *("jsno", "yaml", "", "Web", str(dataset), "some text", "2025-01-02", "the web", "text", ""),
-        *("arxiv", "book", "", "folders", "data_dirs", "parts", "n", "en", "ODC-By-1.0"),
+        "arxiv",
+        "book",
+        "",
+        "folders",
+        "data_dirs",
+        "parts",
+        "n",
+        "en",
+        "ODC-By-1.0",
     ]
     done = subprocess.run(
         [sys.executable, "-c", MAIN, "data", "create-metadata"],
@@ -353,9 +361,29 @@ def test_each_wrong_answer_is_said_at_its_question(dataset: Path, tmp_path: Path
     _, errors = answered(
         tmp_path,
         *("jsno", "json", "", "none/m.json", "m.txt", "mine.json", "Web", "no_data", str(dataset)),
-        *("some text", "2025-02-30", "yesterday", "2025-1-2", "2025-01-02", "the web", "txt", "text"),
-        *("body", "content", "arxvi", "arxiv", "arxiv", "book", "", "dirs", "data_dirs", "part", "parts"),
-        *("maybe", "n", "en", "MIT"),
+        "some text",
+        "2025-02-30",
+        "yesterday",
+        "2025-1-2",
+        "2025-01-02",
+        "the web",
+        "txt",
+        "text",
+        "body",
+        "content",
+        "arxvi",
+        "arxiv",
+        "arxiv",
+        "book",
+        "",
+        "dirs",
+        "data_dirs",
+        "part",
+        "parts",
+        "maybe",
+        "n",
+        "en",
+        "MIT",
     )
     assert errors.splitlines() == [
         "packtok: --output-format is 'jsno', expected 'json' or 'yaml'",
@@ -668,7 +696,9 @@ def test_each_metadata_file_of_a_folder_has_its_own_details(tmp_path: Path) -> N
         )
     assert {name: load_details(tmp_path / name)["license"] for name in licenses} == licenses
     assert sorted(path.name for path in tmp_path.glob("*.packtok.json")) == [
-        *("again.packtok.json", "metadata.packtok.json", "third.v2.packtok.json"),
+        "again.packtok.json",
+        "metadata.packtok.json",
+        "third.v2.packtok.json",
     ]
 
 

@@ -133,8 +133,20 @@ def test_quiet_prints_one_line(folder: Path) -> None:
 
 def test_print_config_resolves_and_packs_nothing(folder: Path) -> None:
     out, _ = run(
-        *("pack", "-i", "corpus.jsonl", "-o", "${cuda_env:PACKTOK_TEST_SECRET}.pbin", "-t", "gpt2", "-j", 3),
-        *("--set", "max_tokens=7", "--set", "tokenizer.config.max_length=4", "--print-config"),
+        "pack",
+        "-i",
+        "corpus.jsonl",
+        "-o",
+        "${cuda_env:PACKTOK_TEST_SECRET}.pbin",
+        "-t",
+        "gpt2",
+        "-j",
+        3,
+        "--set",
+        "max_tokens=7",
+        "--set",
+        "tokenizer.config.max_length=4",
+        "--print-config",
         cwd=folder,
         env={"PACKTOK_TEST_SECRET": "hunter2hunter2"},
     )
@@ -322,7 +334,15 @@ def test_interrupt_leaves_no_files_and_exits_with_130(folder: Path) -> None:
             sys.executable,
             "-c",
             MAIN,
-            *("pack", "-i", "huge.jsonl", "-o", "h.pbin", "-t", "o200k_base", "-j", "1"),
+            "pack",
+            "-i",
+            "huge.jsonl",
+            "-o",
+            "h.pbin",
+            "-t",
+            "o200k_base",
+            "-j",
+            "1",
         ],
         cwd=folder,
         stderr=subprocess.PIPE,
@@ -380,18 +400,26 @@ def test_all_public_names_exist() -> None:
 
 
 NEED_TORCH = {
-    *("CombinedDataset", "DataLoader", "Mixture", "PackedMemMapDatasetBase", "PackedMemMapDatasetContinuous"),
-    *("PackedMemMapDatasetMegatron", "ResumableBatchSampler", "ResumableDistributedSampler", "TokenDataset"),
-    *("LossMaskingCollateFnWrapper", "collate", "document_mask", "get_dataset"),
+    "CombinedDataset",
+    "DataLoader",
+    "Mixture",
+    "PackedMemMapDatasetBase",
+    "PackedMemMapDatasetContinuous",
+    "PackedMemMapDatasetMegatron",
+    "ResumableBatchSampler",
+    "ResumableDistributedSampler",
+    "TokenDataset",
+    "LossMaskingCollateFnWrapper",
+    "collate",
+    "document_mask",
+    "get_dataset",
 }
 NEED_TORCH_IN_DATA = {
-    *(
-        "ContextDataCollator",
-        "EncoderDecoderDataset",
-        "TatmMemmapDataset",
-        "distillation_loss",
-        "get_dataset",
-    ),
+    "ContextDataCollator",
+    "EncoderDecoderDataset",
+    "TatmMemmapDataset",
+    "distillation_loss",
+    "get_dataset",
     "torch_collate_fn",
 }
 WITHOUT_TORCH = """
@@ -429,7 +457,9 @@ def test_names_that_need_torch_say_how_to_install_it(tmp_path: Path) -> None:
     needing = {f"packtok.{name}" for name in NEED_TORCH}
     needing |= {f"packtok.data.{name}" for name in NEED_TORCH_IN_DATA}
     needing |= {f"packtok.stream.{name}" for name in packtok.stream.__all__} - {
-        *("packtok.stream.StateDict", "packtok.stream.braceexpand", "packtok.stream.merge_states")
+        "packtok.stream.StateDict",
+        "packtok.stream.braceexpand",
+        "packtok.stream.merge_states",
     }
     needing |= {"packtok.stream.testing"}
     assert messages == {
@@ -516,7 +546,15 @@ def test_plain_progress_prints_every_few_seconds(capsys: pytest.CaptureFixture[s
 def test_natural_order_compares_numbers_as_numbers() -> None:
     # Numbers with leading zeros come first, as in the order of a corpus's files.
     assert _packtok.natural_sorted(["p10", "p9", "p1/b", "p1", "q", "P2", "9", "p009", "b\udcff"]) == [
-        *("9", "P2", "b\udcff", "p009", "p1", "p1/b", "p9", "p10", "q")
+        "9",
+        "P2",
+        "b\udcff",
+        "p009",
+        "p1",
+        "p1/b",
+        "p9",
+        "p10",
+        "q",
     ]
 
 

@@ -32,12 +32,16 @@ MERGE = ("packtok merge", "packtok data merge_packed_data", "packtok.merge")
 CONVERT = ("packtok convert", "packtok.convert")
 JOIN = ("packtok join", "packtok.join")
 SHUFFLE = (
-    *("packtok data shuffle_tokenized_data", "packtok data shuffle_jsonl_data"),
-    *("packtok.shuffle_tokenized_data", "packtok.shuffle_jsonl_data"),
+    "packtok data shuffle_tokenized_data",
+    "packtok data shuffle_jsonl_data",
+    "packtok.shuffle_tokenized_data",
+    "packtok.shuffle_jsonl_data",
 )
 CHUNKS = (
-    *("packtok data create_shuffled_dataset_chunk", "packtok data create_shuffled_jsonl_chunk"),
-    *("packtok.create_shuffled_dataset_chunk", "packtok.create_shuffled_jsonl_dataset_chunk"),
+    "packtok data create_shuffled_dataset_chunk",
+    "packtok data create_shuffled_jsonl_chunk",
+    "packtok.create_shuffled_dataset_chunk",
+    "packtok.create_shuffled_jsonl_dataset_chunk",
 )
 SAMPLE = ("packtok sample ab", "packtok sample concat", "packtok sample recipe", "packtok.draw_samples")
 PACK_SAMPLES = ("packtok sample pack", "packtok.pack_samples")

@@ -291,7 +291,14 @@ def test_count_verify_and_plan_read_the_plugin(plugin: Path, packtok_cli: Packto
     ).stdout
     assert json.loads(planned)["num_sources"] == 4
     done = packtok_cli(
-        *("pack", "pack.yaml", "-o", "shards", "--shard", 0, "--source", "my_source.py:whole"),
+        "pack",
+        "pack.yaml",
+        "-o",
+        "shards",
+        "--shard",
+        0,
+        "--source",
+        "my_source.py:whole",
         cwd=folder,
         code=1,
     )

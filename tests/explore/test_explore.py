@@ -90,7 +90,9 @@ def test_search_page_lists_datasets_with_counts_of_facets(server: Served) -> Non
 
 def test_words_and_facets_narrow_a_search(server: Served) -> None:
     assert names(server.page("/?q=short+stor&sort=name")) == [
-        *("Short stories", "Short stories-tokenized_cl100k_base_two", "Short stories-tokenized_gpt2_all"),
+        "Short stories",
+        "Short stories-tokenized_cl100k_base_two",
+        "Short stories-tokenized_gpt2_all",
     ]
     page = server.page("/?q=short&tokenizer=gpt2&tokenizer=cl100k_base")
     assert page.one("h2", id="total") == "2 datasets"

@@ -185,15 +185,17 @@ def test_host_header_must_name_this_machine(site: Site) -> None:
         ):
             assert server.get("/file/a.pbin", headers={"Host": host}).status == 200, host
         for host in (
-            *(
-                "evil.example",
-                "127.0.0.1.evil.example",
-                "localhost.evil.example:8000",
-                "",
-                "x@127.0.0.1",
-                "[::1",
-            ),
-            *("0.0.0.0", "192.168.0.1", "[::1]x", "localhost:8000:1", "127.0.0.1 evil"),
+            "evil.example",
+            "127.0.0.1.evil.example",
+            "localhost.evil.example:8000",
+            "",
+            "x@127.0.0.1",
+            "[::1",
+            "0.0.0.0",
+            "192.168.0.1",
+            "[::1]x",
+            "localhost:8000:1",
+            "127.0.0.1 evil",
         ):
             answer = server.get("/file/a.pbin", headers={"Host": host})
             assert answer.status in (400, 421), host

@@ -249,7 +249,11 @@ def test_options_become_the_arguments_that_the_program_accepts() -> None:
     }
     arguments = pack_arguments(None, options)
     assert arguments.words() == [
-        *("--input=a b", "--input=-c", "--truncation", "--num-cpus=3", "--max-rejects=1%"),
+        "--input=a b",
+        "--input=-c",
+        "--truncation",
+        "--num-cpus=3",
+        "--max-rejects=1%",
         "--set=settings.span_bytes=1048576",
     ]
     assert wrapped(["pack", *arguments.words()]).arguments == arguments

@@ -249,8 +249,16 @@ def test_arguments_of_samples_are_those_of_the_command() -> None:
     options = ("--tokens", "t", "-j", "3", "--allow_short", "--dtype", "int32")
     found = wrapped(["sample", "ab", "out", "8192", "4096", "2e2", "1e3", *options])
     assert found.arguments.words() == [
-        *("ab", "out", "8192", "4096", "2e2", "1e3"),
-        *("--tokens=t", "--dtype=int32", "--allow-short", "--num-cpus=3"),
+        "ab",
+        "out",
+        "8192",
+        "4096",
+        "2e2",
+        "1e3",
+        "--tokens=t",
+        "--dtype=int32",
+        "--allow-short",
+        "--num-cpus=3",
     ]
     found = wrapped(["sample", "./x.yaml", "-o", "out", "--existing", "replace"])
     assert found.arguments.words() == ["recipe", "./x.yaml", "--output=out", "--existing=replace"]

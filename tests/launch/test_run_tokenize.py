@@ -70,8 +70,15 @@ def test_arguments_are_those_of_the_command() -> None:
     command = ["tokenize", "d1", "a:b", "-", "-t", "gpt2", "-o", "/o/", "--file-prefix", "p", "--parts", "3"]
     found = wrapped([*command, "-j", "4", "--token-dtype", "uint16", "-v", "--no-add-special-tokens"])
     assert found.arguments.words() == [
-        *("d1", "a:b", "./-", "--tokenizer=gpt2", "--output-dir=/o/", "--file-prefix=p"),
-        *("--token-dtype=uint16", "--parts=3", "--no-add-special-tokens"),
+        "d1",
+        "a:b",
+        "./-",
+        "--tokenizer=gpt2",
+        "--output-dir=/o/",
+        "--file-prefix=p",
+        "--token-dtype=uint16",
+        "--parts=3",
+        "--no-add-special-tokens",
     ]
     assert found.num_workers == 4
     assert found.remarks == ()
@@ -85,7 +92,9 @@ def test_inputs_without_metadata_are_packed(tmp_path: Path) -> None:
     found = wrapped([*command, "--num-workers", "3", "--token-dtype", "uint16", "-v", "--field", ".x"])
     assert found.arguments.words() == [
         *(f"--input={one}" for one in inputs),
-        *("--tokenizer=gpt2", "--field=.x", "--split=train"),
+        "--tokenizer=gpt2",
+        "--field=.x",
+        "--split=train",
     ]
     assert found.num_workers == 3
     assert found.remarks == (
@@ -249,7 +258,10 @@ def test_run_by_an_earlier_version_is_still_read(tmp_path: Path) -> None:
     launch = record.launch(tmp_path / "s")
     assert launch.task_command("s", "1", "4") == [
         *("pack", *values["pack_arguments"]),
-        *("--output=s", "--existing=error", "--shard=1", "--num-cpus=4"),
+        "--output=s",
+        "--existing=error",
+        "--shard=1",
+        "--num-cpus=4",
     ]
     assert launch.join_command("s") == ["join", "s", f"--output={launch.output}", *values["join_arguments"]]
 

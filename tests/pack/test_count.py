@@ -287,7 +287,10 @@ def test_inspect_shows_the_components_of_a_file(tmp_path: Path, packtok_cli: Pac
     facts = json.loads(packtok_cli("tokenizer", "inspect", "mine", "--json", cwd=tmp_path).stdout)
     assert facts["path"] == "mine/tokenizer.json"
     assert [one["name"] for one in facts["components"] if one["is_used"]] == [
-        *("added_tokens", "pre_tokenizer", "model", "decoder")
+        "added_tokens",
+        "pre_tokenizer",
+        "model",
+        "decoder",
     ]
     assert (
         json.loads(packtok_cli("tokenizer", "inspect", "gpt2", "--json", cwd=tmp_path).stdout)["path"] is None

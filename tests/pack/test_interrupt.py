@@ -347,16 +347,22 @@ main()
 @pytest.mark.parametrize(
     "module",
     [
-        *("packtok._packtok", "packtok.errors", "packtok.__main__", "packtok.cli", "typer", "typer.core"),
-        *(
-            "packtok.cli.retry",
-            "packtok.commands.pack",
-            "pydantic",
-            "pydantic_core",
-            "pydantic.main",
-            "omegaconf",
-        ),
-        *("yaml", "packtok.config.load", "packtok.tokenizer.find", "packtok.packer.staging"),
+        "packtok._packtok",
+        "packtok.errors",
+        "packtok.__main__",
+        "packtok.cli",
+        "typer",
+        "typer.core",
+        "packtok.cli.retry",
+        "packtok.commands.pack",
+        "pydantic",
+        "pydantic_core",
+        "pydantic.main",
+        "omegaconf",
+        "yaml",
+        "packtok.config.load",
+        "packtok.tokenizer.find",
+        "packtok.packer.staging",
     ],
 )
 def test_interrupt_during_imports_prints_one_line(tmp_path: Path, module: str) -> None:

@@ -125,7 +125,8 @@ def test_files_are_those_of_the_script(
     assert published(output).keys() == {
         *names,
         *(f"{name}.done.json" for name in names),
-        *("tokenizer.json", "tokens.done.json"),
+        "tokenizer.json",
+        "tokens.done.json",
     }
 
 
@@ -525,7 +526,11 @@ def test_run_writes_the_files_with_tasks(
     corpus: dict[str, list[str]], tmp_path: Path, tokenizer: Path, packtok_cli: PacktokCli
 ) -> None:
     done = packtok_cli(
-        *("run", "--no-submit", "--json", "--array-tasks", 2),
+        "run",
+        "--no-submit",
+        "--json",
+        "--array-tasks",
+        2,
         *("tokenize", "root", "--to", "cepe-npy", "-t", tokenizer, "-o", "out"),
         cwd=tmp_path,
     )

@@ -155,7 +155,11 @@ def test_names_with_dots_are_whole(golden: Path) -> None:
 def test_files_are_utf_8_in_any_locale(golden: Path, packtok_cli: PacktokCli) -> None:
     """Modalities writes in the encoding of the locale, and fails for most texts in some."""
     packtok_cli(
-        *("data", "prepare_instruction_tuning_data", "--config_file_path", "chat.yaml", "-q"),
+        "data",
+        "prepare_instruction_tuning_data",
+        "--config_file_path",
+        "chat.yaml",
+        "-q",
         cwd=golden,
         env={"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
     )

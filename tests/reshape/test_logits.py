@@ -293,7 +293,9 @@ def test_finished_files_survive_a_full_disk(data: Path, model: Path, monkeypatch
             logits(str(data), str(model), "d", **DEFAULTS)
     part = output_of(data, model, "d-0")
     assert sorted(path.name for path in part.iterdir()) == [
-        *(".packtok-logits.json", "shard.00000.mds", "shard.00001.mds")
+        ".packtok-logits.json",
+        "shard.00000.mds",
+        "shard.00001.mds",
     ]
     assert logits(str(data), str(model), "d", **DEFAULTS)["kept_samples"] == 6
 

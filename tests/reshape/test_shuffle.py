@@ -668,15 +668,19 @@ def test_commands_have_the_options_of_modalities(tmp_path: Path, packtok_cli: Pa
     packtok_cli("data", "shuffle_jsonl_data", *hyphens, "--existing", "replace", cwd=tmp_path)
     assert (tmp_path / "a.jsonl").read_text().split() == list(map(str, python_order(3, 40)))
     chunk = (
-        *(
-            "--input_file_list_path",
-            "list",
-            "--input_data_root_path",
-            ".",
-            "--output_chunk_file_path",
-            "c.pbin",
-        ),
-        *("--chunk_id", 1, "--num_chunks", 3, "--global_seed", 5, "--json"),
+        "--input_file_list_path",
+        "list",
+        "--input_data_root_path",
+        ".",
+        "--output_chunk_file_path",
+        "c.pbin",
+        "--chunk_id",
+        1,
+        "--num_chunks",
+        3,
+        "--global_seed",
+        5,
+        "--json",
     )
     report = json.loads(packtok_cli("data", "create_shuffled_dataset_chunk", *chunk, cwd=tmp_path).stdout)
     chosen = chunk_of(content, 1, 3)

@@ -502,17 +502,15 @@ def is_long(sample: dict[str, Any]) -> bool:
 
 
 NAMES = [
-    *(
-        "files",
-        "tutorial",
-        "functions",
-        "threads",
-        "sequence",
-        "iterable",
-        "twice shuffled",
-        "packed",
-        "mixture",
-    ),
+    "files",
+    "tutorial",
+    "functions",
+    "threads",
+    "sequence",
+    "iterable",
+    "twice shuffled",
+    "packed",
+    "mixture",
     "joined",
 ]
 

@@ -18,9 +18,17 @@ from pathlib import Path
 
 # The command line, and what commands import when they run: more than half of the time of a short one.
 _IMPORTED = [
-    *("packtok.cli", "packtok.commands.pack", "packtok.commands.tokenize", "packtok.progress"),
-    *("packtok.config.load", "packtok.tokenizer.find", "numpy"),
-    *("ctypes", "csv", "importlib.metadata", "zipfile"),
+    "packtok.cli",
+    "packtok.commands.pack",
+    "packtok.commands.tokenize",
+    "packtok.progress",
+    "packtok.config.load",
+    "packtok.tokenizer.find",
+    "numpy",
+    "ctypes",
+    "csv",
+    "importlib.metadata",
+    "zipfile",
 ]
 # Read when Python starts, so a forked process would not notice them.
 _READ_AT_START = ("PYTHON", "LC_", "LANG")

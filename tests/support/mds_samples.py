@@ -17,8 +17,17 @@ COLUMNS = {
     "extra": "json",
 }
 DTYPES = (
-    *("uint8", "int8", "uint16", "int16", "float16", "uint32"),
-    *("int32", "float32", "uint64", "int64", "float64"),
+    "uint8",
+    "int8",
+    "uint16",
+    "int16",
+    "float16",
+    "uint32",
+    "int32",
+    "float32",
+    "uint64",
+    "int64",
+    "float64",
 )
 
 

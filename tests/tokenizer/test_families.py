@@ -96,8 +96,31 @@ def write(family: str, path: Path) -> Path:
 def of_text() -> dict[str, Any]:
     """Returns a vocabulary of bytes, characters and some merges, a few of which cross word boundaries."""
     merges = [
-        *("h e", "i n", "▁ t", "▁t he", "▁ a", "▁a b", "▁ ▁", "▁▁ ▁▁", "e r", ", ▁", ",▁ A", "é 数", "數 字"),
-        *("1 1", "a ▁", "\n \n", "\n\n \n", "b a", "▁ 数", ". .", ".. ..", "a 1", "1 ▁", "A .", ". \n"),
+        "h e",
+        "i n",
+        "▁ t",
+        "▁t he",
+        "▁ a",
+        "▁a b",
+        "▁ ▁",
+        "▁▁ ▁▁",
+        "e r",
+        ", ▁",
+        ",▁ A",
+        "é 数",
+        "數 字",
+        "1 1",
+        "a ▁",
+        "\n \n",
+        "\n\n \n",
+        "b a",
+        "▁ 数",
+        ". .",
+        ".. ..",
+        "a 1",
+        "1 ▁",
+        "A .",
+        ". \n",
     ]
     pairs = [merge.split(" ", 1) for merge in merges]
     tokens = [char for pair in pairs for token in pair for char in token] + ["".join(pair) for pair in pairs]

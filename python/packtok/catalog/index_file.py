@@ -43,8 +43,21 @@ CREATE INDEX dataset_name ON dataset (name);
 CREATE INDEX dataset_parent ON dataset (parent) WHERE parent IS NOT NULL;
 """
 _COLUMNS = (
-    *("path", "modified_ns", "bytes", "name", "context", "parent", "content", "tokenizer", "documents"),
-    *("tokens", "language", "license", "date", "own_name", "entry"),
+    "path",
+    "modified_ns",
+    "bytes",
+    "name",
+    "context",
+    "parent",
+    "content",
+    "tokenizer",
+    "documents",
+    "tokens",
+    "language",
+    "license",
+    "date",
+    "own_name",
+    "entry",
 )
 
 

@@ -118,8 +118,19 @@ def logits(
 def arguments_of_run(params: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the arguments of `prepare_logits` among the parameters of the command."""
     names = (
-        *("input_dir", "model_dir", "domain", "method", "num_decoder_tokens", "num_encoder_tokens", "topk"),
-        *("draws", "seed", "retrieval_input_dir", "retrieval_k", "batch_tokens", "dtype"),
+        "input_dir",
+        "model_dir",
+        "domain",
+        "method",
+        "num_decoder_tokens",
+        "num_encoder_tokens",
+        "topk",
+        "draws",
+        "seed",
+        "retrieval_input_dir",
+        "retrieval_k",
+        "batch_tokens",
+        "dtype",
     )
     return {name: params[name] for name in names}
 

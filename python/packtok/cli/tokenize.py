@@ -26,20 +26,25 @@ DEFAULT_PREFIX = "tokenized"
 
 # Options of `pack` that `tokenize` has too.
 OPTIONS_OF_PACK = (
-    *(
-        "source",
-        "format",
-        "ignore",
-        "root",
-        "split",
-        "text_separator",
-        "eod",
-        "bos",
-        "add_special_tokens",
-        "special_tokens_in_text",
-    ),
-    *("empty_document", "on_bad_document", "max_rejects", "max_document_bytes", "max_documents", "origins"),
-    *("zstd_window_log", "add_special_tokens_from_config", "restart"),
+    "source",
+    "format",
+    "ignore",
+    "root",
+    "split",
+    "text_separator",
+    "eod",
+    "bos",
+    "add_special_tokens",
+    "special_tokens_in_text",
+    "empty_document",
+    "on_bad_document",
+    "max_rejects",
+    "max_document_bytes",
+    "max_documents",
+    "origins",
+    "zstd_window_log",
+    "add_special_tokens_from_config",
+    "restart",
 )
 
 

@@ -149,8 +149,19 @@ _SCHEMA = Schema(
         **{
             f"slurm.{name}": f"--{name.replace('_', '-')}"
             for name in (
-                *("nodes", "cpus_per_task", "mem", "time", "partition", "account", "qos", "constraint"),
-                *("gpus_per_node", "mode", "join", "log_file", "error_file"),
+                "nodes",
+                "cpus_per_task",
+                "mem",
+                "time",
+                "partition",
+                "account",
+                "qos",
+                "constraint",
+                "gpus_per_node",
+                "mode",
+                "join",
+                "log_file",
+                "error_file",
             )
         },
     },

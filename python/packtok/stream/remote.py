@@ -46,8 +46,13 @@ _NETWORK = frozenset(
 # Exceptions of asyncssh, paramiko, aiohttp and requests, which are not imported here, by their names.
 _BROKEN_NAMES = frozenset(
     (
-        *("ConnectionLost", "SFTPConnectionLost", "SFTPNoConnection", "SSHException"),
-        *("ClientConnectionError", "ClientPayloadError", "ChunkedEncodingError"),
+        "ConnectionLost",
+        "SFTPConnectionLost",
+        "SFTPNoConnection",
+        "SSHException",
+        "ClientConnectionError",
+        "ClientPayloadError",
+        "ChunkedEncodingError",
     )
 )
 _REFUSED_NAMES = frozenset(("AuthenticationException", "BadHostKeyException"))

@@ -57,9 +57,7 @@ class ItemOptions(TypedDict, total=False):
     val_split_size: int | float | None
 
 
-_FLAGS = (
-    *("chunked", "create_doc_ids", "create_doc_mask", "position_ids", "cu_seqlens", "doc_lens", "by_file"),
-)
+_FLAGS = ("chunked", "create_doc_ids", "create_doc_mask", "position_ids", "cu_seqlens", "doc_lens", "by_file")
 
 
 def check_options(function: str, options: Mapping[str, Any]) -> None:

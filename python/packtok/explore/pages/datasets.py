@@ -23,8 +23,20 @@ _MAX_COUNT = 1 << 63
 _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = 200
 _DETAILS_SHOWN = (
-    *("documents", "tokens", "lines", "packed", "empty", "blank", "rejected", "text_bytes", "source_bytes"),
-    *("format", "language", "license", "packtok_version", "tokenizer_fingerprint"),
+    "documents",
+    "tokens",
+    "lines",
+    "packed",
+    "empty",
+    "blank",
+    "rejected",
+    "text_bytes",
+    "source_bytes",
+    "format",
+    "language",
+    "license",
+    "packtok_version",
+    "tokenizer_fingerprint",
 )
 
 
