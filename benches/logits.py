@@ -95,7 +95,9 @@ def run(variant: str, folder: Path, positions: int) -> dict[str, Any]:
 
         start: list[float] = []
         logits(
-            *(str(folder / f"data-{variant}"), str(folder / "model"), "d"),
+            str(folder / f"data-{variant}"),
+            str(folder / "model"),
+            "d",
             method=variant,
             num_encoder_tokens=positions,
             num_decoder_tokens=positions,

@@ -326,7 +326,9 @@ def _static_steps() -> list[Step]:
         Step(
             "workflows",
             [
-                *(BIN / "check-jsonschema", "--builtin-schema", "vendor.github-workflows"),
+                BIN / "check-jsonschema",
+                "--builtin-schema",
+                "vendor.github-workflows",
                 *sorted(ROOT.glob(".github/workflows/*.yml")),
             ],
             ["environment"],

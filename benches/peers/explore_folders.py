@@ -82,8 +82,12 @@ def queries(number: int, values: dict[str, list[str]]) -> Iterator[Query]:
     for i in range(number):
         word, start = source.choice(words), source.randrange(len(words) - 1)
         asked = (
-            *(word, word[: source.randrange(2, 5)], " ".join(words[start : start + 2]), word.lower()),
-            *("" if i % 2 else f"{EVERYWHERE} {word[:1]}", EVERYWHERE if i % 10 == 5 else ""),
+            word,
+            word[: source.randrange(2, 5)],
+            " ".join(words[start : start + 2]),
+            word.lower(),
+            "" if i % 2 else f"{EVERYWHERE} {word[:1]}",
+            EVERYWHERE if i % 10 == 5 else "",
         )[i % 6]
         facets = source.sample(FACETS, source.choice((0, 0, 1, 1, 2)))
         chosen = {facet: (source.choice(values[facet][:8]),) for facet in facets}
@@ -106,9 +110,16 @@ def write_rows(entries: list[dict[str, Any]], path: Path) -> None:
         for entry in entries:
             shown = json.loads(entry["entry"])
             row = [
-                *(entry["id"], entry["name"], shown["description"], shown["download_source"]),
-                *(" ".join(shown["corpuses"]), entry["context"].replace("/", " ")),
-                *(*facet_values(entry).values(), entry["path"], entry["documents"], entry["license"]),
+                entry["id"],
+                entry["name"],
+                shown["description"],
+                shown["download_source"],
+                " ".join(shown["corpuses"]),
+                entry["context"].replace("/", " "),
+                *facet_values(entry).values(),
+                entry["path"],
+                entry["documents"],
+                entry["license"],
             ]
             connection.execute(f"INSERT INTO dataset VALUES ({', '.join('?' * len(row))})", row)
         for facet in facets:

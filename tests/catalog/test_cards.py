@@ -63,7 +63,16 @@ HOSTILE = [
     "🥐",
     "${HOME}",
     "1. one",
-    *("a\nb: c", "\ufeffx", "x" * 5000, "...\n", "? a", "@context", "urn:packtok:x", "a\\\nb", "=====", "\t"),
+    "a\nb: c",
+    "\ufeffx",
+    "x" * 5000,
+    "...\n",
+    "? a",
+    "@context",
+    "urn:packtok:x",
+    "a\\\nb",
+    "=====",
+    "\t",
 ]
 
 

@@ -211,7 +211,16 @@ def test_defaults_are_those_of_tatm(tmp_path: Path, packtok_cli: PacktokCli) -> 
 
 def test_answers_are_asked_in_the_order_of_tatm(dataset: Path, tmp_path: Path) -> None:
     answers = [
-        *("jsno", "yaml", "", "Web", str(dataset), "some text", "2025-01-02", "the web", "text", ""),
+        "jsno",
+        "yaml",
+        "",
+        "Web",
+        str(dataset),
+        "some text",
+        "2025-01-02",
+        "the web",
+        "text",
+        "",
         "arxiv",
         "book",
         "",
@@ -360,7 +369,15 @@ def test_each_wrong_answer_is_said_at_its_question(dataset: Path, tmp_path: Path
     (tmp_path / "metadata.json").write_text(WRITTEN_BY_TATM["metadata.json"])
     _, errors = answered(
         tmp_path,
-        *("jsno", "json", "", "none/m.json", "m.txt", "mine.json", "Web", "no_data", str(dataset)),
+        "jsno",
+        "json",
+        "",
+        "none/m.json",
+        "m.txt",
+        "mine.json",
+        "Web",
+        "no_data",
+        str(dataset),
         "some text",
         "2025-02-30",
         "yesterday",

@@ -392,7 +392,14 @@ def test_folder_for_temporary_files_that_does_not_exist_is_named(
         pa.table({"text": [text, text]}), tmp_path / "t.parquet", dictionary_pagesize_limit=1 << 30
     )
     done = packtok_cli(
-        *("pack", "-i", "t.parquet", "-o", "o.pbin", "-t", TOKENIZER, "--quiet"),
+        "pack",
+        "-i",
+        "t.parquet",
+        "-o",
+        "o.pbin",
+        "-t",
+        TOKENIZER,
+        "--quiet",
         cwd=tmp_path,
         code=1,
         env={"TMPDIR": "/absent/folder"},

@@ -169,7 +169,15 @@ def test_every_error_of_the_library_is_one_line(
     (tmp_path / "data").mkdir()
     broken(tmp_path / "data")
     done = packtok_cli(
-        *("pack", "--source", "datasets", "-i", "data", "-t", TOKENIZER, "-o", "o.pbin"),
+        "pack",
+        "--source",
+        "datasets",
+        "-i",
+        "data",
+        "-t",
+        TOKENIZER,
+        "-o",
+        "o.pbin",
         cwd=tmp_path,
         env=OFFLINE,
         code=1,
@@ -212,7 +220,15 @@ def test_missing_package_names_the_extra(folder: Path, packtok_cli: PacktokCli, 
     (tmp_path / "datasets.py").write_text("raise ImportError('hidden')\n")
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     done = packtok_cli(
-        *("pack", "--source", "datasets", "-i", "tables", "-t", TOKENIZER, "-o", "o.pbin"),
+        "pack",
+        "--source",
+        "datasets",
+        "-i",
+        "tables",
+        "-t",
+        TOKENIZER,
+        "-o",
+        "o.pbin",
         cwd=folder,
         env={**OFFLINE, "PYTHONPATH": path},
         code=2,

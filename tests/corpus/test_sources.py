@@ -263,7 +263,15 @@ def test_existing_output_is_kept_if_the_plugin_yields_the_same(plugin: Path) -> 
 
 def test_interruption_ends_a_run_whose_plugin_never_ends(plugin: Path) -> None:
     process = start(
-        *("pack", "--source", "my_source.py:endless", "-i", "wiki", "-t", TOKENIZER, "-o", "out.pbin"),
+        "pack",
+        "--source",
+        "my_source.py:endless",
+        "-i",
+        "wiki",
+        "-t",
+        TOKENIZER,
+        "-o",
+        "out.pbin",
         cwd=plugin.parent,
     )
     wait_for((plugin.parent / "started").exists, "the plug-in has started", seconds=60)
@@ -287,7 +295,7 @@ def test_count_verify_and_plan_read_the_plugin(plugin: Path, packtok_cli: Packto
     )
     packtok_cli("verify", "out.pbin", "--corpus", "pack.yaml", *source, cwd=folder)
     planned = packtok_cli(
-        *("plan", "pack.yaml", "-o", "shards", "--shards", 3, *source, "--json"), cwd=folder
+        "plan", "pack.yaml", "-o", "shards", "--shards", 3, *source, "--json", cwd=folder
     ).stdout
     assert json.loads(planned)["num_sources"] == 4
     done = packtok_cli(
@@ -449,17 +457,15 @@ def test_example_passes_the_checker_and_packs_the_stories_by_language(
     assert "96 documents" in done.stdout
     assert "resumes with start" in done.stdout
     packtok_cli(
-        *(
-            "pack",
-            "--source",
-            source,
-            "-i",
-            "examples/corpus.jsonl",
-            "-t",
-            TOKENIZER,
-            "-o",
-            tmp_path / "o.pbin",
-        ),
+        "pack",
+        "--source",
+        source,
+        "-i",
+        "examples/corpus.jsonl",
+        "-t",
+        TOKENIZER,
+        "-o",
+        tmp_path / "o.pbin",
         cwd=ROOT,
     )
     reader, tokenizer = packtok.PbinReader(tmp_path / "o.pbin"), packtok.Tokenizer.from_pretrained(TOKENIZER)

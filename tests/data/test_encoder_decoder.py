@@ -207,7 +207,8 @@ def test_teacher_signals_are_aligned_by_their_range(tmp_path: Path) -> None:
         ),
         (range(4), {}, "{l}/a: samples 0..4, {s}/a has 0..5; expected at least these"),
         (
-            *(range(5), {"stop": 6}),
+            range(5),
+            {"stop": 6},
             "{l}/a: packtok.json names samples 0..6, but the folder has 5; it belongs to another index",
         ),
         (range(4), None, "{l}/a: 4 samples, {s}/a has 5; expected the same samples"),

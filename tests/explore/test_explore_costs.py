@@ -190,7 +190,8 @@ def words_with_spaces(folder: Path) -> packtok.Tokenizer:
     vocab = [["<unk>", 0.0], ["\u2581a", -1.0], ["\u2581b", -1.0], ["<0xC3>", -9.0], ["<0xA9>", -9.0]]
     decoders = [
         {"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "},
-        *({"type": "ByteFallback"}, {"type": "Fuse"}),
+        {"type": "ByteFallback"},
+        {"type": "Fuse"},
         {"type": "Strip", "content": " ", "start": 1, "stop": 0},
     ]
     model = {"type": "Unigram", "unk_id": 0, "vocab": vocab, "byte_fallback": True}

@@ -89,17 +89,15 @@ PATHS = [
     "%2f{outside}/a.pbin",
     "../outside/data",
     "{outside}/data",
-    *(
-        "/etc/passwd",
-        "%2fetc%2fpasswd",
-        "/proc/self/environ",
-        "",
-        ".",
-        "..",
-        "/",
-        "x" * 5000,
-        "x/" * 3000,
-    ),
+    "/etc/passwd",
+    "%2fetc%2fpasswd",
+    "/proc/self/environ",
+    "",
+    ".",
+    "..",
+    "/",
+    "x" * 5000,
+    "x/" * 3000,
 ]
 
 
@@ -470,17 +468,13 @@ def test_metadata_with_aliases_that_multiply_is_refused(world: World) -> None:
 @pytest.mark.parametrize(
     "details",
     [
-        *(
-            {"files": 1},
-            {"files": [1, None, {}, {"path": 1}, {"path": "a.pbin", "bytes": "x"}]},
-            {"documents": "x"},
-        ),
-        *(
-            {"tokens": [1]},
-            {"files": {"path": "x"}},
-            {"corpora": [1]},
-            {"corpora": {"c": 1, "d": {"documents": "x"}}},
-        ),
+        {"files": 1},
+        {"files": [1, None, {}, {"path": 1}, {"path": "a.pbin", "bytes": "x"}]},
+        {"documents": "x"},
+        {"tokens": [1]},
+        {"files": {"path": "x"}},
+        {"corpora": [1]},
+        {"corpora": {"c": 1, "d": {"documents": "x"}}},
         {"tokens": 10**30, "documents": -5, "text_bytes": True, "source_bytes": 10**400},
         {"files": [{"path": f"{i}", "crc32c": "<b>" * 100, "trailer_crc32c": -1} for i in range(5000)]},
     ],

@@ -741,8 +741,20 @@ def test_run_and_retry_in_python_return_the_commands_of_the_program(
     flags = ("-t", "gpt2", "--special-tokens-in-text", "text", "--no-add-special-tokens")
     conf = ["slurm.shards=5", "slurm.mem=2G"]
     packtok_cli(
-        *("run", "--no-submit", "--conf", conf[0], "--conf", conf[1], "--outdir", "a"),
-        *("pack", "-i", corpus, "-o", "train.pbin", *flags),
+        "run",
+        "--no-submit",
+        "--conf",
+        conf[0],
+        "--conf",
+        conf[1],
+        "--outdir",
+        "a",
+        "pack",
+        "-i",
+        corpus,
+        "-o",
+        "train.pbin",
+        *flags,
         cwd=tmp_path,
     )
     monkeypatch.chdir(tmp_path)

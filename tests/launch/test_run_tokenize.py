@@ -257,7 +257,8 @@ def test_run_by_an_earlier_version_is_still_read(tmp_path: Path) -> None:
     assert record is not None
     launch = record.launch(tmp_path / "s")
     assert launch.task_command("s", "1", "4") == [
-        *("pack", *values["pack_arguments"]),
+        "pack",
+        *values["pack_arguments"],
         "--output=s",
         "--existing=error",
         "--shard=1",

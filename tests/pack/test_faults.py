@@ -55,8 +55,15 @@ NUM_REPLACEMENTS = extent(100, 3)
 EVERY = extent(1, 4)
 # Options of all runs in the kill tests: several threads, rejects, and progress saved many times a second.
 KILLED = (
-    *("--tokenizer", TOKENIZER, "--num-cpus", 4, "--on-bad-document", "skip", "--quiet"),
-    *("--set", f"span_bytes={KILLED_BYTES // 32}"),
+    "--tokenizer",
+    TOKENIZER,
+    "--num-cpus",
+    4,
+    "--on-bad-document",
+    "skip",
+    "--quiet",
+    "--set",
+    f"span_bytes={KILLED_BYTES // 32}",
 )
 KEPT = "; finished work is kept next to the output; run the same command again to resume\n"
 OUTPUTS = ("o.pbin", "o.pbin.rejects.jsonl", "o.pbin.tokenizer.json")
@@ -663,9 +670,7 @@ def test_output_that_is_an_input_is_rejected(
     content = corpus.read_bytes()
     for name in ("c.jsonl", "./c.jsonl", "link"):
         done = packtok_cli(
-            *("pack", "-i", "c.jsonl", "-o", name, "-t", TOKENIZER, "--existing", existing),
-            cwd=tmp_path,
-            code=1,
+            "pack", "-i", "c.jsonl", "-o", name, "-t", TOKENIZER, "--existing", existing, cwd=tmp_path, code=1
         )
         assert done.stderr.startswith("packtok: c.jsonl: file is both input and output"), name
     assert corpus.read_bytes() == content

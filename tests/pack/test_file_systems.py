@@ -44,8 +44,12 @@ LACKING = [
 ]
 # All of it at once: a file system in user space with nothing but files.
 NOTHING = [
-    *(Failing("flock", errno.ENOSYS), Failing("fcntl", errno.ENOSYS), NO_LINKS),
-    *(Failing("linkat", errno.ENOSYS), Failing("mmap", errno.ENODEV), Failing("fsync", errno.ENOSYS)),
+    Failing("flock", errno.ENOSYS),
+    Failing("fcntl", errno.ENOSYS),
+    NO_LINKS,
+    Failing("linkat", errno.ENOSYS),
+    Failing("mmap", errno.ENODEV),
+    Failing("fsync", errno.ENOSYS),
     Failing("copy_file_range", errno.ENOSYS),
 ]
 

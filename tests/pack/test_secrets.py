@@ -89,7 +89,8 @@ def test_secret_in_the_label_of_a_source(folder: Path, packtok_cli: PacktokCli) 
         assert_hidden(run(packtok_cli, folder, text, *more, code=0), folder)
         shown = packtok_cli("inspect", "out.pbin", "--json", cwd=folder).stdout
         assert [each["path"] for each in json.loads(shown)["sources"]] == [
-            *("plain.jsonl", f"${{oc.env:PACKTOK_SECRET}}/{source}")
+            "plain.jsonl",
+            f"${{oc.env:PACKTOK_SECRET}}/{source}",
         ]
     assert_hidden(run(packtok_cli, folder, text, "--existing", "skip", code=0), folder)
     (folder / SECRET / "corpus.jsonl").write_text('{"text": "changed"}\n')

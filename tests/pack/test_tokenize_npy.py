@@ -531,7 +531,14 @@ def test_run_writes_the_files_with_tasks(
         "--json",
         "--array-tasks",
         2,
-        *("tokenize", "root", "--to", "cepe-npy", "-t", tokenizer, "-o", "out"),
+        "tokenize",
+        "root",
+        "--to",
+        "cepe-npy",
+        "-t",
+        tokenizer,
+        "-o",
+        "out",
         cwd=tmp_path,
     )
     result = json.loads(done.stdout)

@@ -478,7 +478,7 @@ def test_retrieved_passages_replace_the_context(tmp_path: Path, model: Path, tea
         for row, length in zip(passages, lengths, strict=True):
             writer.write({"retrieved_token_ids": row, "retrieved_lengths": length})
     report = logits(
-        *(str(data), str(model), "d"), **DEFAULTS, retrieval_input_dir=f"{tmp_path}/ret/", retrieval_k=3
+        str(data), str(model), "d", **DEFAULTS, retrieval_input_dir=f"{tmp_path}/ret/", retrieval_k=3
     )
     assert Path(report["output"]) == tmp_path / f"ret-ret_k3-dec{DEC}-tiny" / "d-0"
     for i, found in enumerate(rows_of(Path(report["output"]))):
@@ -801,7 +801,8 @@ def test_top_k_loss_is_the_dense_divergence_if_k_is_the_vocabulary() -> None:
     ours, dense = (student.clone().requires_grad_() for _ in range(2))
     loss = distillation_loss(ours, top_k_batch(teacher, 40))
     expected = torch.nn.functional.kl_div(
-        *(dense[:, -5:].log_softmax(-1).flatten(0, 1), teacher.log_softmax(-1).flatten(0, 1)),
+        dense[:, -5:].log_softmax(-1).flatten(0, 1),
+        teacher.log_softmax(-1).flatten(0, 1),
         reduction="batchmean",
         log_target=True,
     )

@@ -113,16 +113,22 @@ def test_a_value_that_does_not_fit_names_its_column_and_leaves_the_sample_out(tm
         writer.write(good)
         for key, value, kind, message in [
             (
-                *("x", np.ones(3, np.uint16), ValueError),
+                "x",
+                np.ones(3, np.uint16),
+                ValueError,
                 'column "x": the value is an array of uint16 with shape [3], expected ndarray:uint16:2',
             ),
             (
-                *("x", np.ones(2, np.int16), ValueError),
+                "x",
+                np.ones(2, np.int16),
+                ValueError,
                 'column "x": the value is an array of int16 with shape [2], expected ndarray:uint16:2',
             ),
             ("x", [1, 2], TypeError, 'column "x": the value is of type list, expected a NumPy array'),
             (
-                *("x", np.array(["a"]), TypeError),
+                "x",
+                np.array(["a"]),
+                TypeError,
                 'column "x": the value is an array of <U1, expected an array of integers or floats of 8 to '
                 "64 bits",
             ),

@@ -93,7 +93,9 @@ def logits(inputs: Path, out: Path) -> object:
     if not (out / "samples").exists():
         (out / "samples").symlink_to(inputs / "samples")
     return compute(
-        *(str(out / "samples"), str(inputs / "model"), "d"),
+        str(out / "samples"),
+        str(inputs / "model"),
+        "d",
         num_encoder_tokens=4,
         num_decoder_tokens=8,
         topk=50,
@@ -116,8 +118,15 @@ def instruction(inputs: Path, out: Path) -> object:
 # `test_sample.py` ends `sample` and `pack` at each step of publishing.
 KILLED: list[Command] = [*extent([sample, pack], []), import_, convert_to_pbin, convert_to_npy]
 ON_FULL_DISKS: list[Command] = [
-    *(tokenize, sample, pack, import_, convert_to_pbin, convert_to_npy, shuffle_tokens),
-    *(logits, instruction),
+    tokenize,
+    sample,
+    pack,
+    import_,
+    convert_to_pbin,
+    convert_to_npy,
+    shuffle_tokens,
+    logits,
+    instruction,
 ]
 
 
@@ -305,7 +314,7 @@ def test_a_vanished_shard_of_samples_is_named_and_written_again(
 def test_a_vanished_shard_of_tokens_is_named_and_written_again(
     inputs: Path, tmp_path: Path, packtok_cli: PacktokCli
 ) -> None:
-    command = (*("tokenize", inputs / "root", "--to", "cepe-npy", "-q"), "-t", inputs / "tokenizer.json")
+    command = ("tokenize", inputs / "root", "--to", "cepe-npy", "-q", "-t", inputs / "tokenizer.json")
 
     def run(*options: object, code: int = 0) -> str:
         return packtok_cli(*command, "-o", "o", *options, cwd=tmp_path, code=code).stderr

@@ -428,7 +428,7 @@ def test_equal_files_are_not_sampled_at_equal_positions(tmp_path: Path) -> None:
     root = write(tmp_path / "tokens", {"a": listed}, files=8)
     packtok.draw_samples(
         recipe({"a": []}, splits={"test": 0, "train": 1, "retrieval": 0}, samples={"train": 100}),
-        *(tmp_path / "out",),
+        tmp_path / "out",
         tokens=root,
     )
     positions: dict[int, list[int]] = {}
@@ -504,7 +504,7 @@ def test_the_commands_take_the_arguments_of_the_readme(
 ) -> None:
     root, _ = two
     out = packtok_cli(
-        *("sample", "ab", tmp_path / "ab", "12", "4", "0", "1e1", "--tokens", root, "--json", "--quiet")
+        "sample", "ab", tmp_path / "ab", "12", "4", "0", "1e1", "--tokens", root, "--json", "--quiet"
     ).stdout
     assert json.loads(out)["train_samples"] == 10
     assert sorted(path.name for path in (tmp_path / "ab").iterdir()) == ["train"]

@@ -769,8 +769,7 @@ def test_full_disk_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     sizes = [*range(4096, 900_000, extent(16_384, 131_072)), 8 << 20]
     printed = in_a_mount_namespace(
-        *(sys.executable, "-c", SMALL_DISKS, tmp_path / "in.pbin", tmp_path / "in.jsonl", *sizes),
-        cwd=tmp_path,
+        sys.executable, "-c", SMALL_DISKS, tmp_path / "in.pbin", tmp_path / "in.jsonl", *sizes, cwd=tmp_path
     )
     results = json.loads(printed)
     for kind, size, code, left in results:

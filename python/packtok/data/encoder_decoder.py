@@ -141,9 +141,16 @@ class EncoderDecoderDataset(Dataset[Item]):
         return digest(
             [
                 *(folder and folder.identity for folder in folders),
-                *(self.epoch_size, self.num_context, self.context_size, self.chunk_size),
-                *(self.loss_chunk_size, self.mask_prob, self.mask_seq_prob, self.load_strategy),
-                *(self.retrieval_mode, self.seed),
+                self.epoch_size,
+                self.num_context,
+                self.context_size,
+                self.chunk_size,
+                self.loss_chunk_size,
+                self.mask_prob,
+                self.mask_seq_prob,
+                self.load_strategy,
+                self.retrieval_mode,
+                self.seed,
                 *(getattr(self.tokenizer, name, None) for name in ("pad_token_id", "eos_token_id")),
             ]
         )

@@ -172,7 +172,9 @@ def _commands(facts: Facts) -> str:
         return _fenced("python", 'dataset = packtok.get_dataset(".", context_length=1024)')
     path = json.dumps(clean(first), ensure_ascii=False)
     lines = (
-        *("import packtok", "", f"file = packtok.PbinReader({path})"),
+        "import packtok",
+        "",
+        f"file = packtok.PbinReader({path})",
         f"dataset = packtok.TokenDataset({path}, context_length=1024)",
     )
     return _fenced("python", "\n".join(lines))
