@@ -51,7 +51,7 @@ def main() -> int:
 
 
 def measure(what: str, bar: float, seconds: Callable[[], float], repetitions: int) -> bool:
-    """Prints the times of one case, and returns whether the median meets the bar."""
+    """Prints the times of a case, and returns whether the median meets the bar."""
     times = sorted(seconds() for _ in range(repetitions))
     median = statistics.median(times)
     verdict = "ok" if median <= bar else "MISSED"
@@ -89,7 +89,9 @@ def interrupt_seconds(corpus: Path) -> float:
 
 
 class Explored:
-    """`packtok explore` with a file of one document, whose tokens are a hole: zeros that take no space."""
+    """`packtok explore` with a file of one document, whose tokens are a hole in a sparse file: zeros that
+    take no space.
+    """
 
     def __init__(self, folder: Path) -> None:
         path = folder / "long.pbin"

@@ -71,7 +71,7 @@ def prepare(folder: Path, num_samples: int, positions: int, vocab: int) -> None:
         for _ in range(num_samples):
             ids = rng.integers(0, vocab, (2, positions)).astype(np.uint16)
             writer.write({"token_ids": ids[0], "prev_token_ids": ids[1], "domain": "d"})
-    # The name of the output contains that of the input.
+    # The name of the output contains the name of the input.
     for method in ("topk", "sampled"):
         (folder / f"data-{method}").symlink_to("data")
 
@@ -89,7 +89,7 @@ def measure(variant: str, folder: Path, given: argparse.Namespace) -> dict[str, 
 def run(variant: str, folder: Path, positions: int) -> dict[str, Any]:
     import torch
 
-    # Not counted: loading.
+    # Excludes the time to load the model.
     if variant in ("topk", "sampled"):
         from packtok.commands.logits import logits
 
@@ -122,7 +122,7 @@ def run(variant: str, folder: Path, positions: int) -> dict[str, Any]:
 
 
 def loop(model: Any, reader: Any, positions: int, folder: Path) -> None:
-    """Does what the script does, in the same number format as packtok."""
+    """Runs the loop of the script, in the same number format as packtok."""
     import torch
 
     indexes = []

@@ -1,4 +1,4 @@
-"""The programs to measure, and those that create their inputs, as commands for `cost.run`."""
+"""The programs to measure, and the programs that create their inputs, as commands for `cost.run`."""
 
 import sys
 from pathlib import Path

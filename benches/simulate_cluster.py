@@ -18,7 +18,7 @@ from dataclasses import dataclass
 SHARDS_PER_NODE = (0.5, 1, 2, 4, 10, 40, 200)
 TERA, GIGA, MEGA = 1e12, 1e9, 1e6
 DAY_SECONDS = 86_400
-# A run that takes so many times the ideal time will not finish.
+# A run that takes this many times the ideal time will not finish.
 MOST_TIMES = 50
 
 
@@ -112,7 +112,7 @@ def cluster_of(arguments: argparse.Namespace, *, is_resumed: bool) -> Cluster:
         num_nodes=arguments.nodes,
         node_bytes_per_second=arguments.cores * arguments.core_megabytes * MEGA,
         disk_bytes_per_second=arguments.disk_gigabytes * GIGA,
-        # A byte of text is read once. Four of them make a token of two or four bytes, which is written.
+        # A byte of text is read once. Four bytes are a token, which is written as two or four bytes.
         disk_bytes_per_text_byte=1.5,
         start_seconds=arguments.start_seconds,
         requeue_seconds=arguments.requeue_seconds,
@@ -139,7 +139,7 @@ def simulate(cluster: Cluster, num_shards: int, seed: int) -> Run:
     ready = [0.0] * num_shards
     queue = list(range(num_shards - 1, -1, -1))
     nodes = list(nodes_of(cluster, rng))
-    # Small compared with a startup and with a shard.
+    # A step is short compared with a startup and with a shard.
     node_pace = min(cluster.node_bytes_per_second, cluster.disk_bytes_per_second / cluster.num_nodes)
     step = max(0.25, min(cluster.start_seconds / 4, shard_bytes / node_pace / 8))
     fails = step / cluster.mean_seconds_between_failures

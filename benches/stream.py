@@ -28,7 +28,7 @@ from packtok.stream import CheckpointableDataset, merge_states
 
 ROWS, BUFFER, BATCH = 1024, 1000, 8
 BATCHES = 20_000
-# Passed over before a measurement: threads have started, and caches are warm.
+# Batches that are skipped before a measurement: after them, threads have started and caches are warm.
 WARM_UP = 2000
 TURNS = 5
 LANES = 8
@@ -131,7 +131,7 @@ def rates(corpus: Path, tokenizer: packtok.Tokenizer) -> None:
 
 
 def waits(corpus: Path, tokenizer: packtok.Tokenizer) -> None:
-    """Prints how long a consumer waits that takes batches at half the rate."""
+    """Prints how long a consumer that takes batches at half the rate waits."""
     dataset = pipeline(corpus, tokenizer).batch(BATCH)
     interval = 2 / batches_per_second(dataset)
     seconds = []
@@ -167,7 +167,7 @@ def lanes(corpus: Path, tokenizer: packtok.Tokenizer) -> None:
                 for one in ranks:
                     next(one)
 
-        # Every rank has caches of its own, which belong to its start-up.
+        # Every rank has caches of its own, and filling them belongs to its start-up.
         serve(LANES * WARM_UP)
         seconds = cpu_seconds(lambda: serve(BATCHES))
         merge_states(one.state_dict() for one in ranks)

@@ -19,10 +19,10 @@ DISCARDS = re.compile(
     r"|\b(?:map_err|or_else|map_or_else|unwrap_or_else|inspect_err)\(\|_|\blet Ok\(|\bErr\(_\)|\blet _ ="
     r"|\bPyErr::take\b"
 )
-# Lines before a place in which its statement may begin.
+# A statement begins at most this many lines before the place.
 STATEMENT_LINES = 3
 
-# The lines that discard no exception, and why.
+# The lines that discard no exception, with the reasons.
 OPTION = "an option"
 NUMBER = "a conversion of numbers"
 ALLOWED: dict[str, dict[str, str]] = {
@@ -103,7 +103,7 @@ def places(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def errors() -> Iterator[str]:
-    """Yields an error for each place that is not allowed, and for each allowed one that is gone."""
+    """Yields an error for each place that is not allowed, and for each allowed place that is gone."""
     for path in sorted(SOURCES.glob("**/*.rs")):
         allowed = ALLOWED.get(path.name, {})
         found = list(places(path))

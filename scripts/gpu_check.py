@@ -62,9 +62,9 @@ class Check:
     name: str
     title: str
     seconds: int
-    """Its time limit."""
+    """The time limit."""
     runs_with_others: bool = False
-    """Whether it measures nothing, so that other such checks may run at the same time."""
+    """Whether the check measures nothing, so that other such checks may run at the same time."""
 
 
 CHECKS = (
@@ -77,7 +77,7 @@ CHECKS = (
     Check("raw_feed", "the raw feed is near a memcpy", 60),
     Check("teacher_signals", "teacher signals are near the backbone", 120),
 )
-# Of all checks and the data together. A CPU has more time.
+# Time limit of all checks and the data together. A CPU has more time.
 TOTAL_SECONDS = 8 * 60
 TIMES_ON_CPU = 5
 # Ids of teacher signals for each position.
@@ -101,7 +101,7 @@ class Shape:
 class Sizes:
     """How much is done."""
 
-    # Of each of the four sources; about 2.5 characters are a token of 2 bytes.
+    # Bytes of each of the four sources; about 2.5 characters are a token of 2 bytes.
     text_bytes: int = 68_000_000
     least_token_bytes: int = 200_000_000
     # The feeds.
@@ -137,7 +137,7 @@ class Sizes:
             "num_attention_heads": 16,
         }
     )
-    # With longer samples, one of them keeps the card busy, so that batches gain little.
+    # With longer samples, a single one keeps the card busy, so that batches gain little.
     teacher_samples: int = 768
     teacher_positions: int = 256
 
@@ -178,7 +178,7 @@ SMALL = Sizes(
 
 @dataclass(frozen=True)
 class Plan:
-    """What the checks share. Processes receive it pickled."""
+    """The state that the checks share. Processes receive it pickled."""
 
     folder: Path
     device: str
@@ -211,15 +211,15 @@ class Plan:
         return [str(self.folder / f"source-{i}.pbin") for i in range(4)]
 
     def log(self, check: str) -> Path:
-        """Where a check and its processes write what they print."""
+        """The file with the output of a check and its processes."""
         return self.folder / f"{check}.log"
 
     def result(self, check: str) -> Path:
-        """Where a check writes what it found."""
+        """The file with the result of a check."""
         return self.folder / f"{check}.json"
 
 
-# Cheap, because the new process has imported all that this one has.
+# Forking makes this cheap: the new process has all imports of this one.
 _FORK = multiprocessing.get_context("fork")
 
 
@@ -231,7 +231,10 @@ def start(function: Callable[..., None], *arguments: Any) -> BaseProcess:
 
 
 class Report:
-    """What a check found, part by part. Each part is written to a file at once, so that a kill loses none."""
+    """The results of a check, part by part.
+
+    Each part is written to a file at once, so that a kill loses none.
+    """
 
     def __init__(self, path: Path, *, judges_speed: bool) -> None:
         self.path = path
@@ -282,7 +285,7 @@ def write_documents(path: str, seed: int, num_bytes: int) -> None:
     with open(path, "w", encoding="ascii") as file:
         while written < num_bytes:
             length = int(rng.lognormal(4.6, 1.0)) + 1
-            # Squared, so that some words are more frequent than others.
+            # The square makes some words more frequent than others.
             chosen = (rng.random(length) ** 2 * len(words)).astype(int).tolist()
             written += file.write(json.dumps({"text": " ".join([words[i] for i in chosen])}) + "\n")
 
@@ -305,7 +308,7 @@ def train_tokenizer(texts: list[str], path: str) -> None:
 
 
 def prepare(plan: Plan) -> None:
-    """Writes and packs the data of all checks, and a file that says how much it is."""
+    """Writes and packs the data of all checks, and a file with the amounts."""
     started = time.perf_counter()
     writing = [
         start(write_documents, path, seed, plan.sizes.text_bytes) for seed, path in enumerate(plan.texts)
@@ -397,7 +400,7 @@ def loss_sum(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def mixed(device: str, *, enabled: bool = True) -> AbstractContextManager[Any]:
-    """Computes in bfloat16 on a GPU; all other numbers, and those of a CPU, stay float32."""
+    """Computes in bfloat16 on a GPU. All other numbers, and all numbers on a CPU, stay float32."""
     if device == "cuda" and enabled:
         return torch.autocast("cuda", dtype=torch.bfloat16)
     return nullcontext()
@@ -423,7 +426,7 @@ def loader_of(plan: Plan, dataset: Any, *, num_workers: int = 0, **options: Any)
     if num_workers:
         workers = {
             "num_workers": num_workers,
-            # A process that uses the GPU has threads, whose locks a forked process may inherit.
+            # A process that uses the GPU has threads, and a forked process may inherit their locks.
             "multiprocessing_context": "spawn" if plan.has_cuda else "fork",
             "persistent_workers": True,
             "pin_memory": options.pop("pin_memory", plan.has_cuda),
@@ -490,7 +493,7 @@ def never_waits(report: Report, plan: Plan) -> None:
 
     both = {name: (make(), itertools.cycle(resident[name])) for name, make in makers.items()}
     for batches in itertools.chain.from_iterable(both.values()):
-        # Workers, shuffle buffers and pinned memory exist before the first turn.
+        # The warm-up starts workers, fills shuffle buffers and allocates pinned memory before the first turn.
         take_step(on_card(next(batches), plan.device))
     seconds = {name: [0.0, 0.0] for name in both}
     waited = dict.fromkeys(both, 0.0)
@@ -516,7 +519,7 @@ def never_waits(report: Report, plan: Plan) -> None:
 
 
 def _training_step(plan: Plan) -> Callable[[Batch], None]:
-    """Returns what trains a GPT, compiled on a GPU, on a batch."""
+    """Returns a function that trains a GPT, compiled on a GPU, on a batch."""
     torch.manual_seed(0)
     model = GPT(plan.sizes.gpt).to(plan.device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=plan.has_cuda)
@@ -537,7 +540,7 @@ def _training_step(plan: Plan) -> Callable[[Batch], None]:
 
 
 def _turn(take_step: Callable[[Batch], None], batches: Iterator[Batch], plan: Plan) -> tuple[float, float]:
-    """Returns the seconds of a turn, and those in which this process waited for batches."""
+    """Returns the seconds of a turn, and the seconds in which this process waited for batches."""
     synchronize(plan.device)
     waited, started = 0.0, time.perf_counter()
     for _ in range(plan.sizes.steps_per_turn):
@@ -550,7 +553,7 @@ def _turn(take_step: Callable[[Batch], None], batches: Iterator[Batch], plan: Pl
 
 
 def raw_feed(report: Report, plan: Plan) -> None:
-    """Copies batches to the device without a model; against a memcpy of the same bytes, and their copy."""
+    """Copies batches to the device without a model; compares with a memcpy and a copy of the same bytes."""
     sizes, device = plan.sizes, plan.device
     makers = feeds(plan)
     fed = {name: makers[name]() for name in ("main process", "2 workers")}
@@ -561,7 +564,7 @@ def raw_feed(report: Report, plan: Plan) -> None:
     batch_bytes = sources[0].nbytes
     buffers = [torch.empty(batch_bytes, dtype=torch.uint8, pin_memory=plan.has_cuda) for _ in range(2)]
     arrays = [buffer.numpy() for buffer in buffers]
-    # None while its buffer is unused.
+    # ``None`` while the buffer is unused.
     copies: list[torch.cuda.Event | None] = [None, None]
 
     def copy_beside(number: int) -> None:
@@ -620,8 +623,8 @@ def in_flight(report: Report, plan: Plan) -> None:
         return iter(loader_of(plan, dataset, num_workers=num_workers, **options))
 
     rows = CheckpointableDataset.from_pbin(plan.pbins).concat_chunk(length, labels=True)
-    # How many batches of each are copied in a round. A copy of pageable memory waits for the kernel, so they
-    # are the last ones.
+    # Batches of each feed that are copied in a round. A copy of pageable memory waits for the kernel, so such
+    # copies come last.
     makers: dict[str, tuple[int, Iterator[Batch]]] = {
         "pinned, main process": (4, in_order(True, 0)),
         "pinned, 2 workers": (3, in_order(True, 2)),
@@ -668,7 +671,7 @@ def in_flight(report: Report, plan: Plan) -> None:
 
 
 def _occupying(plan: Plan) -> Callable[[], Callable[[], bool]]:
-    """Returns what starts a kernel of 50 ms and returns whether it still runs."""
+    """Returns a function that starts a kernel of 50 ms and returns whether it still runs."""
     if not plan.has_cuda:
         return lambda: lambda: False
     first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
@@ -703,11 +706,11 @@ class Training:
     is_small: bool
     is_mixed: bool
     kills: bool = False
-    """Whether it kills itself at ``kill_at``."""
+    """Whether the run kills itself at ``kill_at``."""
     resumes: str | None = None
-    """The checkpoint from which it resumes."""
+    """The checkpoint from which the run resumes."""
     division: int = 1
-    """Into how many parts each batch is divided, whose gradients are accumulated."""
+    """The number of parts of each batch, whose gradients are accumulated."""
 
     @property
     def log(self) -> Path:
@@ -730,11 +733,11 @@ def train(run: Training) -> None:
     # cuBLAS reads this at its first use.
     os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
     torch.use_deterministic_algorithms(True)
-    # packtok fills the memory that it allocates.
+    # torch need not fill new memory, because packtok fills the memory that it allocates.
     deterministic: Any = torch.utils.deterministic
     deterministic.fill_uninitialized_memory = False
     if run.device == "cuda":
-        # cuDNN's is not deterministic.
+        # cuDNN's attention is not deterministic.
         torch.backends.cuda.enable_cudnn_sdp(False)
     is_launched = "TORCHELASTIC_RUN_ID" in os.environ
     if is_launched:
@@ -811,7 +814,7 @@ def resume(report: Report, plan: Plan) -> None:
         return Training(name, **{**fixed, "is_small": plan.is_small, "is_mixed": plan.has_cuda, **options})
 
     whole, killed = run("whole"), run("killed", kills=True)
-    # In float32, where the rounding of parts is small.
+    # Computes in float32, where the rounding of parts is small.
     exact = run("float32", is_mixed=False) if plan.has_cuda else whole
     resumed = run("resumed", resumes=str(killed.checkpoint))
     divided = run("divided", resumes=str(exact.checkpoint), is_mixed=False, division=2)
@@ -904,7 +907,7 @@ def attention(report: Report, plan: Plan) -> None:
     batch = on_card(host_batch, device)
 
     torch.manual_seed(4)
-    # With this deviation, queries and keys are large enough for attention to depend on positions.
+    # With this deviation, queries and keys are large enough for attention to depend on the positions.
     model = GPT(sizes.attention_gpt, std=sizes.attention_gpt.width**-0.5).to(device).eval()
     alone = _Alone(documents, device)
     compare = _Comparison(report, alone, model, plan)
@@ -1016,7 +1019,7 @@ class _Comparison:
         self.exact, self.noise = self._reference(model, lambda: model(alone.ids))
 
     def _reference(self, model: nn.Module, padded: Callable[[], Tensor]) -> tuple[list[Tensor], list[float]]:
-        """Returns the logits of each document in float32, and by how much those of bfloat16 differ."""
+        """Returns the logits of each document in float32, and the difference of bfloat16 from them."""
         with torch.no_grad():
             exact = self.alone.of_padded(padded())
             with mixed(self.plan.device):
@@ -1035,7 +1038,7 @@ class _Comparison:
             with torch.no_grad(), mixed(self.plan.device):
                 logits = self.alone.of_packed(packed())
         except Exception as error:
-            # One kernel that fails leaves the others.
+            # A kernel that fails does not stop the other kernels.
             self.report.expect(name, False, error=f"{type(error).__name__}: {error}")
             return
         self._add(name, logits, self.exact, self.noise, differs=differs)
@@ -1050,7 +1053,7 @@ class _Comparison:
         differs: bool = False,
     ) -> None:
         differences = self._differences(logits, exact)
-        # The largest of many rounding errors varies more than their mean; float32 has its own.
+        # The largest of many rounding errors varies more than their mean; float32 has a limit of its own.
         allowed = [max(2.5 * noise[0], 1e-3), max(1.5 * noise[1], 1e-4), max(2.5 * noise[2], 1e-4)]
         is_within = all(a <= b for a, b in zip(differences, allowed, strict=True))
         names = ("largest_logit", "mean_logit", "largest_loss")
@@ -1128,7 +1131,7 @@ def _flexible(document_ids: Tensor, plan: Plan) -> Attend | None:
 
     rows, length = document_ids.shape
     mask = create_block_mask(within_document, rows, None, length, length, device=plan.device)
-    # Without a compiler, as on a CPU, it computes the whole matrix.
+    # Without a compiler, as on a CPU, flex_attention computes the whole matrix.
     function = torch.compile(flex_attention) if plan.has_cuda else flex_attention
 
     def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -1170,7 +1173,7 @@ class TrainerRun:
         return self.log.read_text().splitlines() if self.log.exists() else []
 
     def note(self, step: int, ids: Tensor) -> None:
-        """Logs a step, or dies before it if this is the run that does."""
+        """Logs a step, or dies before the step if this run is the one to be killed."""
         if self.kills and step == self.sizes.trainer_kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
         with self.log.open("a") as log:
@@ -1370,11 +1373,11 @@ def teacher_signals(report: Report, plan: Plan) -> None:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a computation takes, without loading the model."""
+    """The cost of a computation, without loading the model."""
 
     seconds: float
     peak_bytes: float
-    """Of the GPU; without one, of the process so far."""
+    """Peak memory of the GPU; without one, of the process so far."""
 
 
 def _model_costs(folder: Path, ids: Tensor, plan: Plan) -> tuple[dict[str, Cost], list[Tensor]]:
@@ -1508,10 +1511,11 @@ def _compare_signals(
         label_logprobs = column(sampled, i, "label_logprob")[:-1]
         errors["sampled"].append((label_logprobs - logprobs[:-1].gather(1, labels)[:, 0]).abs())
         drawn = column(sampled, i, "draw_index").view(len(logprobs), -1)
-        # Their mean is the entropy if ids are drawn with their probabilities.
+        # The mean is the entropy if ids are drawn with their probabilities.
         entropy = -(logprobs.exp() * logprobs).sum(-1).mean()
         surprises.append(-logprobs.gather(1, drawn).mean() / entropy)
-    # Logits are about 2 to 10 in size here, of which bfloat16 keeps 8 bits; and float16 keeps 11 of prob.
+    # Logits are about 2 to 10 in size here. bfloat16 keeps 8 bits of them, float16 keeps 11 bits of a
+    # probability.
     mean, largest = (0.04, 0.4) if plan.has_cuda else (1e-3, 1e-2)
     for method, parts in errors.items():
         error = torch.cat(parts)
@@ -1568,7 +1572,7 @@ def pinning(report: Report, plan: Plan) -> None:
 
 
 def _without_cuda(plan: Plan, answers: Path) -> None:
-    """Writes what packtok and torch say if there is no device."""
+    """Writes the messages of packtok and torch if there is no device."""
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     length = plan.sizes.context_length
     rows = CheckpointableDataset.from_pbin(plan.pbins).concat_chunk(length, labels=True)
@@ -1628,11 +1632,11 @@ class Running:
             self.process.join(max(0.0, self.ends_at - time.monotonic()))
 
     def has_ended(self) -> bool:
-        """Returns whether the check has ended, or has to."""
+        """Returns whether the check has ended, or is past its time limit."""
         return self.process is None or not self.process.is_alive() or time.monotonic() >= self.ends_at
 
     def result(self) -> dict[str, Any]:
-        """Ends the check if it still runs; returns what it found."""
+        """Returns the result of the check; ends the check if it still runs."""
         path, log = self.plan.result(self.check.name), self.plan.log(self.check.name)
         if self.process is None:
             parts = [{"name": "all", "status": "not run", "reason": "the time is used up"}]
@@ -1665,7 +1669,7 @@ def _end_group(process: BaseProcess, *, is_late: bool) -> None:
     group = process.pid or 0
     with suppress(ProcessLookupError):
         if is_late:
-            # torchrun ends its processes, which are in other groups, if it has the time.
+            # torchrun ends its processes, which are in other groups, if it gets the time.
             os.killpg(group, signal.SIGTERM)
             waits_until = time.monotonic() + 5
             while time.monotonic() < waits_until:
@@ -1695,7 +1699,7 @@ def line_of(result: Mapping[str, Any]) -> str:
 
 
 def _describe_gpu(path: Path) -> None:
-    """Writes what the GPU is, if there is one that works."""
+    """Writes the properties of the GPU, if one works."""
     if torch.cuda.is_available():
         torch.ones(1, device="cuda").sum().item()
         free_bytes, total_bytes = torch.cuda.mem_get_info()
@@ -1708,15 +1712,15 @@ def _describe_gpu(path: Path) -> None:
 
 
 def planned(folder: Path, *, is_small: bool) -> tuple[Plan, dict[str, Any]]:
-    """Returns the plan, and what the figures depend on."""
+    """Returns the plan, and the versions and the machine that the figures depend on."""
     gpu = folder / "gpu.json"
     start(_describe_gpu, gpu).join(120)
     has_cuda = gpu.exists()
     if not has_cuda and not is_small:
         raise SystemExit("there is no CUDA device; add --small to run the checks in small on the CPU")
     if not has_cuda:
-        # Once for all processes. With a GPU, each imports them itself: a module that uses the GPU when it is
-        # imported would keep all from using it.
+        # Imported once for all processes. With a GPU, each process imports these modules itself: a module
+        # that uses the GPU at import would keep all processes from using it.
         for name in ("torch._dynamo", "transformers.trainer", "lightning.pytorch"):
             with suppress(ImportError):
                 importlib.import_module(name)
@@ -1780,7 +1784,8 @@ def main() -> int:
         plan, machine = planned(folder, is_small=given.small)
         factor = 1 if plan.has_cuda else TIMES_ON_CPU
         summary: dict[str, Any] = {"status": "failed", "small": plan.is_small, "machine": machine}
-        # In a process of its own: the threads of packing must not be in this one, which is forked.
+        # Packs in a process of its own: this process is forked later, and must not have the threads of
+        # packing.
         start(prepare, plan).join()
         if not plan.result("data").exists():
             raise SystemExit("the data could not be packed, so no check was run")

@@ -107,7 +107,7 @@ def _leaves(tree: str) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def _absolute(path: tuple[str, ...], module: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns a path from the crate's root; it starts with ``?`` if it may belong to another crate."""
+    """Returns a path from the crate's root. A path that may belong to another crate starts with ``?``."""
     if path[0] == "crate":
         return path[1:]
     if path[0] == "self":

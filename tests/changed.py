@@ -37,7 +37,7 @@ ROOMS = {
 }
 # Files that the tests of all crates depend on.
 OF_ALL_CRATES = ("Cargo.toml", "Cargo.lock", "tests/golden/")
-# Its tests are those of the Python package.
+# The tests of this crate are those of the Python package.
 WITHOUT_TESTS = "packtok-py"
 
 

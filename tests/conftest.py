@@ -16,11 +16,11 @@ from extent import extent
 from hypothesis import settings
 from repository import ROOT
 
-# How long an example takes depends on what else the machine does.
+# The time of an example depends on the load of the machine.
 settings.register_profile("packtok", deadline=None, max_examples=extent(100, 30))
 settings.load_profile("packtok")
 
-# A shell's background job ignores Ctrl-C, and so would its children, to which tests send it.
+# A background job of a shell ignores Ctrl-C, and its children inherit that; tests send Ctrl-C to them.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SHARED = Path(os.environ.get("PACKTOK_SHARED") or ROOT.parent / "shared")

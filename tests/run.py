@@ -29,47 +29,47 @@ ROOT = Path(__file__).resolve().parent.parent
 HOME = ROOT / "target" / "tests"
 ENVIRONMENT, TOOLS, WHEELS, LOGS = HOME / "environment", HOME / "tools", HOME / "wheels", HOME / "logs"
 BIN = ENVIRONMENT / "bin"
-# Trainers that read our files, each in its own environment, because their dependencies conflict.
+# Trainers that read our files. Each has an environment of its own, because their dependencies conflict.
 PEERS = {
     "modalities": ("modalities==0.5.0", "transformers==4.57.6"),
-    # It imports `datasets` without requiring it, and needs NumPy 1, as pyarrow did before version 20.
+    # OLMo imports `datasets` without requiring it, and needs NumPy 1, as pyarrow did before version 20.
     "olmo": ("ai2-olmo==0.6.0", "ai2-olmo-core==0.1.0", "numpy<2", "datasets", "pyarrow<20"),
-    # No trainer: it reads the cards that we write.
+    # mlcroissant is no trainer: it reads the cards that we write.
     "mlcroissant": ("mlcroissant==1.1.1",),
 }
-# Those of the thorough run: OLMo-core and mosaicml-streaming need another torch, which has 4 GB.
+# Peers of the thorough run: OLMo-core and mosaicml-streaming need another torch, which has 4 GB.
 WHOLE_PEERS = {
     "olmo_core": ("ai2-olmo-core==3.0.0",),
     "streaming": ("mosaicml-streaming==0.13.0", "numpy<2.2"),
 }
-# Debian's packages that tests need, by a program that tells whether they are installed.
+# Debian's packages that tests need, by a program that shows whether they are installed.
 DEBIAN_PACKAGES = {
     "slurmctld": ("slurmctld", "slurmd", "slurm-client", "munge"),
     "chromedriver": ("chromium", "chromium-driver"),
 }
-# These mostly wait for clusters and servers, so they run in parallel with the others.
+# These tests mostly wait for clusters and servers, so they run in parallel with the others.
 CLUSTER_TESTS = ("tests/launch/test_slurm.py", "tests/launch/test_ray.py", "tests/pack/test_stores.py")
-# Tests that wait for clusters and signals must not wait for other tests, and no test long for a compiler.
-# The steps of cargo follow one another, so they must progress while pytest runs: after it, they would use one
-# of two cores.
+# Tests that wait for clusters and signals must not wait for other tests, and no test must wait long for a
+# compiler. The steps of cargo follow one another, so they must progress while pytest runs: after pytest, they
+# would use one of two cores.
 SECOND, THIRD, LAST = 5, 10, 19
 IN_TWO_PROCESSES = ("-n", "2", "--dist", "loadfile")
 # Files of other projects, which only some machines have next to the repository.
 ONLY_WITH_SHARED_DATA = "needs the shared data folder"
-# Without bytecode files, each of about a thousand processes would compile everything that it imports; another
-# search path could contain another packtok.
+# Without bytecode files, each of about a thousand processes would compile all modules that it imports.
+# Another search path could contain another packtok.
 NOT_FOR_TESTS = ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH")
-# Of a step, at the end of the output.
+# Failures of a step that the end of the output shows.
 MAX_FAILURES = 20
 # Tests run in parallel, and threads of math libraries spin while they wait.
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-# For builds that are made once and not debugged; every further unit of code generation is more work.
+# For builds that are made once and not debugged; every additional unit of code generation costs time.
 BUILT_ONCE = {
     "CARGO_INCREMENTAL": "0",
     "CARGO_PROFILE_DEV_CODEGEN_UNITS": "1",
     "CARGO_PROFILE_DEV_DEBUG": "0",
 }
-# Their tests need Python or C++, or are of the programs that measure.
+# The tests of these crates need Python or C++, or are those of the programs that measure.
 NOT_TESTED_BY_CARGO = ("packtok-py", "packtok-fuzz", "packtok-benches")
 SHELL_SCRIPTS = ("slurm/*.sbatch", "scripts/**/*.sh", "tests/**/*.sh", "python/packtok/launch/templates/*.sh")
 PYTHON_FOLDERS = ("python", "tests", "benches", "examples", "scripts", "docs/site")
@@ -108,18 +108,18 @@ class Step:
                 env={**_without(*NOT_FOR_TESTS), **ONE_THREAD, **self.environment},
             )
             _, wait_status, usage = os.wait4(process.pid, 0)
-        # `wait4` reaped the process, so Popen cannot.
+        # Popen cannot reap the process, because `wait4` did.
         process.returncode = os.waitstatus_to_exitcode(wait_status)
         self.cpu_seconds = usage.ru_utime + usage.ru_stime
         self.seconds = time.monotonic() - started
         self.status = process.returncode
 
     def skipped(self) -> list[str]:
-        """Returns the tests that pytest skipped, with the reasons."""
+        """Returns the skipped tests of pytest, with the reasons."""
         return re.findall(r"^SKIPPED \[\d+\] (.*)", self._output(), re.M)
 
     def failures(self) -> list[str]:
-        """Returns the tests of pytest and cargo that failed, and errors of compilers."""
+        """Returns the failed tests of pytest and cargo, and errors of compilers."""
         found = re.findall(r"^(?:FAILED|ERROR) .*|^---- \S+ stdout ----|^error.*", self._output(), re.M)
         return [line.removeprefix("---- ").removesuffix(" stdout ----") for line in found]
 
@@ -245,7 +245,7 @@ def _packages(names: Sequence[str]) -> Step:
 def _wheel(*, is_release: bool) -> list[Step]:
     """Builds the wheel and installs it: with pip, as users do, or with the profile of `cargo test`."""
     options: list[str | Path] = ["--profile", "dev", "--interpreter", sys.executable, "--out", WHEELS]
-    # With crash points, the crates are built once for this wheel and for `cargo test`.
+    # Built with crash points, the crates are compiled once for this wheel and for `cargo test`.
     options += ["--features", "crash-points"]
     build: list[str | Path] = [TOOLS / "bin" / "maturin", "build", "-q", "--locked", *options]
     if is_release:
@@ -283,7 +283,7 @@ def _python_variable(peer: str) -> str:
     return f"PACKTOK_{peer.upper()}_PYTHON"
 
 
-# Steps that need more than a minimal Rust toolchain, and the program that each needs.
+# The steps that need more than a minimal Rust toolchain, and the program that each step needs.
 _NEEDS = {"rustfmt": "cargo-fmt", "clippy": "cargo-clippy", "fuzz build": "g++", "fuzz": "g++"}
 
 
@@ -362,11 +362,11 @@ def _cargo_steps(after: str, *, is_thorough: bool) -> list[Step]:
         Step("cargo test", test, ["cargo test build"], niceness=THIRD),
         Step("fuzz build", ["bash", "tests/fuzz/run.sh", "0"], ["cargo test build"], niceness=THIRD),
         Step("clippy", clippy, ["fuzz build"], niceness=THIRD),
-        # In the seconds that each target has, nothing more important should run.
+        # After pytest: nothing more important should run in the seconds that each target has.
         Step("fuzz", ["bash", "tests/fuzz/run.sh", fuzz_seconds], ["fuzz build", "pytest"]),
     ]
     if is_thorough:
-        # Only this crate: ignored tests of others are processes that their tests start.
+        # Only this crate, because ignored tests of other crates are processes that their tests start.
         many = ["cargo", "test", "--release", "--locked", "-q", "-p", "packtok-tokenizer", "--", "--ignored"]
         steps.append(Step("cargo test of many scalars", many, ["clippy"], niceness=THIRD))
     for step in steps:
@@ -416,7 +416,7 @@ def _changed_steps() -> list[Step]:
         steps.append(Step("crate tests", [sys.executable, "scripts/crate_tests.py", *tests.crates]))
         for step in steps:
             if step.name == "wheel":
-                # Both build, and the crate's own tests give results first.
+                # Both steps build, and the crate's own tests give results first.
                 step.after = ["crate tests"]
     return steps
 

@@ -1,4 +1,4 @@
-"""What CEPE's `tokenize_files.py` does to one file, for `cepe_tokenize.py`: `CORPUS OUTPUT TOKENIZER`.
+"""The loop of CEPE's `tokenize_files.py` for one file, for `cepe_tokenize.py`: `CORPUS OUTPUT TOKENIZER`.
 
 Buffers of ten documents, lists of Python integers for the whole file, and one `numpy.save`.
 """

@@ -81,7 +81,7 @@ PROGRAMS = {"loop": "part", "pack": "whole", "uint32": "whole", "int64": "whole"
 
 
 def command(name: str, corpus: Path, folder: Path, tokenizer: Path) -> Command:
-    """Returns the command of a program, for which nothing exists yet."""
+    """Returns the command of a program, after removing its earlier output."""
     if name == "loop":
         return [sys.executable, PEERS / "cepe_loop.py", corpus, corpus.with_suffix(".loop.npy"), tokenizer]
     if name == "pack":

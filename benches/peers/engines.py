@@ -35,9 +35,9 @@ from programs import Command, compiled
 PEERS = Path(__file__).resolve().parent
 IN_RUST = ("packtok", "reference", "fastokens")
 IN_PYTHON = ("gigatoken", "tiktoken", "tokenizers")
-# With --from-python; the first one is run by this script's Python.
+# Engines of --from-python; this script's Python runs the first one.
 ALL_IN_PYTHON = ("packtok", "fastokens", "gigatoken")
-# None of the others reads SentencePiece models.
+# Engines for SentencePiece models; no other engine reads them.
 FOR_MODELS = ("sentencepiece",)
 REQUIREMENTS = (
     "fastokens==0.3.5",
@@ -47,16 +47,16 @@ REQUIREMENTS = (
     "tiktoken==0.14.0",
     "tokenizers==0.23.3",
 )
-# Python's package takes a minute where others take a second.
+# Python's package takes a minute where other engines take a second.
 PASSES = {"tokenizers": 1, "tiktoken": 2}
 CASES = ("first pass", "its last fifth", "warm")
-# Required ratios to the best peer for each case: prose, code, multi.
+# Required ratios to the best peer: for each case, those of prose, code and multi.
 BARS = {
     "gpt2": ((2.2, 2.2, 2.2), (2.2, 2.2, 2.2), (1.9, 1.9, 1.9)),
     "cl100k_base": ((2.0, 2.0, 2.0), (1.9, 1.9, 1.9), (1.8, 1.7, 1.9)),
     "llama2": ((6.0, 4.0, 5.0), (6.0, 4.0, 5.0), (9.0, 9.0, 9.0)),
 }
-# Required ratio for the first pass with other vector instructions, and to what.
+# Required ratio for the first pass with other vector instructions, and the engine to compare with.
 BARS_OF_SIMD = {"avx2": (1.4, None), "portable": (1.0, "reference")}
 # Called from Python, packtok must be faster than both peers in each cell.
 BAR_FROM_PYTHON = 1.0
@@ -207,7 +207,7 @@ def measure(
         for engine in fitting:
             by = sys.executable if engine == "packtok" else python
             commands[engine] = [by, PEERS / "engine_passes.py", engine]
-    # The tools read these at startup; one thread is compared.
+    # The tools read these variables at startup; one thread is compared.
     os.environ |= {"FASTOKENS_BPE_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1"}
     measured: dict[str, list[Passes]] = {engine: [] for engine in commands}
     for repetition in range(arguments.repetitions):

@@ -143,7 +143,9 @@ def timed(work: Callable[[], Any]) -> float:
 
 
 def check_equal(index: Index, datasette: Server, asked: list[Query]) -> None:
-    """Compares totals, and the counts of facets without a choice; datasette narrows down the others."""
+    """Compares totals, and the counts of facets without a choice; datasette restricts the counts of the
+    others.
+    """
     for query in asked:
         found = index.find(query)
         answer = json.loads(datasette.get(datasette_target(query)))
@@ -229,7 +231,7 @@ def ratios(own: Times, other: Times) -> tuple[float, float]:
 
 
 def main() -> int:
-    """Runs what the arguments say."""
+    """Runs the measurements that the arguments request."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--datasets", type=int, default=10_000)

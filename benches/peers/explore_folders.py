@@ -19,7 +19,7 @@ LANGUAGES = (*("en",) * 8, *("multilingual",) * 4, "de", "fr", "es", "zh", "ja",
 CONTENTS = (*("text",) * 17, "image", "audio", "other")
 TOKENIZERS = ("gpt2", "t5-base", "cl100k_base", "llama3", "mistral", "o200k_base", "phi2", "bloom", "qwen")
 LICENSES = ("CC0-1.0", "CC-BY-4.0", "ODC-By-1.0", "Apache-2.0", None)
-# In every description, so that a search for it matches everything.
+# A word in every description, so that a search for it matches everything.
 EVERYWHERE = "dataset"
 
 
@@ -95,7 +95,7 @@ def queries(number: int, values: dict[str, list[str]]) -> Iterator[Query]:
 
 
 def broad_queries() -> list[Query]:
-    """Returns searches that match everything or nearly so."""
+    """Returns searches that match all or nearly all datasets."""
     words = ("", EVERYWHERE, "d", "da", "a", "the", f"{EVERYWHERE} t", f"a {EVERYWHERE} the")
     return [Query(words=one, sort=sort) for one in words for sort in ("best", "name", "tokens", "date")]
 

@@ -27,7 +27,7 @@ from typing import Any
 STARTED = time.perf_counter()
 BATCH_ROWS = 64
 CONTEXT_LENGTH = 2048
-# Number of single items between two clock readings, whose cost is then negligible.
+# Number of single items between two clock readings, so that the cost of the readings is negligible.
 STRETCH_ITEMS = 1000
 
 Arrays = dict[str, Any]
@@ -60,7 +60,7 @@ Case = Items | Batches
 
 def main() -> None:
     tool, command, corpus, folder = sys.argv[1:]
-    # Keeps the tools' prints out of the answers.
+    # Keeps prints of the tool out of the answers.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     module = importlib.import_module(f"loader_{tool}")
@@ -148,6 +148,6 @@ def shuffled(case: Case) -> list[list[int]]:
 
 
 if __name__ == "__main__":
-    # The tools' modules import this one and must get this instance.
+    # The tools' modules import this module and must get this instance.
     sys.modules["loader_worker"] = sys.modules["__main__"]
     main()

@@ -42,9 +42,9 @@ BATCHES = "batches"
 MEMCPY = "memcpy"
 BOUNDED = "with boundaries"
 MANY = "files"
-# For packtok, `BLOCKS` and `DOCUMENTS` are views, ``zero_copy=True``; these are its items by default.
+# For packtok, `BLOCKS` and `DOCUMENTS` are views with ``zero_copy=True``; these cases are its default items.
 DEFAULTS = {BLOCKS: "blocks as copies", DOCUMENTS: "documents as copies"}
-# The cases of groups with more than one.
+# The cases of the groups that have several.
 CASES = {
     **{case: (case, copies) for case, copies in DEFAULTS.items()},
     BATCHES: (BATCHES, MEMCPY),
@@ -246,7 +246,7 @@ def against_peers(rates: dict[tuple[str, str], Rates], case: str, bar: float) ->
 def at_least(
     what: str, rates: dict[tuple[str, str], Rates], one: tuple[str, str], other: tuple[str, str], bar: float
 ) -> Bar:
-    """Returns the speed of one relative to the other, turn by turn."""
+    """Returns the ratio of two speeds, turn by turn."""
     pairs = zip(rates[one].per_cpu_second, rates[other].per_cpu_second, strict=True)
     ratios = [ours / theirs for ours, theirs in pairs]
     form, limit = (".1f", f">= {bar:g}x") if bar > 1 else (".0%", f">= {bar:.0%}")

@@ -92,7 +92,7 @@ def compare(folder: Path, tokens: int, python: Path, megabytes: int, repetitions
     context = decoder = tokens // 2
     count = megabytes * 1_000_000 // (2 * tokens)
     source = folder / f"tokens{tokens}"
-    # Windows overlap by half, and documents end with a part of one.
+    # Windows overlap by half, and each document ends with a partial window.
     write_pbin(source / "a" / "0.pbin", int(count * decoder * 1.3) + DOCUMENT_TOKENS)
     ours, theirs, samples = folder / "packtok", folder / "mds", folder / "samples"
     figures: dict[str, list[float]] = {"packtok": [], "MDSWriter": []}

@@ -121,7 +121,7 @@ def compare(folder: Path, arguments: argparse.Namespace) -> None:
         tiny = write(folder / f"tiny.{kind}", kind, 10 * mean, mean)
         whole = write(folder / f"whole.{kind}", kind, arguments.megabytes * 1_000_000, mean)
         if kind == "pbin":
-            # As packtok writes them, with checksums to verify.
+            # The output has a trailer with checksums, as packtok writes it.
             tiny, whole = (with_trailer(path) for path in (tiny, whole))
         seconds: dict[str, list[float]] = {tool: [] for tool in tools}
         for _ in range(arguments.repetitions):
@@ -146,7 +146,7 @@ def with_trailer(path: Path) -> Path:
 
 
 def repeated(part: Path, megabytes: int) -> Path:
-    """Returns a file of so many MB with the documents of a part over and over; removes the part."""
+    """Returns a file of that many MB that repeats the documents of a part; removes the part."""
     whole = part.with_stem("large")
     num_parts = megabytes * 1_000_000 // PART_BYTES
     if part.suffix == ".pbin":

@@ -50,8 +50,8 @@ TINY_DOCUMENTS = 10
 CORE = "0"
 
 EOS, ROW, BUFFER, BATCH, SEED = 50256, 1024, 1000, 8, 42
-# What one call of `tokenizers` is given; more or fewer make no difference. `datasets` drops the end of every
-# call, so it has its default.
+# Texts per call of `tokenizers`; another number makes no difference. `datasets` drops the end of every call,
+# so it keeps its default.
 CALL_DOCUMENTS, DATASETS_CALL_DOCUMENTS = 64, 1000
 
 
@@ -125,7 +125,7 @@ class GrainLines:
 
 
 def grain_rows(corpus: Path, tokenizer: Path, rank: int = 0, num_ranks: int = 1) -> Any:
-    """grain's stream up to the shuffled rows, of the lines of one rank.
+    """grain's stream up to the shuffled rows, from the lines of one rank.
 
     Rebatching the tokens is faster than `ConcatThenSplitIterDataset`, and no threads are faster on one core.
     """
@@ -175,7 +175,7 @@ class NodesLines:
 
 
 def nodes_batches(corpus: Path, tokenizer: Path, rank: int = 0, num_ranks: int = 1) -> Any:
-    """The stream of torchdata's nodes, of the lines of one rank."""
+    """The stream of torchdata's nodes, from the lines of one rank."""
     import numpy as np
     import torch
     from torchdata.nodes import Batcher, IterableWrapper, Loader, Mapper
@@ -251,7 +251,7 @@ def shuffled_node(source: Any) -> Any:
 
 
 def datasets_batches(corpus: Path, tokenizer: Path, rank: int = 0, num_ranks: int = 1) -> Any:
-    """Hugging Face's stream: rows within each call of the tokenizer, as its examples make them."""
+    """Hugging Face's stream: rows are made within each call of the tokenizer, as in its examples."""
     import numpy as np
     from datasets import load_dataset
     from datasets.distributed import split_dataset_by_node
@@ -281,7 +281,7 @@ PIPELINES: dict[str, Callable[[Path, Path], Any]] = {
 
 
 def serve(name: str, corpus: Path, tokenizer: Path, *, checks: bool) -> dict[str, float]:
-    """Runs one program; returns its tokens, the sum of their ids if they are checked, and what it took."""
+    """Runs one program; returns its tokens, the sum of the ids if they are checked, and its cost."""
     if name == PACK:
         return serve_pack(corpus, tokenizer)
     batches = PIPELINES[name](corpus, tokenizer)
@@ -342,7 +342,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.serve:
         name, corpus, tokenizer = arguments.serve
-        # Some tools print.
+        # Some of the tools print.
         with contextlib.redirect_stdout(sys.stderr):
             report = serve(name, Path(corpus), Path(tokenizer), checks=arguments.checks)
         print(json.dumps(report))
@@ -358,7 +358,7 @@ def main() -> None:
 
 
 def environments(folder: Path, requirements: Mapping[str, tuple[str, ...]]) -> dict[str, Path]:
-    """Returns the interpreter of each peer, whose environment is created if it is not there."""
+    """Returns the interpreter of each peer; creates missing environments."""
     shared = environment(folder / "torch", TORCH)
     for name, packages in requirements.items():
         environment(folder / name, packages, shared)
@@ -366,7 +366,7 @@ def environments(folder: Path, requirements: Mapping[str, tuple[str, ...]]) -> d
 
 
 def compare(corpus: str, work: Path, pythons: Mapping[str, Path], repetitions: int) -> None:
-    """Prints the speed of each program on a corpus, and how many times as fast the stream is."""
+    """Prints the speed of each program on a corpus, and the ratio of the stream to it."""
     work.mkdir()
     lines = lines_of(corpus)
     check(corpus, write(work / "checked.jsonl", lines, CHECKED_MEGABYTES * 1_000_000)[0], pythons)

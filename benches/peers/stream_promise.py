@@ -40,9 +40,9 @@ MEGABYTES = 20
 # A process that takes longer has failed.
 SECONDS = 300
 REQUIREMENTS = {**stream.REQUIREMENTS, "mosaicml-streaming": ("mosaicml-streaming==0.13.0",)}
-# What is loaded by rank r of four, from the states of two ranks.
+# The state that rank r of four loads, from the states of two ranks.
 OWN, FIRST, LAST = "of rank r modulo 2", "of rank 0", "of the last rank"
-# For batches, a digest of each row; for a process, its report.
+# The batches are lists of digests of their rows; the report is the result of a process.
 Batches = list[list[str]]
 Report = dict[str, Any]
 
@@ -88,7 +88,9 @@ class Epochraft:
 
 
 class Grain:
-    """grain: its elastic iterator, which is its way to other ranks; if that fails, the lines of each rank."""
+    """grain: its elastic iterator, which is its way to another number of ranks; if that fails, the lines of
+    each rank.
+    """
 
     note = ""
 
@@ -117,7 +119,7 @@ class Grain:
 
 
 class Stateful:
-    """A loader that has the state itself."""
+    """A loader with a state of its own."""
 
     note = ""
 
@@ -274,7 +276,7 @@ def run(python: Path, name: str, corpus: Path, jobs: Sequence[Mapping[str, Any]]
 def job(
     rank: int, num_ranks: int | None, *, saves: Path | None = None, loads: Sequence[Path] = (), **more: bool
 ) -> Report:
-    """Describes what a process does."""
+    """Describes the work of a process."""
     given = {"saves": saves and str(saves), "loads": list(map(str, loads))}
     return {"rank": rank, "num_ranks": num_ranks, "prepares": False, "to_end": False, **given, **more}
 
@@ -297,12 +299,12 @@ def together(reports: Sequence[Report], number: int) -> list[str]:
 
 
 def rows_in(batches: Batches) -> Counter[str]:
-    """Returns how often each row is there."""
+    """Returns the number of times that each row occurs."""
     return Counter(row for batch in batches for row in batch)
 
 
 def measure(name: str, python: Path, corpus: Path, work: Path) -> list[str]:
-    """Returns the row of a tool."""
+    """Returns the row of a tool in the table."""
     saved = work / f"{name}-alone"
     reference = run(python, name, corpus, [job(0, None, saves=saved)])
     if "error" in reference[0]:
@@ -325,7 +327,7 @@ def measure(name: str, python: Path, corpus: Path, work: Path) -> list[str]:
 
 
 def lost_and_again(name: str, python: Path, corpus: Path, work: Path) -> str:
-    """Returns how many rows a resumed process never returns, and how many it returns again."""
+    """Returns how many rows a resumed process never returns, and how many it repeats."""
     saved = work / f"{name}-to-end"
     (reference,) = run(python, name, corpus, [job(0, None, saves=saved, to_end=True)])
     loads = [saved.with_suffix(".pickle")]
@@ -337,7 +339,7 @@ def lost_and_again(name: str, python: Path, corpus: Path, work: Path) -> str:
 
 
 def on_more_ranks(name: str, python: Path, corpus: Path, work: Path) -> str:
-    """Returns what four ranks make of the states of two: the best of all choices."""
+    """Returns the result of four ranks with the states of two: the best of all choices."""
     states = [work / f"{name}-{rank}-of-{FEW}" for rank in range(FEW)]
     jobs = [job(rank, FEW, saves=saved) for rank, saved in enumerate(states)]
     reference = run(python, name, corpus, jobs)

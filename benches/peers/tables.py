@@ -27,7 +27,7 @@ ROW_GROUP_ROWS = 10_000
 TINY_ROWS = 10
 CORE = "0"
 
-# Each reads all texts of the file in sys.argv[1] and prints their number.
+# Each program reads all texts of the file in sys.argv[1] and prints their number.
 READERS = {
     "packtok": """
 import sys

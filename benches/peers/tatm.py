@@ -43,11 +43,11 @@ CONTEXT_LENGTH = 2048
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "corpus.jsonl"
 # 16 million tokens.
 TIMES = 700
-# The EOD of GPT-2.
+# The EOD of GPT-2's tokenizer.
 EOS = 50_256
 Item = Callable[[int], Any]
 
-# Bars: the case, what it is compared with, and the least ratio of their rates.
+# Bars: the case, the case that it is compared with, and the least ratio of their rates.
 BARS = (
     ("get_dataset, tokens only", "TokenDataset", 0.8),
     ("get_dataset", "tatm, default", 20.0),
@@ -95,7 +95,7 @@ def import_tatm(checkout: Path) -> types.SimpleNamespace:
         package = types.ModuleType(name)
         package.__path__ = [str(folder)]
         sys.modules[name] = package
-    # Looks up names, which takes no part here.
+    # An empty module replaces the one that looks up names, which is not needed here.
     sys.modules["tatm.data.metadata_store"] = types.ModuleType("tatm.data.metadata_store")
     sys.modules["tatm.data"].metadata_store = sys.modules["tatm.data.metadata_store"]  # type: ignore[attr-defined]
     sys.modules["tatm"].data = sys.modules["tatm.data"]  # type: ignore[attr-defined]
@@ -110,7 +110,7 @@ def import_tatm(checkout: Path) -> types.SimpleNamespace:
 
 
 def check_metadata(tatm: types.SimpleNamespace, folder: Path) -> None:
-    """Lets tatm read what packtok writes about a corpus and about its tokens."""
+    """Makes tatm read packtok's metadata of a corpus and of its tokens."""
     from packtok.catalog.schema import load_metadata
 
     raw = folder / "raw"

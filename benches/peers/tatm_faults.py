@@ -1,4 +1,4 @@
-"""Shows faults of tatm 0.2.2 that need neither Ray nor a tokenizer, for `tatm.py`.
+"""Demonstrates faults of tatm 0.2.2 that need neither Ray nor a tokenizer, for `tatm.py`.
 
 docs/guides/coming_from_tatm.md lists them as differences; packtok's tests show that it does not have them.
 """
@@ -21,7 +21,7 @@ CONTEXT_LENGTH = 8
 
 
 def show_faults(tatm: Tatm, folder: Path) -> None:
-    """Prints each fault with what happens; one that is not there is printed as such."""
+    """Prints each fault with its effect; prints also that a fault is gone."""
     folder.mkdir()
     for i, first in ((2, 20), (10, 100)):
         np.arange(first, first + CONTEXT_LENGTH + 2, dtype=np.uint16).tofile(folder / f"tokenized_{i}.bin")

@@ -6,7 +6,8 @@ OmegaConf, pydantic or torch.
 
 from packtok import interrupts, limits
 
-# Before all other imports, which take long enough for Ctrl-C to arrive during them, and need most memory.
+# Comes before all other imports: those take long enough for Ctrl-C to arrive during them, and need most of
+# the memory.
 interrupts.answer_if_program()
 limits.report_if_program()
 

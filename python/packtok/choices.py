@@ -9,7 +9,7 @@ def check_choice(
     name: str, value: object, choices: Sequence[object], error: type[Exception] = ValueError
 ) -> None:
     """Raises ``error`` unless ``value`` is one of ``choices``, which are strings, bools or ``None``."""
-    # Not `in`, because comparing an array with a string gives no bool.
+    # `in` would fail, because comparing an array with a string gives no bool.
     if any(isinstance(value, type(choice)) and value == choice for choice in choices):
         return
     *first, last = map(repr, choices)

@@ -17,7 +17,7 @@ from packtok.integers import integer
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
 
-# Far more than any cluster needs; also fits every integer type that counts shards.
+# The limit exceeds every cluster, and fits every integer type that counts shards.
 MAX_SHARDS = 2**31 - 1
 MeshDim = str | int | Sequence[str | int]
 
@@ -31,7 +31,7 @@ class Share:
 
     def __post_init__(self) -> None:
         for name in ("rank", "num_replicas"):
-            # Convert NumPy integers to int, which is JSON-serializable.
+            # NumPy integers become int, because only int is JSON-serializable.
             object.__setattr__(self, name, integer(name, getattr(self, name)))
         if self.num_replicas < 1:
             raise ValueError(f"num_replicas is {self.num_replicas}, expected at least 1")

@@ -24,7 +24,7 @@ class ConfigError(ValueError):
 
 
 class UnknownNameError(ConfigError, FileNotFoundError):
-    """A name is that of no dataset, and no path either."""
+    """A text that is neither the name of a dataset nor a path."""
 
 
 class SlurmError(PacktokError):
@@ -32,7 +32,7 @@ class SlurmError(PacktokError):
 
 
 def rewrite_exception(error: BaseException, rewrite: Callable[[Any], Any]) -> None:
-    """Replaces the texts of an exception, and of those that it came from.
+    """Replaces the texts of an exception and of its causes.
 
     Args:
         error: The exception.
@@ -48,8 +48,8 @@ def rewrite_exception(error: BaseException, rewrite: Callable[[Any], Any]) -> No
         pending += [one.__cause__, one.__context__]
         one.args = rewrite(one.args)
         if isinstance(one, OSError):
-            # The message of an OSError consists of these attributes, not of its args.
+            # An OSError composes its message of these attributes, and ignores its args.
             for name in ("filename", "filename2", "strerror"):
-                # The compiled module sets file names as paths.
+                # In errors of the compiled module, file names are paths.
                 if isinstance(text := getattr(one, name), str | os.PathLike):
                     setattr(one, name, rewrite(os.fsdecode(text)))

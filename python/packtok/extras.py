@@ -1,4 +1,4 @@
-"""What packtok says if a package is missing that only one of its extras installs."""
+"""The errors for a missing package that only one of packtok's extras installs."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -45,7 +45,7 @@ def ignore() -> None:
 
 
 def _replace(found: object, handler: object) -> None:
-    # Keep a handler that the caller installed. Only the main thread can set handlers.
+    # A handler that the caller installed stays. Only the main thread can set handlers.
     if signal.getsignal(signal.SIGINT) == found:
         try:
             signal.signal(signal.SIGINT, handler)  # type: ignore[arg-type]

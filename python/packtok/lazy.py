@@ -29,7 +29,7 @@ def homes(package: str) -> dict[str, str]:
 def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Returns ``__getattr__`` and ``__dir__`` of a package whose names its stub declares.
 
-    Names that need torch say how to install it where it is missing.
+    If torch is missing, names that need it raise an error that says how to install it.
     """
 
     def get(name: str) -> Any:

@@ -13,18 +13,18 @@ from packtok import interrupts
 
 # Importing NumPy and the compiled module takes about 200 MB of address space.
 LEAST_KB = 256_000
-# How the dynamic loader, the system and Python say that there is no memory, and no thread.
+# Texts by which the dynamic loader, the system and Python report that there is no memory, or no thread.
 _NO_MEMORY = ("failed to map segment", "cannot allocate memory")
 _NO_THREAD = ("can't start new thread", "cannot start new thread")
 
 
 def report_if_program() -> None:
-    """If this process is the program: ends it if it cannot start within its limit, and reports refusals."""
+    """Ends the process, if it is the program, when it cannot start within its limit; reports refusals."""
     if not interrupts.is_program():
         return
     sys.excepthook = _report
-    # When NumPy is imported, its library for matrices, which packtok does not use, would start a thread and
-    # reserve memory for each core, and end the process if it cannot.
+    # packtok does not use NumPy's library for matrices. At NumPy's import, that library would start a thread
+    # and reserve memory for each core, and end the process if it cannot.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     limited_kb = _address_space_kb()
     if limited_kb is not None and limited_kb < LEAST_KB:
@@ -47,7 +47,7 @@ def refusal(error: BaseException) -> str | None:
 
 
 def with_limit(message: str, error: BaseException) -> str:
-    """Returns the message of an error; with the limit of memory, if the system has refused memory."""
+    """Returns the message of an error, with the memory limit if the system refused memory."""
     is_refusal = isinstance(error, OSError) and error.errno == errno.ENOMEM
     return f"{message}; {memory_limit()}" if is_refusal else message
 

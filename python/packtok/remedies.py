@@ -1,10 +1,10 @@
 """How messages name options: one wording for each entry point.
 
-A part that several entry points share names an option as `packtok pack` does: by its flag and, in
-parentheses, its key in a config, each with the value to set: ``--existing replace (existing: replace)``. An
-`EntryPoint` turns this into what its caller can give: the flag alone for a command without a config, the
-keyword in Python. Of the alternatives that a remedy lists (``…, or …``), those with an option that the entry
-point lacks are left out, unless `INSTEAD` says what to name there.
+Code that several entry points share names an option as `packtok pack` does: by its flag and, in parentheses,
+its key in a config, each with the value to set: ``--existing replace (existing: replace)``. An `EntryPoint`
+rewrites the option into the form of its caller: the flag alone for a command without a config, the keyword in
+Python. A remedy may list alternatives (``…, or …``). Those with an option that the entry point lacks are left
+out, unless `INSTEAD` has a replacement.
 """
 
 import difflib
@@ -22,7 +22,7 @@ from packtok.errors import PacktokError, rewrite_exception
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# What to name instead of an option of `packtok pack`, by entry point.
+# Replacements for options of `packtok pack`, by entry point.
 INSTEAD: dict[str, dict[str, str]] = {
     "packtok count": {"input": "CORPUS"},
     "packtok.count": {"input": "corpus"},
@@ -49,25 +49,25 @@ INSTEAD: dict[str, dict[str, str]] = {
     "from_files": {"field": "text_column", "input": "urls", "num-cpus": "the number of CPUs of the process"},
 }
 
-# The values of `existing` where the option is Modalities' ``file_existence_policy``.
+# The values of `existing` in terms of Modalities' ``file_existence_policy``.
 _MEMBERS = {"skip": "FileExistencePolicy.SKIP", "replace": "FileExistencePolicy.OVERRIDE"}
 _POLICIES = re.compile(r"(?<=file_existence_policy to )[a-z]+(?: or [a-z]+)?")
 
-# Entry points that read a config for packing and have hardly an option of `pack` themselves: messages name
-# the options that they lack by their keys.
+# Entry points that read a config for packing and have few options of `pack` themselves. Messages name the
+# options that they lack by their keys.
 READ_CONFIGS = (
     "packtok data prepare_instruction_tuning_data",
     "packtok.create_instruction_tuning_data",
     "packtok.prepare_instruction_tuning_data",
 )
 
-# An option of `pack`, with its key in a config.
+# A reference to an option of `pack` with its key in a config.
 _OPTION = re.compile(
     r"--(?P<flag>[a-z][a-z-]*)(?: (?P<value>[^\s,;()]+)(?= \())? "
     r"\((?P<key>[a-z_.]+)(?:: (?P<set>[^\s,;()]+)| in a config)?\)"
 )
 _FLAG = re.compile(r"(?<![\w-])--(?P<flag>[a-z][a-z-]+)")
-# What is wrong, at the start of a message.
+# The option that a message is about, at its start.
 _SUBJECT = re.compile(r"--(?P<flag>[a-z][a-z-]+):(?P<key> (?:settings|tokenizer\.config)\.[a-z_]+)?")
 _OF_CONFIG = re.compile(r"(?:settings\.[a-z_]+|tokenizer) in a config")
 
@@ -84,7 +84,7 @@ class EntryPoint:
 
     @property
     def instead(self) -> dict[str, str]:
-        """What to name instead of options that it lacks."""
+        """The replacements for options that the caller lacks."""
         return INSTEAD.get(self.name, {})
 
     def worded(self, text: str) -> str:
@@ -93,13 +93,13 @@ class EntryPoint:
             return text
         if self.name in READ_CONFIGS:
             text = self._with_keys(text)
-        # The first part says what is wrong, the others what to do.
+        # The first part states the problem, the others are remedies.
         problem, *remedies = text.split("; ")
         subject = _SUBJECT.match(problem)
         if subject is not None:
             problem = self._subject(subject) + problem[subject.end() :]
         kept = [self._available(remedy) for remedy in remedies]
-        # Those with another command have its flags.
+        # A remedy that names another command keeps the flags of that command.
         spelled = [one if "packtok " in one else self._spelled(one) for one in kept if one]
         return "; ".join((self._spelled(problem), *spelled))
 
@@ -140,9 +140,9 @@ class EntryPoint:
         return f"{name}:{key}"
 
     def _available(self, remedy: str) -> str:
-        """Returns the alternatives of a remedy that the caller has, as one text; empty if there are none."""
+        """Returns the alternatives of a remedy that the caller can use, as one text; empty if none."""
         if "packtok " in remedy:
-            # Options of another command.
+            # The options belong to another command.
             return remedy
         kept = [one for one in remedy.removeprefix("or, ").split(", or ") if self._is_available(one)]
         return ", or ".join(kept)
@@ -153,7 +153,7 @@ class EntryPoint:
         return all(self.has(flag) for flag in flags_of_pack_in(text))
 
     def has(self, flag: str) -> bool:
-        """Returns whether the caller can give an option of `pack`, or something instead."""
+        """Returns whether the caller can set an option of `pack`, or has a replacement."""
         return flag in self.options or flag in self.instead
 
     def _spelled(self, text: str) -> str:
@@ -170,7 +170,7 @@ class EntryPoint:
             return f"--{flag}" if value is None else f"--{flag} {value}"
         value = found["set"] or value
         if "." in found["key"]:
-            # A setting of the cluster, which Python takes as the command line does.
+            # A setting of the cluster has the same form in Python as on the command line.
             return found["key"] if value is None else f"{found['key']}={value}"
         named = _keyword(flag) if value is None else f"{_keyword(flag)}={_literal(value)}"
         has_other_key = self.takes_config and found["key"] != _keyword(flag)
@@ -212,7 +212,7 @@ def _literal(value: str) -> str:
     return value if value.isdigit() else f'"{value}"'
 
 
-# The entry point that this thread is in.
+# The entry point that is running in this thread.
 _current: ContextVar[EntryPoint | None] = ContextVar("entry_point", default=None)
 
 

@@ -23,7 +23,7 @@ def explaining(note: Callable[[], str], *, of_all_steps: bool = False) -> Iterat
     except KeyboardInterrupt as error:
         if of_all_steps:
             error.__notes__ = []
-        # An interruption that came too late says that the output is complete.
+        # An interruption that came too late has a note already: the output is complete.
         if not getattr(error, "__notes__", None):
             error.add_note(note())
         raise

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from packtok import _packtok
 from packtok.errors import PacktokError
 
-# The plan of a `TaskFolder`, and the marker of the command that publishes what the tasks have written.
+# File names of the plan of a `TaskFolder`, and of the marker that the last command writes after publishing.
 TASKS_NAME = "tasks.json"
 _JOINED_NAME = "joined.json"
 _TASKS_VERSION = 1
@@ -35,7 +35,7 @@ class Finished:
     """The contents of a finished shard's marker."""
 
     documents: int
-    """Documents, or what the folder's ``unit`` says."""
+    """Documents, or what the folder's ``unit`` names."""
     tokens: int
     source_bytes: int
     seconds: float
@@ -103,7 +103,7 @@ class ShardFolder:
     """A folder of packed shards. Caches the markers it has read."""
 
     unit: ClassVar[str] = "documents"
-    """What the shards consist of."""
+    """The unit of which the shards consist."""
 
     outdir: Path
     plan: Plan
@@ -135,7 +135,7 @@ class ShardFolder:
         try:
             marker = _packtok.find_marker(self.outdir / name)
         except PacktokError:
-            # packtok did not write this file; packing the shard again replaces it.
+            # Another program wrote this file; packing the shard again replaces it.
             return None
         if marker is None or marker["plan"] != self.plan.fingerprint:
             return None
@@ -158,14 +158,14 @@ def _sizes(folder: Path) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class TaskFile:
-    """A file that exists as long as its task need not run again."""
+    """A file of a task: the task need not run again as long as the file exists."""
 
     places: Sequence[str | os.PathLike[str]]
-    """Where it can be: before, and after it is published."""
+    """Its possible paths: before and after it is published."""
     size: int
 
     def to_dict(self, outdir: Path) -> dict[str, Any]:
-        """Returns it with relative paths, so that folder and output can be moved together."""
+        """Returns the paths relative to ``outdir``, so that folder and output can be moved together."""
         return {"places": [os.path.relpath(place, outdir) for place in self.places], "bytes": self.size}
 
 
@@ -233,7 +233,7 @@ class TaskFolder:
         self, shard: int, files: Sequence[TaskFile], *, samples: int, tokens: int, seconds: float
     ) -> None:
         """Writes the marker of a task that is done."""
-        # The tasks are shares of equal size.
+        # The progress counts tasks as shares of equal size.
         total, number = self.plan.total_bytes, self.plan.num_shards
         content = {
             "plan": self.plan.fingerprint,

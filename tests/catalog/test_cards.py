@@ -24,7 +24,7 @@ from packtok.commands.data import answer_questions, create_metadata, write_card
 from packtok.commands.tokenize import tokenize
 from packtok.errors import ConfigError
 
-# Reads cards, checks what mlcroissant reports, and loads the records of each.
+# A program that reads cards, checks the issues that mlcroissant reports, and loads the records of each.
 VALIDATE = """
 import json, sys, mlcroissant
 found = {}

@@ -29,7 +29,7 @@ from packtok.catalog.schema import DatasetMetadata, load_details, load_metadata
 from packtok.commands.data import answer_questions, create_metadata, validate_metadata
 from packtok.errors import ConfigError
 
-# As tatm writes them: one line of JSON, and YAML with a date that YAML would take for one.
+# Files in tatm's form: one line of JSON, and YAML with a text that YAML would parse as a date.
 WRITTEN_BY_TATM = {
     "metadata.json": (
         '{"name": "Red Pajama", "dataset_path": "/data/rp", "description": "d", "date_downloaded": '
@@ -74,7 +74,7 @@ def test_file_of_tatm_is_read_and_kept(tmp_path: Path, name: str) -> None:
     metadata.save(tmp_path / "again" / name)
     parse = json.loads if name.endswith("json") else yaml.safe_load
     before, after = (parse((folder / name).read_text()) for folder in (tmp_path, tmp_path / "again"))
-    # YAML takes a date for one unless it is quoted.
+    # YAML parses a text in the form of a date as a date, unless it is quoted.
     before["date_downloaded"] = str(before["date_downloaded"])
     assert after == before
 
@@ -156,7 +156,7 @@ def test_every_combination_of_answers_works(dataset: Path, tmp_path: Path) -> No
     ]
     np.arange(100, dtype="uint16").tofile(dataset / "tokenized_0.bin")
     combinations = itertools.product(("json", "yaml"), ("text", "image", "other"), corpora, ("y", "n"))
-    # Every fifth has each answer, because no number of answers is divisible by five.
+    # Every fifth combination covers each answer, because no number of answers is divisible by five.
     for i, (output_format, content, corpus, tokenized) in enumerate(
         itertools.islice(combinations, 0, None, extent(1, 5))
     ):
@@ -184,7 +184,7 @@ def test_every_combination_of_answers_works(dataset: Path, tmp_path: Path) -> No
 
 def test_defaults_are_those_of_tatm(tmp_path: Path, packtok_cli: PacktokCli) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "a"}\n')
-    # Empty lines are the defaults, in tatm's order; two more questions follow tatm's.
+    # An empty line takes the default, in tatm's order of questions; two more questions follow.
     packtok_cli("data", "create-metadata", cwd=tmp_path, code=2)
     done = subprocess.run(
         [sys.executable, "-c", MAIN, "data", "create-metadata"],
@@ -242,7 +242,7 @@ def test_answers_are_asked_in_the_order_of_tatm(dataset: Path, tmp_path: Path) -
     assert done.returncode == 0, done.stderr
     assert yaml.safe_load((tmp_path / "metadata.yaml").read_text()) == {
         "name": "Web",
-        # Below the metadata file, so that both can be moved.
+        # The data is below the metadata file, so the path is relative and both can be moved together.
         "dataset_path": "web",
         "description": "some text",
         "date_downloaded": "2025-01-02",
@@ -275,7 +275,7 @@ class Terminal:
         os.close(terminal)
 
     def until(self, text: str) -> str:
-        """Returns what is shown until ``text`` is."""
+        """Returns the output up to ``text``."""
         shown = ""
         while text not in shown:
             assert select.select([self._controller], [], [], 30)[0], shown
@@ -283,12 +283,12 @@ class Terminal:
         return shown.replace("\r", "")
 
     def answer(self, answer: str, until: str) -> str:
-        """Types an answer and returns what is shown until ``until``."""
+        """Types an answer and returns the output up to ``until``."""
         os.write(self._controller, answer.encode())
         return self.until(until)
 
     def answers_until_content(self) -> str:
-        """Takes the defaults up to the question for the content field, and returns what is shown then."""
+        """Takes the defaults up to the question for the content field, and returns the output up to there."""
         for question in ("Name", "description", "downloaded", "source", "Data content"):
             self.answer("\n", question)
         return self.answer("\n", "Content field [")
@@ -327,7 +327,7 @@ def test_data_that_cannot_be_read_is_said_at_its_question(dataset: Path, tmp_pat
     shown = terminal.answer("\n", "Dataset path [mixed]")
     assert "packtok: the data cannot be read as texts: mixed: " in shown
     assert "several formats: 1 JSON lines, 1 Parquet" in shown
-    # What was answered in between is kept.
+    # The answers in between are kept.
     terminal.answer(f"{dataset}\n", "Data content")
     terminal.answer("\n", "Content field [content]")
     for question in ("corpus", "tokenized", "Language", "License"):
@@ -433,7 +433,7 @@ def test_each_wrong_answer_is_said_at_its_question(dataset: Path, tmp_path: Path
 
 @pytest.mark.parametrize("num_missing", [0, 1, 2])
 def test_questions_that_tatm_lacks_have_defaults_at_the_end(tmp_path: Path, num_missing: int) -> None:
-    """Answers that were prepared for tatm end before them."""
+    """A list of answers for tatm ends before the questions that tatm lacks."""
     (tmp_path / "a.jsonl").write_text('{"text": "a"}\n')
     answered(tmp_path, *[""] * (13 - num_missing))
     assert load_metadata(tmp_path).content_field == "text"
@@ -474,7 +474,7 @@ def test_data_below_the_metadata_can_be_moved_with_it(tmp_path: Path, packtok_cl
     base.rename(tmp_path / "moved")
     done = packtok_cli("data", "validate", tmp_path / "moved")
     assert done.stdout == f"{tmp_path / 'moved'} matches its data\n"
-    # Elsewhere, the path is absolute; the folder of the metadata file needs none.
+    # Elsewhere, the path is absolute. The folder of the metadata file needs no path.
     packtok_cli(*command[:-1], tmp_path / "other.json", "--dataset-path", tmp_path / "moved" / "raw", cwd="/")
     assert load_metadata(tmp_path / "other.json").dataset_path == "moved/raw"
     (tmp_path / "apart").mkdir()
@@ -487,7 +487,7 @@ def test_data_below_the_metadata_can_be_moved_with_it(tmp_path: Path, packtok_cl
 def test_relative_path_starts_at_the_metadata_or_at_the_current_folder(
     tmp_path: Path, packtok_cli: PacktokCli
 ) -> None:
-    """tatm resolves it from the current folder only."""
+    """tatm resolves the path from the current folder only."""
     described, current = tmp_path / "described", tmp_path / "current"
     for folder in (described, current):
         folder.mkdir()
@@ -527,7 +527,7 @@ def test_relative_path_starts_at_the_metadata_or_at_the_current_folder(
 
 
 def token_files(folder: Path, dtype: str, largest: int, num: int = 1000) -> Path:
-    """Writes two token files with ids up to ``largest``, with zeros at the end as tatm's."""
+    """Writes two token files with ids up to ``largest`` and zeros at the end, as tatm does."""
     folder.mkdir()
     rng = np.random.default_rng(1)
     for i in range(2):
@@ -580,7 +580,7 @@ def test_validation_compares_ids_with_type_and_vocabulary(
     file = folder / "metadata.json"
     expected = [] if fault is None else [f"{file}: tokenized_info.dtype is {described}, but {fault}"]
     assert validate_metadata(folder) == expected
-    # The start of a file tells, too.
+    # The start of a file is evidence, too.
     assert validate_metadata(folder, quick=True) == expected
 
 
@@ -669,7 +669,7 @@ def test_documents_are_estimated_if_counting_takes_long(
         ((found, documents),) = shown
         assert (found.format, found.num_files, found.fields) == ("jsonl", 1, ("id", "text"))
         assert found.content_field == "text"
-        # The first report may come before a document is counted.
+        # The first report may come before any document is counted.
         assert documents is None or documents.is_exact == is_exact
         if documents is not None:
             # In so short a time, most of what was read may not have been counted yet.
@@ -720,7 +720,7 @@ def test_each_metadata_file_of_a_folder_has_its_own_details(tmp_path: Path) -> N
 
 
 def test_details_of_earlier_versions_are_read(tmp_path: Path) -> None:
-    """They had one name, whatever that of the metadata file was."""
+    """All metadata files of a folder had one file of details."""
     (tmp_path / "metadata.packtok.json").write_text('{"packtok_metadata": 1, "license": "MIT"}')
     (tmp_path / "again.json").write_text(WRITTEN_BY_TATM["metadata.json"])
     assert load_details(tmp_path / "again.json")["license"] == "MIT"

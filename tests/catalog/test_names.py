@@ -39,7 +39,7 @@ def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         base / "text" / "red_pajama", "Red Pajama v1", description="An open copy of the data of LLaMA"
     )
     tokenize(str(pajama), "gpt2", pajama / "tokenized" / "t5-base" / "arxiv")
-    # Not searched: copies of the data as they were downloaded, and the data itself.
+    # The index omits these: copies of the data as downloaded, and the data itself.
     describe(pajama / "raw", "Raw")
     describe(pajama / "parts" / "inner", "Inner")
     describe(base / "code" / "deep" / "stack", "The Stack", description="Source code", download_source="hub")
@@ -118,7 +118,7 @@ def test_broken_metadata_is_listed_and_not_fatal(base: Path, packtok_cli: Packto
     assert done.stdout == f"{base / INDEX_NAME}: 3 datasets\n"
     assert f"warning: not indexed: {broken}: not valid JSON" in done.stderr
     assert [one["name"] for one in list_datasets()] == NAMES
-    # It is not read again, but still listed.
+    # The broken file is not read again, but still listed.
     assert index_datasets()["broken"][0]["path"] == "text/broken/metadata.json"
 
 
@@ -143,7 +143,7 @@ def test_only_changed_files_are_read_again(base: Path, monkeypatch: pytest.Monke
     build_index(base)
     assert read == ["stack"]
     assert list_datasets()[0]["name"] == "The Stack v2"
-    # A tokenized dataset takes the new name of its parent, although its own file is the same.
+    # A tokenized dataset takes the new name of its parent, although its own metadata file has not changed.
     describe(base / "text" / "red_pajama", "Blue Pajama")
     build_index(base)
     assert [one["name"] for one in list_datasets()][1:] == [
@@ -191,7 +191,7 @@ def test_damaged_index_is_an_error_with_the_remedy(base: Path, content: bytes) -
 
 def test_read_only_base_keeps_its_index(base: Path) -> None:
     if os.geteuid() == 0:
-        # Root may write anywhere, so a folder that does not exist stands for one that is read-only.
+        # Root may write anywhere, so a missing folder takes the place of a read-only one.
         with pytest.raises(OSError, match="No such file"):
             build_index(base / "none")
         return

@@ -237,7 +237,7 @@ def test_words_without_a_letter_find_nothing_and_none_find_all(index: Index) -> 
     assert index.find(Query(words="   ")).total == index.find(Query()).total == 300
     assert index.find(Query(words="gpt-2")).total > 0
     assert index.find(Query(words="CAFÉ")).total == index.find(Query(words="cafe")).total > 0
-    # A word that is only a sign does not narrow the others down.
+    # A word of signs only does not restrict the matches of the others.
     assert index.find(Query(words="web -")).total == index.find(Query(words="web")).total
 
 
@@ -415,7 +415,7 @@ def test_hostile_metadata_is_listed_as_broken_or_read_without_its_faults(tmp_pat
     (tmp_path / "list").mkdir()
     (tmp_path / "list" / "metadata.json").write_text("[]")
     (tmp_path / "folder" / "metadata.json").mkdir(parents=True)
-    # Opening a pipe would wait forever for somebody to write into it.
+    # Opening a pipe would wait forever for a writer.
     for folder, name in (("pipe", "metadata.json"), ("good", "metadata.packtok.json")):
         (tmp_path / folder).mkdir(exist_ok=True)
         (tmp_path / folder / name).unlink(missing_ok=True)

@@ -349,7 +349,7 @@ def test_interrupt_leaves_no_files_and_exits_with_130(folder: Path) -> None:
         stdout=subprocess.PIPE,
         text=True,
     )
-    # The temporary file shows that packing has started.
+    # The temporary file means that packing has started.
     deadline = time.monotonic() + 60
     while process.poll() is None and not _temporaries(folder) and time.monotonic() < deadline:
         time.sleep(0.01)

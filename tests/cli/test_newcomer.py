@@ -40,7 +40,7 @@ def answer(cli: PacktokCli, *rest: str, cwd: Path, code: int) -> str:
     done = cli("pack", *rest, cwd=cwd, code=code, env={**OFFLINE, "HF_HOME": str(cwd / ".hub")})
     assert done.stdout == ""
     assert names(cwd) == before
-    # A slow machine reports progress before the error.
+    # On a slow machine, progress comes before the error.
     progress = (" MB/s", "checking the engine")
     lines = done.stderr.splitlines(keepends=True)
     return "".join(line for line in lines if not any(part in line for part in progress))

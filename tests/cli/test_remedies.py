@@ -52,11 +52,12 @@ VERIFY = ("packtok verify", "packtok.verify", "packtok.verify_corpus", "packtok.
 STREAM = ("from_files",)
 READ = (*PACK, *TOKENIZE, *COUNT, *STREAM)
 
-# The entry points that can show the messages of a folder or file, or one message; the longest start counts.
+# The entry points that can show the messages of a folder, of a file, or one message; the longest prefix
+# counts.
 REACH: dict[str, tuple[str, ...]] = {
     "crates/packtok-corpus/src": READ,
     "crates/packtok-corpus/src/document/reason.rs": (*PACK, *TOKENIZE, *INSTRUCTION),
-    # Declared inputs, journals and limits that only packing has.
+    # These messages are about declared inputs, journals and limits, which only packing has.
     "crates/packtok-pack/src/pack": (*PACK, *TOKENIZE, *INSTRUCTION),
     "crates/packtok-pack/src/pack/error.rs: --max-length": (*PACK, *INSTRUCTION),
     "crates/packtok-pack/src/shard": (*PACK, *TOKENIZE),
@@ -122,12 +123,12 @@ REACH: dict[str, tuple[str, ...]] = {
     "python/packtok/tokenizer": (*PACK, *TOKENIZE),
     "python/packtok/tokenizer/length.py": (*PACK, *INSTRUCTION),
 }
-# Options of packtok in the text that no option of the entry point is, with the reason.
+# Texts that look like options of packtok but are not, with the reason.
 NOT_OPTIONS = {
     "--reservation": "an argument of sbatch",
 }
 _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
-# A key of a config where a message suggests it; references to options have their flag before it.
+# A key of a config in a suggestion. References to options have their flag before the key.
 _BARE_KEY = re.compile(
     r"\b(?:set|raise|lower|without|change|give) (?P<key>[a-z_]+)\b(?! in (?:the|a) |=)",
 )
@@ -210,7 +211,7 @@ def test_every_message_is_found() -> None:
 
 
 def test_messages_name_only_options_of_the_entry_point() -> None:
-    """A message that fails here needs an option at that entry point, or a line in `INSTEAD`."""
+    """A message that fails here needs an option at that entry point, or an entry in `INSTEAD`."""
     wrong = []
     for path, text in MESSAGES:
         for name in reach(path, text):
@@ -229,7 +230,8 @@ def test_messages_name_only_options_of_the_entry_point() -> None:
 
 def test_keys_of_a_config_are_named_with_their_flag() -> None:
     keys = {key for keyword, one in OPTIONS.items() if one.flags for key in (keyword, one.name)}
-    # The first two have readers in Python only; limits of the machine are those of every program of packtok.
+    # Only Python functions show the messages of the first two; every program of packtok has the limits of the
+    # machine.
     exempt = (
         "crates/packtok-tokenizer/",
         "crates/packtok-stream/",
@@ -309,7 +311,7 @@ def test_content_field_is_named_where_it_is_set(
     assert str(raised.value).endswith(
         '; change content_field in the metadata, or skip such documents with on_bad_document="skip"'
     )
-    # In a function that the command line calls, the words are those of the command line.
+    # A function that the command line calls uses the words of the command line.
     done = packtok_cli("count", dataset / "a.jsonl", "-t", "gpt2", "-f", ".body", cwd=tmp_path, code=1)
     assert done.stderr.endswith("; change --field, or skip such documents with --on-bad-document skip\n")
 

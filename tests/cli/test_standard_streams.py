@@ -27,7 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, packtok_cli: PacktokCli) ->
 
 
 def close(numbers: Iterable[int]) -> None:
-    """Leaves this process as one that Python starts with these streams closed."""
+    """Turns this process into one that Python starts with these streams closed."""
     for number in numbers:
         os.close(number)
         setattr(sys, NAMES[number], None)
@@ -45,7 +45,7 @@ def run_closed(numbers: tuple[int, ...], *commands: tuple[str, ...]) -> None:
             main()
         except SystemExit as exit_:
             failed = exit_.code or failed
-        # Files that were opened later did not get the numbers.
+        # Files that were opened later did not get the numbers of the streams.
         opened = [os.readlink(f"/proc/self/fd/{number}") for number in numbers]
         assert opened == ["/dev/null"] * len(numbers), command
         if failed:
@@ -62,7 +62,7 @@ def closed(
 
 def test_every_command_works_with_all_streams_closed(folder: Path) -> None:
     commands = [(*name.split(), *map(str, arguments)) for name, (arguments, _) in CASES.items()]
-    # The engine of a small tokenizer is verified in a tenth of the time.
+    # A small tokenizer's engine is verified in a tenth of the time.
     verify = commands.index(("tokenizer", "verify", "gpt2", "-c", "c.jsonl"))
     commands[verify] = ("tokenizer", "verify", TOKENIZER, "-c", "c.jsonl")
     done = closed(folder, (0, 1, 2), *commands)
@@ -107,7 +107,7 @@ def test_help_and_version_work_with_closed_streams(folder: Path) -> None:
 
 
 def started(*arguments: object, cwd: Path, **streams: int) -> subprocess.CompletedProcess[str]:
-    """Runs Python with these streams, whose output is buffered, as it is by default."""
+    """Runs Python with these streams; its output is buffered, as it is by default."""
     env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     command = [sys.executable, "-c", MAIN, *map(str, arguments)]
     return subprocess.run(command, cwd=cwd, env=env, text=True, check=False, timeout=300, **streams)
@@ -136,7 +136,7 @@ def test_work_does_not_end_because_no_one_reads_its_remarks(
     os.close(reading)
     with open("/dev/full", "wb") as full:
         for name, stream in (("pipe", writing), ("full", full.fileno()), ("read", subprocess.PIPE)):
-            # Without a cache, the engine is checked, which is a remark.
+            # Without a cache, the engine is checked, which prints a remark.
             monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / name))
             output = tmp_path / f"{name}.pbin"
             pack = ("pack", "-i", "c.jsonl", "-o", output, "-t", TOKENIZER)

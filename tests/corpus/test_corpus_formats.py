@@ -56,7 +56,7 @@ BINARY = {
     "le.jsonl": (GOOD.decode().encode("utf-16-le"), "UTF-16 text (little-endian)"),
     "be.jsonl": (GOOD.decode().encode("utf-16-be"), "UTF-16 text (big-endian)"),
 }
-# These are detected only once their first line is bad; when skipping, their lines are bad documents.
+# These formats are detected only after the first line fails; when skipping, their lines are bad documents.
 TEXT = {
     "csv.jsonl": (b'id,text\n1,hello\n2,"a, b"\n', "a table of comma-separated values (CSV)"),
     "tsv.jsonl": (b"id\ttext\n1\thello\n", "a table of tab-separated values (TSV)"),
@@ -107,7 +107,7 @@ def test_every_command_names_the_format(tmp_path: Path, packtok_cli: PacktokCli)
                 said = f"{bad}: is {what}, but a raw index lists lines of JSON; pack the file without one"
             assert said in lines[-1], arguments
             assert "Traceback" not in done.stderr
-    # Planning reads no lines: it sees only the first bytes of its first file.
+    # Planning sees only the first bytes of its first file, and no lines.
     bad.write_bytes(BINARY["parquet.jsonl"][0])
     done = packtok_cli("plan", "-i", bad, "-o", tmp_path / "y.pbin", *common, "--shards", 2, code=1)
     assert f"{bad}: is a Parquet file, not JSON lines" in done.stderr
@@ -140,7 +140,7 @@ def test_bad_first_line_is_still_a_bad_document(tmp_path: Path, first: str) -> N
         count(path, [TOKENIZER])
 
 
-# They come to their limits only after a second or more.
+# These filters reach their limits only after a second or more.
 SLOWER_FILTERS = [
     'null|path(getpath([range(1000000)|"a"]))|tojson',
     "[range(10)]|combinations(12)|select(false)",
@@ -203,7 +203,7 @@ def test_forgotten_dot_is_suggested(tmp_path: Path, packtok_cli: PacktokCli, fie
 
 @pytest.fixture
 def mixed(tmp_path: Path) -> Path:
-    """Returns a folder with data that is read, data that is not, and files that are no data."""
+    """Returns a folder with data that is read, data that is not read, and files without data."""
     folder = tmp_path / "mixed"
     (folder / "sub").mkdir(parents=True)
     (folder / "a.jsonl").write_bytes(GOOD)
@@ -222,7 +222,7 @@ UNREAD = (
     "sub/e.jsonl.part (unfinished); finish, convert or extract them, or leave them out with --ignore "
     '(ignore), such as --ignore "*.xz"'
 )
-# Of commands without a config.
+# The message of commands without a config.
 UNREAD_BY_FLAG = UNREAD.replace(" (ignore)", "")
 LEAVING_OUT = ("--ignore", "*.xz", "--ignore", "sub")
 IGNORED = [
@@ -272,7 +272,7 @@ def test_files_that_are_read_and_ignored_are_reported(mixed: Path, packtok_cli: 
     plan = ("plan", "-i", "mixed", "-t", TOKENIZER, "-o", "shards", "-n", "2", *LEAVING_OUT)
     assert json.loads(packtok_cli(*plan, "--json", cwd=folder).stdout)["ignored"] == ignored
     assert "mixed/notes.txt (note)" in packtok_cli(*plan, cwd=folder).stdout
-    # The chosen format leaves out files without an error.
+    # Files that the chosen format leaves out cause no error.
     (mixed / "f.csv").write_text("text\nx\n")
     chosen = packtok_cli(
         *pack[:-4], "--format", "csv", "--ignore", "sub", "--json", "-o", "c.pbin", cwd=folder

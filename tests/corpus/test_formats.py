@@ -33,11 +33,11 @@ from packtok import DocumentError, PacktokError
 
 NUM_DOCUMENTS = 300
 NUM_KILLS = extent(25, 1)
-# The bound of packing with two threads, as in benches/bars.py.
+# The memory bar of packing with two threads, as in benches/bars.py.
 MEMORY_BYTES = (180 + 2 * 64) * 1_000_000
 
 
-# One of each reader, for tests that take long.
+# One file for each reader, for tests that take long.
 READERS = ("c.parquet", "c.arrow", "c.csv", "c.txt", "c.cbor")
 
 
@@ -346,7 +346,7 @@ def test_two_columns_of_one_name_are_an_error(write: Callable[..., None], tmp_pa
     assert str(caught.value) == (
         f'{path}: the columns 2 and 4 are both named "text"; expected one, so rename or remove the other'
     )
-    # A name that is not asked for may be there twice.
+    # A column that is not requested may occur twice.
     packtok.pack(input=path, output=tmp_path / "o.pbin", tokenizer=TOKENIZER, field=".more", **options)
     assert texts_of(tmp_path / "o.pbin") == ["c"]
 
@@ -426,7 +426,7 @@ def test_folder_of_several_formats_needs_the_format(tmp_path: Path, packtok_cli:
     )
     for chosen, num_documents in (("parquet", 4), ("csv", 2), ("text", 1)):
         assert packtok.count(folder, TOKENIZER, format=chosen)["total"]["documents"] == num_documents
-    # Notes next to the corpus are not part of it, unless they are the corpus.
+    # Notes next to the corpus belong to it only if they are the corpus.
     (folder / "c.csv").unlink()
     assert packtok.count(folder, TOKENIZER)["total"]["documents"] == 4
     for i in range(4):
@@ -519,7 +519,7 @@ def test_order_of_sources_of_several_formats_is_kept(tmp_path: Path) -> None:
 def test_memory_does_not_grow_with_a_row_group(tmp_path: Path, name: str, options: dict[str, Any]) -> None:
     """A text column of more than 2 GiB in one group, in the thorough run.
 
-    pyarrow's pages have 1,024 rows, so that one has a gigabyte then.
+    The pages of pyarrow have 1,024 rows, so that a page has a gigabyte.
     """
     num_bytes = extent(2_400_000_000, 80_000_000)
     text = "all work and no play " * 50_000

@@ -112,7 +112,7 @@ def test_unknown_names_list_the_known_ones(given: str, options: dict[str, str], 
 
 
 def test_dataset_script_is_an_error_of_one_line(tmp_path: Path, packtok_cli: PacktokCli) -> None:
-    """tatm loads them with ``trust_remote_code``; `datasets` has refused them since version 4."""
+    """tatm loads dataset scripts with ``trust_remote_code``; `datasets` has refused them since version 4."""
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "old.py").write_text("raise SystemExit('code of the dataset has run')\n")
     described = {

@@ -279,7 +279,7 @@ def test_interruption_ends_a_run_whose_plugin_never_ends(plugin: Path) -> None:
     _, error = process.communicate(timeout=60)
     assert process.returncode == 130, error
     assert "interrupted" in error
-    # A limit ends it too.
+    # A limit on documents ends the plug-in too.
     assert pack(plugin, "endless", "limited.pbin", max_documents=3).documents == 3
 
 

@@ -134,7 +134,7 @@ def test_masks_equal_those_of_a_state_machine(targets: list[list[int]]) -> None:
 
 @dataclass
 class MaskTokens:
-    """As Modalities' class of the same purpose: the markers are attributes."""
+    """Like Modalities' class of the same purpose, has the markers as attributes."""
 
     b_include_to_loss_token: str
     e_include_to_loss_token: str

@@ -72,7 +72,7 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """Returns a file of six documents, with trailer."""
+    """Returns a file of six documents, with a trailer."""
     return pbins.write(tmp_path / "a.pbin", DOCUMENTS)
 
 
@@ -177,7 +177,7 @@ def test_megatron_blocks_equal_those_of_the_oracle(
 def test_document_longer_than_a_megatron_block_is_cut(tmp_path: Path) -> None:
     path = pbins.write(tmp_path / "a.pbin", [[1, 2], [3], [4, 5, 6, 7, 8, 9], [10], [11, 12, 13], [14, 15]])
     dataset = packtok.PackedMemMapDatasetMegatron(path, "x", 4, cache_dir=tmp_path / "plans", dtype="int64")
-    # 3 fits, 4 … does not; 8 and 9 are in no block; the block that starts at 14 would pass the end.
+    # 3 fits, 4 … does not. 8 and 9 are in no block. The block that starts at 14 would pass the end.
     assert listed(dataset[:]["x"]) == [[1, 2, 3, 4], [4, 5, 6, 7], [10, 11, 12, 13]]
     assert (dataset.blocks.num_dropped_tokens, dataset.blocks.num_padding_tokens) == (4, 0)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a.pbin", "plans"]
@@ -187,7 +187,7 @@ def test_document_longer_than_a_megatron_block_is_cut(tmp_path: Path) -> None:
 def test_numbers_of_megatron_blocks_are_those_of_modalities(tmp_path: Path) -> None:
     lengths = (6, 10, 3, 1)
     path = pbins.write(tmp_path / "a.pbin", [[*range(length)] for length in lengths], width=4)
-    # The numbers that Modalities 0.5.0 gives for these documents.
+    # The result of Modalities 0.5.0 for these documents.
     for block_size, expected in ((1, 4), (2, 3), (3, 3), (6, 2), (10, 2), (20, 1), (25, 0)):
         dataset = packtok.PackedMemMapDatasetMegatron(path, "x", block_size)
         assert len(dataset) == expected, block_size
@@ -470,8 +470,8 @@ def test_items_have_the_requested_dtype(tmp_path: Path, width: int, dtype: str) 
         assert {(item["x"].dtype, item["x"].flags.writeable) for item in again} == {(np.dtype(dtype), True)}
 
 
-# The dtypes of Modalities' datasets; for one byte per token, it returns uint8, which embeddings do not
-# accept.
+# The dtypes of Modalities' datasets. For one byte per token, Modalities returns uint8, which embeddings do
+# not accept.
 @pytest.mark.parametrize(("width", "dtype"), [(1, "int32"), (2, "int32"), (4, "int64")])
 def test_items_of_modalities_classes_are_accepted_by_embeddings(
     tmp_path: Path, width: int, dtype: str
@@ -704,7 +704,7 @@ def test_empty_or_missing_sources_are_named(tmp_path: Path) -> None:
 
 
 def test_pbin_that_starts_like_json_is_a_pbin(tmp_path: Path) -> None:
-    # A data segment of 123 bytes: the header starts with "{".
+    # With a data segment of 123 bytes, the header starts with "{".
     path = pbins.write(tmp_path / "a.pbin", [[1] * 123], 1)
     assert path.read_bytes()[:1] == b"{"
     assert base(path, "x")[0]["x"].tolist() == [1] * 123

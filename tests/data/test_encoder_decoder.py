@@ -126,7 +126,7 @@ def test_masked_tokens_are_at_the_end_of_a_context(imported: Path) -> None:
 @pytest.mark.parametrize("mode", ["joint", "separate", "no_neighbor"])
 def test_masks_of_passages_cover_the_passages_there_are(imported: Path, mode: str) -> None:
     # With "separate", CEPE's loader masks the two parts instead of the passages; with fewer passages than
-    # num_context, it fails.
+    # num_context, the loader fails.
     options = {**MASKS, "num_context": 9, "mask_prob": 1.0, "mask_seq_prob": 1.0, "retrieval_mode": mode}
     item = dataset_of(imported, retrieval=True, **options)[0]
     assert item["encoder_attention_mask"].shape == item["encoder_input_ids"].shape

@@ -61,7 +61,7 @@ def web(tmp_path: Path) -> Path:
 def test_texts_are_those_of_the_corpus_in_order(web: Path) -> None:
     news, blogs = ["some news", "caf\u00e9"], ["a blog", "\U0001f600", ""]
     data = get_data(f"{web}:blogs")
-    # Items have the form of tatm's; each iteration starts again.
+    # Items have the form of tatm's. Each iteration starts at the first document.
     assert [list(data), list(data)] == [[{"body": text} for text in blogs]] * 2
     assert list(data.texts()) == blogs
     assert data.get_source() == "Web:blogs"

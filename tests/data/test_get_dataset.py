@@ -190,7 +190,7 @@ def test_the_padding_of_tatm_is_cut_and_reported(tatm: Path) -> None:
 
 
 def test_a_capacity_of_2_to_the_30_tokens_is_not_data(tmp_path: Path) -> None:
-    """A sparse file of 2 GiB, as tatm creates each, of which 40 tokens are used."""
+    """The file is sparse and has 2 GiB, like each file that tatm creates; 40 tokens are used."""
     folder = write_tatm(tmp_path, [[[*range(2, 41), EOS]]], padding=0)
     with (folder / "tokenized_0.bin").open("ab") as file:
         file.truncate(2 << 30)
@@ -360,7 +360,7 @@ def test_a_dataset_is_found_by_every_kind_of_name(tmp_path: Path, monkeypatch: p
 
 
 def test_documents_of_gpt2_are_told_apart(tmp_path: Path) -> None:
-    """tatm writes none of the boundaries, because the tokenizer of GPT-2 appends no token."""
+    """tatm writes no boundaries, because GPT-2's tokenizer appends no token."""
     texts = ["one text", "another, which is longer", "a third"]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     packtok.pack(input=tmp_path / "a.jsonl", output=tmp_path / "a.pbin", tokenizer="gpt2")
@@ -497,7 +497,7 @@ def test_inspect_shows_a_tokenized_dataset(tatm: Path, packtok_cli: PacktokCli) 
 
 
 def test_the_end_of_documents_is_that_of_the_description(tmp_path: Path) -> None:
-    """The files of other programs may end documents with a token that no post-processor appends."""
+    """Files of other programs may end documents with a token that no post-processor appends."""
     files = [[[5, 6, 7], [8, 7], [9, 9, 9, 7]]]
     write_tatm(tmp_path, files, separator=None, padding=0)
     details = {"packtok_metadata": 1, "eos_token_id": 7}
@@ -557,7 +557,7 @@ def test_ids_of_every_width(tmp_path: Path) -> None:
 
 
 def test_long_items_number_their_documents_without_wrapping(tmp_path: Path) -> None:
-    """tatm's uint16 numbers start again at 0 after 65,536 documents."""
+    """tatm's uint16 document ids restart at 0 after 65,536 documents."""
     path = tmp_path / "a.pbin"
     num_documents = 70_000
     reference.write_modalities(path, [[i % 250] for i in range(num_documents)], 1)

@@ -1,4 +1,4 @@
-"""scripts/gpu_check.py: all of its checks run in small, and what fails is reported."""
+"""scripts/gpu_check.py: all checks run in small, and failures are reported."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytest.importorskip("torch", reason="needs torch (pip install '.[torch]')")
 pytest.importorskip("transformers", reason="needs transformers")
 
 SCRIPT = ROOT / "scripts" / "gpu_check.py"
-# What a CPU cannot do, by check.
+# The parts of each check that need CUDA.
 NEEDS_CUDA = {
     "pinning": ["main process", "2 workers", "torch's DataLoader", "stream"],
     "attention": ["variable length by cu_seqlens"],
@@ -66,7 +66,7 @@ def test_all_checks_run_in_small_on_a_cpu(script: ModuleType, tmp_path: Path) ->
         assert len(parts) == len(check["parts"])
         not_run = [part for part, status in parts.items() if status == "not run"]
         assert not_run == NEEDS_CUDA.get(name, [])
-        # One more status, and the test would not notice what it means.
+        # Any other status would need a meaning in this test.
         assert set(parts.values()) <= {"passed", "measured", "not run"}
     # The line of each check, then the same JSON as in the file.
     lines, start, text = done.stdout.partition("{\n")
@@ -113,7 +113,7 @@ def dying(report: Any, _plan: Any) -> None:
 def hanging(report: Any, plan: Any) -> None:
     report.expect("one", True)
     os.write(1, b"printed\n")
-    # Deaf to the request to end, as is the process that it starts.
+    # The check and its child process ignore the request to end.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     child = os.fork()
     if child:
@@ -159,13 +159,13 @@ def test_each_check_ends_alone_however_it_ends(
         "hanging": {"name": "time limit", "status": "failed", "error": "6 s are over"},
         "passing": {"name": "one", "status": "passed", "shown": "shown"},
     }
-    # What was found before the end is kept, and the log is there.
+    # The parts from before the end are kept, and the log is there.
     assert {len(found[name]["parts"]) for name in names if name != "passing"} == {2}
     assert found["hanging"]["log"] == ["printed"]
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1].split() == ["passed", "title", "of", "passing", lines[-1].split()[4], "s", "shown"]
     assert any("FAILED: error (ValueError: no such thing)" in line for line in lines)
-    # The process that the hanging check started was killed with it.
+    # The child process of the hanging check was killed with it.
     child = int((tmp_path / "child").read_text())
     deadline = time.monotonic() + 120
     while is_alive(child):

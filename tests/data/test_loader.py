@@ -56,7 +56,8 @@ def take(given: DataLoader, num: int) -> list[list[int]]:
     return [rows(batch) for batch in itertools.islice(batches, num)]
 
 
-# Before the stop, the step of the stop, and after it: ranks, workers, prefetched batches.
+# Each entry is the setup before the stop, the step of the stop, and the setup after it. A setup is ranks,
+# workers, prefetched batches.
 GRID = [
     ((1, 0, None), 0, (2, 1, 2)),
     ((1, 3, 4), 1, (1, 0, None)),
@@ -67,7 +68,7 @@ GRID = [
     ((4, 0, None), 7, (4, 1, 4)),
     ((1, 1, 2), 9, (3, 0, None)),
 ]
-# In CI each end with every second one, and each of those with two ends.
+# In CI, each end runs with every second entry of the grid, and each entry with two ends.
 RUNS = [
     (end, how) for i, end in enumerate(ENDS) for j, how in enumerate(GRID) if extent(True, (i + j) % 2 == 0)
 ]
@@ -363,7 +364,7 @@ def test_loader_emits_no_warnings(num_workers: int) -> None:
 
 
 class Announced(Numbers):
-    """Records the items it was asked to prefetch."""
+    """A dataset that records the items it should prefetch."""
 
     def __init__(self, num_items: int) -> None:
         super().__init__(num_items)
@@ -399,7 +400,7 @@ def test_read_ahead_needs_a_dataset_with_prefetch() -> None:
 
 
 class Broken:
-    """What torch iterates over, if it finds a broken connection before the system has ended the worker."""
+    """The iterator of torch if a broken connection is noticed before the system has ended the worker."""
 
     def __init__(self, workers: list[Any]) -> None:
         self._workers = workers
@@ -408,7 +409,7 @@ class Broken:
         return self
 
     def __next__(self) -> Any:
-        # Its death comes after the error, as in torch.
+        # The worker dies after the error, as in torch.
         self._workers[0].kill()
         raise ConnectionResetError(104, "Connection reset by peer")
 

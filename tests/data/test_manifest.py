@@ -24,7 +24,7 @@ FLAT = [token for document in DOCUMENTS for token in document]
 
 @pytest.fixture
 def paths(tmp_path: Path) -> list[Path]:
-    """Returns four files in a separate folder, one of them empty and one without trailer."""
+    """Returns four files in a separate folder; one is empty, and one has no trailer."""
     (tmp_path / "data").mkdir()
     return [
         pbins.write(tmp_path / "data" / f"{number}.pbin", documents, trailer=number != 1)
@@ -78,7 +78,7 @@ def test_single_path_is_one_source(
     paths: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    # If it were split into characters, "data" would be four files.
+    # Split into characters, "data" would be four files.
     for source, names in (
         ("data", [path.name for path in paths]),
         (tmp_path / "data", [path.name for path in paths]),

@@ -31,7 +31,7 @@ GAMMA = 0x9E3779B97F4A7C15
 
 
 class Numbered(Dataset[tuple[str, int]]):
-    """Items that name their source and index."""
+    """A dataset whose items name their source and index."""
 
     def __init__(self, name: str, num_items: int) -> None:
         self.name, self.num_items = name, num_items

@@ -111,7 +111,7 @@ def test_manifests_list_npy_files(tmp_path: Path) -> None:
     packtok.write_manifest(paths, manifest)
     dataset = packtok.TokenDataset(str(manifest), context_length=9)
     assert dataset[0]["input_ids"].tolist() == [1, 0, 2] * 3
-    # Other lengths with the same ids and the same size are another file.
+    # A file with the same ids and size but other lengths is another file.
     save(tmp_path / "0.npy", [[1, 0], [2, 1, 0, 2], *[[1, 0, 2]] * 18], "uint32")
     with pytest.raises(packtok.PacktokError, match=r"index_crc32c"):
         _ = packtok.TokenDataset(str(manifest), context_length=9)[0]

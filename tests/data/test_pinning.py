@@ -35,7 +35,7 @@ def stream(pbin: Path, **options: Any) -> CheckpointableDataset:
     return rows.batch(2, **options)
 
 
-# What makes batches, in the main process.
+# The makers of batches in the main process.
 MAKERS: dict[str, Callable[[Path], Any]] = {
     "TokenDataset": lambda pbin: packtok.TokenDataset(pbin, 3, pin_memory=True),
     "Mixture": lambda pbin: packtok.Mixture({pbin: 1}, context_length=3, pin_memory=True),
@@ -71,7 +71,7 @@ def test_dataset_from_a_machine_with_a_device_is_refused_at_its_first_batch(
     dataset = pickle.loads(pickled)
     with monkeypatch.context() as changed:
         changed.setattr(torch, "empty", no_memory)
-        # With a device, the reason is another one.
+        # With a device, the error has another reason.
         with pytest.raises(RuntimeError, match="pin_memory allocator"):
             dataset[0]
         changed.setattr(torch.cuda, "is_available", lambda: False)
@@ -98,10 +98,10 @@ def test_loader_warns_as_torch_does(pbin: Path) -> None:
 
 @pytest.fixture
 def _pinning(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Notes which memory was requested as pinned, where there is no device to pin it for."""
+    """Records which memory is requested as pinned, where there is no device to pin it for."""
     if torch.cuda.is_available():
         return
-    # Kept, so that no later tensor has one of the addresses.
+    # The list keeps the memory, so that no later tensor has one of its addresses.
     kept: list[torch.UntypedStorage] = []
 
     def storage(num_bytes: int, *, pin_memory: bool) -> torch.UntypedStorage | None:

@@ -25,7 +25,7 @@ from packtok.data import epochs
 from packtok.distributed import Share, find_share
 
 ENDS = ("drop", "carry", "pad", "short")
-# Enough for the batches of any test.
+# The number exceeds the batches of any test.
 MANY_EPOCHS = 100
 
 
@@ -392,7 +392,7 @@ def test_state_records_the_start_of_its_epoch_if_samples_were_skipped():
     items = [next(batches)]
     state = json.loads(json.dumps(first.state_dict()))
     assert (state["num_global_samples"], state["skip_num_global_samples"]) == (38, 24)
-    # Whether or not the resuming program passes the skipped samples again.
+    # The state counts, whether or not the resuming program passes skip_num_global_samples again.
     for again in (grown(), grown(skip_num_global_samples=24)):
         again.load_state_dict(state)
         assert len(again) == 2
@@ -499,7 +499,7 @@ def test_ranks_without_samples_are_an_error_on_creation():
         with pytest.raises(ValueError, match=exactly(text)):
             ResumableDistributedSampler(Numbers(3), 0, 8, **options)
     assert [len(list(ResumableDistributedSampler(Numbers(3), rank, 8))) for rank in range(8)] == [1] * 8
-    # Each item once: with fewer items than ranks, some ranks get none.
+    # Each item is served once. With fewer items than ranks, some ranks get none.
     short = [ResumableDistributedSampler(Numbers(3), rank, 8, at_epoch_end="short") for rank in range(8)]
     assert [list(sampler) for sampler in short] == [[0], [1], [2], [], [], [], [], []]
 

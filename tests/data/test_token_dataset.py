@@ -90,7 +90,7 @@ def test_loss_markers_equal_a_loop_over_the_file(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("markers")
-    # Mostly without markers, so that rows begin in the middle of parts that count.
+    # Most examples have few markers, so that rows begin in the middle of parts that count.
     ids = st.sampled_from([3, 4, 5, 6, 7, BEGIN, END])
     documents_of_a_file = st.lists(st.lists(ids, max_size=14), min_size=1, max_size=6)
     files = data.draw(st.lists(documents_of_a_file, min_size=1, max_size=2))
@@ -102,7 +102,7 @@ def test_loss_markers_equal_a_loop_over_the_file(
         return
     width = data.draw(st.sampled_from([1, 2, 4]))
     options: dict[str, Any] = {"packing": packing, "labels": labels, "loss_mask": True}
-    # A file of the same lengths whose tokens are their numbers shows which token each label is.
+    # In a file of the same lengths whose tokens are their own numbers, each label shows its token.
     numbers = iter(range(100, 1 << 14))
     numbered = [[[next(numbers) for _ in document] for document in file] for file in files]
     found, plain = (
@@ -266,7 +266,7 @@ def test_best_fit_serves_every_token_once_and_cuts_only_long_documents(
 
 
 def documents_of(dataset: TokenDataset) -> set[int]:
-    """Returns the documents of one file of which a dataset has tokens."""
+    """Returns the documents of one file that provide tokens to a dataset."""
     return {number for i in range(len(dataset)) for _, number, _, _ in dataset.locate(i)}
 
 
@@ -346,7 +346,7 @@ def test_plans_and_splits_are_stored_in_cache_dir(tmp_path: Path, pbin: Path) ->
     again = TokenDataset(pbin, 4, cache_dir=tmp_path / "cache", **options)
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").iterdir()} == kept
     assert again.fingerprint == dataset.fingerprint
-    # A process that receives the dataset recreates nothing.
+    # A process that receives the dataset computes nothing again.
     assert len(pickle.dumps(dataset)) <= 2048
     sent = pickle.loads(pickle.dumps(dataset))
     assert sent[0]["input_ids"].tolist() == dataset[0]["input_ids"].tolist()
@@ -504,7 +504,7 @@ def test_worker_fills_shared_memory_directly(pbin: Path) -> None:
             batch[name] for name in ("input_ids", "labels", "position_ids", "document_ids", "loss_mask")
         ]
         assert all(field.is_shared() for field in fields)
-        # One piece of memory for all of them is one file descriptor per batch instead of five.
+        # Fields in one piece of memory need one file descriptor per batch instead of five.
         assert len({field.untyped_storage().data_ptr() for field in fields}) == 1
 
 
@@ -538,7 +538,7 @@ def test_without_batching_items_are_returned_one_by_one(pbin: Path) -> None:
 
 
 def test_items_work_with_the_default_collator_of_hugging_face(pbin: Path) -> None:
-    # It checks whether items are mappings, takes the names from the first and stacks tensors.
+    # The collator checks whether items are mappings, takes the names from the first and stacks tensors.
     items = TokenDataset(pbin, 3, labels="aligned").__getitems__([0, 2])
     assert isinstance(items, ItemList)
     assert all(isinstance(item, Item | dict) for item in items)
@@ -657,7 +657,7 @@ def test_evaluation_batches_can_be_empty(pbin: Path) -> None:
     batch = TokenDataset(pbin, 3, **ALL_FIELDS).__getitems__([]).batch
     assert batch["input_ids"].shape == (0, 3)
     assert batch["cu_seqlens"].tolist() == [0]
-    # Five items, one more than the first batches of four ranks: the last step has none for this rank.
+    # Five items are one more than the first batches of four ranks: the last step has no item for this rank.
     loader = packtok.DataLoader(
         Subset(TokenDataset(pbin, 3), range(5)), batch_size=1, at_epoch_end="short", rank=3, num_replicas=4
     )

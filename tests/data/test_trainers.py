@@ -32,7 +32,7 @@ def package(tmp_path: Path) -> Path:
 
 
 def test_olmo_trains_on_get_dataset(pbin: Path, package: Path) -> None:
-    """With the dataset, collator and model of ai2-olmo 0.6.0, on NumPy 1, and the masks of the items."""
+    """Uses the dataset, collator and model of ai2-olmo 0.6.0, on NumPy 1, and the masks of the items."""
     python = python_of("olmo", "ai2-olmo 0.6.0")
     found = trained(python, "olmo_training.py", pbin, package=package)
     assert found["items"] == len(packtok.get_dataset(pbin, 64))
@@ -43,7 +43,7 @@ def test_olmo_trains_on_get_dataset(pbin: Path, package: Path) -> None:
 
 @pytest.mark.whole
 def test_olmo_core_trains_on_the_documents_of_pbins(tmp_path: Path, package: Path) -> None:
-    """With OLMo-core 3's instance sources, data loader and trainer."""
+    """Uses OLMo-core 3's instance sources, data loader and trainer."""
     python = python_of("olmo_core", "ai2-olmo-core 3")
     eod, length, batch_rows = 99, 16, 4
     draw = random.Random(1)
@@ -74,7 +74,7 @@ def test_olmo_core_trains_on_the_documents_of_pbins(tmp_path: Path, package: Pat
 
 
 def test_modalities_trains_from_its_config(tmp_path: Path) -> None:
-    """With the dataset, sampler, data loader, model, loss and optimizer that its config names."""
+    """Uses the dataset, sampler, data loader, model, loss and optimizer that Modalities' config names."""
     python = python_of("modalities", "modalities")
     draw = random.Random(1)
     documents = [[*draw.choices(range(1, 99), k=draw.randrange(1, 40)), 99] for _ in range(120)]

@@ -21,7 +21,7 @@ from repository import CORPUS
 
 import packtok
 
-# Files that examples can use without creating them; `packtok.pack` creates `train.pbin` itself.
+# Files that examples can use without creating them; `packtok.pack` itself creates `train.pbin`.
 PBINS = ("train.pbin", "web.pbin", "code.pbin")
 NAMES = {"functools": functools, "np": np, "packtok": packtok, "torch": torch}
 

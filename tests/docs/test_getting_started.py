@@ -54,7 +54,7 @@ OVERRIDES = [
 def run(
     program: str, *arguments: object, cwd: Path, code: int = 0, **options: Any
 ) -> subprocess.CompletedProcess[str]:
-    """Runs one of the example's programs, which must exit with ``code``."""
+    """Runs a program of the example, which must exit with ``code``."""
     env = {**os.environ, "OMP_NUM_THREADS": "1", **options.pop("env", {})}
     done = subprocess.run(
         [sys.executable, str(EXAMPLE / program), *map(str, arguments)],
@@ -105,10 +105,10 @@ def test_killed_run_resumes_with_bit_identical_losses(folder: Path, demonstratio
     assert compared.startswith(f"all {STEPS + 4} losses are the same, bit for bit")
     train = rows_of(folder / "runs" / "killed", "train")
     assert [row.step for row in train] == list(range(1, STEPS + 1))
-    # An untrained model is as good as guessing among 2048 ids; this one has learned something.
+    # An untrained model guesses among 2048 ids; this model has learned something.
     assert abs(train[0].loss - math.log(2048)) < 0.1
     assert train[-1].loss < train[0].loss - 0.5
-    # The learning rate rises for 50 steps; the norm is that of the gradient, which is never zero.
+    # The learning rate rises for 50 steps. The norm is that of the gradient, which is never zero.
     assert [row.learning_rate for row in train] == pytest.approx(
         [3e-3 * step / 50 for step in range(1, STEPS + 1)]
     )
@@ -142,7 +142,7 @@ def naive_test_loss(folder: Path, run_folder: Path, num_items: int | None = None
     for start in range(0, num_items * CONTEXT_LENGTH, CONTEXT_LENGTH):
         first = start
         while first < start + CONTEXT_LENGTH:
-            # One part of a document at a time, which must be equivalent to the mask and the positions.
+            # A part of a document at a time must be equivalent to the mask and the positions.
             stop = first
             while stop < start + CONTEXT_LENGTH and document_of[stop] == document_of[first]:
                 stop += 1
@@ -213,7 +213,7 @@ def test_model_continues_a_text(folder: Path, demonstration: str, capsys: pytest
     assert len(given) > len("Once there was\n")
     options = ("--num-tokens=12", "--temperature=0")
     typed = run("generate.py", run_folder, *options, cwd=folder, input="Once there was\n\n")
-    # The answers to the line and to the empty line, each after its "> ".
+    # The answers to the line and to the empty line; each follows its "> ".
     assert typed.stdout.startswith(f"> {given}\n> ")
     assert "Ctrl-D" in typed.stderr
 
@@ -472,7 +472,7 @@ def test_killed_launcher_leaves_no_process_and_no_second_writer(
 
 @pytest.fixture
 def _alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Makes ``train.main`` train in this process, in the folder of the runs, as the only rank."""
+    """Runs ``train.main`` as the only rank in this process, in the folder of the runs."""
     monkeypatch.chdir(folder)
     monkeypatch.delenv("RANK", raising=False)
     monkeypatch.setattr(train, "make_deterministic", lambda: None)
@@ -510,7 +510,7 @@ def train_alone(folder: Path, name: str, *options: str, resume: bool = False) ->
 @pytest.mark.usefixtures("_alone")
 def test_accumulated_gradients_are_those_of_the_undivided_batch(folder: Path) -> None:
     undivided = train_alone(folder, "undivided")
-    # Parts of 5, 5 and 2 of 12 rows.
+    # Accumulation divides 12 rows into parts of 5, 5 and 2.
     divided = train_alone(folder, "divided", "training.micro_batch_size=5")
     assert len(divided) == 18
     assert [row[:2] for row in divided] == [row[:2] for row in undivided]

@@ -156,7 +156,7 @@ def test_aligned_labels_give_hf_models_the_loss_of_shifted_labels(path: str) -> 
         with torch.no_grad():
             logits = model(input_ids=shifted["input_ids"]).logits
             loss = model(input_ids=aligned["input_ids"], labels=aligned["labels"]).loss
-        # If the model shifts, the last input has no label; shifted labels have one more token.
+        # If the model shifts the labels, the last input has none; shifted labels need one more token.
         own = torch.nn.functional.cross_entropy(
             logits[:, :-1].flatten(0, 1), shifted["labels"][:, :-1].flatten()
         )

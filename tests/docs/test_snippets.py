@@ -13,7 +13,7 @@ pytest.importorskip("torch", reason="needs torch (pip install '.[torch]')")
 from repository import ROOT
 from snippets import Reader, Snippet, SnippetError, environment, snippets
 
-# In reading order; guides that are not listed come after these.
+# The order of reading; guides that are not listed follow these.
 FIRST = [
     "README.md",
     "docs/guides/get_started.md",
@@ -32,7 +32,7 @@ FIRST = [
 FOLDERS = ("docs", "examples", "slurm")
 OTHERS = {path.relative_to(ROOT).as_posix() for folder in FOLDERS for path in (ROOT / folder).rglob("*.md")}
 STORY = [*FIRST, *sorted(OTHERS - set(FIRST))]
-# Smaller training settings for the guides; so many steps are enough to run every program.
+# Smaller training settings for the guides; these steps suffice to run every program.
 SMALLER = {"steps: 600": "steps: 20", "checkpoint_every: 100": "checkpoint_every: 10"}
 
 

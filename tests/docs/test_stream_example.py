@@ -43,7 +43,7 @@ def server() -> Iterator[S3Server]:
 
 
 def run(server: S3Server, cwd: Path, *command: object) -> str:
-    """Returns what a Python program with the server's credentials prints."""
+    """Returns the output of a Python program that has the server's credentials."""
     env = {**server.env, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         [sys.executable, *map(str, command)],

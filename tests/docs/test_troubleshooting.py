@@ -21,7 +21,7 @@ import packtok
 from packtok.stream import CheckpointableDataset
 
 PAGE = ROOT / "docs" / "guides" / "troubleshooting.md"
-# The tables before this heading are tested; those after it name what only happens to a cluster or a machine.
+# The tables before this heading are tested; those after it list faults of a cluster or a machine.
 OTHERS = "## Other messages and symptoms"
 
 NUMBER = '{"text": "good"}\n{"text": 5}\n'
@@ -153,7 +153,7 @@ def messages(packtok_cli: PacktokCli, tmp_path_factory: pytest.TempPathFactory) 
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("PACKTOK_BASE_DIR", raising=False)
         patch.delenv("TATM_BASE_DIR", raising=False)
-        # Without CUDA, as on the machine of a first try.
+        # Hides CUDA, because the first try may be on a machine without it.
         patch.setattr("torch.cuda.is_available", lambda: False)
         for call in calls(folder):
             with pytest.raises((ValueError, TypeError, packtok.PacktokError)) as raised:

@@ -1,4 +1,4 @@
-"""What the pages of `packtok explore` show: datasets, documents and items, compared with the files."""
+"""The pages of `packtok explore`: datasets, documents and items, compared with the files."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_words_and_facets_narrow_a_search(server: Served) -> None:
     ]
     page = server.page("/?q=short&tokenizer=gpt2&tokenizer=cl100k_base")
     assert page.one("h2", id="total") == "2 datasets"
-    # Counts of a facet ignore its own choice.
+    # The counts of a facet ignore the choice in that facet.
     assert facet_counts(page, "tokenizer") == {"cl100k_base": 1, "gpt2": 1, "not tokenized": 1}
     checked = [found["value"] for tag, found, _ in page.elements if tag == "input" and "checked" in found]
     assert sorted(str(one) for one in checked) == ["cl100k_base", "gpt2"]
@@ -243,7 +243,7 @@ def test_token_files_that_are_no_pbins_are_listed_without_links(tmp_path: Path) 
     for i in range(2):
         (folder / f"part_{i}.bin").write_bytes(np.arange(100, dtype=np.uint16).tobytes())
     with served_folder(tmp_path) as server:
-        # Nor is a link without a text shown.
+        # A link without a text is not shown either.
         assert server.page("/").all("h3") == ["x/data"]
         page = server.page("/dataset/x/data")
     assert page.one("h1") == "x/data"
@@ -388,7 +388,7 @@ def test_tokenizers_below_the_base_can_be_compared_with(tmp_path: Path) -> None:
 
 
 def _own_tokenizer() -> bytes:
-    """Returns a tokenizer of single letters, with a name of no built-in one."""
+    """Returns a tokenizer of single letters whose name is not that of a built-in one."""
     vocabulary = {char: i for i, char in enumerate("abcdefghijklmnopqrstuvwxyzĠ")}
     model = {"type": "BPE", "vocab": vocabulary, "merges": [], "dropout": None, "unk_token": None}
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
@@ -507,7 +507,7 @@ def test_tokenizer_with_another_fingerprint_is_not_used(tmp_path: Path, gpt2: pa
         page = server.page("/documents/a.pbin")
         assert [text for text, _ in page.tokens()] == [str(one) for _, one in page.tokens()]
         assert "but the file was packed with sha256:" in notes(page.html)[0]
-        # A tokenizer that is put next to the file is found at once.
+        # A tokenizer that appears next to the file is used at once.
         (tmp_path / "tokenizer.json").write_bytes(_own_tokenizer())
         assert [text for text, _ in server.page("/documents/a.pbin").tokens()][:5] == [*"hello"]
 
@@ -516,7 +516,7 @@ def test_page_of_a_document_of_500_mb_reads_only_its_tokens(tmp_path: Path, gpt2
     num_bytes, path = 500_000_000, tmp_path / "long.pbin"
     with path.open("wb") as file:
         file.write(struct.pack("<QI", num_bytes, 2))
-        # A hole: zeros that take no space.
+        # The tokens are a hole: zeros that take no space.
         file.truncate(12 + num_bytes)
         file.seek(0, 2)
         file.write(pickle.dumps([(0, num_bytes)]))

@@ -54,7 +54,7 @@ SCREENS = {
 
 
 class Browser:
-    """Chromium, as a test needs it."""
+    """Chromium with the settings and helpers of the tests."""
 
     def __init__(self, driver: Any, server: Served) -> None:
         self.driver = driver
@@ -91,7 +91,7 @@ class Browser:
         return str(found)
 
     def wait(self, condition: Any) -> Any:
-        # The part of the page that a condition looks at may just be replaced.
+        # The page may replace the element while the condition reads it.
         ignored = [StaleElementReferenceException]
         return WebDriverWait(self.driver, 60, ignored_exceptions=ignored).until(condition)
 
@@ -154,7 +154,7 @@ def test_pages_have_no_serious_finding_and_fit_the_screen(browser: Browser, axe:
             faults.append(f"{name}: {width} pixels wide")
         for details in browser.driver.find_elements(By.CSS_SELECTOR, "details:not([open])"):
             browser.run("arguments[0].open = true", details)
-        # The policy of the page does not allow scripts of others, so the driver runs it.
+        # The driver runs the script, because the policy of the page does not allow scripts of others.
         browser.run(axe)
         result = browser.driver.execute_async_script(
             "const done = arguments[0]; axe.run(document, {resultTypes: ['violations']}).then(done);"
@@ -181,7 +181,7 @@ def test_nothing_is_loaded_from_elsewhere_and_no_policy_is_violated(browser: Bro
     assert len(requests) >= len(PAGES)
     assert {url for url in requests if not url.startswith(browser.server.url)} == set()
     remarks = [one["message"] for one in browser.driver.get_log("browser")]
-    # The page about an error is one.
+    # The page about an error logs one remark.
     assert [one for one in remarks if "none.pbin" not in one] == []
 
 
@@ -235,7 +235,7 @@ def test_keyboard_reaches_content_and_moves_between_tokens(browser: Browser) -> 
     assert " · EOD · " in browser.run(told)
     browser.press(Keys.HOME)
     assert browser.focused() == "t0"
-    # One stop of the tab key, whatever the number of tokens.
+    # All tokens are one stop of the tab key.
     browser.press(Keys.TAB)
     assert not browser.focused().startswith("t")
 

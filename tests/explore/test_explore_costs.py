@@ -1,4 +1,6 @@
-"""What the pages of `packtok explore` read, which files remain, and texts that start within a document."""
+"""The costs of the pages of `packtok explore`: bytes read and open files; and texts that start within a
+document.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ TOKEN = "t" * 20
 
 
 class Counted:
-    """A reader that counts what is asked of it."""
+    """A reader that counts the requests to it."""
 
     def __init__(self, reader: packtok.PbinReader) -> None:
         self._reader = reader
@@ -167,7 +169,7 @@ def test_browser_can_have_sessions_of_two_servers_on_one_host(tmp_path: Path) ->
         served(site, host="0.0.0.0", token=TOKEN) as first,
         served(site, host="0.0.0.0", token=TOKEN) as second,
     ):
-        # As a browser, which replaces a cookie by one of the same name.
+        # A browser replaces a cookie by another of the same name.
         jar = dict(signed_in(server).split("=", 1) for server in (first, second))
         cookies = "; ".join(f"{name}={value}" for name, value in jar.items())
         for server in (first, second):
@@ -216,7 +218,7 @@ def test_space_at_the_start_of_a_part_is_shown(tmp_path: Path) -> None:
 
 @pytest.fixture
 def one_tokenizer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loads one built-in tokenizer where all of them would be."""
+    """Loads one built-in tokenizer, where a page would load all."""
     monkeypatch.setattr(compare, "tokenizer_names", lambda _: {"gpt2": "gpt2"})
 
 

@@ -62,7 +62,7 @@ def world(template: Path, tmp_path: Path) -> World:
 
 
 def refused(server: Served, path: str) -> None:
-    """Checks that a path is answered without a trace of what is outside."""
+    """Checks that the answer to a path shows nothing from outside."""
     answer = server.get(path)
     assert answer.status in (400, 404), (path, answer.status)
     assert SECRET not in answer.text
@@ -136,7 +136,7 @@ def test_datasets_outside_show_only_that_they_exist(world: World) -> None:
     (world.base / "x" / "data").symlink_to(world.outside / "data")
     write_metadata(world.base / "x" / "own", name="Own")
     with served_folder(world.base) as server:
-        # Without an index, they are left out.
+        # Without an index, datasets outside are left out.
         assert server.page("/").all("h3") == ["Own"]
         build_index(world.base)
         page = server.page("/")
@@ -339,7 +339,7 @@ _ALLOWED_SCRIPT = '<script src="/static/script.js" defer></script>'
 
 
 def assert_harmless(html: str) -> None:
-    """Checks that a page has no code in it, loads nothing from elsewhere, and hides no character."""
+    """Checks that a page contains no code, loads nothing from other hosts, and hides no character."""
     assert html.count("<script") == html.count(_ALLOWED_SCRIPT) <= 1
     page = Page(html)
     for tag, attributes, _ in page.elements:

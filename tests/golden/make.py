@@ -130,7 +130,7 @@ def golden() -> dict[str, bytes]:
         f"pairs_{n}.pickle": pickle.dumps(pairs(n), protocol=4) for n in (0, 1, 2, 999, 1000, 1001, 2001)
     }
     files["pairs_edges.pickle"] = pickle.dumps([(edge, edge) for edge in EDGES], protocol=4)
-    # Every third tuple again: the pickler writes a reference to the first one.
+    # Every third tuple occurs again: the pickler writes a reference to the first one.
     shared = pairs(1200)
     shared += shared[::3]
     for protocol in (2, 4):

@@ -17,7 +17,7 @@ from streaming import MDSWriter
 FOLDER = Path(__file__).parent / "cepe"
 
 if __name__ == "__main__":
-    # It imports a class of transformers for another loader.
+    # CEPE's module imports a class of transformers for another loader.
     transformers: Any = types.ModuleType("transformers")
     transformers.DataCollatorForLanguageModeling = object
     sys.modules["transformers"] = transformers
@@ -42,7 +42,7 @@ if __name__ == "__main__":
             tokenizer=Tokenizer(),
             **options,
         )
-        # Of both domains, around the border.
+        # Items of both domains, around their border.
         items = {i: dataset[i] for i in ITEMS}
         for i, item in items.items():
             arrays |= {f"{name}/{i}/{key}": np.asarray(value) for key, value in item.items()}

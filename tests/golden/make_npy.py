@@ -16,7 +16,7 @@ DOCUMENTS = [[1, 17, 250, 2], [1, 2], [1, 31999, 300, 5, 2]]
 def main(folder: Path) -> None:
     """Writes all files."""
     lengths = [len(document) for document in DOCUMENTS]
-    # The statement of the script, which gives float64 if there are no documents.
+    # The script uses this statement, which gives float64 if there are no documents.
     numbers = np.concatenate([[len(lengths)], lengths, *DOCUMENTS])
     np.save(folder / "npy_int64.npy", numbers)
     np.save(folder / "npy_uint32.npy", numbers.astype(np.uint32))

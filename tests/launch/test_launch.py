@@ -315,7 +315,7 @@ def run_script(script: Script, folder: Path, **env: str) -> subprocess.Completed
 
 @pytest.fixture
 def echo(tmp_path: Path) -> str:
-    """Returns a program that writes its arguments and its environment to the file ``arguments`` as JSON."""
+    """Returns a program that writes its arguments and its environment as JSON to the file ``arguments``."""
     path = tmp_path / "echo it"
     path.write_text(
         f"#!{sys.executable}\nimport json, os, sys\n"
@@ -437,7 +437,7 @@ def test_environment_is_prepared(tmp_path: Path, echo: str, monkeypatch: pytest.
         'PATH="$PWD/my venv/bin:$PATH"; export MARK="$MARK venv $undefined"\n', encoding="utf-8"
     )
     script = array_script(launch(tmp_path, "environment.modules=[gcc,'b;c']", f"environment.venv={venv}"))
-    # Sites define it as a function, which bash exports in this form.
+    # Sites define `module` as a function, which bash exports in this form.
     module = {"BASH_FUNC_module%%": '() { MARK="$MARK[$*]"; }'}
     done = run_script(script, tmp_path, SLURM_ARRAY_TASK_ID="1", **module)
     assert done.returncode == 0, done.stderr
@@ -521,7 +521,7 @@ def test_scripts_pass_shellcheck(tmp_path: Path, environment: str) -> None:
     for script in (array_script(made), srun_script(made, [0, 1, 2, 5]), ray_script(made), join_script(made)):
         (tmp_path / "s.sh").write_text(script.text, encoding="utf-8")
         assert SHELLCHECK is not None
-        # SC2329: functions that only the bash started by srun calls.
+        # SC2329: the bash that srun starts is the only caller of some functions.
         checked = subprocess.run([SHELLCHECK, "--exclude=2329", str(tmp_path / "s.sh")], check=False)
         assert checked.returncode == 0
 
@@ -792,7 +792,7 @@ def test_only_missing_shards_are_submitted(packtok_cli: PacktokCli, tmp_path: Pa
     again = packtok_cli(*run, cwd=tmp_path)
     assert "--array=2-3,5-8 " in again.stdout
     assert again.stderr == "packtok: 3 of 9 shards are done\n"
-    # A shard without a marker is not finished, nor is one whose length differs from its marker.
+    # A shard is not finished without a marker, or if its length differs from its marker.
     (outdir / "shard-00000-of-00009.done.json").unlink()
     with (outdir / "shard-00004-of-00009.pbin").open("ab") as file:
         file.write(b"x")
@@ -879,7 +879,7 @@ def test_environment_values_in_the_config_are_in_no_file(
 def test_files_of_a_retry_replace_those_of_the_run(
     packtok_cli: PacktokCli, tmp_path: Path, corpus: Path
 ) -> None:
-    """A key that the new file lacks is not kept; flags and overrides of the run are."""
+    """A key that the new file lacks is not kept, but flags and overrides of the run are."""
     old, new = tmp_path / "old.yaml", tmp_path / "new.yaml"
     old.write_text("slurm: {qos: long, mem: 2G, partition: cpu}\nenvironment: {modules: [gcc]}\n")
     new.write_text("slurm: {mem: 8G, constraint: b}\n")
@@ -900,7 +900,7 @@ def test_files_of_a_retry_replace_those_of_the_run(
     after = {"--mem=8G", "--constraint=b", "--account=lab", "--time=10"}
     assert options() == after
     assert "module load" not in script.read_text(encoding="utf-8")
-    # An override alone changes what the last retry had.
+    # A single override changes the settings of the last retry.
     packtok_cli(*retry, "slurm.qos=short", cwd=tmp_path)
     assert options() == after | {"--qos=short"}
     packtok_cli(*retry, old, cwd=tmp_path)

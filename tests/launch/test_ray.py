@@ -101,7 +101,7 @@ def test_dead_worker_costs_only_its_task(site: Site, corpus: Path, at_once: byte
     _, err = ended(running)
     assert f"0 of {NUM_SHARDS} shards are done; Ray: 2 nodes, {2 * NODE_CPUS} CPUs" in err
     assert site.output.read_bytes() == at_once
-    # It was started twice.
+    # Ray started the task twice.
     assert (site.outdir / "logs" / "ray_1.out").exists()
     out, _ = ended(site.run(corpus))
     assert out == f"all shards are done: {site.outdir}\n"
@@ -154,7 +154,7 @@ def test_interrupt_stops_the_tasks_and_the_same_command_resumes(
 ) -> None:
     running = site.run(corpus, "--num-workers", "2")
     pid = site.catch(0)
-    # It is stopped, as if it had much to do, until it is asked to end.
+    # The task is stopped like a busy one until it is asked to end.
     os.kill(pid, signal.SIGSTOP)
     running.send_signal(signal.SIGINT)
     wait_for(lambda: is_sent(pid, signal.SIGINT), "the task is asked to stop", seconds=60)
@@ -183,7 +183,7 @@ def test_tokenize_writes_the_dataset_of_one_process(site: Site, parts: tuple[obj
     assert dataset_files(site.folder / "out") == dataset_files(site.folder / "expected")
     (site.folder / "out" / "metadata.json").unlink()
     (outdir / f"shard-00002-of-{number:05}.done.json").unlink()
-    # From another folder: datasets are found from that of the run.
+    # The command runs in another folder: datasets are found from the folder of the run.
     elsewhere = site.folder / "elsewhere"
     elsewhere.mkdir()
     _, err = ended(start("retry", outdir, cwd=elsewhere, env=site.env))

@@ -60,7 +60,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def called(*arguments: object, code: int | None = 0) -> str:
-    """Runs the program in this process and returns what it prints; it fails if ``code`` is ``None``."""
+    """Runs the program in this process and returns its output; it fails if ``code`` is ``None``."""
     before = signal.getsignal(signal.SIGINT)
     try:
         result = CliRunner().invoke(app, [str(one) for one in arguments])
@@ -119,7 +119,7 @@ def test_tasks_write_the_samples_of_one_process(folder: Path, kind: str) -> None
     assert found["tokens"] > 0
     sizes = [path.stat().st_size for path in (folder / "tokens").rglob("*.pbin")]
     assert (found["total_bytes"], found["source_bytes"]) == (sum(sizes), sum(sizes) - sum(sizes) // 3)
-    # Only what is missing is submitted, and the join says what is missing.
+    # Only missing shards are submitted, and the join lists them.
     assert "--array=1 " in called("retry", "out", "--no-submit")
     record = read_record(outdir)
     assert record is not None
@@ -136,7 +136,7 @@ def test_tasks_write_the_samples_of_one_process(folder: Path, kind: str) -> None
     shown = called("status", "out")
     assert re.search(rf"^samples +{found['samples']:,}$", shown, re.M)
     assert shown.splitlines()[-1].endswith("/out: written")
-    # A join job that is requeued after its end, and the same command, change nothing.
+    # A requeued join job, and the same command again, change nothing.
     before = tree(folder / "out")
     run_join(outdir)
     assert called(*RUN, *command) == f"nothing to submit; see packtok status {outdir}\n"
@@ -354,7 +354,7 @@ def compute(folder: Path) -> Compute:
     def arguments(*more: str) -> tuple[str, ...]:
         lengths = ("--num_decoder_tokens", "6", "--num_encoder_tokens", "6", "--topk", "5")
         where = ("--input_dir", "train", "--model_dir", "tiny", "--domain", "d")
-        # Two samples are a batch.
+        # A batch has two samples.
         return (
             "logits",
             *where,
@@ -450,7 +450,7 @@ def test_a_vanished_file_of_signals_is_computed_again(folder: Path, compute: Com
     assert "--array=1 " in called("retry", output / "d", "--no-submit")
     run_task(outdir, 1)
     assert gone.read_bytes() == content
-    # After the merge, the parts may go; a file of the merged folder is linked again.
+    # After the merge, the parts may be removed; a missing file of the merged folder is linked again.
     run_join(outdir)
     (output / "d" / "shard.00001.mds").unlink()
     found = status(output / "d")

@@ -119,7 +119,7 @@ def test_shards_packed_by_hand_become_the_same_dataset(
     assert not (tmp_path / "out" / "metadata.json").exists()
     report = json.loads(packtok_cli(*command, "out", "--shard", "1", "--json", cwd=tmp_path).stdout)
     assert (report["shard_index"], report["num_shards"]) == (1, 3)
-    # Another dataset, or another order, is not what the shards contain.
+    # Another dataset, or another order, differs from the content of the shards.
     other = ("tokenize", *reversed(datasets), "-t", "gpt2", *parts, "-o", "out", "--join")
     assert "the existing plan does not match" in packtok_cli(*other, cwd=tmp_path, code=1).stderr
     packtok_cli(*command, "out", "--join", cwd=tmp_path)
@@ -175,7 +175,7 @@ def test_no_submit_writes_the_script_with_all_settings_and_prints_the_commands(
     record = read_record(outdir)
     assert record is not None
     assert (record.command, record.output) == ("tokenize", str(tmp_path / "out" / "metadata.json"))
-    # Nothing is complete yet, so the same command, and one with another number at once, plan the same.
+    # While nothing is complete, the same command, and one with another number at once, plan the same shards.
     again = packtok_cli(*run, *tokenize, "--num-workers", "2", cwd=tmp_path)
     assert "--array=0-31%2 " in again.stdout
 

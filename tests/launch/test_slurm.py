@@ -128,7 +128,7 @@ class Site:
         return [self.cluster.wait_until_ended(job) for job in [*packing, *([joining] if joining else [])]]
 
     def retry_until_joined(self) -> None:
-        """Repeats the command, as its user would, until the file exists and nothing is queued."""
+        """Repeats the command, as a user would, until the file exists and nothing is queued."""
 
         def settled() -> bool:
             for one in json.loads((self.outdir / "run.json").read_bytes())["submissions"]:
@@ -212,10 +212,10 @@ def test_dead_node_costs_its_tasks_only_and_its_old_process_is_harmless(site: Si
     jobs = site.run(corpus)
     old = site.catch(2)
     node = node_of(site.cluster, old)
-    # A stopped process whose session loses its leader gets SIGHUP; this one must survive.
+    # A stopped process whose session loses its leader gets SIGHUP, so it continues first: it must survive.
     os.kill(old, signal.SIGCONT)
     site.cluster.kill_node(node, jobs_live_on=True)
-    # It does the rest after its successor has finished.
+    # The old process does the rest after its successor has finished.
     os.kill(old, signal.SIGSTOP)
     site.cluster.notice_loss(node)
     try:
@@ -257,7 +257,7 @@ def test_task_near_its_time_limit_stops_and_resumes(site: Site, corpus: Corpus) 
     # Slurm sends the signal up to half a minute early, that is 5 to 35 seconds after the start.
     jobs = site.run(corpus, "--time", "1", "--conf", "slurm.signal_seconds=25")
     pid = site.catch(1)
-    # It is stopped, as if it had much to do, until it is asked to end.
+    # The task is stopped like a busy one until it is asked to end.
     wait_for(lambda: is_sent(pid, signal.SIGINT), "Slurm's signal has come", seconds=60)
     os.kill(pid, signal.SIGCONT)
     states = site.wait(jobs)
@@ -327,7 +327,7 @@ def test_unresponsive_controller_is_reported_without_waiting(site: Site, corpus:
 def test_jobs_lost_in_a_controller_crash_are_resubmitted(site: Site, corpus: Corpus) -> None:
     site.run(corpus)
     site.wait_for_work()
-    # Killed this early, it may have forgotten the jobs, or list ended jobs as running.
+    # After so early a kill, the controller may have forgotten the jobs, or list ended jobs as running.
     site.cluster.kill_controller()
     site.cluster.start_controller()
     site.retry_until_joined()
@@ -342,7 +342,7 @@ def test_reused_job_ids_are_not_mistaken_for_old_jobs(site: Site, corpus: Corpus
     site.cluster.kill_controller()
     site.cluster.start_controller(forget=True)
     printed = site.packtok("retry", site.outdir).stdout
-    # Tasks that survived may have left only the join to do.
+    # Surviving tasks may have left only the join to do.
     (packing, joining), (old, old_join) = site.jobs(printed), before
     assert joining is not None
     assert {*packing, joining} <= {*old, old_join}
@@ -417,7 +417,7 @@ def test_ray_on_the_nodes_of_a_job(site: Site, corpus: Corpus) -> None:
         site.cluster.hurry(job)
         return site.output.exists()
 
-    # Before it restarts, the job may seem to have ended.
+    # The job may seem to have ended before it restarts.
     wait_for(joined, "the shards are joined", seconds=200, told=lambda: site.log(f"{job}.out"))
     assert site.cluster.wait_until_ended(job) == {"N/A": "COMPLETED"}
     log = site.log(f"{job}.out")
@@ -425,7 +425,7 @@ def test_ray_on_the_nodes_of_a_job(site: Site, corpus: Corpus) -> None:
     assert "of 8 shards are done; Ray: " in log
     assert site.output.read_bytes() == corpus.packed.read_bytes()
     assert site.status()["done"] == list(range(8))
-    # None of its processes are left.
+    # No process of the job is left.
     wait_for(lambda: not ray_processes(job), "Ray has ended", seconds=60)
 
 
@@ -505,10 +505,10 @@ class TokenizeSite(Site):
 
 
 def test_datasets_are_tokenized_as_by_one_process(site: Site) -> None:
-    # Their texts are in different fields.
+    # The texts of the datasets are in different fields.
     datasets = write_datasets(site.folder / "datasets", SMALL_BYTES)
     run = TokenizeSite(site.cluster, site.cli, site.folder)
-    # The programs that the script calls are those of the folder, too.
+    # The script also calls the programs in this folder.
     programs = Path(str(shutil.which("sbatch"))).parent
     conf = site.folder / "cfg.yaml"
     conf.write_text(f"slurm: {{partition: all, slurm_bin_dir: {programs}}}\n", encoding="utf-8")
@@ -568,7 +568,7 @@ def test_samples_and_teacher_signals_are_computed_by_tasks(site: Site, name: str
     again = site.packtok("run", "-c", 1, "--shards", 3, *command).stdout
     assert again == f"nothing to submit; see packtok status {status['outdir']}\n"
     output.rename(site.folder / "by_tasks")
-    # With the parts of the teacher signals, which are beside their output.
+    # For `logits`, the parts next to the output are removed too.
     shutil.rmtree(status["outdir"] if name == "sample" else output.parent)
     site.packtok(*command, "--quiet")
     if name == "logits":

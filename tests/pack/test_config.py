@@ -350,7 +350,8 @@ def test_cuda_env_gives_ranks_as_numbers_and_null_if_unset(
 def test_resolving_restores_omegaconf_resolvers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PACKTOK_TEST_VALUE", "value")
     with warnings.catch_warnings():
-        # OmegaConf 2.4 has another name for it, which earlier versions use for an older function.
+        # OmegaConf 2.4 has another name for this function; earlier versions use that name for an older
+        # function.
         warnings.simplefilter("ignore")
         OmegaConf.register_new_resolver("node_env", lambda name: f"mine:{name}")
     try:

@@ -53,7 +53,7 @@ def test_counts_equal_those_of_the_wheel(corpus: Path, tmp_path: Path, num_cpus:
     assert [Path(one["path"]).relative_to(corpus).as_posix() for one in report["sources"]] == list(TEXTS)
     for one, texts in zip(report["sources"], TEXTS.values(), strict=True):
         assert one["tokens"] == [expected_of(name, texts) for name in names]
-        # WordPiece adds tokens even to the empty text, so it is not empty.
+        # The empty text is not an empty document, because WordPiece adds tokens to it.
         assert (one["documents"], one["lines"], one["empty"]) == (len(texts), len(texts), 0)
         assert one["text_bytes"] == sum(len(text.encode()) for text in texts)
     total = report["total"]
@@ -84,7 +84,7 @@ def test_counts_equal_what_packing_writes(corpus: Path, tmp_path: Path) -> None:
         input=corpus, output=tmp_path / "c.pbin", tokenizer="gpt2", on_bad_document="skip", num_cpus=2
     )
     total = count(corpus, ["gpt2"], on_bad_document="skip")["total"]
-    # A single name is not split into letters.
+    # A single name is one tokenizer, not a list of letters.
     assert count(corpus, "gpt2", on_bad_document="skip")["total"] == total
     found = [total[name] for name in ("lines", "documents", "empty", "blank", "rejected")]
     assert found == [report.lines, report.packed, report.empty, report.blank, report.rejected]
@@ -195,7 +195,7 @@ def test_wrong_usage_is_reported_in_one_line(
 
 
 def test_exception_in_progress_callback_ends_the_count(tmp_path: Path) -> None:
-    # New words, which take long enough for a progress report on any machine.
+    # All words are new, which takes long enough for a progress report on any machine.
     texts = (" ".join(map(str, range(start, start + 1500))) for start in range(0, 3_000_000, 1500))
     corpus = oracle.write_lines(tmp_path / "c.jsonl", list(texts))
     seen: list[dict[str, int]] = []

@@ -51,7 +51,7 @@ CORPUS_BYTES = 32_000_000
 KILLED_BYTES = 12_000_000
 NUM_KILLS = extent(100, 10)
 NUM_REPLACEMENTS = extent(100, 3)
-# How many of the disk sizes are tried: every one, or every fourth.
+# The interval of the disk sizes that are tried.
 EVERY = extent(1, 4)
 # Options of all runs in the kill tests: several threads, rejects, and progress saved many times a second.
 KILLED = (
@@ -91,7 +91,7 @@ def corpus(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Returns a corpus that takes a second or more to pack, with lines that are not documents."""
+    """Returns a corpus that packs for a second or more, with lines that are not documents."""
     return write_corpus(tmp_path_factory.mktemp("large") / "c.jsonl", CORPUS_BYTES, bad_every=40)
 
 
@@ -116,7 +116,7 @@ def whole(killed: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[
 
 
 def kill_while_packing(killed: Path, folder: Path, delay_seconds: float, *more: object) -> None:
-    """Kills a run this long after it has started its output."""
+    """Kills a run a given time after it has started its output."""
     process = start("pack", "-i", killed, "-o", "o.pbin", *KILLED, *more, cwd=folder)
     if wait_until_packing(process, folder):
         # The timing is the point of the test; nothing is waited for.
@@ -127,7 +127,7 @@ def kill_while_packing(killed: Path, folder: Path, delay_seconds: float, *more: 
 
 
 def stopped_with_spans_noted(killed: Path, folder: Path) -> subprocess.Popen[str]:
-    """Returns a run that has recorded some spans and is stopped there."""
+    """Returns a run that is stopped after it has recorded some spans."""
     journal = folder / "o.pbin.partial" / "journal"
     for _ in range(50):
         process = start("pack", "-i", killed, "-o", "o.pbin", *KILLED, cwd=folder)
@@ -520,7 +520,7 @@ def change_while_packing(large: Path, tmp_path: Path, change: Callable[[Path], o
     assert wait_until_packing(process, output)
     while (output / "o.pbin.partial" / "data").stat().st_size <= 12:
         time.sleep(0.001)
-    # Stopped meanwhile, because the run could otherwise end before the change.
+    # The run is stopped during the change, because it could otherwise end before.
     process.send_signal(signal.SIGSTOP)
     change(corpus)
     process.send_signal(signal.SIGCONT)

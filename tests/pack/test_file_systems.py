@@ -1,7 +1,7 @@
-"""File systems that lack locks, links, renames that replace nothing, shared mappings or syncing.
+"""File systems that lack locks, links, renames that never replace, shared mappings or syncing.
 
-System calls of a real process fail as they do there (`seccomp.py`). What a file system lacks has a fallback,
-and the files are the same; a failure of the disk stays an error.
+System calls of a real process fail as they do there (`seccomp.py`). packtok has a fallback for everything
+that a file system lacks, and the files are the same; a failure of the disk stays an error.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LACKING = [
     [Failing("fsync", errno.EINVAL)],
     [Failing("fsync", errno.EOPNOTSUPP)],
 ]
-# All of it at once: a file system in user space with nothing but files.
+# A file system in user space that supports none of these.
 NOTHING = [
     Failing("flock", errno.ENOSYS),
     Failing("fcntl", errno.ENOSYS),

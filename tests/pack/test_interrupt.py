@@ -35,10 +35,10 @@ import packtok
 from packtok.cli.progress import CHECKING, PlainLines
 from packtok.commands.shuffle import shuffle_file
 
-# Seconds of work on two cores, so that no interrupt comes after the end.
+# The work takes seconds on two cores, so that no interrupt comes after the end.
 LARGE_BYTES = 400_000_000
 HUGE_BYTES = 100_000_000
-# Each takes some seconds, most of them for the check of the engine.
+# Each moment takes some seconds, most of them for the check of the engine.
 STARTUP_MOMENTS = extent(24, 3)
 
 
@@ -126,7 +126,7 @@ def test_scanning_a_corpus_can_be_interrupted(large: Path, tmp_path: Path, comma
     options = ("--on-bad-document", "skip", "--field", SLOWER_FIELD, "-j", 1)
     process = start(*command, TOKENIZER, *corpus, large, *options, cwd=tmp_path)
     assert process.stderr is not None
-    # The first progress line shows that it is at work.
+    # The first progress line shows that the process is at work.
     line = "packtok: checking the engine"
     while line.startswith("packtok: checking the engine"):
         line = process.stderr.readline()
@@ -134,7 +134,7 @@ def test_scanning_a_corpus_can_be_interrupted(large: Path, tmp_path: Path, comma
     assert interrupted(process).endswith("packtok: interrupted\n")
 
 
-# From reading the line to extracting its text to the middle of tokenizing it.
+# The delays reach from reading the line, over extracting its text, to the middle of tokenizing it.
 @pytest.mark.faults
 @pytest.mark.parametrize("delay_seconds", extent([0.0, 0.2, 1.0, 4.0], [0.0, 0.2, 2.0]))
 @pytest.mark.parametrize("engine", ["one-word", "second-engine"])
@@ -206,7 +206,7 @@ def test_interrupt_during_source_checksums_works(tmp_path: Path) -> None:
     arguments = ("-i", "sparse.jsonl", "--index-path", "c.idx", "-o", "output/o.pbin", "-t", TOKENIZER)
     process = start("pack", *arguments, cwd=tmp_path)
     assert wait_until_packing(process, output)
-    # Packing one line ends at once, but reading 30 GB does not.
+    # Packing one line is fast, but reading 30 GB is not.
     time.sleep(1)
     interrupted(process)
     assert names(output) == []
@@ -238,7 +238,7 @@ def test_interrupt_while_verifying_an_existing_file_works(
     process = start(
         "pack", "-i", "sparse.jsonl", "-o", "o.pbin", "-t", TOKENIZER, "--existing", "skip", cwd=tmp_path
     )
-    # Nothing shows its progress, but after two seconds it has long started to read.
+    # No output shows the progress, but two seconds are enough to start reading.
     time.sleep(2)
     interrupted(process)
     assert names(tmp_path) == before
@@ -309,7 +309,7 @@ def test_exception_in_progress_callback_ends_the_call(large: Path, tmp_path: Pat
             on_bad_document="skip",
             on_progress=stop,
         )
-    # On a busy machine, a part may be complete before the callback is called; it is kept.
+    # On a busy machine, a part may be complete before the callback is called, and is then kept.
     assert names(tmp_path) in ([], ["o.pbin.partial"])
 
 
@@ -327,7 +327,7 @@ def test_packing_off_the_main_thread_works(tmp_path: Path) -> None:
     assert unfinished(tmp_path) == []
 
 
-# Sends itself Ctrl-C when a module is imported, a file is opened or a function is called.
+# A program that sends itself Ctrl-C when a module is imported, a file is opened or a function is called.
 STOPPED_AT = """
 import os, signal, sys
 
@@ -390,7 +390,7 @@ def test_interrupt_at_any_moment_of_startup_prints_one_line(tmp_path: Path, prog
     started = time.monotonic()
     subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=True)
     whole_seconds = time.monotonic() - started
-    # Python itself handles the signal until it has found the package.
+    # Until Python has found the package, Python itself handles the signal.
     begin_seconds = 0.25 * whole_seconds
     for i in range(STARTUP_MOMENTS):
         shutil.rmtree(cache, ignore_errors=True)
@@ -433,7 +433,7 @@ def test_interrupt_during_the_engine_check_prints_one_line(tmp_path: Path) -> No
 
 
 def test_ignored_interrupt_stays_ignored(tmp_path: Path) -> None:
-    """As in a background job of a shell, or with nohup."""
+    """Ctrl-C is ignored in a background job of a shell, or with nohup."""
     write_corpus(tmp_path / "c.jsonl", 1000)
     arguments = ("packtok.cli", "pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", TOKENIZER, "--quiet")
     done = subprocess.run(
@@ -470,12 +470,12 @@ def test_comparing_engines_shows_no_rate_before_the_first_document(
     ]
 
 
-# Whether the same call resumes.
+# Whether the same call resumes the work.
 
 KEPT = "finished work is kept next to the output; run the same command again to resume"
 LOST = "nothing was kept; run the same command again to start over"
 NUM_TOKENS = 12_000_000
-# Windows that overlap, so that the samples are much larger than the tokens.
+# Windows overlap, so that the samples are much larger than the tokens.
 OVERLAPPING: dict[str, Any] = {
     "windows": {"from": "stream", "context": 1000, "decoder": 24},
     "domains": {"a": 1},
@@ -543,7 +543,7 @@ def test_interrupted_rows_say_whether_the_same_call_resumes(tokens: Path, tmp_pa
     (work / "lock").touch()
 
     def pack(on_progress: Any) -> object:
-        # Compressed, so that writing takes longer than the time between two reports.
+        # The output is compressed, so that writing takes longer than the time between two reports.
         return packtok.pack_samples(
             out, tokens=tokens, length=32, compression="zstd:15", on_progress=on_progress
         )

@@ -1,6 +1,6 @@
 """Memory and threads that the system refuses: a run succeeds or ends with one line that names the limit.
 
-No document is blamed, nothing hangs, no file under a final name is incomplete, and the same command resumes.
+No document is blamed, no run hangs, no file under a final name is incomplete, and the same command resumes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from processes import names, texts
 
 import packtok
 
-# A program, because only programs report refusals of Python. Its search path has the modules of the tests.
+# The calls run in a program, because only programs report refusals of Python. The search path of the program
+# has the modules of the tests.
 PROGRAM = [sys.executable, "-m", "packtok"]
 LIMITED_KB = extent(
     range(100_000, 1_000_001, 20_000), (100_000, 260_000, 300_000, 380_000, 420_000, 1_000_000)

@@ -97,13 +97,13 @@ def test_number_is_the_maximum_of_rejects(tmp_path: Path) -> None:
         f"o.pbin: more documents were rejected than max_rejects allows (1); the first is c.jsonl:2: {WHY}; "
         "see o.pbin.rejects.jsonl; fix the corpus or the options, or raise max_rejects"
     )
-    # It stops at the first reject over the limit.
+    # The run stops at the first reject over the limit.
     assert len((tmp_path / "o.pbin.rejects.jsonl").read_text().splitlines()) == 2
     assert not (tmp_path / "o.pbin.partial").exists()
 
 
 def test_percentage_is_of_all_documents_and_checked_at_the_end(tmp_path: Path) -> None:
-    # Blank lines are not documents, empty documents are.
+    # Blank lines are not documents; empty documents are.
     corpus(tmp_path, BAD, BLANK, BLANK, GOOD, EMPTY, GOOD)
     assert pack(tmp_path, max_rejects="25%").rejected == 1
     (tmp_path / "o.pbin").unlink()
@@ -116,7 +116,7 @@ def test_percentage_is_of_all_documents_and_checked_at_the_end(tmp_path: Path) -
 def test_rejects_beyond_a_document_limit_do_not_count(tmp_path: Path) -> None:
     corpus(tmp_path, GOOD, BAD, BAD)
     assert pack(tmp_path, max_rejects=0, max_documents=1).rejected == 0
-    # The rejects before it do not cause the failure if the first document exceeds the limit on tokens.
+    # If the first good document exceeds the limit on tokens, earlier rejects do not fail the run.
     corpus(tmp_path, BAD, GOOD)
     assert pack(tmp_path, max_tokens=1, existing="replace").documents == 0
 

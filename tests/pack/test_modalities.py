@@ -179,7 +179,7 @@ def test_modalities_model_trains_on_items_of_the_equivalent_classes(tmp_path: Pa
     python = modalities_python()
     documents = [[(7 * i + j) % 256 for j in range(9)] for i in range(4)]
     files = [pbins.write(tmp_path / f"{width}.pbin", documents, width) for width in (1, 2, 4)]
-    # Only packtok: the packages next to it belong to another environment.
+    # The folder links only packtok, because the packages next to it belong to another environment.
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "packtok").symlink_to(Path(packtok.__file__).parent)
     done = subprocess.run(
@@ -203,7 +203,7 @@ def test_modalities_model_trains_on_items_of_the_equivalent_classes(tmp_path: Pa
         assert found["megatron"]["ids"] == found["base"]["ids"] == documents[:2]
         assert original["ids"] == found["continuous"]["ids"]
         if width == 1:
-            # Its embedding does not accept uint8, so Modalities cannot train on its own items here.
+            # Modalities cannot train on its own items here, because its embedding does not accept uint8.
             assert original["dtype"] == "torch.uint8"
             assert "but got torch.ByteTensor" in original["error"]
         else:
@@ -282,7 +282,7 @@ def test_plain_unpickler_reads_every_document(tmp_path: Path) -> None:
     for file in write_files(tmp_path):
         content = file.read_bytes()
         data_bytes, width = int.from_bytes(content[:8], "little"), int.from_bytes(content[8:12], "little")
-        # As in Modalities: everything after the data goes into the unpickler.
+        # Like Modalities, passes everything after the data to the unpickler.
         pairs = pickle.loads(content[12 + data_bytes :])
         data = content[12 : 12 + data_bytes]
         documents = [

@@ -162,7 +162,7 @@ def test_output_does_not_depend_on_threads_or_shards(corpus: Path, tmp_path: Pat
             packtok.pack(shard=k, on_bad_document="skip", **options)  # type: ignore[arg-type]
         shards = sorted(folder.glob("shard-*.pbin"))
         for shard in shards:
-            # A shard names its own sources, so it can be checked by itself.
+            # A shard can be verified by itself, because it names its own sources.
             found = packtok.verify_origins(str(shard), str(corpus.parent))
             assert found["compared"] == len(PbinReader(shard))
         packtok.join(str(folder), output=str(tmp_path / f"joined{num_shards}.pbin"))
@@ -321,7 +321,7 @@ def test_damaged_origins_are_errors_and_never_wrong(packed: Path) -> None:
     num_documents = len(PbinReader(packed))
     damaged = [section[:-1], section + b"\0", b"\xff" * len(section), section[16:], b""]
     damaged.append(reference.origins_section([(7, i) for i in range(num_documents)]))
-    # The same origins in a longer form.
+    # A longer encoding of the same origins.
     offsets = [offset for _, offset in reference.origins_of(section, num_documents)]
     long_form = reference.origins_section([(i % 2, offset) for i, offset in enumerate(offsets)])
     damaged.append(long_form)

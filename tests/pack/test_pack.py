@@ -488,7 +488,7 @@ def test_padding_and_truncation_give_the_ids_of_the_wheel(
         )
         ids = wheel_ids(tokenizer, PADDED_TEXTS, length, sides, pad)
         assert packed_documents(tmp_path / "out.pbin") == [oracle.close(one, 300) for one in ids]
-        # Documents that are padded at their end with EOD are closed by padding.
+        # Padding with EOD at the end closes a document.
         unpadded = wheel_ids(tokenizer, PADDED_TEXTS, length, sides, "<pad>")
         num_of_texts = sum(one.count(300) for one in unpadded)
         num_closing = sum(one[-1] == 300 for one in unpadded)
@@ -579,7 +579,7 @@ def test_padding_is_recorded_and_compared(tmp_path: Path) -> None:
     found = {key: metadata["options"][key] for key in ("truncate_to", "truncate_side", "padding")}
     padding = {"length": 5, "id": 303, "side": "left"}
     assert found == {"truncate_to": 5, "truncate_side": "left", "padding": padding}
-    # A check needs no config, so that it pads as the file says.
+    # Verification needs no config: it pads as the file records.
     assert packtok.verify_origins(str(tmp_path / "out.pbin"), str(tmp_path)) == {
         "documents": 2,
         "compared": 2,
@@ -774,7 +774,7 @@ def test_warnings_are_told_before_and_after_the_run(tmp_path: Path, small: Path)
 def test_missing_index_that_may_select_lines_is_an_error(tmp_path: Path, small: Path) -> None:
     oracle.write_lines(tmp_path / "corpus.jsonl", ["a", "b"])
     text = "no such raw index; remove index_path to pack the whole corpus"
-    # A mistyped name, and the argument, which asks for the index whatever its name is.
+    # The index is needed if its name is mistyped, or if the argument requests it under any name.
     for name, run in (
         ("corpsu.idx", lambda index: packtok.pack(config_with_index(tmp_path, small, index))),
         ("corpus.idx", lambda index: pack(tmp_path, small, index_path=index)),

@@ -82,7 +82,7 @@ def test_secret_in_the_path_of_a_source(
 
 
 def test_secret_in_the_label_of_a_source(folder: Path, packtok_cli: PacktokCli) -> None:
-    # Two sources in different folders: their labels start at the common parent, and contain the secret.
+    # The labels of two sources in different folders start at the common parent, and contain the secret.
     for source in ("bad.jsonl", "corpus.jsonl"):
         text = config().replace('"plain.jsonl"', f'["plain.jsonl", "${{oc.env:PACKTOK_SECRET}}/{source}"]')
         more = ("--on-bad-document", "skip", "--existing", "replace")
@@ -118,7 +118,7 @@ def test_secret_in_the_label_of_a_source(folder: Path, packtok_cli: PacktokCli) 
         ({"report": "none-${oc.env:PACKTOK_SECRET}/report.json"}, TOKENIZER, 1),
         ({"index_path": "${oc.env:PACKTOK_SECRET}/none.idx"}, TOKENIZER, None),
         ({"index_path": "${oc.env:PACKTOK_SECRET}/corpus.jsonl"}, TOKENIZER, 1),
-        # As the tokenizer and its tokens.
+        # The secret as the tokenizer and its tokens.
         ({"eod_token": "</s>"}, "${oc.env:PACKTOK_SECRET}", 0),
         ({}, "${oc.env:PACKTOK_SECRET}", 2),
         ({}, "${oc.env:PACKTOK_SECRET}/corpus.jsonl", 1),
@@ -127,7 +127,7 @@ def test_secret_in_the_label_of_a_source(folder: Path, packtok_cli: PacktokCli) 
         ({"eod_token": "<${oc.env:PACKTOK_SECRET}>"}, "${oc.env:PACKTOK_SECRET}", 0),
         ({"eod_token": "<${oc.env:PACKTOK_SECRET}>"}, TOKENIZER, 1),
         ({"eod_token": "</s>", "bos_token": "<${oc.env:PACKTOK_SECRET}>"}, "${oc.env:PACKTOK_SECRET}", 0),
-        # As invalid values.
+        # The secret as invalid values.
         ({"num_cpus": "${oc.env:PACKTOK_SECRET}"}, TOKENIZER, 2),
         ({"existing": "${oc.env:PACKTOK_SECRET}"}, TOKENIZER, 2),
         ({"${oc.env:PACKTOK_SECRET}": "1"}, TOKENIZER, 2),

@@ -105,7 +105,7 @@ def test_shards_on_another_file_system_are_copied_when_joined(
         packtok.plan(shards=3, **options)
         for k in range(3):
             packtok.pack(shard=k, on_bad_document="skip", **options)
-        # The kernel cannot copy across file systems, so the bytes are read and written.
+        # The bytes are read and written, because the kernel cannot copy across file systems.
         packtok.join(Path(folder) / "out", tmp_path / "joined.pbin")
     assert outputs(tmp_path / "joined.pbin") == at_once
 

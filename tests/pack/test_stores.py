@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(program() is None, reason="needs an S3 server (p
 
 ROOT = Path(__file__).resolve().parent.parent
 FLAGS = ("-t", TOKENIZER, "--on-bad-document", "skip", "-q")
-# More than one part of a multipart upload, and more than the read-ahead.
+# The size exceeds one part of a multipart upload, and the read-ahead.
 LARGE_BYTES = 20_000_000
 
 
@@ -192,7 +192,7 @@ def test_tables_in_a_store_are_packed_in_shards(site: Site) -> None:
     here = site.folder / "here"
     here.mkdir()
     pq.write_table(texts, here / "a.parquet", row_group_size=700)
-    # One row group of more than is kept in memory.
+    # One row group exceeds the data that is kept in memory.
     ids = np.random.default_rng(1).bytes(19_000_000).hex()
     large = pa.table({"id": [ids[i * 12_600 :][:12_600] for i in range(3000)], "text": texts["text"]})
     pq.write_table(large, here / "b.parquet", compression="none", use_dictionary=False)
@@ -320,7 +320,7 @@ def test_requests_are_retried_until_a_killed_server_returns(site: Site) -> None:
     running = site.start("pack", "-i", f"{site.url}/c.jsonl", "-o", f"{site.url}/out.pbin", *flags)
     wait_for(lambda: any(path.name == "data" for path in site.staged()), "it packs", seconds=60)
     site.server.kill()
-    # Longer than the wait for a store that never responded.
+    # The pause exceeds the wait for a store that has never responded.
     time.sleep(12)
     assert running.poll() is None
     site.server.start()
@@ -368,7 +368,8 @@ def test_object_replaced_while_reading_is_reported(site: Site) -> None:
     site.put(corpus, url)
     flags = (*FLAGS, "--field", SLOW_FIELD, "--num-cpus", "1", "--set", "settings.span_bytes=1000000")
     running = site.start("pack", "-i", url, "-o", "out.pbin", *flags)
-    # The size of an object that is not open yet is checked first, with another message.
+    # The process opens the object first: for an object that is not open, a check of the size has another
+    # message.
     wait_for(lambda: some_noted([site.folder / "out.pbin.partial" / "journal"]), "it reads", seconds=60)
     running.send_signal(signal.SIGSTOP)
     site.put(other, url)
@@ -418,7 +419,7 @@ def test_missing_object_is_reported(site: Site) -> None:
     for url, said in (
         (f"{site.url}/none.jsonl", "no such object"),
         (f"{site.url}/none*.jsonl", "no file matches"),
-        # Within seconds, as for an object; the body of the answer is not shown.
+        # The error comes within seconds, as for an object; the body of the answer is not shown.
         ("s3://none-of-ours/x.jsonl", "no such bucket; check its name and the endpoint"),
         ("s3://none-of-ours/*.jsonl", "no such bucket; check its name and the endpoint"),
         ("ftp://host.invalid/x.jsonl", "ftp://host.invalid/x.jsonl: "),
@@ -433,7 +434,7 @@ def test_credentials_of_a_profile_and_none_at_all(site: Site) -> None:
     site.put(corpus, f"{site.url}/c.jsonl")
     arguments = ("pack", "-i", f"{site.url}/c.jsonl", *FLAGS)
     bare = {name: value for name, value in site.env.items() if not name.startswith("AWS_")}
-    # Nothing answers there, as outside of AWS.
+    # No metadata server answers at this address, as outside of AWS.
     bare |= {"HOME": str(site.folder), "AWS_METADATA_ENDPOINT": "http://127.0.0.1:9"}
     failed = site.cli(*arguments, "-o", "none.pbin", cwd=site.folder, env=bare, code=1)
     assert failed.stderr == (
@@ -524,7 +525,7 @@ def test_many_processes_read_an_object_through_one_folder(site: Site, packed: Pa
     (file,) = cached(site)
     assert file.read_bytes() == packed.read_bytes()
     assert file.parent.stat().st_mode & 0o777 == 0o700
-    # Cached data is not downloaded again: it works without a server that has it.
+    # Cached data is not downloaded again: the reader works with a server that lacks the data.
     before = file.stat().st_mtime_ns
     ended(read(site, packed, url))
     assert file.stat().st_mtime_ns == before

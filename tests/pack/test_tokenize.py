@@ -427,7 +427,7 @@ def test_split_train_is_taken_unless_another_is_chosen(
     for split, number in (("test", 2), ("validation", 1), ("all", 8)):
         packtok_cli(*tokenize, split, "--split", split, cwd=tmp_path)
         assert len(documents_of(tmp_path / split / "tokenized.pbin")) == number
-    # In shards, by hand and in a run, too.
+    # The split also applies to shards, by hand and in a run.
     for shard in range(2):
         packtok_cli(*tokenize, "shards", "--shard", f"{shard}/2", cwd=tmp_path)
     packtok_cli(*tokenize, "shards", "--join", cwd=tmp_path)
@@ -453,7 +453,7 @@ def test_files_of_no_split_and_missing_splits_are_errors(
         f'packtok: {splits}: no split "train"; the folder has validation, test; set --split to one of them, '
         "or to all\n"
     )
-    # A corpus without metadata in a run, too.
+    # The split also applies to a run over a corpus without metadata.
     (splits / "metadata.json").unlink()
     run = ("run", "--no-submit", *tokenize, "--ignore", "extra.*")
     assert 'no split "train"' in packtok_cli(*run, cwd=tmp_path, code=1).stderr
@@ -516,7 +516,7 @@ def offline(cache: Path) -> dict[str, str]:
 
 
 def test_default_tokenizer_is_that_of_tatm(parquet: Path, tmp_path: Path, packtok_cli: PacktokCli) -> None:
-    """The first command of tatm's guide."""
+    """This is the first command in tatm's guide."""
     (tmp_path / "corpus.jsonl").write_text('{"text": "a b"}\n')
     dataset, run = f"{parquet}:arxiv", ("run", "--no-submit")
     for command in (

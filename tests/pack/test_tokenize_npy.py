@@ -1,6 +1,6 @@
-"""`packtok tokenize --to cepe-npy`: byte for byte what CEPE's script saves, without its losses.
+"""`packtok tokenize --to cepe-npy`: byte for byte the files of CEPE's script, without its losses.
 
-`saved_by_the_script` does what the script does, with `tokenizers` and NumPy.
+`saved_by_the_script` implements the script with `tokenizers` and NumPy.
 """
 
 from __future__ import annotations
@@ -257,7 +257,7 @@ def test_a_failed_run_leaves_no_empty_folder(
     ):
         packtok_cli("tokenize", "in/a.jsonl", *form, "-t", tokenizer, "-o", out, cwd=tmp_path, code=1)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "there"]
-    # A folder that was there before is not the command's to remove.
+    # The command removes no folder that existed before.
     assert list((tmp_path / "there").iterdir()) == []
 
 
@@ -356,14 +356,14 @@ def test_another_plan_or_source_is_an_error(
 def test_a_torn_file_is_an_error_and_not_skipped(
     corpus: dict[str, list[str]], tmp_path: Path, tokenizer: Path
 ) -> None:
-    # The script takes any file that exists for a complete one.
+    # The script considers any existing file complete.
     output = tmp_path / "out"
     tokenize(tmp_path / "root", output, tokenizer)
     torn = output / "book" / "deep" / "b.npy"
     torn.write_bytes(torn.read_bytes()[:-8])
     with pytest.raises(packtok.PacktokError, match=r"b\.npy: the existing file has .* it is damaged"):
         tokenize(tmp_path / "root", output, tokenizer)
-    # Without a marker, as the script leaves it.
+    # The script leaves a torn file without a marker.
     Path(f"{torn}.done.json").unlink()
     with pytest.raises(packtok.PacktokError, match=r"b\.npy: the file exists, has no marker, and differs"):
         tokenize(tmp_path / "root", output, tokenizer)
@@ -433,7 +433,7 @@ def test_folders_are_verified(corpus: dict[str, list[str]], tmp_path: Path, toke
 
 
 def test_folders_of_the_script_are_verified_without_pickle(tmp_path: Path, packtok_cli: PacktokCli) -> None:
-    # Its own check reads files as pickles, and crashes on each of them.
+    # The check of the script reads files as pickles, and crashes on each of them.
     folder = tmp_path / "arxiv"
     folder.mkdir()
     (folder / "a.npy").write_bytes(saved(np.array([1, 2, 7, 8])))
@@ -447,7 +447,7 @@ def test_folders_of_the_script_are_verified_without_pickle(tmp_path: Path, packt
 
 
 def test_no_name_is_left_out_of_the_check(tmp_path: Path, tokenizer: Path) -> None:
-    # Their check skips paths that contain "stackexchange".
+    # The check of the script skips paths that contain "stackexchange".
     write(tmp_path / "root" / "stackexchange" / "a.jsonl", stories(2, 1))
     listed = tmp_path / "root" / "all_jsonl.txt"
     list_files(tmp_path / "root", listed)
@@ -514,7 +514,7 @@ def test_runs_killed_at_any_moment_produce_the_same_files(
         process.kill()
         process.communicate()
         for name, content in published(tmp_path / "out").items() if (tmp_path / "out").exists() else ():
-            # Under its final name, a file is complete; a marker never precedes its file.
+            # A file under its final name is complete, and a marker never precedes its file.
             if name in expected and not name.startswith("tokens.done"):
                 assert content == expected[name], name
     packtok_cli(*_command(tokenizer, folder), cwd=tmp_path)

@@ -115,7 +115,7 @@ def test_a_marker_that_a_killed_run_did_not_write_is_added(tmp_path: Path) -> No
     packtok.convert(GOLDEN / "example.pbin", tmp_path / "a.npy", to="cepe-npy", existing="skip")
     assert marker.read_bytes() == content
     marker.unlink()
-    # A file of another type was not written by a run with these options.
+    # A run with these options did not write a file of another type.
     packtok.convert(
         GOLDEN / "example.pbin", tmp_path / "a.npy", to="cepe-npy", dtype="uint32", existing="skip"
     )

@@ -86,7 +86,7 @@ def test_every_file_is_that_of_modalities(golden: Path) -> None:
     assert report["folder"] == str(FOLDER)
     theirs = {path.name: path.read_bytes() for path in (CASE / FOLDER).iterdir()}
     ours = {path.name: path.read_bytes() for path in FOLDER.iterdir()}
-    # Packing keeps a copy of the tokenizer.
+    # packtok also keeps a copy of the tokenizer.
     assert ours.keys() - theirs.keys() == {
         f"chats_{part}.85b64e5.pbin.tokenizer.json" for part in ("train", "val")
     }
@@ -485,7 +485,7 @@ def test_a_full_disk_leaves_nothing(golden: Path, monkeypatch: pytest.MonkeyPatc
 def test_an_interruption_says_that_nothing_is_kept(golden: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: Any, **__: Any) -> None:
         error = KeyboardInterrupt()
-        # As packing does, whose work is in the folder that is removed.
+        # Packing adds this note, although its work is in the folder that is removed.
         error.add_note("finished work is kept next to the output; run the same command again to resume")
         raise error
 
@@ -512,7 +512,7 @@ def test_a_kill_leaves_the_old_folder_or_the_new_one(golden: Path) -> None:
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
             process.wait()
-        # Between two renames there is no folder.
+        # Between two renames, the folder does not exist.
         assert not FOLDER.exists() or contents() == complete
     prepare_instruction_tuning_data("chat.yaml")
     assert contents() == complete

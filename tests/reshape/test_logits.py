@@ -136,7 +136,7 @@ def test_row_i_is_the_distribution_after_decoder_token_i(tmp_path: Path, model: 
         compute(write_samples(tmp_path / name, [row]), model, **DRAWN)[0]["label_logprob"]
         for name, row in (("a", rows[0]), ("b", changed))
     )
-    # Row 3 predicts token 4, with another probability for another token; row 4 has read it.
+    # Row 3 predicts token 4, so its probability is that of the other token; row 4 has read token 4.
     assert np.array_equal(before[:3], after[:3])
     expected = expected_rows(teacher, rows[0])
     following = rows[0]["token_ids"].tolist()[1:]
@@ -176,7 +176,7 @@ def test_draws_are_those_of_a_plain_loop_over_cumulative_probabilities(
                     total += math.exp(log_probs[id_])
                     if total > threshold:
                         break
-                # Unless the threshold is within rounding errors of a boundary.
+                # The ids may differ if the threshold is within rounding errors of a boundary.
                 assert signal_["draw_index"][i, draw] == id_ or abs(total - threshold) < 1e-5
 
 
@@ -437,7 +437,7 @@ def test_parts_that_are_missing_or_differ_are_named(data: Path, model: Path, tmp
 
 
 def test_a_loop_that_always_passes_shard_0_ends_with_an_error(data: Path, model: Path) -> None:
-    # The loop in CEPE's README; their --merge takes what is there.
+    # CEPE's README has this loop; the --merge of CEPE's script merges the parts that exist.
     for k in range(3):
         report = logits(str(data), str(model), "d", **DEFAULTS, shard=0, num_shards=3)
         assert report["kept_samples"] == (report["samples"] if k else 0)
@@ -457,7 +457,7 @@ def test_parts_of_a_domain_whose_name_begins_alike_are_others(data: Path, model:
 
 
 def test_context_is_its_last_tokens_and_may_be_empty(tmp_path: Path, model: Path, teacher: Any) -> None:
-    # `ids[-0:]`, as in the reference, is the whole context.
+    # `ids[-0:]`, as in CEPE's script, is the whole context.
     data = write_samples(tmp_path / "a", samples(2))
     report = logits(str(data), str(model), "d", **{**DEFAULTS, "num_encoder_tokens": 0})
     assert Path(report["output"]).parent.name == f"a-logits-enc0-dec{DEC}-tiny"
@@ -505,7 +505,7 @@ def test_bfloat16_targets_sum_to_one(data: Path, model: Path) -> None:
         assert np.abs(row["target_prob"].astype(np.float64).sum(1) - 1).max() < 1e-3
 
 
-# Sizes that most configs name alike.
+# Sizes for which most configs have the same names.
 SMALL = {
     "vocab_size": 64,
     "hidden_size": 32,
@@ -666,7 +666,7 @@ def test_too_little_space_is_an_error_before_the_first_sample(
     total = NUM_SAMPLES * DEC * (2 * (TOPK + 1) + 4 * TOPK)
     assert (starts[0].bytes_per_token, starts[0].total_bytes) == (50, total)
     assert f"d-0: the signals take {total:,} bytes, but only 1,000 are free; " in str(error.value)
-    # What it suggests works: nothing is in the folder yet.
+    # The suggestion works, because the folder has no files yet.
     monkeypatch.undo()
     assert logits(str(data), str(model), "d", **DRAWN)["samples"] == NUM_SAMPLES
 
@@ -748,7 +748,7 @@ POWER = 512
 
 def power_law() -> Any:
     weights = torch.arange(1, POWER + 1, dtype=torch.float64) ** -1.2
-    # Ids are not in the order of their probability.
+    # The order of the ids is not that of their probabilities.
     shuffled = torch.randperm(POWER, generator=torch.Generator().manual_seed(0))
     return (weights / weights.sum())[shuffled]
 

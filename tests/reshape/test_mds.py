@@ -183,7 +183,7 @@ def test_pickles_are_refused_by_name(tmp_path: Path) -> None:
 
 
 def test_a_first_sample_beyond_the_limit_is_not_preceded_by_an_empty_shard(tmp_path: Path) -> None:
-    # mosaicml-streaming writes one, and divides by its number of samples when it reads the folder.
+    # mosaicml-streaming writes an empty shard, and divides by its number of samples when it reads the folder.
     samples = [{"x": np.zeros(n, np.uint8)} for n in (500, 1, 500, 1, 1)]
     write(tmp_path, {"x": "ndarray"}, samples, size_limit=300)
     assert [shard["samples"] for shard in MdsReader(tmp_path).shards] == [1, 1, 1, 2]

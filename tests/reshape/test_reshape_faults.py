@@ -1,8 +1,8 @@
 """Commands that reshape token files are killed, their disks become full, and their shards vanish.
 
-After either, no unfinished file has its final name, and the same command completes the output: its files are
-those of an undisturbed run, and no temporary file is left. `test_shuffle.py`, `test_tokenize_npy.py`,
-`test_logits.py` and `test_instruction.py` kill their own commands.
+After a kill or a full disk, no unfinished file has its final name, and the same command completes the output:
+its files are those of an undisturbed run, and no temporary file is left. `test_shuffle.py`,
+`test_tokenize_npy.py`, `test_logits.py` and `test_instruction.py` kill their own commands.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ import packtok
 from packtok.commands import sample as samples
 from packtok.commands import shuffle
 
-# So that folders of samples have several files.
+# Small enough that folders of samples have several files.
 SIZE_LIMIT = 20_000
 # Sizes of a full disk, in pages.
 PAGES = extent([*range(1, 25), 30, 35, 40, 50, 60, 70], [2, 12, 40])
@@ -51,7 +51,7 @@ RECIPE = {
     "samples": {"test": 400, "train": 2000},
 }
 
-# Called with the folder of the inputs and that of the output.
+# The arguments are the folder of the inputs and the folder of the output.
 Command = Callable[[Path, Path], object]
 
 
@@ -69,7 +69,7 @@ def pack(inputs: Path, out: Path) -> object:
 
 
 def import_(inputs: Path, out: Path) -> object:
-    # The output is refused once it is there, which it is when all of it is written.
+    # `import_samples` refuses an existing output, which is always a complete one.
     return (out / "o").exists() or packtok.import_samples(inputs / "old", out / "o")
 
 
@@ -89,7 +89,7 @@ def shuffle_tokens(inputs: Path, out: Path) -> object:
 def logits(inputs: Path, out: Path) -> object:
     from packtok.commands.logits import logits as compute
 
-    # The output is next to the samples.
+    # The command writes its output next to the samples.
     if not (out / "samples").exists():
         (out / "samples").symlink_to(inputs / "samples")
     return compute(
@@ -101,7 +101,7 @@ def logits(inputs: Path, out: Path) -> object:
         topk=50,
         dtype="fp32",
         device="cpu",
-        # Otherwise too little space is found out before anything is written.
+        # Without confirmation, the command reports too little space before it writes anything.
         yes=True,
     )
 
@@ -153,7 +153,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def all_inputs(inputs: Path) -> Path:
-    """Adds a model and samples for it."""
+    """Adds a model and samples for the model."""
     pytest.importorskip("transformers", reason="needs transformers (pip install '.[logits]')")
     import teacher_samples
 
@@ -200,7 +200,7 @@ def test_commands_killed_at_any_moment_are_completed_by_the_next_run(
     for _ in range(extent(30, 3)):
         shutil.rmtree(out)
         out.mkdir()
-        # The second kill meets what the first one left.
+        # The second run starts with the files that the first kill left.
         for _ in range(2):
             killed_after(numbers.random() * seconds, lambda: command(inputs, out))
             assert torn(tree(out), expected) == []
@@ -223,7 +223,7 @@ def killed_after(seconds: float | None, work: Callable[[], object]) -> float:
         finally:
             os._exit(code)
     if seconds is not None:
-        # The moment is the point of the test; nothing is waited for.
+        # The test is about the moment; nothing is waited for.
         time.sleep(seconds)
         os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)

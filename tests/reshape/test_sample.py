@@ -28,7 +28,7 @@ from peers import python_of, trained
 import packtok
 
 HALVES = (0.3, 0.3, 0.4)
-# Of the recipe `concat`.
+# Proportions of the recipe `concat`.
 SEVEN = {
     "arxiv": "0.025",
     "book": "0.045",
@@ -83,14 +83,14 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Domains]:
-    """Token files of two domains, and their documents."""
+    """Returns token files of two domains, and their documents."""
     domains = {"arxiv": documents(60, 60, 1), "book": documents(50, 90, 2)}
     return write(tmp_path_factory.mktemp("tokens"), domains), domains
 
 
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A folder of a packed domain, and its tokenizer."""
+    """Returns a folder with a packed domain and its tokenizer."""
     folder = tmp_path_factory.mktemp("texts")
     tokenizer = oracle.byte_level(folder / "tokenizer.json")
     (folder / "wiki").mkdir()
@@ -360,7 +360,7 @@ def test_a_complete_output_keeps_no_plan(texts: tuple[Path, Path], tmp_path: Pat
     work = tmp_path / "out" / ".packtok-sample"
     options: dict[str, Any] = {"tokens": texts[0]}
     packtok.draw_samples(wanted, tmp_path / "out", retrieval_shard=1, **options)
-    # The other shard needs it.
+    # The plan stays, because the other shard needs it.
     assert [path.name for path in work.iterdir() if path.suffix == ".json"] == ["plan.json"]
     packtok.draw_samples(wanted, tmp_path / "out", retrieval_shard=0, **options)
     assert not work.exists()
@@ -398,7 +398,7 @@ def test_a_shortfall_states_what_is_available(two: tuple[Path, Domains], tmp_pat
 
 
 def test_a_file_of_less_than_100_documents_is_used_to_the_last(tmp_path: Path) -> None:
-    # CEPE's scripts take nothing from such a file, and lose the documents after 100 * (n // 100).
+    # CEPE's scripts take no sample from such a file, and lose the documents after 100 * (n // 100).
     for count in (50, 150):
         listed = [[number] * 12 for number in range(count)]
         root = write(tmp_path / str(count), {"a": listed}, files=1)
@@ -410,7 +410,7 @@ def test_a_file_of_less_than_100_documents_is_used_to_the_last(tmp_path: Path) -
 
 @pytest.mark.parametrize("files", [1, 2, 3])
 def test_a_domain_of_few_files_has_samples_on_every_side(tmp_path: Path, files: int) -> None:
-    # Their scripts divide files: of two or three, one is test, none train and the rest retrieval.
+    # CEPE's scripts divide files: with two or three, one is test, none is train and the rest is retrieval.
     root = write(tmp_path / "tokens", {"a": documents(120, 60, 7)}, files=files)
     report = packtok.draw_samples(
         recipe({"a": []}, samples={"test": 20, "train": 20}), tmp_path / "out", tokens=root
@@ -422,7 +422,8 @@ def test_a_domain_of_few_files_has_samples_on_every_side(tmp_path: Path, files: 
 
 
 def test_equal_files_are_not_sampled_at_equal_positions(tmp_path: Path) -> None:
-    # Their scripts seed the order of each file anew, so equal numbers of windows have one order.
+    # CEPE's scripts seed the order of each file with the same seed, so files with equal numbers of windows
+    # have one order.
     numbers = iter(range(60_000))
     listed = [[next(numbers) for _ in range(400)] for _ in range(8)]
     root = write(tmp_path / "tokens", {"a": listed}, files=8)
@@ -439,7 +440,7 @@ def test_equal_files_are_not_sampled_at_equal_positions(tmp_path: Path) -> None:
 
 
 def test_missing_folders_of_the_output_are_created(two: tuple[Path, Domains], tmp_path: Path) -> None:
-    # Their scripts fail unless OUT exists.
+    # CEPE's scripts fail unless OUT exists.
     root, domains = two
     packtok.draw_samples(recipe(domains), tmp_path / "a" / "b", tokens=root)
     packtok.draw_samples(recipe(domains), tmp_path / "c", tokens=root)
@@ -450,7 +451,7 @@ def test_missing_folders_of_the_output_are_created(two: tuple[Path, Domains], tm
 
 @pytest.mark.parametrize("name", ["gone.pbin", "gone.npy"])
 def test_a_listed_file_that_is_missing_is_an_error(tmp_path: Path, name: str) -> None:
-    # Their scripts leave out files that they do not find, which changes the sides of all others.
+    # CEPE's scripts leave out missing files, which changes the sides of all others.
     root = write(tmp_path / "tokens", {"a": documents(20, 40, 1)}, files=1)
     files = ["a/0.pbin", f"a/{name}"]
     wanted = {**recipe({"a": []}), "domains": {"a": {"proportion": 1, "files": files}}}
@@ -460,7 +461,7 @@ def test_a_listed_file_that_is_missing_is_an_error(tmp_path: Path, name: str) ->
 
 
 def test_a_domain_is_a_whole_name_of_a_folder(tmp_path: Path) -> None:
-    # Their scripts look for "book/" anywhere in the path.
+    # CEPE's scripts search for "book/" anywhere in the path.
     domains = {"book": [[1] * 12] * 30, "notebook": [[2] * 12] * 30}
     root = write(tmp_path / "tokens", domains)
     report = packtok.draw_samples(recipe({"book": []}, samples={"test": 0}), tmp_path / "out", tokens=root)
@@ -524,7 +525,7 @@ def test_the_commands_take_the_arguments_of_the_readme(
 def test_a_number_of_samples_in_place_of_the_shard_is_an_error(
     tmp_path: Path, packtok_cli: PacktokCli
 ) -> None:
-    # Their script reads the README's fourth number as SHARD, and then writes no retrieval corpus.
+    # CEPE's script reads the README's fourth number as SHARD, and then writes no retrieval corpus.
     root = write(tmp_path / "tokens", {name: documents(3, 30, i) for i, name in enumerate(SEVEN)})
     arguments = ("sample", "concat", tmp_path / "out", 8, 4, 0, 0, 1, "2.5e6", "--tokens", root)
     done = packtok_cli(*arguments, code=1)
@@ -532,7 +533,7 @@ def test_a_number_of_samples_in_place_of_the_shard_is_an_error(
 
 
 def test_retrieval_shards_share_one_plan(texts: tuple[Path, Path], tmp_path: Path) -> None:
-    # Their script reads and orders all files again for each of 100 shards.
+    # CEPE's script reads and orders all files again for each of 100 shards.
     wanted = recipe({"wiki": []}, samples={"train": 2}, retrieval={"samples": 1, "shards": 3, "chunk": 5})
     plan = tmp_path / "out" / ".packtok-sample" / "plan.json"
     packtok.draw_samples(wanted, tmp_path / "out", tokens=texts[0], retrieval_shard=0)
@@ -542,7 +543,7 @@ def test_retrieval_shards_share_one_plan(texts: tuple[Path, Path], tmp_path: Pat
 
 
 def test_retrieval_shards_can_be_written_at_the_same_time(texts: tuple[Path, Path], tmp_path: Path) -> None:
-    # Each process of their script writes the test and train side, unless their folder exists.
+    # Each process of CEPE's script writes the test and train side, unless their folder exists.
     wanted = recipe(
         {"wiki": []}, samples={"test": 2, "train": 9}, retrieval={"samples": 1, "shards": 3, "chunk": 5}
     )
@@ -689,7 +690,7 @@ def test_a_full_disk_leaves_nothing_and_the_run_continues(two: tuple[Path, Domai
 @settings(max_examples=extent(100, 8))
 @given(seed=st.integers(0, 2**32), length=st.integers(1, 40), min_length=st.integers(0, 20))
 def test_rows_of_long_documents_have_every_token_once(seed: int, length: int, min_length: int) -> None:
-    # Ids are unique, so that a piece shows where it is from.
+    # Ids are unique, so that a piece shows its origin.
     identifiers = iter(range(10**6))
     listed = [[next(identifiers) for _ in document] for document in documents(30, 50, seed)]
     with tempfile.TemporaryDirectory() as folder:
@@ -797,7 +798,7 @@ def test_pieces_of_fixed_lengths_have_rows_of_their_own(tmp_path: Path) -> None:
     assert counts["left_over_tokens"] == left_over
     assert counts["short_rows"] == len(expected[4]) % 2
     assert counts["rows"] == len(expected[8]) + -(-len(expected[4]) // 2)
-    # The second call kept what the first one wrote.
+    # The second call kept the files of the first one.
     assert counts["kept"]
 
 
@@ -850,7 +851,7 @@ def test_mosaicml_streaming_reads_samples_with_hashes_checked(
     two: tuple[Path, Domains], compression: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     python = python_of("streaming", "mosaicml-streaming")
-    # Several files in a folder.
+    # The limit gives folders several files.
     monkeypatch.setattr("packtok.commands.sample.SIZE_LIMIT", 600)
     root, domains = two
     seven = {name: documents(30, 60, i) for i, name in enumerate(SEVEN)}

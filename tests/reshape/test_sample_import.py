@@ -63,7 +63,7 @@ def test_lists_of_passages_become_arrays_with_lengths(tmp_path: Path) -> None:
 
 
 def old_names(value: Any) -> bytes:
-    # Without length prefixes that would have to change.
+    # Protocol 2 has no length prefixes, which would have to change with the names.
     return pickle.dumps(value, protocol=2).replace(b"numpy._core.", b"numpy.core.")
 
 

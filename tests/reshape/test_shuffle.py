@@ -36,7 +36,7 @@ from packtok.compat import modalities
 from packtok.compat.modalities import FileExistencePolicy
 from packtok.errors import OUTPUT_EXISTS
 
-# No file is shuffled in memory, and parts of larger ones have this many bytes.
+# With these limits, no file is shuffled in memory, and parts of larger files have 4,096 bytes.
 ON_DISK = (0, 4096)
 
 
@@ -203,7 +203,7 @@ def test_documents_of_a_source_of_a_shuffled_pbin_are_found_or_refused(tmp_path:
 
 
 def test_merged_index_of_modalities_is_not_read_as_documents(tmp_path: Path) -> None:
-    # Their merge writes wrong offsets, and their shuffle then shuffles wrong documents.
+    # Modalities' merge writes wrong offsets, and its shuffle then shuffles wrong documents.
     data = bytes(range(1, 9))
     wrong = [(0, 2), (2, 2), (-8 + 4, 2), (-8 + 6, 2)]
     source = tmp_path / "merged.pbin"
@@ -439,7 +439,7 @@ def test_chunks_are_those_of_modalities(
     lines = [[f"{i} {k}\n" for k in range(num)] for i, num in enumerate(nums)]
     texts = [tmp_path / f"{i}.jsonl" for i in range(len(nums))]
     for path, content in zip(texts, lines, strict=True):
-        # Without its last newline: Modalities glues what follows.
+        # The last newline is missing, at which Modalities joins the last line with the next file.
         path.write_text("".join(content).removesuffix("\n"))
     for chunk_id in range(num_chunks):
         chosen = [item for content in contents for item in chunk_of(content, chunk_id, num_chunks)]
@@ -606,7 +606,7 @@ def test_filter_does_not_replace_an_output_silently(tmp_path: Path) -> None:
             raise RuntimeError("of the user")
         return True
 
-    # Modalities has replaced the file by half a file at this point.
+    # Modalities has replaced the file with half a file at this point.
     with pytest.raises(RuntimeError, match="of the user"):
         modalities.filter_dataset(source, output, raises, file_existence_policy=override)
     assert output.read_bytes() == b"precious"
@@ -632,7 +632,7 @@ def test_filtered_pbin_keeps_what_is_known_of_its_documents(tmp_path: Path) -> N
     counts |= {"documents": 22, "tokens": sum(map(len, after.documents))}
     assert after.metadata == before.metadata | {"counts": counts, "rearranged": True}
     assert packtok.PbinReader(str(tmp_path / "o.pbin")).documents_of_source(0) == (0, 22)
-    # It is not what packing the corpus writes.
+    # A shuffled file differs from the file that packing the corpus writes.
     message = "its order of documents is shuffled or filtered, expected the corpus"
     with pytest.raises(packtok.PacktokError, match=message):
         packtok.pack(
@@ -715,7 +715,7 @@ shuffle.shuffle_file(kind, source, output, seed=1, existing="replace", memory=(0
 def test_killed_shuffle_leaves_the_old_file_and_the_next_removes_its_rest(tmp_path: Path, kind: Any) -> None:
     source, output = tmp_path / "in", tmp_path / "out"
     if kind == "pbin":
-        # Repeated, since the reference writer is slow.
+        # The content is repeated, because the reference writer is slow.
         reference.write_modalities(source, documents(20_000) * 10, 2)
     else:
         source.write_bytes(b"".join(b"%d\n" % i * 20 for i in range(50_000)))

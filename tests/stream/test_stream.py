@@ -67,7 +67,7 @@ def tokenizer() -> packtok.Tokenizer:
 
 
 class WithEos:
-    """A tokenizer that only says what its special tokens are."""
+    """A tokenizer that only has special tokens."""
 
     bos_token_id = None
     eos_token_id = EOS
@@ -367,14 +367,14 @@ def test_missing_bos_and_eos_are_added_to_each_document(tmp_path: Path, tokenize
     for given in (folder, str(folder / "tokenizer.json"), like, loaded, copy):
         (found,) = of([1]).ensure_bos_eos(given)
         assert found["input_ids"].tolist() == [7, 1, EOS]
-    # As in Hugging Face's tokenizer of GPT-2, one token is both.
+    # As in Hugging Face's tokenizer of GPT-2, BOS and EOS are one token.
     for gpt2 in ("gpt2", packtok.Tokenizer.builtin("gpt2")):
         for ids, expected in (([1], [1, 50256]), ([50256, 1], [50256, 1])):
             (found,) = of(ids).ensure_bos_eos(gpt2)
             assert found["input_ids"].tolist() == expected
     (found,) = of([5, 1]).add_bos_eos(5, None)
     assert found["input_ids"].tolist() == [5, 5, 1]
-    # Directly after tokenize, the core does it.
+    # Directly after tokenize, the core adds the tokens.
     (sample,) = (
         CheckpointableDataset.from_sequence([{"text": "a"}]).tokenize(tokenizer).ensure_bos_eos(Special())
     )
@@ -530,7 +530,7 @@ def test_streams_resume_at_any_sample(stories: list[str], tokenizer: packtok.Tok
     rng, found = random.Random(name), []
     state: dict[str, Any] | None = None
     while True:
-        # As after torch.load with weights_only, or from JSON; a state can be loaded again.
+        # The state has the form after JSON, or after torch.load with weights_only, and can be loaded again.
         with make().iter(json.loads(json.dumps(state)) if state else None) as iterator:
             stop = rng.randrange(len(expected) // 3)
             part = [plain(sample) for sample in itertools.islice(iterator, stop)]
@@ -559,7 +559,7 @@ def test_state_is_of_the_last_sample_and_reusable(stories: list[str], tokenizer:
     skipped.skip(5)
     assert [plain(sample) for sample in skipped] == after
     assert [plain(sample) for sample in dataset] == first + after
-    # The state at the end.
+    # The state at the end of the stream.
     assert list(dataset.iter(iterator.state_dict())) == []
 
 
@@ -670,7 +670,7 @@ def steps_of_rank(paths: list[str], count: int, before: str | None, after: str) 
     dataset = files.concat_chunk(24).shuffle(10).distribute(8).batch(global_batch_size=24)
     with dataset.iter() as iterator:
         if before is not None:
-            # Its keys say which lanes this rank needs.
+            # The keys of this state name the lanes that this rank needs.
             content = {"stream": iterator.state_dict()}
             dcp.load(content, checkpoint_id=before)
             iterator.load_state_dict(content["stream"])
@@ -718,7 +718,7 @@ def test_lanes_that_end_give_every_rank_as_many_batches(
                 found += [row for one in rounds for row in one]
             kept = len(expected) // num_ranks * num_ranks if at_epoch_end == "drop" else len(expected)
             assert found == expected[:kept]
-    # Resumed after some lanes have ended.
+    # Resumes after some lanes have ended.
     dataset = distributed_rows(stories, tokenizer, 1, 2)
     for stop in (len(expected) // 2 - 1, len(expected) // 2 - 4, 3):
         iterator = dataset.iter()
@@ -738,7 +738,7 @@ def test_ranks_without_a_last_row_have_an_empty_batch() -> None:
         assert [len(batch["input_ids"]) for batch in last] == [1, 0, 0, 0]
         assert last[1]["input_ids"].shape == last[1]["labels"].shape == (0, 4)
         assert last[1]["cu_seqlens"].tolist() == [0]
-    # Limits are those of all ranks.
+    # A limit counts the samples of all ranks.
     limited = [tokens.distribute(1, rank=r, num_replicas=4).take(6).batch(2) for r in range(4)]
     assert [[len(batch["labels"]) for batch in rank] for rank in limited] == [[2], [2], [1], [1]]
 
@@ -843,7 +843,7 @@ def test_states_of_earlier_versions_keep_their_division(tmp_path: Path) -> None:
         with dataset.iter() as samples:
             state = samples.state_dict()
         (step,) = [one for one in state["recipe"] if one["op"] == "distribute"]
-        # What an earlier version recorded, and read: each file in the lane of its first byte.
+        # The state of an earlier version, which read each file in the lane of its first byte.
         del step["division"]
         state["skip"] = 0
         with dataset.iter(state) as samples:
@@ -853,7 +853,7 @@ def test_states_of_earlier_versions_keep_their_division(tmp_path: Path) -> None:
         assert "division" not in next(one for one in saved["recipe"] if one["op"] == "distribute")
         with dataset.iter(saved) as samples:
             assert started(samples, 20) == rest
-    # The files 0 to 2 are in lane 0, and 3 in lane 1.
+    # Files 0 to 2 are in lane 0, and file 3 is in lane 1.
     files = [[text.split(".")[0] for text in expected[lane::2]] for lane in range(2)]
     assert files[1] == ["3"] * 30
     assert files[0] == (["0"] * 10 + ["1"] * 2 + ["2"] * 2) * 2 + ["0", "0"]
@@ -981,7 +981,7 @@ def test_bad_documents_are_skipped_wherever_they_are_noticed(
     assert sorted(found) == ["a"] * twice + ["b"] * twice
     with BETWEEN[between](files).tokenize(tokenizer).iter(state) as iterator:
         assert [sample["text"] for sample in iterator] == found[1:]
-    # By default, they are errors, which name the file and the line.
+    # By default, bad documents are errors, which name the file and the line.
     if between != "cache":
         with pytest.raises(packtok.DocumentError, match=r"a\.jsonl:2: byte 14: .*; fix it, or set"):
             list(BETWEEN[between](CheckpointableDataset.from_files(path)).tokenize(tokenizer))
@@ -1290,7 +1290,7 @@ def test_streamed_datasets_of_hugging_face_resume_by_their_state(tmp_path: Path)
             found += itertools.islice(iterator, stop - len(found))
             state = iterator.state_dict()
     assert found == expected
-    # Saved again before a sample was taken, and after one.
+    # The state is saved again before a sample is taken, and after one.
     with dataset().iter() as iterator:
         iterator.skip(4)
         state = iterator.state_dict()
@@ -1301,7 +1301,7 @@ def test_streamed_datasets_of_hugging_face_resume_by_their_state(tmp_path: Path)
         with dataset().iter(state) as iterator:
             assert next(iterator) == expected[number]
             state = iterator.state_dict()
-    # Lanes have files of their own.
+    # Each lane has files of its own.
     lanes = [dataset().distribute(4, rank=rank, num_replicas=2).take(8) for rank in range(2)]
     assert [sample["text"] for sample in lanes[1]] == ["1.0", "3.0", "1.1", "3.1"]
     with pytest.raises(ValueError, match="4 shards, too few for 5 lanes"):
@@ -1310,7 +1310,7 @@ def test_streamed_datasets_of_hugging_face_resume_by_their_state(tmp_path: Path)
     assert list(CheckpointableDataset.from_huggingface(whole)) == expected[:80]
 
 
-# --- what a state says of files ---
+# --- files in a state ---
 
 
 def compressed(kind: str, texts: list[str]) -> bytes:
@@ -1337,7 +1337,7 @@ def test_frames_before_a_state_are_not_decompressed_again(tmp_path: Path, kind: 
         iterator.skip(2000)
         state = iterator.state_dict()
     assert list(dataset.iter(state)) == expected[2000:]
-    # All but the start, by which the compression is recognized.
+    # Everything is damaged but the start, by which the compression is recognized.
     damaged = bytearray(path.read_bytes())
     damaged[100 : sum(map(len, frames[:20]))] = bytes(sum(map(len, frames[:20])) - 100)
     path.write_bytes(damaged)
@@ -1437,7 +1437,7 @@ def test_kept_outputs_are_not_computed_again(executor_type: Any) -> None:
     numbers = [n for batch in found for n in batch["n"]]
     assert numbers == [n for n in range(60) if n % 7]
     assert [step for batch in found for step in batch["step"]] == list(range(len(numbers)))
-    # Loaded twice, finished outputs are the same; their numbers are random.
+    # Outputs contain random numbers, so two streams from one state agree only if finished outputs are kept.
     again = [dataset().iter(previous) for _ in range(2)]
     assert plain(next(again[0])) == plain(next(again[1]))
     with pytest.raises(ValueError, match="shuffle cannot follow a function with keep_outputs"):

@@ -1,7 +1,7 @@
 """Faults while a stream reads or resumes: stores, networks, files, workers and signals. Nothing is mocked.
 
-In every case, a stream continues with the same samples, or raises an error and never looks like one that
-ended; a state that was taken before resumes exactly once the fault is gone.
+In every case, a stream continues with the same samples, or raises an error and never looks like a stream that
+ended. A state from before the fault resumes exactly when the fault is gone.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PACKED: dict[str, Callable[[bytes], bytes]] = {
     ".jsonl.gz": lambda content: gzip.compress(content, 1),
     ".jsonl.zst": lambda content: zstandard.compress(content),
 }
-# More than a stream reads ahead of a file: 1 MiB, and of an object: 8 MiB.
+# Texts for more than the read-ahead of a stream, which is 1 MiB for a file and 8 MiB for an object.
 FILE_TEXTS, OBJECT_TEXTS = 40, 260
 TEXT_BYTES = 100_000
 
@@ -58,7 +58,7 @@ def texts(count: int, seed: int, num_bytes: int = TEXT_BYTES) -> list[str]:
 
 
 def write(path: Path, given: list[str]) -> Path:
-    """Replaces a file by one with these texts, compressed if its name says so."""
+    """Replaces a file by one with these texts; the name decides about compression."""
     lines = b"".join(json.dumps({"text": text}).encode() + b"\n" for text in given)
     unfinished = path.with_name("unfinished")
     unfinished.write_bytes(PACKED["".join(path.suffixes)](lines))
@@ -80,7 +80,7 @@ def files(*paths: object) -> CheckpointableDataset:
 
 
 def failed(samples: Any, message: str, expected: list[str]) -> None:
-    """Reads up to an error; until then, samples are as expected, and after it every call is an error."""
+    """Reads up to an error. Samples before it are as expected, and every call after it is an error."""
     found: list[str] = []
     with pytest.raises((OSError, packtok.PacktokError), match=message):
         found.extend(sample["text"] for sample in samples)
@@ -102,7 +102,7 @@ def test_truncated_file_is_an_error_and_its_state_resumes(tmp_path: Path, suffix
     with files(path).iter() as samples:
         first = read(samples, 3)
         state = samples.state_dict()
-        # At the end of a line, as far as the file is not compressed.
+        # The cut is at the end of a line, unless the file is compressed.
         os.truncate(path, int(path.stat().st_size * kept))
         failed(samples, rf"a{suffix}: file changed while it was read", expected[3:])
     write(path, expected)
@@ -116,7 +116,7 @@ def test_file_that_vanishes_before_its_turn_is_an_error_and_its_state_resumes(tm
     with files(*paths).iter() as samples:
         first = read(samples, 2)
         state = samples.state_dict()
-        # The file that is open can be read to its end.
+        # An open file can be read to its end.
         paths[0].unlink()
         paths[1].unlink()
         failed(samples, "No such file or directory: .*1.jsonl", expected[2:])
@@ -250,7 +250,7 @@ class Proxy:
 
     def _copy(self, source: socket.socket, sink: socket.socket, is_response: bool) -> None:
         num_bytes = 0
-        # The other direction may be read by another thread, which closing alone would not wake.
+        # Another thread may read the other direction; only a shutdown wakes it.
         with source, sink, contextlib.suppress(OSError):
             while part := source.recv(1 << 16):
                 if is_response:
@@ -314,10 +314,10 @@ def test_interrupt_ends_a_program_that_waits_for_a_store(
             text=True,
         )
         assert proxy.has_stalled.wait(60)
-        # Until it has read what came before the stall.
+        # By then, the process has read everything before the stall.
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
-        # It would wait for minutes.
+        # Without the interrupt, the process would wait for minutes.
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (0, "started\ninterrupted\n", "")
 
@@ -338,16 +338,16 @@ def worker_processes() -> set[int]:
 def test_killed_worker_process_is_an_error_and_its_state_resumes(tmp_path: Path) -> None:
     expected = texts(300, seed=6, num_bytes=10)
     path = write(tmp_path / "a.jsonl", expected)
-    # Endless, because the other process may do the rest of a short one before the death is noticed.
+    # The stream is endless: the other process could finish a short one before the death is noticed.
     source = CheckpointableDataset.from_files(path, repeat=True)
-    # Of a module that processes import at once.
+    # `dict` needs no module that processes would have to import first.
     dataset = source.parallel_map(dict, max_workers=2, prefetch_factor=3)
     before = worker_processes()
     with dataset.iter() as samples:
         first = read(samples, 20)
         state = samples.state_dict()
         os.kill(min(worker_processes() - before), signal.SIGKILL)
-        # Samples that are ready are still returned.
+        # Finished samples are still returned.
         with pytest.raises(
             BrokenProcessPool,
             match=r"^a worker process was killed by SIGKILL, perhaps because memory ran out; start the "
@@ -419,7 +419,7 @@ def test_function_of_a_notebook_and_a_program_without_a_guard_are_named(tmp_path
     remedy = "define it in a module that other processes can import, or set executor_type='thread'"
     for arguments, expected in (
         (
-            # As in a notebook, no file has the function.
+            # As in a notebook, no file contains the function.
             ["-c", CALLER],
             r"ImportError: __main__\.same of __main__, as in a notebook or an interactive session, cannot be "
             rf"loaded by other processes \(.*\); {re.escape(remedy)}",
@@ -435,7 +435,7 @@ def test_function_of_a_notebook_and_a_program_without_a_guard_are_named(tmp_path
     ):
         done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
         assert done.returncode == 1
-        # Python's tracker of resources may print a warning after it.
+        # Python's tracker of resources may print a warning after the error.
         assert any(re.fullmatch(expected, line) for line in done.stderr.splitlines()), done.stderr
     with pytest.raises(
         TypeError, match=rf"^.*<lambda> cannot be sent to other processes \(.*\); {re.escape(remedy)}$"
@@ -505,7 +505,7 @@ def collated_after_signal(samples: list[Any]) -> list[int]:
     return [sample["n"] for sample in samples]
 
 
-# All of these run on the main thread, where the handler raises at once and not in the caller's code.
+# All of these steps run on the main thread, where the handler raises at once and not in the caller's code.
 INTERRUPTED: dict[str, Callable[[CheckpointableDataset], CheckpointableDataset]] = {
     "concat_chunk": lambda one: one.concat_chunk(4),
     "chunk": lambda one: one.chunk(4, drop_remainder=False),
@@ -544,7 +544,7 @@ def test_signal_ends_a_stream_with_its_own_exception_and_the_state_resumes(
         with dataset.iter() as iterator:
             with pytest.raises(raised):
                 found.extend(repr(sample) for sample in iterator)
-            # It does not look like an end, and nothing is lost to what is called next.
+            # The error does not look like the end of the stream, and the next call loses nothing.
             for _ in range(2):
                 with pytest.raises(packtok.PacktokError, match="the stream ended with an error before: "):
                     next(iterator)
@@ -627,7 +627,7 @@ def test_iterators_leave_no_thread_descriptor_or_memory(tmp_path: Path) -> None:
             iterator = dataset.iter(state)
             next(iterator)
             state = iterator.state_dict() if i % 10 else None
-            # Every second one is closed, the others are forgotten.
+            # Every second iterator is closed; the others are dropped without a close.
             if i % 2:
                 iterator.close()
             del iterator
@@ -648,7 +648,7 @@ def test_iterators_leave_no_thread_descriptor_or_memory(tmp_path: Path) -> None:
     assert resident_bytes() - memory < 8_000 * NUM_ITERATORS
 
 
-# --- what a stream is made of ---
+# --- parts of a stream ---
 
 
 def test_functions_after_batch_get_the_batch() -> None:
@@ -798,7 +798,7 @@ def test_interrupt_while_the_caller_reads_from_a_store() -> None:
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)
     try:
-        # It would wait for minutes.
+        # Without the interrupt, the process would wait for minutes.
         process.wait(60)
     finally:
         process.kill()

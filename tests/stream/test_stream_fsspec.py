@@ -28,7 +28,7 @@ from torch.utils.data import DataLoader
 import packtok
 from packtok.stream import CheckpointableDataset, remote
 
-# With what a URL must write in another form.
+# A password with characters that a URL must encode.
 PASSWORD = "hunter2/Zürich@42 ü?#"
 LOGIN = f"{USER}:{quote(PASSWORD, safe='')}"
 SECRETS = (PASSWORD, quote(PASSWORD, safe=""), "hunter2", "rich@42")
@@ -185,7 +185,7 @@ def test_a_plain_file_is_read_on_from_its_position(server: SftpServer) -> None:
     head, position = 1 << 19, 11_000_000
     assert all(start < head or start > position for start, _ in server.reads), server.reads
     assert sum(size for _, size in server.reads) < head + num_bytes - position
-    # Blocks, not lines: one request of the protocol for at least 16 KiB.
+    # The stream reads blocks, not lines: one request of the protocol for at least 16 KiB.
     assert len(server.reads) < 100
 
 
@@ -388,7 +388,7 @@ def test_a_file_overwritten_while_it_is_read_is_an_error(server: SftpServer, bre
     with dataset.iter() as iterator:
         next(iterator)
         path.write_bytes(data.replace(b"the", b"one"))
-        # SFTP tells times in seconds.
+        # SFTP has times in seconds.
         os.utime(path, (1e9, 1e9))
         if breaks:
             server.loop.call_soon_threadsafe(server.break_connections)

@@ -1,4 +1,4 @@
-"""Random streams, compared with a plain version of each step, and stopped and continued at random places."""
+"""Random streams: compared with a plain version of each step, and stopped and resumed at random places."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Samples: TypeAlias = Iterator[Sample]
 
 
 class Recipe(NamedTuple):
-    """A step, its arguments, and the steps that it reads from."""
+    """A step, its arguments, and its input steps."""
 
     step: str
     arguments: tuple[Any, ...] = ()
@@ -43,7 +43,7 @@ class Recipe(NamedTuple):
 
 
 LANES, GLOBAL_BATCH_SIZE, MAX_SAMPLES, MAX_ROWS = 8, 24, 60, 400
-# Samples that the plain version of a source yields before a stream that keeps next to nothing is given up.
+# After this many samples of a source, the test gives up a stream that keeps next to nothing.
 MAX_READ = 3000
 EOS = 0
 OPTIONS = settings(deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
@@ -57,7 +57,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class WithEos:
-    """A tokenizer that only says what its special tokens are."""
+    """A tokenizer that only has special tokens."""
 
     bos_token_id = None
     eos_token_id = EOS
@@ -102,7 +102,7 @@ def sources(draw: st.DrawFn, least: int = 1) -> Recipe:
         return Recipe("sequence", (length, repeat, shuffle, seed))
     suffixes = draw(st.sampled_from([(".jsonl", ".jsonl.gz", ".jsonl.zst"), (".parquet",)]))
     lengths = [least, *draw(st.lists(st.integers(0, 6), max_size=4))]
-    # The longest is never compressed, so that lanes can divide it.
+    # The longest file is never compressed, so that lanes can divide it.
     names = [suffixes[0], *(draw(st.sampled_from(suffixes)) for _ in lengths[1:])]
     num_active = draw(st.integers(1, 4))
     return Recipe("files", (tuple(zip(names, lengths, strict=True)), repeat, shuffle, seed, num_active))
@@ -174,7 +174,7 @@ def names_of(recipe: Recipe) -> set[str]:
     return names.union(*map(names_of, recipe.inputs))
 
 
-# Steps that may keep nothing.
+# Steps that may drop every sample.
 DROPPING = frozenset({"filter", "filter_map", "stride", "chunk", "pack_chunk"})
 
 
@@ -239,7 +239,7 @@ def made_of_tokens(dataset: CheckpointableDataset, has_eos: bool) -> Checkpointa
     return tokens.ensure_bos_eos(WithEos()) if has_eos else tokens
 
 
-# Those of other steps are their methods.
+# Makers for steps that are not methods.
 MAKERS: dict[str, Callable[..., CheckpointableDataset]] = {
     "sequence": made_of_sequence,
     "interleave": lambda one, other, weights: interleave_datasets([one, other], weights),
@@ -267,7 +267,7 @@ def plain(sample: Any) -> Any:
 
 @dataclass(frozen=True)
 class Lane:
-    """A lane; the only one by default."""
+    """A lane; by default, the only one."""
 
     number: int = 0
     count: int = 1
@@ -279,11 +279,11 @@ class Lane:
 
 
 class TooLongError(Exception):
-    """A stream without end yields too little."""
+    """A stream without end yields too few samples."""
 
 
 def expected(recipe: Recipe, lane: Lane = Lane()) -> Samples:
-    """Yields the samples of a stream, or those of a lane of it."""
+    """Yields the samples of a stream, or of a lane of it."""
     inputs = [expected(one, lane) for one in recipe.inputs]
     if not inputs:
         return source_samples(recipe, lane)
@@ -338,7 +338,7 @@ def called(samples: Samples, name: str, *_: int) -> Samples:
 
 
 def interleaved(one: Samples, other: Samples, weights: Sequence[float]) -> Samples:
-    """Yields the sample whose middle comes first if samples of a stream have lengths of 1 / weight."""
+    """Yields samples in the order of their middles, if a sample of a stream has the length 1 / weight."""
     shares, streams, counts = [Fraction(str(weight)) for weight in weights], (one, other), [0, 0]
     while True:
         middles = [(2 * count + 1) / share for count, share in zip(counts, shares, strict=True)]
@@ -441,7 +441,7 @@ PLAIN: dict[str, Callable[..., Samples]] = {
 
 
 def first_samples(samples: Iterator[Any], count: int) -> list[Any]:
-    """Returns the first samples of a plain version; leaves out streams that would read without end."""
+    """Returns the first samples of a plain version; discards streams that would read without end."""
     try:
         return list(itertools.islice(samples, count))
     except TooLongError:
@@ -477,7 +477,7 @@ def test_streams_equal_the_plain_version_however_often_they_stop(
 
 
 def joined(lanes: list[Samples]) -> Samples:
-    """Yields a sample of each lane in turns; ended lanes are passed over."""
+    """Yields a sample of each lane in turns; skips ended lanes."""
     turns = deque(lanes)
     while turns:
         lane = turns.popleft()
@@ -513,7 +513,7 @@ def rows_of_ranks(
         own = [list(itertools.islice(iterator, 1)) for iterator in iterators]
         if not any(own):
             return found, None, True
-        # All ranks have as many batches; the last ranks may have one row less than the first ones.
+        # All ranks have equally many batches; the last ranks may have one row less than the first ones.
         assert all(own) or not is_batch
         steps = [rows_of(sample, is_batch) for samples in own for sample in samples]
         rounds = itertools.zip_longest(*steps)
@@ -533,7 +533,7 @@ def test_streams_of_any_number_of_ranks_are_one_stream(
     folder: Path, recipe: Recipe, chain: list[tuple[int, int]]
 ) -> None:
     if "files" in names_of(recipe):
-        # A lane of a stream without end that keeps nothing would be read without end.
+        # If an endless stream keeps nothing, reading one of its lanes would not end.
         assume(not DROPPING & names_of(recipe))
         try:
             alone = made(recipe, folder).distribute(LANES, 0, 1).iter()

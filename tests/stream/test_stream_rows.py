@@ -21,7 +21,7 @@ OPTIONS: Any = dict.fromkeys(("position_ids", "document_ids", "loss_mask", "cu_s
 
 
 class WithEos:
-    """A tokenizer that only says what its special tokens are."""
+    """A tokenizer that only has special tokens."""
 
     bos_token_id = None
     eos_token_id = EOS
@@ -51,7 +51,7 @@ def tokens(files: list[str]) -> CheckpointableDataset:
     """Returns the documents in the order of the files, each with EOS."""
     tokenizer = packtok.Tokenizer.from_file(TOKENIZER)
     documents = CheckpointableDataset.from_files(files, n_active_shards=1).tokenize(tokenizer)
-    # As `pack`, without empty documents.
+    # Drops empty documents, as `pack` does.
     return documents.filter(lambda sample: sample["text"]).add_bos_eos(None, EOS)
 
 
@@ -81,7 +81,7 @@ def test_batches_equal_those_of_token_dataset(tokens: CheckpointableDataset, pbi
     loader = torch.utils.data.DataLoader(dataset, batch_size=5)
     stream = tokens.concat_chunk(48, **ALL_FIELDS).batch(5)
     assert [plain(batch) for batch in stream] == [plain(batch) for batch in loader]
-    # Rows that a function returned are collated alike.
+    # Rows that a function returned are collated in the same way.
     mapped = tokens.concat_chunk(48, **ALL_FIELDS).map(lambda row: row).batch(5)
     assert [plain(batch) for batch in mapped] == [plain(batch) for batch in loader]
 
@@ -214,7 +214,7 @@ def test_all_documents_of_plain_files_are_permuted(files: list[str], tmp_path: P
     ranks = [distributed.distribute(4, rank=r, num_replicas=2).take(len(lines)) for r in range(2)]
     texts = {row["text"] for rank in ranks for row in rank}
     assert len(texts) > len(lines) // 2
-    # A document is found again in its file.
+    # A located document is in its file.
     with shuffled.iter() as iterator:
         sample = next(iterator)
         place = iterator.locate()[0][0]
@@ -272,9 +272,9 @@ def test_padded_documents_have_labels_of_their_ids(tokens: CheckpointableDataset
 
 
 def tokens_of(tokens: CheckpointableDataset) -> CheckpointableDataset:
-    """Returns documents as the core has them, from the ids of ``tokens``."""
+    """Returns documents in the form of the core, from the ids of ``tokens``."""
     samples = [{"input_ids": document["input_ids"]} for document in tokens]
-    # One row for each document.
+    # The chunks are so long that each document is one row.
     source = CheckpointableDataset.from_sequence(samples)
     return source.map(with_mask).chunk(1 << 20, ("input_ids", "attention_mask"), drop_remainder=False)
 
@@ -317,7 +317,7 @@ def of_negatives(folder: Path | None = None) -> tuple[CheckpointableDataset, lis
     documents = []
     for n in range(30):
         ids = [100 * n + i for i in range(n % 7)]
-        # The first ones have no negative label, some have no other.
+        # The first documents have no negative label, and some have only negative labels.
         labels = ids if n < 4 else [-100] * len(ids) if n % 3 == 0 else [-100, *ids[1:]][: len(ids)]
         documents.append({"input_ids": ids, "labels": labels})
     if folder is None:
@@ -359,7 +359,7 @@ def test_negative_ids_are_kept_in_rows(tmp_path: Path, is_file: bool) -> None:
     assert columns_of(dataset.pack_chunk(8, COLUMNS)) == [joined(row) for row in rows]
     fitted = columns_of(dataset.pack_chunk(8, COLUMNS, strategy="best_fit", window=30))
     assert sorted(joined(fitted)["input_ids"]) == joined(documents)["input_ids"]
-    # The labels stay those of their ids.
+    # Each id keeps its label.
     label_of = dict(zip(*joined(documents).values(), strict=True))
     assert all(row["labels"] == [label_of[id_] for id_ in row["input_ids"]] for row in fitted)
 
@@ -380,7 +380,7 @@ def test_negative_ids_are_added_padded_batched_and_resumed(tmp_path: Path, is_fi
         for document in expected
     ]
     assert columns_of(padded) == full
-    # Padding may come before rows, too.
+    # Padding may also precede rows.
     assert columns_of(padded.concat_chunk(25, COLUMNS)) == in_parts(joined(full), 25)
     rows = padded.concat_chunk(25, COLUMNS).shuffle(3)
     one_by_one = columns_of(rows)

@@ -1,4 +1,4 @@
-"""States of streams and the arguments of their operators: what a state identifies, and what may change."""
+"""States of streams and arguments of operators: those that a state identifies, and those that may differ."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def plain(sample: Any) -> Any:
-    """A sample in the form that can be compared."""
+    """Returns a sample in a form that can be compared."""
     if isinstance(sample, dict):
         return {name: plain(value) for name, value in sample.items()}
     return sample.tolist() if hasattr(sample, "tolist") else sample
@@ -61,7 +61,7 @@ class Cut:
 
 
 class Characters:
-    """A tokenizer that is not packtok's."""
+    """A tokenizer of another library."""
 
     def __init__(self, vocabulary: dict[str, int]) -> None:
         self.vocabulary = vocabulary
@@ -104,9 +104,9 @@ CHARACTERS = Characters({"w": 1})
 
 
 def operators(folder: Path) -> dict[str, tuple[Callable[..., Dataset], dict[str, Any], dict[str, list[Any]]]]:
-    """Returns, for each operator, how it is called, its arguments, and other values of each of them.
+    """Returns, for each operator, the call, its arguments, and other values of each argument.
 
-    An argument with no other value is one that nothing can be compared for.
+    An argument without other values has nothing that a state could compare.
     """
     files = [str(folder / "a.jsonl"), str(folder / "b.jsonl")]
     rows: dict[str, Any] = {"chunk_length": 4, "target_columns": ("input_ids",), "drop_remainder": False}
@@ -159,14 +159,14 @@ def operators(folder: Path) -> dict[str, tuple[Callable[..., Dataset], dict[str,
             Dataset.from_sequence,
             {"sequence": [{"n": i} for i in range(20)], "shuffle": True},
             {
-                # Of the sequence, a state knows the length.
+                # A state records only the length of a sequence.
                 "sequence": [[{"n": i} for i in range(21)]],
                 "repeat": [True],
                 "shuffle": [False],
                 "shuffle_seed": [1],
             },
         ),
-        # What these yield cannot be known before it is read.
+        # The samples of these sources are unknown before they are read.
         "from_iterable": (
             Dataset.from_iterable,
             {"iterable": [{"n": 1}] * 9},
@@ -309,7 +309,7 @@ def operators(folder: Path) -> dict[str, tuple[Callable[..., Dataset], dict[str,
             {"lanes": 4, "rank": 0, "num_replicas": 1},
             {
                 "lanes": [2],
-                # A rank has its part of the samples: test_stream.py compares those of all.
+                # A rank has a part of the samples; test_stream.py compares the samples of all ranks.
                 "rank": [],
                 "num_replicas": [],
                 "device_mesh": [],
@@ -339,7 +339,7 @@ def operators(folder: Path) -> dict[str, tuple[Callable[..., Dataset], dict[str,
 
 
 def of_call(make: Callable[..., Dataset], arguments: dict[str, Any]) -> Dataset:
-    """Calls an operator; its options and fields are in the argument of this name."""
+    """Calls an operator whose options and fields are in the argument of this name."""
     given = dict(arguments)
     more = {**given.pop("options", {}), **given.pop("fields", {})}
     return make(**given, **more)
@@ -349,7 +349,7 @@ NUM_READ = 5
 
 
 def state_after(dataset: Dataset) -> tuple[dict[str, Any], list[Any]]:
-    """Returns the state after some samples, and the next ones."""
+    """Returns the state after some samples, and the samples that follow."""
     with dataset.iter() as iterator:
         for _ in range(NUM_READ):
             next(iterator)
@@ -527,7 +527,7 @@ def test_states_of_earlier_versions_load_with_one_warning(folder: Path) -> None:
     tokens = files.map(call).tokenize(TOKENIZER).pack_chunk(8, strategy="best_fit", window=9)
     dataset = tokens.batch(2, collate_fn=first_ids)
     state, expected = state_after(dataset)
-    # As they were written before these were recorded.
+    # The steps in the form of versions that did not record these arguments.
     steps = {step["op"]: step for step in state["recipe"]}
     steps["from_files"]["files"] = dict(steps["from_files"]["files"])
     steps["tokenize"]["on_bad_document"] = "fail"
@@ -541,7 +541,7 @@ def test_states_of_earlier_versions_load_with_one_warning(folder: Path) -> None:
     ]
     with iterator:
         assert [plain(next(iterator, None)) for _ in expected] == expected
-    # What it does record is compared.
+    # The recorded arguments are compared.
     with pytest.raises(ValueError, match="strategy of step 4"):
         files.map(call).tokenize(TOKENIZER).pack_chunk(8).batch(2).iter(state)
 

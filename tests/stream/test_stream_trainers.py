@@ -29,17 +29,17 @@ import packtok
 from packtok.stream import CheckpointableDataset, CheckpointableIterator, merge_states
 
 VOCAB_SIZE, ROW_LENGTH, BATCH_SIZE, EPOCH_STEPS, STEPS = 512, 64, 32, 7, 16
-# A state has the position at the start of a job, which tokenizes at most 1,024 documents, and functions get
-# 64 of them together.
+# A state has the position at the start of a job. A job tokenizes at most 1,024 documents, and functions get
+# 64 of them at once.
 MAX_REPEATED = 1024 + 2 * 64
 
 
 class Corpus:
-    """Documents in a file, and those that a stream has read since the list was cleared."""
+    """Documents in a file, and the documents that a stream has read since the list was cleared."""
 
     def __init__(self, path: Path) -> None:
         rng = random.Random(5)
-        # Numbered, so that no two are the same.
+        # Numbers make all texts distinct.
         self.texts = [f"{i}. {story(rng)[:20]}" for i in range(3000)]
         self.path = path
         path.write_text("".join(json.dumps({"text": text}) + "\n" for text in self.texts))
@@ -96,7 +96,9 @@ class StreamLoader:
         self._epoch_batches = epoch_batches
 
     def __len__(self) -> int:
-        """Returns the batches of what Lightning calls an epoch. Without it, Lightning fetches one ahead."""
+        """Returns the number of batches in an epoch of Lightning. Without it, Lightning fetches one batch
+        ahead.
+        """
         return self._epoch_batches
 
     def __iter__(self) -> CheckpointableIterator:
@@ -107,7 +109,7 @@ class StreamLoader:
         return state_of_all_ranks(self._batches)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues there, with any number of ranks."""
+        """Continues from the state, with any number of ranks."""
         self._batches.load_state_dict(state)
 
 
@@ -166,7 +168,7 @@ def lightning_whole(
     return (folder, *lightning_run(corpus, folder))
 
 
-# In the first epoch, at its end, after it, and in the second.
+# Steps in the first epoch, at its end, after it, and in the second epoch.
 @pytest.mark.parametrize("step", [3, EPOCH_STEPS, EPOCH_STEPS + 1, 12])
 def test_lightning_resumes_a_stream(
     corpus: Corpus, expected: Any, lightning_whole: tuple[Path, Any, list[float]], tmp_path: Path, step: int
@@ -210,7 +212,7 @@ def hugging_face_run(
                 raise ValueError("set ignore_data_skip=True: the stream resumes by itself")
             path = Path(self.checkpoint) / STATE_FILE if self.checkpoint else None
             state = None if path is None else json.loads(path.read_text())
-            # Not a DataLoader, of which accelerate would fetch one batch ahead.
+            # An iterator, because accelerate fetches one batch of a DataLoader ahead.
             self.batches: CheckpointableIterator = self.train_dataset.iter(state)
             return self.batches
 
@@ -250,7 +252,7 @@ def hugging_face_run(
         report_to=[],
         use_cpu=True,
         disable_tqdm=True,
-        # Without it, the Trainer fetches and discards the batches before the checkpoint.
+        # Without this option, the Trainer fetches and discards the batches before the checkpoint.
         ignore_data_skip=True,
     )
     trainer = StreamTrainer(
@@ -270,7 +272,7 @@ def test_hugging_face_trainer_resumes_a_stream(corpus: Corpus, expected: Any, tm
         corpus.read.clear()
         checkpoint = tmp_path / "whole" / f"checkpoint-{step}"
         resumed, found = hugging_face_run(corpus, tmp_path / "resumed", checkpoint)
-        # Two batches are one step.
+        # A step has two batches.
         assert resumed == expected[2 * step :]
         # The log of a resumed run starts with that of the checkpoint.
         assert found == losses

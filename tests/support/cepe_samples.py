@@ -57,7 +57,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 class Tokenizer:
-    """What the loader needs of a tokenizer."""
+    """The attributes of a tokenizer that the loader needs."""
 
     pad_token_id = 99
     eos_token_id = 2

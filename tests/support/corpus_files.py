@@ -64,7 +64,7 @@ def write_jsonl(path: Path, texts: list[str]) -> None:
 
 
 def zipped(write: Callable[[Path, list[str]], None]) -> Callable[[Path, list[str]], None]:
-    """Returns a writer that compresses what another one writes, by the name of the file."""
+    """Returns a writer that compresses the output of another writer, by the name of the file."""
 
     def write_zipped(path: Path, texts: list[str]) -> None:
         write(path, texts)

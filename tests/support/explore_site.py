@@ -233,7 +233,7 @@ def make_base(base: Path) -> Path:
 
 
 def write_metadata(folder: Path, file: str = "metadata.json", **values: Any) -> Path:
-    """Writes a metadata file, of which all keys but these are simple."""
+    """Writes a metadata file with simple values for all keys but the given ones."""
     folder.mkdir(parents=True, exist_ok=True)
     known = {
         "name": "n",

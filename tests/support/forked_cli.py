@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-# The command line, and what commands import when they run: more than half of the time of a short one.
+# The command line, and imports of commands that take more than half of the time of a short command.
 _IMPORTED = [
     "packtok.cli",
     "packtok.commands.pack",
@@ -30,7 +30,7 @@ _IMPORTED = [
     "importlib.metadata",
     "zipfile",
 ]
-# Read when Python starts, so a forked process would not notice them.
+# Python reads these variables at its start, so a forked process would not notice them.
 _READ_AT_START = ("PYTHON", "LC_", "LANG")
 
 
@@ -52,7 +52,7 @@ def run(
 def call(
     function: Callable[[], object], *, cwd: Path | None, env: Mapping[str, str], timeout_seconds: float
 ) -> subprocess.CompletedProcess[str]:
-    """Calls a function of a module in a process as that of `run`."""
+    """Calls a function of a module in a process like that of `run`."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_IMPORTED)
     with tempfile.TemporaryDirectory() as folder:
@@ -74,7 +74,7 @@ def call(
 
 def _main(function: Callable[[], object], cwd: str, env: Mapping[str, str], out: str, err: str) -> None:
     """Runs in the forked process."""
-    # What was imported before stays; searching it for garbage takes a third of the time of a short command.
+    # Excludes earlier imports from garbage collection, which takes a third of the time of a short command.
     gc.freeze()
     for descriptor, path in ((1, out), (2, err)):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), descriptor)

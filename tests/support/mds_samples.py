@@ -1,4 +1,4 @@
-"""The samples of the golden MDS folders, shared by what writes the folders and what checks them."""
+"""The samples of the golden MDS folders, shared by the programs that write them and the tests."""
 
 from typing import Any
 

@@ -37,7 +37,7 @@ class Components(BaseModel):
 
 
 def main() -> None:
-    # Modalities' optimizers accept sharded models only; one process has the one shard.
+    # Modalities' optimizers accept sharded models only; a single process has the only shard.
     torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
     config = load_app_config_dict(config_file_path=Path(sys.argv[1]))
     factory = ComponentFactory(registry=Registry(COMPONENTS))

@@ -3,7 +3,7 @@
     python tests/support/olmo_core_training.py '["a.pbin", "b.pbin"]'
 
 Run by a Python that has ai2-olmo-core, with a folder with packtok in PYTHONPATH, in a folder to write in.
-Prints what the source and the loaders return, and the losses, as a line of JSON.
+Prints the values that the source and the loaders return, and the losses, as a line of JSON.
 """
 
 import json
@@ -88,7 +88,7 @@ def main() -> None:
     packed = PackingInstanceSource(
         source, sequence_length=LENGTH, tokenizer=source.tokenizer, work_dir="work"
     )
-    # From here on, processes are spawned.
+    # Processes that start after this line are spawned.
     prepare_training_environment(seed=0, backend=None)
     copy = pickle.loads(pickle.dumps(source))
     assert copy.fingerprint == source.fingerprint

@@ -95,7 +95,7 @@ def batches_of_hook(path: str, config: ModelConfig) -> Iterable[dict[str, Any]]:
             device_train_batch_size=BATCH_SIZE,
             seed=1,
         )
-        # A config that was read from YAML has this type.
+        # Configs from YAML have this type.
         yield from build_train_dataloader(TrainConfig.new(**whole.asdict()))
 
 

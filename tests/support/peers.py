@@ -22,9 +22,9 @@ def python_of(peer: str, requirement: str) -> str:
 def trained(
     python: str, program: str, argument: object, *, package: Path | None = None, cwd: Path | None = None
 ) -> dict[str, Any]:
-    """Returns what a program next to this file prints in its last line, run by a trainer's Python.
+    """Returns the last line that a program next to this file prints, run by a trainer's Python.
 
-    Of the environment of the tests, it can import ``package`` only.
+    The program can import ``package`` from the environment of the tests, and nothing else.
     """
     env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     if package is not None:

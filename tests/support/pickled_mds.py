@@ -6,7 +6,9 @@ from packtok._packtok import MdsWriter
 
 
 def write_pickles(folder: Path, pickles: list[bytes], column: str = "token_ids") -> Path:
-    """Writes samples with a column of pickles, which packtok's writer refuses: as bytes, and renamed."""
+    """Writes samples with a column of pickles. packtok's writer refuses pickles, so the column is written as
+    bytes and renamed.
+    """
     with MdsWriter(folder, {column: "bytes", "domain": "str"}, hashes=()) as writer:
         for one in pickles:
             writer.write({column: one, "domain": "x"})

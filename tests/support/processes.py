@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 
 PROGRAM = [sys.executable, "-c", "from packtok.cli import main; main()"]
-# Filters that return `.text` but take about a tenth of a millisecond, or one, so that a process is still at
-# work when it is looked at, although the corpus is small.
+# Filters that return `.text` but take about a tenth of a millisecond, or a millisecond, so that a test finds
+# a process at work although the corpus is small.
 SLOW_FIELD = "(reduce range(400) as $i (0; . + $i)) as $sum | .text"
 SLOWER_FIELD = "(reduce range(4000) as $i (0; . + $i)) as $sum | .text"
 _ALPHABET = "abcdefghijklmnopqrstuvwxyzäöüßéñΩ数"
@@ -85,7 +85,7 @@ def measure(*arguments: object, cwd: Path) -> Ended:
 
 
 def unfinished(folder: Path) -> list[Path]:
-    """Returns the files in ``folder`` of outputs that are being written, or whose writer was killed."""
+    """Returns the files in ``folder`` that belong to unfinished outputs."""
     return sorted(path for path in folder.iterdir() if path.name.endswith((".tmp", ".partial")))
 
 
@@ -96,7 +96,7 @@ def is_packing(pid: int, folder: Path) -> bool:
             if json.loads(path.read_bytes())["pid"] == pid and (path.parent / "data").exists():
                 return True
         except (OSError, ValueError):
-            pass  # It is just ending, or just starting.
+            pass  # the process is ending or starting
     return False
 
 
@@ -236,6 +236,6 @@ def wait_for_spans(process: subprocess.Popen[str], folder: Path, count: int) -> 
     # The first line describes the run.
     while process.poll() is None and num_lines <= count:
         time.sleep(0.001)
-        # The run removes it when it ends.
+        # The run removes the journal when it ends.
         with contextlib.suppress(FileNotFoundError):
             num_lines = journal.read_bytes().count(b"\n")

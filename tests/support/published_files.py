@@ -72,7 +72,7 @@ def all_work(*failing: seccomp.Failing) -> None:
 
 def _packed() -> None:
     pack = ("pack", "-i", "c.jsonl", "-o", "o.pbin", *FLAGS)
-    # Before a command starts threads, which a fork would not copy.
+    # This part runs before any command starts threads, which a fork would not copy.
     crash("span noted:1", *pack)
     assert Path("o.pbin.partial").is_dir()
     assert "\nresumed " in succeed(*pack)

@@ -43,7 +43,7 @@ def rows(batch: dict[str, torch.Tensor]) -> list[int]:
 def run_ranks(num_ranks: int, folder: Path, work: Callable[..., Any], *arguments: object) -> Any:
     """Returns rank 0's result of ``work(*arguments)`` on ``num_ranks`` new processes; fails on a hang."""
     folder.mkdir(exist_ok=True)
-    # One new process imports everything and then forks the ranks, each of which would take seconds for it.
+    # One new process imports everything and then forks the ranks; importing takes each rank seconds.
     mp.spawn(_fork, (num_ranks, str(folder), work, arguments))
     return torch.load(folder / "result", weights_only=True)
 

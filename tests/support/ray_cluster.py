@@ -17,7 +17,7 @@ from processes import wait_for
 
 START = [sys.executable, "-m", "ray.scripts.scripts", "start", "--disable-usage-stats", "--block"]
 NODE_CPUS = 2
-# Nothing is shared through Ray's object store.
+# packtok shares nothing through Ray's object store.
 STORE_BYTES = 80_000_000
 
 

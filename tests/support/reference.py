@@ -45,7 +45,7 @@ class Section:
 
 
 class _PairsOnly(pickle.Unpickler):
-    """An unpickler that finds no classes and no functions, so that it executes no code."""
+    """An unpickler without classes and functions, so that it executes no code."""
 
     def find_class(self, module: str, name: str) -> NoReturn:
         raise pickle.UnpicklingError(f"refused {module}.{name}")
@@ -55,7 +55,7 @@ class _PairsOnly(pickle.Unpickler):
 
 
 def read_pbin(path: Path) -> Pbin:
-    """Decodes the pbin at ``path`` after checking everything in it that can be checked.
+    """Decodes the pbin at ``path``, after all checks that the format allows.
 
     Raises:
         ValueError: If the file does not follow docs/reference/pbin_format.md.

@@ -100,7 +100,9 @@ def _row(
 
 
 def counted(documents: Sequence[Sequence[int]], begin: int, end: int) -> list[list[bool]]:
-    """Returns for each token whether its label counts: the last marker before it in its document begins."""
+    """Returns for each token whether its label counts: whether the last marker before it in its document is a
+    begin marker.
+    """
     result = []
     for document in documents:
         is_open = False

@@ -24,7 +24,7 @@ Document = list[int]
 
 @dataclass
 class Side:
-    """The documents of a side of a domain, and what can be taken from them."""
+    """The documents of a side of a domain, and the samples that can be taken from them."""
 
     documents: list[Document] = field(default_factory=list)
     samples: list[list[int]] = field(default_factory=list)

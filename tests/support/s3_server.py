@@ -61,9 +61,9 @@ class S3Server:
             "-s3",
             f"-s3.config={config}",
             "-master.volumeSizeLimitMB=64",
-            # An upload that is killed and tried again leaves its first parts there.
+            # A killed and repeated upload leaves its first parts in the bucket.
             "-volume.max=60",
-            # Their fixed ports would allow one server only.
+            # Without these flags, fixed ports would allow only one server.
             "-s3.port.iceberg=0",
             "-s3.port.lance=0",
         ]
@@ -77,7 +77,7 @@ class S3Server:
 
     def _has_bucket(self) -> bool:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self._ports["s3"]), 1):
-            # Idempotent, and rejected until all parts of the server have connected.
+            # The call is idempotent, and rejected until all parts of the server have connected.
             master = f"-master=127.0.0.1:{self._ports['master']}.{self._ports['master'] + 1}"
             filer = f"-filer=127.0.0.1:{self._ports['filer']}.{self._ports['filer'] + 1}"
             said = subprocess.run(

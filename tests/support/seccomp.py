@@ -1,4 +1,4 @@
-"""Makes system calls of this process fail with a chosen error, as a file system without them would.
+"""Makes system calls of this process fail with a given error, as on a file system that lacks them.
 
 A filter in BPF (seccomp(2), struct seccomp_data) answers the calls. It needs no privileges and no library,
 stays until the process ends, and is inherited by its children.
@@ -64,12 +64,12 @@ _F_OFD_LOCKS = (36, 37, 38)
 _MAP_SHARED, _MAP_ANONYMOUS, _RENAME_NOREPLACE = 1, 0x20, 1
 _CLONE_THREAD = 0x10000
 _ARGUMENTS = {
-    # Threads, and not processes.
+    # The call creates threads, not processes.
     "clone": _Argument(0, _CLONE_THREAD, (_CLONE_THREAD,)),
     "fcntl": _Argument(1, 0xFFFFFFFF, (fcntl.F_GETLK, fcntl.F_SETLK, fcntl.F_SETLKW, *_F_OFD_LOCKS)),
-    # Shared memory of a file, and not of processes.
+    # The call shares memory of a file, not memory of processes.
     "mmap": _Argument(3, _MAP_SHARED | _MAP_ANONYMOUS, (_MAP_SHARED,)),
-    # Without flags, it is what `rename` calls on some architectures.
+    # Only calls with the flag fail, because `rename` uses this call on some architectures.
     "renameat2": _Argument(4, _RENAME_NOREPLACE, (_RENAME_NOREPLACE,)),
 }
 
@@ -116,7 +116,7 @@ def _answer(failing: Failing, number: int) -> list[tuple[int, int, int, int]]:
         low_half = _ARGUMENTS_OFFSET + 8 * argument.index
         checks += [(_LOAD, 0, 0, low_half), (_AND, 0, 0, argument.mask)]
         num = len(argument.values)
-        # A match jumps to the last instruction; no match at the end jumps over it.
+        # A match jumps to the last instruction; the last comparison jumps over it if it does not match.
         checks += [
             (_EQUAL, num - 1 - i, 1 if i == num - 1 else 0, value) for i, value in enumerate(argument.values)
         ]

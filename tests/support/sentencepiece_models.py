@@ -52,7 +52,7 @@ TRAINED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "bpe, white space behind words": ({"model_type": "bpe", "treat_whitespace_as_suffix": True}, QUICK),
     "bpe across words": ({"model_type": "bpe", "split_by_whitespace": False}, QUICK),
-    # "u" becomes "W" in texts of ids, and "th" becomes "D e".
+    # The rules turn "u" into "W" in texts of ids, and "th" into "D e".
     "unigram with a denormalizer": (
         {"model_type": "unigram", "denormalization_rule_tsv": "75\t57\n74 68\t44 20 65\n"},
         QUICK,
@@ -76,7 +76,7 @@ def train(name: str, folder: Path) -> Path:
             sentence_iterator=(line for text in texts for line in text.split("\n")),
             model_writer=file,
             hard_vocab_limit=False,
-            # So that some characters are not in the vocabulary.
+            # With this coverage, some characters are not in the vocabulary.
             character_coverage=0.98,
             minloglevel=2,
             **options,

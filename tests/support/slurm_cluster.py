@@ -25,7 +25,7 @@ NODE_CPUS, NODE_MEGABYTES = 4, 4096
 HURRY_AGAIN_SECONDS = 10
 # Longer than a cancelled job takes to end.
 STRAY_SECONDS = 15
-# Task ids of an array are below this.
+# The task ids of an array are below this limit.
 MAX_ARRAY_SIZE = 12
 _SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 _IN_ITS_OWN_NAMESPACES = """
@@ -127,7 +127,7 @@ class SlurmCluster:
         )
         (self.folder / "hosts").write_text("\n".join(hosts) + "\n", encoding="utf-8")
         (self.folder / "slurm.conf").write_text("\n".join(lines) + "\n", encoding="utf-8")
-        # Read by Slurm 23.11 and later, which would otherwise look for cgroups.
+        # Slurm 23.11 and later read this file, and would otherwise look for cgroups.
         version = subprocess.run(["slurmd", "-V"], env=self.env, capture_output=True, text=True, check=True)
         found = re.search(r"(\d+)\.(\d+)", version.stdout)
         if found and (int(found[1]), int(found[2])) >= (23, 11):
@@ -271,7 +271,7 @@ class SlurmCluster:
             nonlocal resumed
             self.hurry(job)
             if time.monotonic() > resumed + HURRY_AGAIN_SECONDS:
-                # A restarted controller may have drained them.
+                # A restarted controller may have drained the nodes.
                 resumed = time.monotonic()
                 self.resume_nodes()
             states = self.states(job)

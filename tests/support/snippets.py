@@ -41,7 +41,7 @@ class Snippet:
     language: str
     code: str
     reason: str | None
-    """Why it is not run; ``None`` if it is."""
+    """The reason not to run the snippet; ``None`` if it runs."""
 
 
 def snippets(path: Path, text: str) -> list[Snippet]:
@@ -149,7 +149,7 @@ def _shows(expected: str, found: str) -> bool:
     """Returns whether ``found`` is the output that a block shows, ignoring trailing spaces of lines."""
     lines = [re.escape(line.rstrip()).replace("…", ".*") for line in expected.rstrip().splitlines()]
     pattern = "\n".join(lines)
-    # On a line of its own, it stands for any number of lines.
+    # On a line of its own, ``…`` matches any number of lines.
     pattern = re.sub(r"(^|\n)\.\*(?=\n|$)", r"\1(?s:.*)", pattern)
     return re.fullmatch(pattern, "\n".join(line.rstrip() for line in found.rstrip().splitlines())) is not None
 

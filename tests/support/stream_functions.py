@@ -1,4 +1,4 @@
-"""Functions that run in processes of streams, which import this module and nothing else of the tests."""
+"""Functions that run in processes of streams, which import only this module of the tests."""
 
 from __future__ import annotations
 

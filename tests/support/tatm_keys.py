@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# All keys that tatm 0.2.2 knows; it refuses others.
+# All keys that tatm 0.2.2 knows; tatm refuses others.
 TATM_KEYS = {
     "name",
     "dataset_path",

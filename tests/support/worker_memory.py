@@ -20,12 +20,12 @@ from torch.utils.data import DataLoader, Dataset, RandomSampler
 
 CONTEXT_LENGTH = 2048
 BATCH_SIZE = 8
-# Spawned ones import torch, each for two seconds.
+# Spawned workers import torch, which takes two seconds each.
 NUM_WORKERS = extent(8, 2)
 
 
 class Nothing(Dataset[dict[str, torch.Tensor]]):
-    """As many items as requested, with the same shape as those of TokenDataset."""
+    """A dataset of the requested number of items, which have the shape of TokenDataset's."""
 
     def __init__(self, num_items: int) -> None:
         self.num_items = num_items

@@ -77,7 +77,7 @@ def assert_exact(
     if wheel.num_special_tokens_to_add(is_pair=False) > 0:
         assert_holds(without, add_special_tokens=False)
     else:
-        # For the wheel, the two are equal: it would add no special tokens.
+        # The wheel would add no special tokens, so both files have the same ids.
         common = 12 + report.data_bytes
         assert with_special.read_bytes()[:common] == without.read_bytes()[:common]
     return report

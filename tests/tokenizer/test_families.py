@@ -211,7 +211,7 @@ def test_added_tokens_with_replaced_spaces(tmp_path: Path, family: str, special:
 def test_scalar_values(tmp_path: Path, family: str) -> None:
     file = write(family, tmp_path / "tokenizer.json")
     if family in OF_WORDS or not IS_THOROUGH:
-        # Models of words are trained anew each time and differ, so no checksum of their ids is kept.
+        # Models of words are trained again each time and differ, so no checksum of their ids is kept.
         assert differing(file, extent(SCALARS, SCALARS[::41]), tmp_path, oracle.EOD) == []
     else:
         assert_every_scalar_value_exact(file, tmp_path, oracle.EOD, f"family {family}")

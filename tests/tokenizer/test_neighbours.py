@@ -437,7 +437,7 @@ def test_post_processor_names_the_eod_if_no_file_does(tmp_path: Path, packtok_cl
     write_corpus(tmp_path / "corpus.jsonl")
     packtok_cli("pack", "-i", "corpus.jsonl", "-o", "a.pbin", "--tokenizer", folder, cwd=tmp_path)
     reader = packtok.PbinReader(tmp_path / "a.pbin")
-    # Once, although the post-processor has appended it.
+    # EOD occurs once, although the post-processor has appended it.
     assert [document.tolist().count(257) for document in reader] == [1, 1, 1]
     assert all(document[-1] == 257 for document in reader)
 

@@ -319,7 +319,7 @@ def sequence(key: str, members: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
-# Files that make gigabytes of a few bytes, each with such a text, and the component that does.
+# Files that turn a few bytes into gigabytes, each with such a text, and the component that does it.
 EXCESSIVE: dict[str, tuple[dict[str, Any], str, str]] = {
     "a long replacement": (file_of(normalizer=replace("a", "x" * 1_000_000)), "a" * 320, "Replace"),
     "a replacement of nothing": (
@@ -374,7 +374,7 @@ def test_file_that_makes_too_much_of_a_text_is_a_tokenizer_error(what: str, tmp_
     path = tmp_path / "t.json"
     path.write_text(json.dumps(file), encoding="utf-8")
     corpus = oracle.write_lines(tmp_path / "c.jsonl", ["c", text])
-    # It is not the document's fault, so the document is not skipped.
+    # The tokenizer is at fault, so the document is not skipped.
     with pytest.raises(TokenizerError, match=r"t\.json: the tokenizer is not usable: its "):
         packtok.pack(
             input=corpus, output=tmp_path / "o.pbin", tokenizer=path, eod="a", on_bad_document="skip"
@@ -402,7 +402,7 @@ def test_decoder_that_makes_too_much_of_ids_is_a_tokenizer_error(
 @pytest.mark.parametrize(
     "normalizer",
     [
-        # Each may grow a text beyond the limit, but does not.
+        # Each of these may grow a text beyond the limit, but does not.
         replace("Z", "x" * 100_000),
         {"type": "Replace", "pattern": {"Regex": "Z+"}, "content": "x" * 100_000},
         sequence(

@@ -30,13 +30,13 @@ MADE: dict[str, dict[str, Any]] = {
     "DeepSeek": splits(*DEEPSEEK),
 }
 # Merges, ordered by their right byte. In descending order, the pair across the start of a non-ASCII character
-# merges before its neighbours, because first bytes are greater than those that follow. In ascending order,
-# the pair across the start of an ASCII character does.
+# merges before its neighbours, because first bytes are greater than continuation bytes. In ascending order,
+# the pair across the start of an ASCII character merges first.
 ORDERS = ("descending", "ascending")
 VOCABULARIES = ["Llama 3", *(f"{name}, {order}" for name in [*BUILT_IN, *MADE] for order in ORDERS)]
 # Digits and letters of Unicode 17, which the tables of version 16 lack.
 OF_UNICODE_17 = [*range(0x11DE0, 0x11DEA), *range(0x16FF4, 0x16FF7)]
-# Alone, after and before a space, a letter, a digit and a mark, and twice.
+# Each value alone, after and before a space, a letter, a digit and a mark, and twice.
 CONTEXTS = (
     "{0}",
     " {0}",

@@ -161,7 +161,8 @@ def test_ids_decode_to_the_text_of_the_wheel(tokenizer: Tokenizer) -> None:
 
 
 def test_special_tokens_are_skipped_as_in_the_wheel(tmp_path: Path) -> None:
-    # The wheel identifies special tokens by their text. The normalizer changes one, which is therefore kept.
+    # The wheel identifies special tokens by their text. The normalizer changes the text of one token, which
+    # is therefore kept.
     file = json.loads(oracle.byte_level(tmp_path / "t.json").read_text())
     file["normalizer"] = {"type": "Prepend", "prepend": "_"}
     file["added_tokens"][0]["normalized"] = True

@@ -12,7 +12,7 @@ from packtok.errors import ConfigError
 # Environment variables that name the base directory; the first one that is set counts.
 BASE_VARIABLES = ("PACKTOK_BASE_DIR", "TATM_BASE_DIR")
 CONFIG_PATH = Path("config", "config.yaml")
-# The argument of tatm's JSON backend, in its documentation and in its code.
+# The key of the file of tatm's JSON backend: the one in tatm's documentation, and the one in its code.
 _STORE_KEYS = ("metadata_backend_file", "metadata_store_path")
 
 

@@ -1,4 +1,4 @@
-"""Checks each answer of ``packtok data create-metadata`` at its question, against what the data tells."""
+"""Checks each answer of ``packtok data create-metadata`` at its question, against the data."""
 
 import datetime
 import difflib
@@ -14,12 +14,12 @@ from packtok.catalog.survey import Guesses, guess
 from packtok.catalog.token_ids import checked_dtype, facts_of_tokenizer, fitting_dtype, token_files_of
 from packtok.errors import PacktokError
 
-# Ends of the names of files whose tokens are no text.
+# File name endings of token files.
 _TOKEN_SUFFIXES = (".bin", ".npy", ".pbin")
 
 
 class Checks:
-    """Checks answers; remembers what the data tells.
+    """Checks answers; remembers the facts about the data.
 
     Args:
         given: Answers that are known before the first question.
@@ -84,7 +84,7 @@ class Checks:
                 parsed = datetime.datetime.strptime(answer, form)
             except ValueError:
                 continue
-            # Without this, 2025-1-2 is a date too, and as a text it is in no order.
+            # The comparison refuses 2025-1-2, which strptime accepts: as text, such a date does not sort.
             if parsed.strftime(form) == answer:
                 return
         if answer:
@@ -102,7 +102,7 @@ class Checks:
         try:
             self._guesses = guess(path, self._ignore)
         except (PacktokError, OSError, ValueError) as error:
-            # Without somebody to ask, the error is reported when the texts are read.
+            # If the command cannot ask again, the error is reported when the texts are read.
             if self._asks and not _has_token_files(Path(path)):
                 raise AnswerError(
                     f"the data cannot be read as texts: {_told(error)} (for token files, start with "
@@ -139,7 +139,7 @@ class Checks:
     def _strategy(self, answer: str, answers: Answers) -> None:
         known = configs_in(answers["dataset_path"])
         missing = [corpus for corpus in answers["corpus"] if corpus not in known]
-        # Without somebody to ask, corpora may be described that a plug-in reads.
+        # If the command cannot ask again, the corpora may be parts that a plug-in reads.
         if answer == "configs" and self._asks and known and missing:
             raise AnswerError(
                 f"{missing[0]!r} is not a config of {answers['dataset_path']}, which has {_listed(known)}"
@@ -207,7 +207,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _told(error: Exception) -> str:
-    """Returns the message of an error, with the path that an error of the system has apart."""
+    """Returns the message of an error; an OSError keeps its path in a separate attribute."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     return str(error)

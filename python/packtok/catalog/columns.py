@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from packtok.catalog.facets import FACETS
 
-# Number of values that are listed for one facet.
+# Number of values listed for a facet.
 MAX_VALUES = 50
 
 Choices = Mapping[str, Sequence[str]]
@@ -104,7 +104,7 @@ class _Facet:
         return mask
 
     def counts(self, selected: Mask, chosen: Sequence[str]) -> list[tuple[str, int]]:
-        """Returns the most frequent values; those chosen are always among them."""
+        """Returns the most frequent values, and always the chosen ones."""
         counts = np.bincount(self.codes[selected], minlength=len(self.values))
         # The sort is stable: values with equal counts keep their order among all datasets.
         order = np.argsort(-counts, kind="stable")[: MAX_VALUES + len(chosen)]

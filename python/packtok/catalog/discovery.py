@@ -32,7 +32,7 @@ class Described:
     bytes: int
     """Length of the two files."""
     parent: str | None = None
-    """The metadata file of the dataset that it is a tokenized form of."""
+    """The metadata file of the dataset of which this one is a tokenized form."""
 
     @property
     def context(self) -> str:
@@ -43,7 +43,7 @@ class Described:
 def described_below(base: Path) -> Iterator[Described]:
     """Yields the metadata files below ``base``, in natural order of their folders.
 
-    Below a dataset, only its tokenized forms are looked for, so that folders of data are not listed.
+    Below a dataset, the search finds only its tokenized forms, so that folders of data are not listed.
 
     Raises:
         OSError: If the base itself cannot be read.
@@ -53,7 +53,7 @@ def described_below(base: Path) -> Iterator[Described]:
 
 
 def _in_folder(base: str, folder: str, above: frozenset[tuple[int, int]]) -> Iterator[Described]:
-    """Yields what is below a folder, unless the folder is a link to one of those ``above`` it."""
+    """Yields the metadata files below a folder, unless it is a link to a folder ``above`` it."""
     found = _metadata_in(base, folder) if folder else None
     if found is not None:
         yield found
@@ -99,7 +99,7 @@ def _folders(folder: str) -> list[str]:
 
 
 def _metadata_in(base: str, folder: str, parent: str | None = None) -> Described | None:
-    """Returns the metadata file in a folder, which is not listed: it may contain a million files of data."""
+    """Returns the metadata file in a folder. The folder is not listed: it may contain a million files."""
     for name in METADATA_NAMES:
         file = _stat(f"{base}{folder}{name}")
         if file is None:
@@ -113,7 +113,7 @@ def _metadata_in(base: str, folder: str, parent: str | None = None) -> Described
 
 
 def _stat(path: str) -> os.stat_result | None:
-    """Returns what the system knows of a file; ``None`` if there is none, or something else."""
+    """Returns the status of a file; ``None`` if there is no regular file."""
     try:
         found = os.stat(path)
     except OSError:

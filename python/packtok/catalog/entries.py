@@ -1,4 +1,4 @@
-"""Reads what the metadata files below a base directory say: one entry for each, as a row of the index."""
+"""Reads the metadata files below a base directory: each becomes an entry, which is a row of the index."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -24,7 +24,7 @@ class Broken:
     reason: str
 
 
-# Returns the entry of a metadata file that an earlier run read and that has not changed.
+# Returns the entry of a metadata file that an earlier run read and that has not changed since.
 Known = Callable[[Described], dict[str, Any] | Broken | None]
 
 
@@ -48,10 +48,11 @@ def _read(base: Path, described: Described) -> dict[str, Any] | Broken:
     modified_ns = described.modified_ns
     try:
         entry = _entry(base / described.path, described)
-        # A name of a file that is not UTF-8, or half of a surrogate pair in JSON, fits into no database.
+        # A file name that is not UTF-8, or half of a surrogate pair in JSON, cannot be stored in a database.
         json.dumps(entry, ensure_ascii=False).encode()
     except OSError as error:
-        # It is read again, because the next time may succeed although the file is the same.
+        # The entry gets no time, so the file is read again: the next read may succeed although the file is
+        # the same.
         modified_ns, reason = 0, str(error)
     except ConfigError as error:
         reason = str(error)

@@ -1,4 +1,4 @@
-"""The facets of a dataset: the few values by which a search is narrowed down."""
+"""The facets of a dataset: the few values by which users narrow a search down."""
 
 import re
 from collections.abc import Mapping

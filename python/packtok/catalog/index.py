@@ -1,8 +1,8 @@
-"""The index of a base directory: one SQLite file with what the metadata files say, and a search over it.
+"""The index of a base directory: a SQLite file with the content of the metadata files, and its search.
 
-The metadata files are the source of truth: the index can be deleted at any time. It is never changed. A new
-one is made in memory and published by rename, and readers open it as immutable, so that no process takes a
-lock on a network file system, where locks often fail.
+The metadata files are the source of truth, so the index can be deleted at any time. An index is never
+changed. A new one is made in memory and published by rename, and readers open it as immutable, so that no
+process takes a lock on a network file system, where locks often fail.
 """
 
 import os
@@ -24,7 +24,7 @@ from packtok.errors import PacktokError
 
 INDEX_NAME = "packtok_index.sqlite"
 _MAX_IDS = 1000
-# With more matches than this, scores cost more than they tell: words that are everywhere rank nothing.
+# With more matches than this, scores cost more than they are worth: words that occur everywhere rank nothing.
 _MAX_SCORED = 2_000
 # Weights of name, description, source, corpora and context.
 _SCORE = "bm25(words, 10, 2, 1, 5, 3)"
@@ -63,7 +63,7 @@ def _file(described: Described | Broken) -> tuple[str, int, int]:
 class Index:
     """An open index.
 
-    Threads may share it: the connection is used by one at a time, and arrays never change.
+    Threads may share it: one thread at a time uses the connection, and arrays never change.
     """
 
     def __init__(self, path: Path) -> None:
@@ -168,7 +168,7 @@ class Index:
         return Found(len(sorted_rows), self._entries_of_ids([int(i) + 1 for i in page]), facets)
 
     def _best_first(self, expression: str, matches: Any) -> Any:
-        """Returns matches by score; too many, in folder order, but those with all words in the name first."""
+        """Returns matches by score; too many keep folder order, after those with all words in the name."""
         from packtok.catalog.columns import rest_last, rows_of_ids
 
         if len(matches) > _MAX_SCORED:
@@ -186,9 +186,9 @@ class Index:
         return ids or ""
 
     def _entries_of_ids(self, ids: list[int]) -> list[dict[str, Any]]:
-        """Returns the entries with these ids, in the same order."""
+        """Returns the entries with these ids, in the order of the ids."""
         by_id: dict[int, dict[str, Any]] = {}
-        # In parts, because SQLite limits the number of variables.
+        # The ids are passed in parts, because SQLite limits the number of variables.
         for start in range(0, len(ids), _MAX_IDS):
             part = ids[start : start + _MAX_IDS]
             marks = ", ".join("?" for _ in part)
@@ -213,7 +213,7 @@ class Index:
 
 
 def _identity(path: Path) -> tuple[int, ...] | None:
-    """Returns what tells a file from the one that replaces it; ``None`` if there is no file."""
+    """Returns a value that distinguishes a file from its replacement; ``None`` if there is no file."""
     try:
         status = os.stat(path)
     except OSError:
@@ -222,7 +222,7 @@ def _identity(path: Path) -> tuple[int, ...] | None:
 
 
 def _bindable(text: str) -> str:
-    """Returns a text that SQLite accepts: one with halves of surrogate pairs is in no index."""
+    """Returns a text that SQLite accepts. A text with halves of surrogate pairs is in no index."""
     return text.encode(errors="replace").decode()
 
 

@@ -1,8 +1,8 @@
 """The tables of an index, and its bytes.
 
-``dataset`` has a row for each metadata file, ``words`` is the full-text index over them, and ``facets`` has
-what a search with facets counts and sorts by. Ids are the same in all three: 1 to the number of datasets, in
-the order of their folders.
+``dataset`` has a row for each metadata file, ``words`` is the full-text index over the rows, and ``facets``
+has the values that a search with facets counts and sorts. Ids are the same in all three: 1 to the number of
+datasets, in the order of their folders.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Where the paths in metadata lead: relative ones start at the metadata file, or at the current folder.
 
 tatm resolves them from the current folder only. A path that leads to nothing next to the metadata file is
-tried there too, and what is found is reported, because the same name may lead to other data tomorrow.
+resolved from there too, and a path found in this way is reported, because it may lead to other data tomorrow.
 """
 
 import glob
@@ -63,7 +63,7 @@ def _data_remark(metadata: DatasetMetadata) -> str | None:
 
 
 def missing_data(metadata: DatasetMetadata) -> str | None:
-    """Returns what is missing if the data does not exist."""
+    """Returns a message about missing data; ``None`` if the data exists."""
     if metadata.dataset_folder.exists():
         return None
     text = metadata.dataset_path

@@ -1,4 +1,4 @@
-"""The questions that fill in a dataset's metadata: tatm's, with its order and defaults, and two more."""
+"""The questions that fill in a dataset's metadata: tatm's, with tatm's order and defaults, and two more."""
 
 import datetime
 import os
@@ -14,10 +14,10 @@ from packtok.choices import check_choice
 from packtok.errors import ConfigError, PacktokError
 
 Answers = dict[str, Any]
-# Asks one question, given the default and the answers to offer; an empty answer means the default.
+# Asks one question, given the default and the answers to offer. An empty answer means the default.
 Ask = Callable[["Question", str, Sequence[str]], str]
-# Checks an answer (for a list, one of its items), given the earlier ones; any `PacktokError`, `OSError` or
-# `ValueError` refuses it. May add what the data tells to the earlier answers.
+# Checks an answer (for a list, one of its items), given the earlier answers. Any `PacktokError`, `OSError` or
+# `ValueError` refuses the answer. The check may add values from the data to the earlier answers.
 Check = Callable[["Question", str, Answers], None]
 
 
@@ -55,13 +55,13 @@ class Question:
     is_path: bool = False
     """Whether paths are offered as completions."""
     is_list: bool = False
-    """Whether it is asked until the answer is empty; the answer is a list."""
+    """Whether the question repeats until an empty answer; the answer is a list."""
     applies: Callable[[Answers], bool] = lambda _: True
-    """Whether it is asked, given the earlier answers."""
+    """Whether the question is asked, given the earlier answers."""
     offered: Callable[[Answers], Sequence[str]] | None = None
     """Answers to offer as completions, given the earlier answers. Default: ``choices``."""
     is_of_tatm: bool = True
-    """Whether tatm asks it too; the others have their defaults if the answers end before them."""
+    """Whether tatm asks this question too; if the answers end early, only the others get their defaults."""
 
     @property
     def flag(self) -> str:
@@ -128,7 +128,7 @@ QUESTIONS = (
         name="content_field",
         text="Content field",
         help="The column or field that contains the texts.",
-        # Replaced by a guess from the data, if there is one.
+        # A guess from the data replaces this default, if there is one.
         default=lambda answers: answers.get("guessed_field", "text"),
         offered=lambda answers: answers.get("fields", ()),
     ),
@@ -189,7 +189,7 @@ QUESTIONS = (
         name="token_dtype",
         text="Token data type",
         help="Type of the tokens in the files.",
-        # Replaced by the one that the files have, if another is impossible.
+        # If another type is impossible, the type that the files have replaces this default.
         default=lambda answers: answers.get("guessed_dtype", "uint16"),
         choices=("uint8", "uint16", "uint32"),
         applies=_is_tokenized,
@@ -231,7 +231,7 @@ def answer_all(
     """
     known = {name: answer for name, answer in given.items() if answer is not None and answer != []}
     for question in QUESTIONS:
-        # Said before anything is asked.
+        # Reported before any question is asked.
         if question.name in known:
             _check_answer(question, known[question.name])
     return _Session(known, ask, check, complain).run()
@@ -281,7 +281,7 @@ class _Session:
             self.answers[question.name] = answer
 
     def _back(self, question: Question, again: str | None) -> int:
-        """Forgets the answer to a question, and to an earlier one; returns the place of the first of them."""
+        """Forgets the answers to a question and to an earlier one; returns the place of the earlier one."""
         self.known.pop(question.name, None)
         if again is None:
             return _PLACES[question.name]
@@ -355,7 +355,7 @@ def metadata_of(answers: Answers) -> DatasetMetadata:
 def _tokenized_info(answers: Answers) -> TokenizedInfo:
     facts = answers.get("tokenizer_facts")
     return TokenizedInfo(
-        # A path of this machine would mean nothing elsewhere.
+        # A path on this machine would mean nothing elsewhere.
         tokenizer=answers["tokenizer"] if facts is None else facts.name,
         file_prefix=answers["token_file_prefix"],
         dtype=answers["token_dtype"],

@@ -1,8 +1,8 @@
-"""Metadata files of datasets, in tatm's format, and what packtok keeps next to them.
+"""Metadata files of datasets, in tatm's format, and packtok's own details next to them.
 
 A dataset is described by ``metadata.json``, ``metadata.yaml`` or ``metadata.yml`` with the keys of tatm
-0.2.2, which refuses all others. What packtok knows beyond them (files, checksums, counts) is in a file of the
-same name that ends with ``.packtok.json``: ``metadata.packtok.json`` next to ``metadata.yaml``.
+0.2.2, which refuses all others. packtok's own facts (files, checksums, counts) are in a file of the same name
+that ends with ``.packtok.json``: ``metadata.packtok.json`` next to ``metadata.yaml``.
 """
 
 import dataclasses
@@ -24,11 +24,11 @@ DataContent = Literal["text", "image", "audio", "video", "other"]
 SeparationStrategy = Literal["data_dirs", "configs"]
 MetadataFormat = Literal["json", "yaml"]
 
-# In the order in which they are looked up in a folder.
+# In the order of the lookup in a folder.
 METADATA_NAMES = ("metadata.json", "metadata.yaml", "metadata.yml")
 METADATA_SUFFIXES = (".json", ".yaml", ".yml")
 DETAILS_SUFFIX = ".packtok.json"
-# The name in versions that had one for all metadata files of a folder.
+# The name in earlier versions, which had one file of details for all metadata files of a folder.
 _SHARED_DETAILS_NAME = f"metadata{DETAILS_SUFFIX}"
 # Version of the file with packtok's own keys.
 DETAILS_VERSION = 1
@@ -36,7 +36,7 @@ DETAILS_VERSION = 1
 BYTES_OF_DTYPE = {"uint8": 1, "uint16": 2, "uint32": 4}
 _MAX_BYTES = 64 << 20
 _READ_BYTES = 64 << 10
-# With aliases, a few lines of YAML can stand for billions of values.
+# With aliases, a few lines of YAML can expand to billions of values.
 _MAX_YAML_VALUES = 1_000_000
 # Python refuses to print integers of more than 4,300 digits.
 _MAX_INTEGER_BITS = 14_000
@@ -81,11 +81,11 @@ class DatasetMetadata:
     unknown: dict[str, Any] = field(default_factory=dict)
     """Keys that neither tatm nor packtok knows, kept as they are."""
     path: Path | None = None
-    """The file that it was read from."""
+    """The file that the metadata was read from."""
 
     @property
     def folder(self) -> Path:
-        """The folder that relative paths start from: that of the file, else the current one."""
+        """The folder from which relative paths start: that of the file, otherwise the current folder."""
         return Path() if self.path is None else self.path.parent
 
     @property
@@ -158,7 +158,7 @@ def details_name(metadata_name: str) -> str:
 
 
 def is_description(name: str) -> bool:
-    """Returns whether a file with this name describes data and is none itself."""
+    """Returns whether a file with this name describes data and contains none."""
     return name in METADATA_NAMES or name.endswith(DETAILS_SUFFIX)
 
 
@@ -191,7 +191,7 @@ def check_output(path: Path, *, replace: bool) -> None:
 
 
 def load_details(metadata_path: Path) -> dict[str, Any]:
-    """Returns what packtok knows of a dataset beyond its metadata; empty if there is no such file.
+    """Returns packtok's own facts about a dataset; empty if there is no such file.
 
     Raises:
         ConfigError: If the file is not JSON, or of a later version.
@@ -207,7 +207,7 @@ def load_details(metadata_path: Path) -> dict[str, Any]:
 
 
 def save_details(metadata_path: Path, values: Mapping[str, Any]) -> None:
-    """Writes what packtok knows of a dataset, next to its metadata file."""
+    """Writes packtok's own facts about a dataset, next to its metadata file."""
     text = json.dumps({"packtok_metadata": DETAILS_VERSION, **values}, indent=2) + "\n"
     _packtok.publish_bytes(metadata_path.with_name(details_name(metadata_path.name)), text.encode())
 
@@ -253,7 +253,7 @@ def read_bytes(path: Path, max_bytes: int, expected: str) -> bytes:
     """
     parts, left = [], max_bytes + 1
     with path.open("rb") as file:
-        # In parts, because a read allocates as much as it may return.
+        # The file is read in parts, because a read allocates as many bytes as it may return.
         while left and (part := file.read(min(left, _READ_BYTES))):
             parts.append(part)
             left -= len(part)
@@ -283,7 +283,7 @@ def parsed_json(text: str, path: Path) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        # A ValueError that is no JSONDecodeError is an integer with thousands of digits.
+        # A ValueError other than JSONDecodeError means an integer with thousands of digits.
         raise ConfigError(f"{path}: not valid JSON: {error}") from None
 
 
@@ -297,7 +297,7 @@ def parsed_yaml(text: str, path: Path) -> Any:
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """Reads dates as texts, because that is what they are in JSON."""
+        """Reads dates as texts, because JSON has no dates."""
 
     Loader.yaml_implicit_resolvers = {
         first: [pair for pair in pairs if pair[0] != "tag:yaml.org,2002:timestamp"]
@@ -305,7 +305,7 @@ def parsed_yaml(text: str, path: Path) -> Any:
     }
     try:
         values = yaml.load(text, Loader)
-    # The loader raises the others for values that do not fit an explicit tag, such as `!!int x`.
+    # The loader raises the other exceptions for values that do not fit an explicit tag, such as `!!int x`.
     except (yaml.YAMLError, RecursionError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise ConfigError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
     _check_yaml(values, path)
@@ -313,7 +313,7 @@ def parsed_yaml(text: str, path: Path) -> Any:
 
 
 def _check_yaml(value: Any, path: Path) -> None:
-    """Checks that a value stands for a limited number of values, all of which JSON can express."""
+    """Checks that a value expands to a limited number of values, all of which JSON can express."""
     waiting, found = [value], 0
     while waiting:
         one = waiting.pop()
@@ -375,7 +375,7 @@ def _instance(shape: Any, values: dict[str, Any], path: Path, prefix: str) -> An
     return shape(**known, unknown=unknown)
 
 
-# An index reads 10,000 files, and the types are worked out anew at each call.
+# The types are cached: an index reads 10,000 files, and each call would evaluate the type hints again.
 _hints = functools.cache(typing.get_type_hints)
 
 

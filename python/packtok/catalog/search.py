@@ -8,14 +8,14 @@ from unicodedata import combining, normalize
 from packtok.choices import check_choice
 
 SORTS = ("best", "name", "tokens", "date")
-# Words that are looked up, and their characters; a page passes on what anybody sends it.
+# The limits on the words of a search and their characters. A page passes on whatever its clients send.
 _MAX_WORDS, _MAX_CHARACTERS = 32, 1000
 _PART = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True)
 class Query:
-    """What is searched for.
+    """The words and filters of a search.
 
     Values of one facet are alternatives; different facets must all apply.
     """
@@ -44,7 +44,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Found:
-    """What a search found."""
+    """The result of a search."""
 
     total: int
     """Number of all matches."""
@@ -65,7 +65,7 @@ def match_expression(words: str) -> str | None:
     num_parts = 0
     for word in cleaned.split():
         parts = _parts(word)
-        # A repeated word finds nothing else, but is looked up and ranked again.
+        # A repeated word adds no match, but SQLite would look it up and rank it again.
         if parts in quoted or num_parts == _MAX_WORDS:
             continue
         kept = parts[: _MAX_WORDS - num_parts]
@@ -76,6 +76,6 @@ def match_expression(words: str) -> str | None:
 
 
 def _parts(word: str) -> tuple[str, ...]:
-    """Returns the words that the index sees in a word such as ``Café-3``, about as it compares them."""
+    """Returns the parts that the index sees in a word such as ``Café-3``, about as it compares them."""
     plain = "".join(char for char in normalize("NFKD", word.casefold()) if not combining(char))
     return tuple(_PART.findall(plain))

@@ -12,7 +12,7 @@ from packtok.catalog.places import remarks_on_paths
 from packtok.catalog.schema import DatasetMetadata
 from packtok.errors import ConfigError
 
-# The split that is read of a dataset that has several.
+# The split that is read if a dataset has several.
 DEFAULT_SPLIT = "train"
 
 
@@ -35,7 +35,7 @@ class Selected:
 
     @property
     def is_config(self) -> bool:
-        """Whether it is a config that Hugging Face `datasets` reads."""
+        """Whether the corpus is a config that Hugging Face `datasets` reads."""
         if self.corpus is None:
             return False
         check_corpus_name(self.metadata, self.corpus)

@@ -1,4 +1,4 @@
-"""What the data of a dataset itself tells: its format, columns, files, documents and checksums."""
+"""Facts that the data of a dataset itself provides: format, columns, files, documents and checksums."""
 
 import json
 import os
@@ -19,7 +19,7 @@ Count = Callable[[Path, str], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Guesses:
-    """What the data of a dataset tells before all of its texts are read."""
+    """The facts that are known before all texts of a dataset are read."""
 
     path: str
     format: str
@@ -28,7 +28,7 @@ class Guesses:
     fields: tuple[str, ...]
     """Columns or fields that contain texts in the first file."""
     content_field: str | None
-    """The one that probably contains the documents' texts; ``None`` if there are no fields."""
+    """The field that probably contains the documents' texts; ``None`` if there are no fields."""
     ignored: tuple[Mapping[str, str], ...] = ()
     """Files that are not read, each with ``path`` and ``reason``."""
 
@@ -42,7 +42,7 @@ class Estimate:
 
 
 def guess(path: str, ignore: Sequence[str] = ()) -> Guesses:
-    """Returns what the texts in a folder or file tell before they are read.
+    """Returns the facts about the texts of a folder or file that are known before all texts are read.
 
     ``ignore`` are globs of files that are no data.
 
@@ -92,7 +92,7 @@ def estimated(
         if not last["documents"] or not last["bytes_read"]:
             return None
         number = last["documents"] * last["total_bytes"] // last["bytes_read"]
-        # More digits would suggest that they are exact.
+        # More digits would suggest an exact number.
         return Estimate(round(number, min(0, 3 - len(str(number)))), is_exact=False)
     return Estimate(counted["total"]["documents"], is_exact=True)
 

@@ -1,7 +1,7 @@
-"""The ids in token files without a header: which type they have, and which vocabulary they fit.
+"""The ids in token files without a header: their type, and the vocabulary that they fit.
 
-Such files record neither. Read with a type that is too narrow, half of the ids are zero; with one that is too
-wide, two ids are one, which exceeds the vocabulary. The compiled module reads the ids.
+Such files record neither. If the type is too narrow, half of the ids that are read are zero; if it is too
+wide, two ids become one, which exceeds the vocabulary. The compiled module reads the ids.
 """
 
 import glob
@@ -32,24 +32,24 @@ __all__ = [
     "token_files_of",
 ]
 
-# Read while somebody waits for the next question.
+# The limit is small, because a user waits for the next question while the files are read.
 _HEAD_BYTES = 64 << 20
-# With fewer tokens, zeros and small ids may be chance.
+# With fewer tokens, zeros and small ids may occur by chance.
 _LEAST_TOKENS = 16
 
 
 @dataclass(frozen=True)
 class TokenizerFacts:
-    """What a tokenizer tells about files of its tokens."""
+    """The facts about token files that follow from their tokenizer."""
 
     name: str
     vocab_size: int
     eos_id: int | None
-    """The id that it appends to a text; if it appends none, that of its EOS token."""
+    """The id that the tokenizer appends to a text; if it appends none, the id of its EOS token."""
 
 
 def facts_of_tokenizer(name: str) -> TokenizerFacts:
-    """Returns what the tokenizer at a path, built in or on the hub tells.
+    """Returns the facts that follow from a tokenizer, which is a path, built in, or on the hub.
 
     Raises:
         TokenizerError: If there is no such tokenizer.
@@ -102,7 +102,7 @@ def checked_dtype(
     whole: bool = False,
     on_progress: Progress | None = None,
 ) -> str | None:
-    """Returns why the ids of files cannot have a type, and which one fits; ``None`` if they can.
+    """Returns why the ids of files cannot have a type, and which type fits; ``None`` if they can.
 
     Args:
         files: Their paths; if they are pbins, the headers are compared.
@@ -154,7 +154,7 @@ class _Largest:
 
     @classmethod
     def _of_entries(cls, entries: Sequence[Any], on_progress: Progress | None) -> "_Largest":
-        # As tokens of one byte, so that the length of a file is never wrong.
+        # The files are read as tokens of one byte, so that every length is valid.
         ids = largest_ids(entries, on_progress)
         return cls(
             dict(zip((1, 2, 4), ids, strict=True)),

@@ -33,7 +33,7 @@ def differences(
     problems = _corpus_problems(metadata, file)
     if metadata.tokenized_info is not None:
         problems += _token_file_problems(details, file)
-        # A file that is missing or damaged would be reported twice.
+        # The check of the token files already reports a missing or damaged file.
         if not problems:
             problems += _id_problems(metadata, metadata.tokenized_info, file, count is None, on_progress)
         return problems

@@ -56,7 +56,7 @@ class ReportingGroup(TyperGroup):
         """Writes the commands of each group under its title."""
         width = max(map(len, self.commands))
         for title, names in GROUPS.items():
-            # As wide in all groups; 6 is the indentation and the gap.
+            # The first column has the same width in all groups; 6 is the indentation and the gap.
             lines = [
                 (name.ljust(width), self.commands[name].get_short_help_str(formatter.width - 6 - width))
                 for name in names
@@ -88,7 +88,7 @@ class ReportingGroup(TyperGroup):
     def _entry_point(self, ctx: Any) -> EntryPoint:
         """Returns the requested command, as far as the words name one."""
         command: Any = self
-        # `packtok run` is the command that it runs.
+        # `packtok run` stands for the command that it runs.
         words = [word for word in (*ctx._protected_args, *ctx.args) if word != "run"]
         names = ["packtok"]
         for word in words:

@@ -33,7 +33,7 @@ def _escaped(char: str) -> str:
 
 
 def remark(text: str) -> None:
-    """Prints one line to stderr, after the program's name; work does not end because no one can read it."""
+    """Prints one line to stderr, after the program's name. If stderr fails, the work continues."""
     try:
         print(f"packtok: {printable(worded_here(text))}", file=sys.stderr, flush=True)
     except OSError:

@@ -163,7 +163,7 @@ def show_rich(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     from rich.text import Text
 
     screen = Console()
-    # Two lines per title, because names of tokenizers are longer than numbers.
+    # A title has two lines, because names of tokenizers are longer than numbers.
     titles = [re.sub(r" tokens$", "\ntokens", re.sub(r"^bytes/", "bytes/\n", name)) for name in header]
     columns = [[*title.split("\n"), *cells] for title, *cells in zip(titles, *rows, strict=True)]
     widths = [max(len(cell) for cell in column) + 3 for column in columns]
@@ -173,7 +173,7 @@ def show_rich(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         return
     shown = Table(box=box.SIMPLE_HEAD)
     for i, title in enumerate(titles):
-        # As Text, so that names of files and tokenizers are not parsed as markup.
+        # Text objects, so that rich does not parse names of files and tokenizers as markup.
         shown.add_column(Text(title), justify="left" if i == 0 else "right", overflow="fold", no_wrap=i > 0)
     for i, row in enumerate(rows):
         is_last = i == len(rows) - 1

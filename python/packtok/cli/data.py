@@ -39,7 +39,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-# Whole aliases: what a message suggests for a command, its alias has too.
+# Aliases of complete commands: an option that a message suggests for the command also exists for its alias.
 app.command("create_raw_index", help="Write the raw index of a JSONL file; the same as `packtok index`.")(
     raw_index
 )
@@ -135,7 +135,7 @@ def create_metadata(
     """Describe a dataset in a metadata file, by answering questions or with flags."""
     from packtok.commands import data as command
 
-    # Asked before there is a progress bar, which would take over the terminal.
+    # Asked before the progress bar starts, because the bar takes over the terminal.
     with _completion():
         shows = not yes and sys.stdin.isatty()
         answered = command.answer_questions(
@@ -305,7 +305,7 @@ def _show_entries(entries: list[dict[str, Any]], *, as_json: bool) -> None:
 
 
 def _show_guesses(found: "Guesses", documents: "Estimate | Exception | None") -> None:
-    """Shows what the data tells, for the user to compare with what it should be."""
+    """Shows the facts about the data, so that the user can compare them with the expected ones."""
     files = f"{console.count(found.num_files)}, {console.size(found.source_bytes)}"
     rows = [("Found in", found.path), ("format", found.format), ("files", files)]
     if isinstance(documents, Exception):

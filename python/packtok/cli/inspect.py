@@ -1,4 +1,4 @@
-"""`packtok inspect`: shows what headers, trailers and descriptions of token files tell; reads no tokens."""
+"""`packtok inspect`: shows headers, trailers and descriptions of token files; reads no tokens."""
 
 import os
 from collections.abc import Sequence

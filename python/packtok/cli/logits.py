@@ -159,7 +159,7 @@ def _compute(
         domain,
         **options,
         on_start=start,
-        # Lines on terminals too, because a bar counts documents.
+        # Lines on terminals too, because a progress bar would count documents.
         on_progress=None if quiet else PlainLines(idle="loading the model"),
     )
     if as_json:
@@ -187,11 +187,11 @@ def _merge(
 
 
 def _hide_bars_of_transformers() -> None:
-    """Hides its progress bars: every line on stderr is packtok's."""
+    """Hides the progress bars of Transformers: every line on stderr is packtok's."""
     try:
         from transformers.utils import logging
     except ImportError:
-        # The command itself says what is missing.
+        # The command itself reports a missing package.
         return
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 

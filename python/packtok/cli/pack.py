@@ -117,7 +117,7 @@ def show_config(checked: "PackConfig", *, as_json: bool) -> None:
 
 
 def pack_with(checked: "PackConfig", shard: str | None, *, as_json: bool, quiet: bool) -> None:
-    """Packs as a config says, and prints the result."""
+    """Packs according to a config, and prints the result."""
     from packtok.commands.pack import pack as run
 
     with engine_checks(quiet=quiet), progress_of_counts(quiet=quiet) as on_progress:

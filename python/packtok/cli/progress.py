@@ -71,7 +71,7 @@ def engine_checks(*, quiet: bool) -> Iterator[None]:
 
 
 def waiting_for(idle: str, counts: dict[str, int]) -> str:
-    """Returns what to show before the counted work starts; empty once it has started.
+    """Returns the text to show before the counted work starts; empty once it has started.
 
     While an engine is checked, the counted bytes are those of built-in texts and not of documents.
     """

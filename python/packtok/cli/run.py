@@ -198,7 +198,7 @@ def show_run(start: "Callable[[OnStart, Progress | None], RunReport]", *, as_jso
             console.remark(f"shard {shard}: {reason}")
         raise
     if report.joined is not None:
-        # What the join prints is the result of the whole run.
+        # The report of the join is the result of the whole run.
         show_counts(report.joined, as_json=as_json, quiet=False)
     elif as_json:
         console.as_json(_json(report))

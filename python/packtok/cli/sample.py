@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class SampleGroup(TyperGroup):
-    """Takes any other first word for the path of a recipe."""
+    """A group that takes any other first word for the path of a recipe."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Finds the requested command, or `recipe`."""

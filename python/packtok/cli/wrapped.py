@@ -181,7 +181,7 @@ def _sample(arguments: list[str]) -> Wrapped:
 
     group: Any = typer.main.get_command(sample.app)
     if not arguments or arguments[0].startswith("-"):
-        # Shows the help, or rejects the option.
+        # make_context shows the help or rejects the option.
         group.make_context("packtok run sample", list(arguments))
     name, command, rest = group.resolve_command(group.context_class(group), list(arguments))
     if name == "import":
@@ -225,7 +225,7 @@ def _arguments(command: Any, params: dict[str, Any], *first: str) -> "Arguments"
         if param.param_type_name == "argument":
             positional.append(value)
         elif value != param.default:
-            # A parameter can have another name than its option.
+            # The name of a parameter can differ from that of its option.
             name = max(param.opts, key=len).removeprefix("--").replace("-", "_")
             options[name] = value if isinstance(value, bool | int) else str(value)
     return Arguments(positional=tuple(positional), options=options)

@@ -16,7 +16,7 @@ from packtok.tokenizer.find import TOKENIZER_FILE, find_tokenizer
 
 # Endings of the files of a folder, by format.
 SUFFIXES = {"pbin": ".pbin", "cepe-npy": ".npy"}
-# Of a folder, some of whose files exist now.
+# The note on an error if some files of the folder exist already.
 KEPT_FILES_NOTE = "finished files are kept; set --existing (existing) to skip to resume"
 
 

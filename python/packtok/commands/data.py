@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 # Time for which documents are counted while a user waits for the next question.
 COUNT_SECONDS = 2.0
-# Receives what the data tells and its documents, or the error that counting them ended with.
+# Receives the facts about the data and the estimate of its documents, or the error that ended the count.
 ShowGuesses = Callable[[Guesses, Estimate | Exception | None], None]
 
 
@@ -159,7 +159,7 @@ def _answers_of_card(card: Path, given: Mapping[str, Any]) -> dict[str, Any]:
 
     found = answers_of_card(card)
     if "corpus" in given:
-        # How parts are separated is said of those in the card only.
+        # The strategy of the card describes the separation of the corpora in the card, not of the given ones.
         found.pop("corpus_separation_strategy", None)
     return {**found, **given}
 
@@ -208,7 +208,7 @@ def create_metadata(
         details |= surveyed(metadata, counter, ignore) if count else described(metadata, ignore)
         if ignore:
             details["ignore"] = list(ignore)
-    # The details first: a metadata file says that the dataset is described.
+    # The details are written first, because the metadata file declares the dataset as described.
     save_details(path, details)
     metadata.save(path)
     return {"path": str(path), "metadata": metadata.to_dict(), "details": details}
@@ -316,7 +316,7 @@ def _counter(on_progress: Progress | None, ignore: Sequence[str] = ()) -> Count:
     """Returns a function that counts documents without tokens."""
 
     def count(folder: Path, content_field: str) -> dict[str, Any]:
-        # A row without text is for those to judge who pack the dataset.
+        # Rows without text are skipped: whoever packs the dataset decides about them.
         options: ScanOptions = {
             "field": pattern_of(content_field),
             "on_bad_document": "skip",

@@ -13,7 +13,7 @@ from packtok.sources import StrPath
 if TYPE_CHECKING:
     from packtok.explore.site import Site
 
-# Modules of the extra.
+# Modules that the extra installs.
 _NEEDED = ("starlette", "uvicorn", "jinja2", "markdown_it")
 
 
@@ -81,6 +81,6 @@ def _site(path: StrPath | None, base_dir: StrPath | None, tokenizer: str | None,
     if base_dir is not None:
         raise ConfigError(f"--base-dir: {os.fspath(base_dir)} is not a folder")
     site = site_of_file(folder, found)
-    # A file that cannot be shown is an error of the command and not of its page.
+    # The file is opened here, so that the command fails and not a page later.
     site.files.open(str(site.single))
     return site

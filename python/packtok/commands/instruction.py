@@ -31,9 +31,9 @@ from packtok.resuming import LOST_NOTE, explaining
 from packtok.sources import StrPath
 
 Existing = Literal["error", "skip", "replace"]
-# What packing writes next to a pbin.
+# Suffixes of the files that packing writes for a pbin.
 _PBIN_SUFFIXES = (".pbin", ".pbin.tokenizer.json", ".pbin.rejects.jsonl")
-# What is told of each part.
+# The counts that the report has for each part.
 _REPORTED = ("documents", "tokens", "empty", "rejected", "file_bytes", "token_bytes")
 
 
@@ -63,7 +63,7 @@ def prepare_instruction_tuning_data(
     with needing("jinja2", "prepare_instruction_tuning_data", "Jinja2", extra="instruction"):
         from packtok.instruction import parts
     config = load_instruction_config(Path(config_file_path))
-    # The notes of packing speak of files in a folder that is removed.
+    # The notes of packing name files in a folder that is removed.
     with explaining(lambda: LOST_NOTE, of_all_steps=True), config.redactor.guard():
         template = parts.template_of(config)
         _check_packing(config)
@@ -104,7 +104,7 @@ def _check_packing(config: InstructionConfig) -> None:
         "input": config.folder / config.name(part, ".jsonl"),
         "output": config.folder / config.name(part, ".pbin"),
     }
-    # The index of a part does not exist yet.
+    # The raw index of a part does not exist yet.
     prepare(load_config(config.pack_config_path, options, {OPTIONS["index_path"].key: None}))
 
 
@@ -158,7 +158,7 @@ def _packed(
             on_progress=on_progress,
         )
     except PacktokError as error:
-        # Its message names a line of this file.
+        # The message of the error names a line of a file in this folder.
         error.keeps_folder = True  # type: ignore[attr-defined]
         raise
     if not config_path.exists():

@@ -82,7 +82,7 @@ def read_state(path: str) -> Mapping[str, Any]:
         ValueError: If a field of the state is invalid.
     """
     with Path(path).open("rb") as file:
-        # A checkpoint can be many GB large, and only its state is needed.
+        # A checkpoint can be many GB large, but only the state in it is needed.
         content = file.read(_MAX_STATE_BYTES + 1)
     try:
         tree = _checkpoint(path) if len(content) > _MAX_STATE_BYTES else json.loads(content)
@@ -162,7 +162,7 @@ def _dataset(config: str, options: dict[str, Any]) -> Any:
     own = dict(inspect.signature(made).parameters)
     known = list(own)
     if own.pop("options", None):
-        # A mixture makes datasets of its sources with these.
+        # A mixture passes these options to the datasets of its sources.
         of_datasets = inspect.signature(packtok.TokenDataset).parameters
         known = [*own, *(name for name in of_datasets if name != "paths")]
     for key in options:

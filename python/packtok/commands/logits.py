@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from packtok.logits.methods import Method
     from packtok.logits.signals import SignalsStart
 
-# CEPE's, except for the draws.
+# CEPE's defaults, except for the draws.
 DEFAULT_TOKENS = 2048
 DEFAULT_TOPK = 50
 DEFAULT_DRAWS = 12
@@ -164,7 +164,7 @@ class LogitsRun:
     """The folder of all domains."""
     domain: str
     facts: Mapping[str, Any]
-    """What distinguishes the signals from others."""
+    """The facts that distinguish these signals from others."""
     outdir: Path | None
     """The folder of the markers of shards."""
 

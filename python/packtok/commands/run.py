@@ -36,7 +36,7 @@ SCRIPT_OF_TOKENIZE = "packtok_tokenize.submit"
 
 @dataclass(frozen=True)
 class RunStart:
-    """What is known before tasks are started."""
+    """The state of a run before its tasks are started."""
 
     num_shards: int
     finished: int
@@ -58,7 +58,7 @@ class RunReport:
     output: str
     outdir: str
     engine: Literal["slurm", "ray"]
-    """What starts the tasks: with ``"ray"``, this process packed on a Ray cluster itself."""
+    """The engine that starts the tasks. With ``"ray"``, this process packed on a Ray cluster itself."""
     num_shards: int
     finished: int
     """Number of shards that earlier tasks packed."""
@@ -310,7 +310,8 @@ def _joined(launch: Launch, on_progress: Progress | None) -> Mapping[str, Any]:
     """Ends a run whose shards are all there, and returns the counts."""
     if COMMANDS[launch.command].of_join is None:
         return join(launch.outdir, launch.output, on_progress=on_progress, **launch.join.options)
-    # In a process of its own, because paths of datasets are relative to the folder in which the run started.
+    # A process of its own joins, because paths of datasets are relative to the folder in which the run
+    # started.
     log = log_folder(launch.outdir) / "ray_join.out"
     arguments = launch.join_command(str(launch.outdir))
     if (failure := ray_engine.run_command(arguments, launch.working_folder, str(log))) is not None:

@@ -147,9 +147,9 @@ def sample_command(sampling: Sampling, arguments: Arguments, settings: LaunchSet
         ConfigError: If the settings do not fit the command, or no tokenizer is found.
     """
     command = _of_marked_tasks("sample", sampling, arguments, settings)
-    # Before the tasks need it.
+    # Fails before any task starts if the tokenizer that the tasks need cannot be found.
     sampling.find_tokenizer()
-    # The tasks reject existing outputs; those that a join published before it was killed are its own.
+    # Tasks reject existing outputs. The join accepts them: a join that was killed may have published some.
     policy: dict[str, Join] = {"error": Join(existing="skip"), "replace": Join(existing="replace")}
     return replace(command, join=policy.get(sampling.spec["existing"], Join()))
 
@@ -170,7 +170,7 @@ def logits_command(
         PacktokError: If the model is not supported.
     """
     command = _of_marked_tasks("logits", signals, arguments, settings)
-    # Before the tasks load the model.
+    # Fails before any task loads the model.
     notes = signals.check_model(yes=yes)
 
     def plan(shards: int) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from packtok.tokenizer.find import find_tokenizer
 
 Dtype = Literal["uint16", "uint32", "int32"]
 Existing = Literal["error", "skip", "replace"]
-# Of an MDS file, which is what a killed run writes again at most.
+# Size of an MDS file. After a kill, a run repeats at most the samples of one file.
 SIZE_LIMIT = 1 << 26
 
 
@@ -187,9 +187,9 @@ class Sampling:
     outdir: Path | None
     """The folder of the markers of shards."""
     tokenizer: str | None = None
-    """What decodes the retrieval corpus."""
+    """The name of the tokenizer that decodes the retrieval corpus."""
     notes: Mapping[str, Any] | None = None
-    """What the report has besides the counts."""
+    """Entries of the report besides the counts."""
 
     @property
     def output(self) -> str:
@@ -208,7 +208,7 @@ class Sampling:
             folder = self.write_plan(read_plan(self.outdir).num_shards)
             if (report := folder.report()) is not None:
                 return report
-            # Otherwise, this process could have to compute a plan that no task has computed.
+            # With missing shards, this process might have to compute a plan that no task has computed.
             if missing := folder.without_marker():
                 raise PacktokError(
                     f"{self.outdir}: shards are missing: {compact(missing)} of {folder.plan.num_shards:,}; "
@@ -242,7 +242,8 @@ class Sampling:
         files = [[path, size.st_size, size.st_mtime_ns] for path, size in zip(self.files, sizes, strict=True)]
         facts = {name: value for name, value in self.spec.items() if name not in ("existing", "domains")}
         if facts.get("retrieval") is not None:
-            # A fact of its own, for the message if a loop over shards gives all of them one folder.
+            # The shard is a separate fact, so that the error message names it if a loop over shards gives all
+            # of them one folder.
             retrieval = dict(facts["retrieval"])
             facts = {"retrieval_shard": retrieval.pop("only"), **facts, "retrieval": retrieval}
         domains = [{**domain, "files": len(domain["files"])} for domain in self.spec["domains"]]
@@ -266,7 +267,7 @@ class Sampling:
     def _call(
         self, shard: tuple[int, int] | None, *, join: bool, num_cpus: int | None, on_progress: Progress | None
     ) -> tuple[dict[str, Any], list[TaskFile]]:
-        """Returns the report and the files that it stands for."""
+        """Returns the report and the files to which it refers."""
         options: Any = {
             "shard": shard,
             "join": join,

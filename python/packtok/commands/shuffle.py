@@ -16,10 +16,10 @@ from packtok.sources import StrPath
 
 Kind = Literal["pbin", "jsonl"]
 ORDERS = ("modalities", "packtok")
-# Short enough for JSON readers that have no integers, and to type.
+# Few digits to type, and exact in JSON readers that have no integers.
 RANDOM_SEED_BITS = 48
 MAX_SEED_BITS = 64
-# Documents that a filter decides on before they are written.
+# Documents per decision of a filter, before they are written.
 DOCUMENTS_PER_CALL = 1024
 
 

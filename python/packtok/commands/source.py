@@ -64,7 +64,7 @@ class _Check:
         self.faults: list[str] = []
 
     def corpus(self, corpus: str) -> None:
-        """Checks the parts of a corpus, and each of them."""
+        """Checks the list of parts of a corpus, and each part."""
         try:
             parts, again = self._plugin.parts(corpus), self._plugin.parts(corpus)
         except Exception as error:
@@ -83,7 +83,7 @@ class _Check:
         place = corpus if part is None else f"{corpus}/{part}"
         started = time.monotonic()
         try:
-            # Hashes instead of texts, so that a large corpus can be checked.
+            # Hashes are kept instead of texts, so that a large corpus can be checked.
             first = [_digest(one) for one in self._read(corpus, part, 0)]
             seconds = time.monotonic() - started
             second = [_digest(one) for one in self._read(corpus, part, 0)]
@@ -131,7 +131,7 @@ class _Check:
 
 
 def _digest(document: Any) -> tuple[int, int, str | None]:
-    """Returns a hash and the bytes of a document, and what it is if it is no text."""
+    """Returns a hash and the bytes of a document, and the type of a document that is not a text."""
     if isinstance(document, str):
         data = document.encode("utf-8", "surrogatepass")
         return hash(data), len(data), _utf8_fault(data)

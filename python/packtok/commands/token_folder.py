@@ -39,7 +39,7 @@ def is_token_folder(path: StrPath) -> bool:
 
 
 def _all_files(folder: Path) -> Iterator[Path]:
-    """Yields all files with the name of an NPY file, so that others with such a name are faults."""
+    """Yields all files with the name of an NPY file, so that files of other formats among them are faults."""
     for file in folder.rglob(f"*{SUFFIX}"):
         is_hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
         if file.is_file() and not is_hidden:
@@ -140,7 +140,7 @@ def _check_marker(file: Path) -> bool:
 
 
 def _without_file(folder: Path) -> Iterator[dict[str, str]]:
-    """Yields the files that have a marker but are gone."""
+    """Yields the files that have a marker but do not exist any more."""
     for marker in folder.rglob(f"*{SUFFIX}{MARKER_SUFFIX}"):
         file = marker.with_name(marker.name.removesuffix(MARKER_SUFFIX))
         if not file.exists():
@@ -148,7 +148,7 @@ def _without_file(folder: Path) -> Iterator[dict[str, str]]:
 
 
 def _not_there(folder: Path, against: StrPath | None, root: StrPath | None) -> Iterator[dict[str, str]]:
-    """Yields the files that a list names and that have no NPY file."""
+    """Yields the files that a list names but that have no NPY file."""
     if against is None:
         return
     for line, npy in _packtok.listed_files(against, root=root):

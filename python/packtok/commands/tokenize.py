@@ -44,12 +44,12 @@ Existing = Literal["error", "skip", "replace"]
 
 # Options of `pack` that follow from the arguments.
 _DETERMINED = ("input", "output", "field", "index_path", "report")
-# Datasets that the name of a mixture lists.
+# The most datasets that the name of a mixture lists.
 _MAX_NAMED = 3
 # The most files that a remark lists.
 FILES_SHOWN = 10
 
-# tatm's.
+# The default of tatm.
 DEFAULT_TOKENIZER = "t5-base"
 
 
@@ -149,12 +149,12 @@ class Tokenization:
     @property
     def shards(self) -> PackRun:
         """The packing of a shard into the folder of the shards."""
-        # Complete shards are kept, unless they are to be replaced.
+        # Complete shards are kept unless ``existing`` is "replace".
         return self.packing.into(self.outdir, "replace" if self.existing == "replace" else "error")
 
     @property
     def keeps(self) -> bool:
-        """Whether the folder is complete and is kept if it is what this run would write."""
+        """Whether the folder is complete and stays if its dataset is the one that this run would write."""
         return self.existing == "skip" and bool(_metadata_in(self.folder))
 
     def run(self, on_progress: Progress | None) -> dict[str, Any]:
@@ -176,7 +176,7 @@ class Tokenization:
 
     def _remark_files(self, report: Mapping[str, Any]) -> None:
         """Reports the files that were read, if others are not."""
-        # Every described dataset has files that describe it.
+        # Metadata files are left out: every described dataset has files that describe it.
         others = [one for one in report["ignored"] if one["reason"] != "metadata"]
         if not others:
             return
@@ -202,7 +202,8 @@ class Tokenization:
 
     def _pack_shard(self, chosen: ShardChoice, on_progress: Progress | None) -> PackReport:
         if self.parts is not None and self.existing == "replace":
-            # Parts are replaced one by one, so that until the last one the folder is of two datasets.
+            # Parts are replaced one by one. Until the last part, the folder mixes two datasets, so it must
+            # not be complete.
             self._remove_metadata()
         return self.shards.run_here(on_progress, chosen)
 
@@ -217,7 +218,7 @@ class Tokenization:
         if self.existing == "error":
             refuse_complete(self.folder)
         self._check_existing()
-        # The counts and the metadata would be wrong if the shards were those of another command.
+        # Rejects shards of another command, with which the counts and the metadata would be wrong.
         self.shards.plan_here(self.parts or read_plan(self.outdir).num_shards)
         return self._join(on_progress)
 
@@ -246,15 +247,15 @@ class Tokenization:
 
     @property
     def _new_pbin(self) -> Path:
-        """The pbin to write: next to that of a complete dataset, which stays until the new is complete."""
+        """The pbin to write: a second file if the pbin of a complete dataset must stay until the end."""
         new, pbin = self.folder / f"{self._pbin}.new", self.folder / self._pbin
-        # The new one exists without metadata if a run was killed while it renamed files.
+        # A run that was killed while it renamed files leaves the new file without metadata.
         is_replacing = self.existing == "replace" and (_metadata_in(self.folder) or os.path.lexists(new))
         return new if is_replacing else pbin
 
     @property
     def _policy(self) -> Literal["skip", "replace"]:
-        # A file that an interrupted run has published is kept if it is what this run would write.
+        # A file that an interrupted run published is kept if it equals the one that this run would write.
         return "replace" if self.existing == "replace" else "skip"
 
     def _check_existing(self, files: Sequence[Mapping[str, Any]] | None = None) -> None:
@@ -279,7 +280,7 @@ class Tokenization:
             )
 
     def _compare(self, found: Mapping[str, Any], files: Sequence[Mapping[str, Any]] | None) -> None:
-        """Compares what is known of a complete dataset with what this run would write."""
+        """Compares the recorded facts of a complete dataset with those that this run would record."""
         expected = {
             "parents": self._parents,
             "file_prefix": self._written_prefix,
@@ -401,7 +402,7 @@ def prepare_tokenization(
 
 @contextlib.contextmanager
 def tokenizer_or_default(tokenizer: str | None) -> Iterator[str]:
-    """Yields the name of the tokenizer to load; if the default cannot be loaded, the error says so.
+    """Yields the name of the tokenizer to load; errors of loading the default name it.
 
     Raises:
         TokenizerError: Instead of that of the body, if ``tokenizer`` is ``None``.
@@ -418,7 +419,7 @@ def tokenizer_or_default(tokenizer: str | None) -> Iterator[str]:
 
 
 def name_of_tokenizer(tokenizer: str | None) -> str:
-    """Returns the name of the tokenizer to load; loads the default, so that an error can say what it is."""
+    """Returns the name of the tokenizer to load. Loads the default, so that an error can name it."""
     with tokenizer_or_default(tokenizer) as name:
         if tokenizer is None:
             find_tokenizer(name)
@@ -438,7 +439,7 @@ def refuse_complete(output_dir: StrPath) -> None:
 
 
 def _metadata_in(folder: Path) -> list[str]:
-    """Returns the names of the metadata files in a folder, the one that is read first."""
+    """Returns the names of the metadata files in a folder; the first one is the file that is read."""
     return [name for name in METADATA_NAMES if (folder / name).exists()]
 
 
@@ -450,7 +451,7 @@ def _shown(value: Any) -> str:
 
 
 def _details_of(metadata: DatasetMetadata) -> dict[str, Any]:
-    """Returns what packtok knows of a dataset that was read from a file."""
+    """Returns packtok's own facts about a dataset that was read from a file."""
     details = {} if metadata.path is None else load_details(metadata.path)
     return {key: value for key, value in details.items() if key != "packtok_metadata"}
 
@@ -464,7 +465,7 @@ def _packing(
     fields = [pattern_of(one.metadata.content_field) for one in selected]
     source = options.get("source") or _source_of(selected)
     if source not in (None, DATASETS):
-        # The documents of other plug-ins are texts.
+        # The documents of other plug-ins are texts, without fields.
         fields = []
     all_options = {
         **options,
@@ -479,7 +480,7 @@ def _packing(
 
 
 def split_of(options: Mapping[str, Any], source: str | None) -> str | None:
-    """Returns the split of folders to read: `DEFAULT_SPLIT`, unless one is given or a plug-in reads."""
+    """Returns the split of folders to read: `DEFAULT_SPLIT`, unless a split is given or a plug-in reads."""
     chosen: str | None = options.get("split")
     return chosen or (DEFAULT_SPLIT if source is None else None)
 

@@ -36,13 +36,13 @@ Existing = Literal["error", "skip", "replace"]
 
 FORMAT = "cepe-npy"
 DEFAULT_DTYPE = "int64"
-# The file that is written last: what all markers below the folder record together.
+# The file that is written last: the common content of all markers below the folder.
 SUMMARY_NAME = "tokens.done.json"
 SHARDS_NAME = "tokens.shards"
 _WORK_NAME = ".packtok-tokens"
 _PACKED_NAME = "tokens.pbin"
 _FILES_NAME = "files.json"
-# What CEPE's tokens are named if nothing else names them.
+# The names of BOS and EOS in CEPE's tokenizers, used if no file names others.
 _BOS, _EOS = "<s>", "</s>"
 
 _FIXED = {
@@ -79,7 +79,7 @@ class NpyTokenization:
     files: tuple[Mapping[str, Any], ...]
     """Each with ``path``, ``relative``, ``bytes`` and ``npy``."""
     plan: Mapping[str, Any]
-    """What the markers record."""
+    """The content that all markers share."""
     folder: Path
     outdir: Path
     """The folder of the shards."""
@@ -143,7 +143,7 @@ class NpyTokenization:
         Raises:
             PacktokError: If shards are missing, damaged, or of other files or options.
         """
-        # Shards of another command would give other files.
+        # Rejects shards of another command, which would give other files.
         self.shards.plan_here(read_plan(self.outdir).num_shards)
         missing = self._missing()
         if missing:
@@ -190,7 +190,7 @@ class NpyTokenization:
     def _split(
         self, files: Sequence[Mapping[str, Any]], wanted: set[str], on_progress: Progress | None
     ) -> None:
-        """Writes the wanted ones of packed files."""
+        """Writes the NPY files of the ``wanted`` ones among the packed files."""
         _packtok.publish_bytes(self.folder / TOKENIZER_FILE, self.packing.found.tokenizer.to_json())
         with explaining(lambda: KEPT_NOTE):
             _packtok.split_tokens(
@@ -210,7 +210,7 @@ class NpyTokenization:
         """Writes the summary of the folder and returns the counts of this run's files."""
         if self._work.parent.exists():
             self._discard()
-            # Another command may have work there.
+            # rmdir fails if another command has unfinished work in the folder.
             with contextlib.suppress(OSError):
                 self._work.parent.rmdir()
         markers = [_marker(self.folder / one["npy"]) for one in self.files]
@@ -350,7 +350,7 @@ def _eos(found: FoundTokenizer) -> str:
 
 
 def _named(found: FoundTokenizer, named: str | None, usual: str, flag: str, role: str) -> str:
-    """Returns the token of a role: that which the files name, else the usual one if it is special."""
+    """Returns the token of a role: the one that the files name, otherwise the usual one if it is special."""
     if named is not None:
         return named
     special = [token for token, _ in found.tokenizer.special_tokens]

@@ -14,9 +14,10 @@ from packtok.progress import Progress
 from packtok.remedies import entry_point
 from packtok.tokenizer.find import find_tokenizer
 
-# A window that the run accepted must not fail here; the option is not recorded.
+# The largest window: the option of the run is not recorded, and a window that the run accepted must not fail
+# here.
 MAX_ZSTD_WINDOW_LOG = 31
-# As the compiled module says it.
+# The name that the compiled module uses.
 CHECKSUMS = "checksums"
 
 
@@ -74,7 +75,7 @@ def verify_corpus(
     Raises:
         PacktokError: At the first difference.
     """
-    # The pbin to verify serves as the output, so the config need not name one.
+    # The config need not name an output: the pbin to verify stands for it.
     options = {
         "output": path,
         "tokenizer": tokenizer or None,
@@ -136,7 +137,7 @@ def verify_origins(
 
 
 def _of_shards(path: str) -> str | None:
-    """Returns the tokenizer file of the folder of shards that a pbin is one of."""
+    """Returns the tokenizer file of the folder of shards that contains a pbin."""
     shard = Path(path)
     marker = shard.with_name(_packtok.marker_name(shard.name))
     file = shard.with_name(_packtok.PLAN_TOKENIZER_NAME)

@@ -68,7 +68,7 @@ class PbinDocumentSource(DocumentSource):  # type: ignore[misc]
 
     def __init__(self, source: Source, *, work_dir: StrPath, label: str | None = None) -> None:
         super().__init__(work_dir=work_dir, label=label)
-        # For the fingerprint, and for the paths of a manifest.
+        # The blocks provide the fingerprint, and the paths that a manifest lists.
         stream = Blocks(**find_files(source), packing="whole")
         self._fingerprint = digest([type(self).__name__, stream.fingerprint])
         self._readers = [PbinReader(path) for path in stream.paths]

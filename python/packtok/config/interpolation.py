@@ -43,7 +43,7 @@ def read_yaml(path: Path) -> DictConfig:
     if path.is_dir():
         raise ConfigError(f"{path}: is a folder, but a config was expected; {_CORPUS_HINT}")
     with path.open("rb") as file:
-        # Bounded, because a device such as /dev/zero never ends.
+        # The length is bounded, because a device such as /dev/zero never ends.
         content = file.read(_MAX_CONFIG_BYTES + 1)
     if len(content) > _MAX_CONFIG_BYTES:
         raise ConfigError(f"{path}: is larger than 16 MiB, but a config was expected; {_CORPUS_HINT}")

@@ -172,7 +172,8 @@ def load_config(
         prefix = "" if path is None or text.startswith(str(path)) else f"{path}: "
         raise ConfigError(redactor(prefix + text)) from None
     index_path = checked.settings.index_path
-    # Configs of Modalities name an index that packtok does not need; a caller who gives one wants it read.
+    # Configs of Modalities name an index that packtok does not need. A caller who passes one wants it to be
+    # read.
     is_requested = index_path is not None and ("index_path" in given or _INDEX_PATH.key in set_values)
     if is_requested and not os.path.lexists(index_path or ""):
         raise missing_index(checked)
@@ -222,7 +223,7 @@ def _plain(value: Any) -> Any:
 
 
 def _apply(raw: DictConfig, options: Mapping[str, Any], set_values: Mapping[str, Any]) -> None:
-    """Writes the values into the tree, before interpolations are resolved, which may refer to them."""
+    """Writes the values into the tree before interpolations are resolved, which may refer to the values."""
     named = OmegaConf.to_container(raw, resolve=False).get("tokenizer")  # type: ignore[union-attr]
     if isinstance(named, str):
         raw["tokenizer"] = _component(named)
@@ -241,7 +242,7 @@ def _set(raw: DictConfig, key: str, value: Any) -> None:
     if key == "settings.field":
         key = OPTIONS["field"].key
     if key == OPTIONS["field"].key and isinstance(raw.get("settings"), DictConfig):
-        # These are two names of one key; a value replaces either.
+        # The two keys name one option, so a value for one replaces the other.
         raw.settings.pop("field", None)
     _update(raw, key, value)
 
@@ -272,7 +273,7 @@ def _checked(values: dict[str, Any], referenced: frozenset[str], redactor: Redac
             raise ConfigError(_SCHEMA.unknown((key,)))
     settings = dict(_section(values, "settings"))
     for key in settings:
-        # Checked here in addition to the schema below, because a key may be missing because it is misspelled.
+        # Unknown keys are reported before the schema reports a missing key, which may only be misspelled.
         if key not in KNOWN_KEYS["settings",]:
             raise ConfigError(_SCHEMA.unknown(("settings", str(key))))
     _merge_field(settings)

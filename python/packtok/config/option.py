@@ -39,7 +39,7 @@ class Option:
     flags: tuple[str, ...] | None
     """All spellings of its flag, of which messages use the first; ``None`` if it has no flag."""
     has_no_form: bool
-    """Whether a ``--no-`` flag turns it off."""
+    """Whether a ``--no-`` flag turns the option off."""
     metavar: str | None
     help: str
     """One sentence for ``--help``."""
@@ -50,13 +50,13 @@ class Option:
     accepts: str | None
     """The type that `packtok.pack` accepts, if it is wider than `type`."""
     changes_bytes: bool
-    """Whether the output's bytes depend on it."""
+    """Whether the output's bytes depend on the option."""
     is_for_core: bool
-    """Whether it is passed to the compiled module under its keyword."""
+    """Whether the option is passed to the compiled module under its keyword."""
 
     @property
     def key(self) -> str:
-        """Its full name in a config, such as ``settings.num_cpus``."""
+        """The full name of the option in a config, such as ``settings.num_cpus``."""
         return f"{self.section}.{self.name}"
 
     @property

@@ -30,7 +30,7 @@ from packtok.config.option import (
 COUNT = Limits(at_least=1, at_most=MAX_COUNT)
 SIZED_BY_BYTES = "packtok sizes its work by bytes; the output does not depend on it"
 DESCRIBED_HERE = "the tokenizer is described here, not looked up by name"
-# The source plug-in whose documents have columns; those of all others are texts.
+# The source plug-in whose documents have columns. The documents of other plug-ins are texts.
 DATASETS = "datasets"
 
 

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 Location = tuple[str, ...]
 
-# What is expected, by pydantic's type of error. Pydantic's own wording assumes knowledge of its manual.
+# Expected values, by pydantic's type of error. pydantic's own wording assumes knowledge of its manual.
 _EXPECTED = {
     "int_type": "an integer",
     "string_type": "a string",

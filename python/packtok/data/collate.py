@@ -16,7 +16,8 @@ from torch.utils.data._utils.collate import default_collate_fn_map
 
 __all__ = ["Item", "ItemList", "collate", "without_rows"]
 
-# Fields whose values are those of documents and not of tokens, so that they cannot be stacked.
+# Fields with values for documents and not for tokens: their rows have different lengths and cannot be
+# stacked.
 _OF_DOCUMENTS = ("cu_seqlens", "max_seqlen", "doc_lens")
 
 
@@ -109,7 +110,7 @@ def collate(items: Sequence[Item], *, collate_fn_map: object = None) -> dict[str
         return items.batch
     _check_alike(items)
     first = items[0]
-    # A sample of a stream is a plain dict, in which any other name is a column.
+    # A sample of a stream is a plain dict, in which every other name is a column.
     apart = _OF_DOCUMENTS if isinstance(first, Item) else ("cu_seqlens", "max_seqlen")
     batch = {name: default_collate([item[name] for item in items]) for name in first if name not in apart}
     if "cu_seqlens" in first:

@@ -24,7 +24,7 @@ class Passages:
 
     @classmethod
     def joined(cls, first: "Passages", second: "Passages") -> "Passages":
-        """Returns each passage of ``first``, followed by that of ``second``."""
+        """Returns each passage of ``first``, followed by the passage of ``second`` with the same number."""
         width = first.ids.shape[1]
         both = np.concatenate([first.ids, second.ids], axis=1)
         lengths = first.lengths + second.lengths

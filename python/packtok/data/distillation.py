@@ -92,12 +92,13 @@ def _divergence(logits: Tensor, prob: Tensor, index: Tensor) -> Tensor:
     top = logits.gather(-1, index)
     prob = prob.to(logits.dtype)
     if index.shape[-1] < logits.shape[-1]:
-        # Not one minus the others, which is rounding errors where their mass is small.
+        # The sum is computed over the other ids: one minus the top ids would be rounding errors if the rest
+        # is small.
         others = logits.scatter(-1, index, -torch.inf).logsumexp(-1, keepdim=True)
         student = torch.cat([top, others], dim=-1) - total
     else:
         student, prob = top - total, prob[:, :-1]
-    # Without the rounding of the stored numbers.
+    # Normalizes the stored probabilities, which are rounded.
     prob = prob / prob.sum(-1, keepdim=True)
     return torch.xlogy(prob, prob).sum(-1) - (prob * student).sum(-1)
 

@@ -24,11 +24,11 @@ __all__ = ["ContextDataCollator", "EncoderDecoderDataset"]
 RetrievalMode = Literal["joint", "separate", "no_neighbor", "ignore"]
 # CEPE's domains.
 DOMAINS = ("arxiv", "book", "c4-rp", "cc", "github", "stackexchange", "wiki")
-# What a marker must share with that of another folder about the same samples.
+# The entries that two markers must share if their folders are about the same samples.
 _ALIGNED = ("plan", "side", "domain")
 
 Item = dict[str, Any]
-# An item's number, or its epoch and its number.
+# The number of an item, or its epoch and its number.
 Number = int | tuple[int, int]
 
 
@@ -173,7 +173,7 @@ class EncoderDecoderDataset(Dataset[Item]):
             _put_in_decoder(item)
         labels = item["input_ids"].astype(np.int32)
         if self.loss_chunk_size < self.chunk_size:
-            # As CEPE's: with 0, no label is masked.
+            # As in CEPE's loader, 0 masks no label.
             labels[: -self.loss_chunk_size] = -100
         item["labels"] = labels
         return item
@@ -280,7 +280,7 @@ class ContextDataCollator:
                 tensors[key] = torch.from_numpy(rows)
         contexts = tensors.get("encoder_input_ids")
         if contexts is not None and contexts.dim() == 4:
-            # Passages and neighbours of the mode "separate".
+            # Passages and neighbours, in the mode "separate".
             tensors["encoder_input_ids"] = contexts.flatten(1, 2)
         return tensors
 
@@ -305,7 +305,7 @@ class _Folders:
         self._place([(0, len(reader)) for reader in self.readers])
 
     def _place(self, ranges: list[tuple[int, int]]) -> None:
-        """Uses the samples from ``start`` on, ``count`` in number, of each folder."""
+        """Selects ``count`` samples from ``start`` on in each folder."""
         self._starts = list(accumulate((count for _, count in ranges), initial=0))
         self._firsts = [start for start, _ in ranges]
 
@@ -318,11 +318,11 @@ class _Folders:
 
     @property
     def identity(self) -> list[Any]:
-        """What determines the samples: the shards with their hashes, and which samples are used."""
+        """The facts that determine the samples: the shards with their hashes, and the selected samples."""
         return [[reader.shards for reader in self.readers], self._starts, self._firsts]
 
     def align(self, samples: "_Folders") -> None:
-        """Uses those of the own samples that are about ``samples``.
+        """Selects the samples that belong to ``samples``.
 
         Raises:
             ValueError: If there are none for some of them.

@@ -79,7 +79,7 @@ def allocated(
     starts, total_bytes = {}, 0
     for key, (dtype, shape) in shapes.items():
         starts[key] = total_bytes
-        # One cache line more than needed, so that fields without rows have different addresses too.
+        # One more cache line than needed, so that fields without rows have different addresses too.
         total_bytes += (math.prod(shape) * dtype.itemsize // _ALIGNMENT_BYTES + 1) * _ALIGNMENT_BYTES
     storage = _storage(total_bytes, pin_memory=pin_memory)
     if storage is not None:
@@ -90,9 +90,9 @@ def allocated(
             for key, (dtype, shape) in shapes.items()
         }
         return tensors, {key: tensor.numpy() for key, tensor in tensors.items()}
-    # Creating arrays first takes a third of the time of creating tensors over one storage.
+    # Creating arrays first takes a third of the time that creating tensors over one storage takes.
     if total_bytes < MIN_BYTES:
-        # malloc keeps memory of this size, and gives it faster.
+        # malloc keeps freed memory of this size, and returns it faster.
         arrays = {key: np.empty(shape, _NUMPY_DTYPES[dtype]) for key, (dtype, shape) in shapes.items()}
     else:
         memory = reusable(total_bytes)

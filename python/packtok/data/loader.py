@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
 
 
-# A worker that broke a connection has ended, or ends within this time.
+# A worker whose connection broke has ended, or ends within this time.
 _ENDING_SECONDS = 10
 
 
@@ -129,7 +129,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         sampler = self._resumable
         epoch, position = sampler.begin()
         batches = super().__iter__()
-        # By now, workers have drawn batches that the caller has not received.
+        # Workers have already drawn batches that the caller has not received.
         sampler.place(epoch, position)
         return self._given(batches, epoch, position)
 
@@ -141,7 +141,8 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
             if sampler.epochs.num_steps(epoch, position):
                 sampler.place(epoch, position, is_under_way=True)
             else:
-                # Not the end of this epoch: a loop resumed there would get an epoch without batches.
+                # The position is the start of the next epoch: at the end of this one, a resumed loop would
+                # get no batch.
                 sampler.place(epoch + 1, sampler.start_of(epoch + 1))
             yield batch
         sampler.place(epoch + 1, sampler.start_of(epoch + 1))

@@ -46,6 +46,6 @@ def _id_of(marker: int | str, path: Path) -> int:
 
 
 def _tokenizer_of(path: Path) -> Path | None:
-    """Returns the tokenizer of a pbin, or of the shards that it is one of."""
+    """Returns the tokenizer of a pbin, or of the folder of shards that contains the pbin."""
     files = (path.with_name(f"{path.name}.tokenizer.json"), path.with_name(_packtok.PLAN_TOKENIZER_NAME))
     return next((file for file in files if file.is_file()), None)

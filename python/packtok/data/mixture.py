@@ -146,7 +146,7 @@ class Mixture(Dataset[Any]):
         return digest([prints, self._weights, self._seed])
 
     def locate(self, k: int) -> list[tuple[str, int, int, int]]:
-        """Returns the documents of which item ``k`` has tokens, in the format of its source's ``locate``.
+        """Returns the documents whose tokens are in item ``k``, in the format of its source's ``locate``.
 
         Raises:
             TypeError: If the source has no method ``locate``.
@@ -209,7 +209,8 @@ def _exact(name: str, weight: Weight) -> Fraction:
     if isinstance(weight, bool | str):
         raise ValueError(f"{name}: the weight is {weight!r}, expected a number above 0")
     try:
-        # A float's exact value has a denominator of about 2**55; the number it prints as is what was meant.
+        # A float's exact value has a denominator of about 2**55. The user meant the number that the float
+        # prints as.
         exact = Fraction(str(weight)) if isinstance(weight, float | np.floating) else Fraction(weight)
     except (ValueError, TypeError, OverflowError):
         raise ValueError(f"{name}: the weight is {weight!r}, expected a number above 0") from None
@@ -254,6 +255,6 @@ def _items_of(source: Any, positions: list[int]) -> Sequence[Any]:
 
 
 def _fingerprint(source: Any) -> str:
-    """Returns what identifies a source: its fingerprint if it has one, otherwise its class and length."""
+    """Returns the identity of a source: its fingerprint if it has one, otherwise its class and length."""
     kind = type(source)
     return str(getattr(source, "fingerprint", f"{kind.__module__}.{kind.__qualname__} {len(source)}"))

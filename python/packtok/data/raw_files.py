@@ -14,7 +14,7 @@ from packtok.integers import checked_integer
 
 __all__ = ["files_with_prefix", "report_padding", "separator_id", "with_last_separator"]
 
-# The caller of `get_dataset`, seen from here.
+# Stack level of the caller of `get_dataset`, for warnings of this module.
 _STACK_LEVEL = 5
 
 
@@ -39,7 +39,7 @@ def report_padding(files: dict[str, Any], stack_level: int = _STACK_LEVEL) -> in
 
 
 def with_last_separator(files: dict[str, Any]) -> dict[str, Any]:
-    """Returns the files with one more token if they have padding, which 0 as a separator looks like."""
+    """Returns the files with one more token if they have padding: a separator 0 looks like padding."""
     entries = [
         (path, file_bytes, token_bytes, documents, min(tokens + 1, file_bytes // token_bytes), *rest)
         for path, file_bytes, token_bytes, documents, tokens, *rest in files["entries"]
@@ -55,7 +55,7 @@ def separator_id(files: dict[str, Any], eos_token: int | None, stack_level: int 
     """
     if eos_token is not None:
         return checked_integer("eos_token", eos_token, below=1 << 32)
-    # Imported here, because workers need neither this nor what it imports.
+    # Imported here, because workers do not need this module.
     from packtok.tokenizer.find import TOKENIZER_FILE
 
     tokenizer = Path(files["entries"][0][0]).parent / TOKENIZER_FILE

@@ -1,4 +1,4 @@
-"""Train and validation sides of a split: checks what is held out, and finds the documents of each side."""
+"""Train and validation sides of a split: checks the held-out share, and finds the documents of each side."""
 
 from numbers import Real
 from typing import Any, Literal, TypedDict
@@ -112,5 +112,5 @@ def _share(name: str, value: object) -> float:
     share = float(value) if isinstance(value, Real) and not isinstance(value, bool) else None
     if share is None or not 0 <= share <= 1:
         raise ValueError(f"{name} is {value!r}, expected a fraction from 0 to 1")
-    # An int stays an int: the fingerprint covers the value as given.
+    # An int stays an int, because the fingerprint covers the value as the caller passed it.
     return value if isinstance(value, int) else share

@@ -138,7 +138,7 @@ _FIELDS: dict[str, Callable[[str, Any], Any]] = {
     "skip_num_global_samples": checked_integer,
     "num_replicas": _positive,
 }
-# The start of the epoch, if not 0; and the number of ranks, if it determines what a step is.
+# Optional fields: the start of the epoch if it is not 0, and the number of ranks if it determines a step.
 _OPTIONAL = ("skip_num_global_samples", "num_replicas")
-# If one of these differs, a position has another meaning.
+# If one of these fields differs, a position means something else.
 _SAME = ("order", "data", "num_items", "seed", "global_batch_size", "at_epoch_end")

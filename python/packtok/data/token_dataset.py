@@ -27,7 +27,7 @@ from packtok.sources import Source, StrPath, plan_folders
 
 __all__ = ["TokenDataset"]
 
-# The caller of `TokenDataset`, seen from where warnings about files without a header are made.
+# Stack level of the caller of `TokenDataset`, for warnings about files without a header.
 _STACK_LEVEL = 4
 Packing = Literal["concat", "document", "best_fit"]
 Labels = Literal["shifted", "aligned"]
@@ -245,7 +245,7 @@ class TokenDataset(Dataset[Item]):
     def _pad_token_id(self, asked: int | None) -> int:
         if asked is not None:
             return checked_integer("pad_token_id", asked, below=1 << 31)
-        # "concat" needs no padding, and reading the EOD id would open a file that a manifest only names.
+        # "concat" needs no padding, and reading the EOD id would open a file that a manifest only lists.
         return 0 if self.packing == "concat" else self._blocks.eod_id or 0
 
 
@@ -313,6 +313,6 @@ def _packed(
         plan_path = find_or_plan(whole, planner="best_fit", block_size=context_length, folders=folders)
         return Blocks(**documents, packing="planned", plan_path=str(plan_path))
     if packing == "document":
-        # One token more than inputs, for the label of the last input.
+        # One token more than inputs, because the last input needs a label.
         return Blocks(**documents, packing="document", block_size=context_length + 1)
     return Blocks(**documents, packing="rows", context_length=context_length, by_file=by_file)

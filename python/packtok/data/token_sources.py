@@ -39,7 +39,7 @@ class TokenFiles:
     files: dict[str, Any]
     """The arguments ``paths``, ``manifest`` or ``entries`` of `packtok._packtok.Blocks`."""
     metadata: DatasetMetadata | None = None
-    """The description by which they were found, if they were."""
+    """The description by which the files were found; ``None`` if they were not found by one."""
     eos_token: int | None = None
     """The id that ends every document in files without a header, if it is recorded."""
 
@@ -71,7 +71,7 @@ def files_of_dataset(source: StrPath | DatasetMetadata, remark: Remark) -> Token
 
 
 def files_of_source(source: Source, remark: Remark) -> TokenFiles:
-    """Returns the files of a source of `packtok.TokenDataset`: pbins or, as above, a described dataset.
+    """Returns the files of a source of `packtok.TokenDataset`: pbins, or those of a described dataset.
 
     Raises:
         ConfigError: As `files_of_dataset`; or if a list is empty, or a glob matches nothing.
@@ -83,14 +83,14 @@ def files_of_source(source: Source, remark: Remark) -> TokenFiles:
 
 
 def is_described(text: str) -> bool:
-    """Returns whether a text is the path, or may be the name, of a dataset that its description is for."""
+    """Returns whether a description lists the files: the text is its path, or may be its name."""
     if is_url(text):
         return False
     if os.path.isdir(text):
         names = set(os.listdir(text))
         if any(name.endswith(_PBIN_SUFFIX) for name in names) or names.isdisjoint(METADATA_NAMES):
             return False
-        # Pbins may be in folders below that of a dataset of texts.
+        # The folder of a dataset of texts may have pbins in folders below it, which need no description.
         return load_metadata(text).tokenized_info is not None
     if os.path.isfile(text):
         return text.endswith(METADATA_SUFFIXES) and not _is_manifest(text)
@@ -114,7 +114,7 @@ def _is_of_token_files(path: str) -> bool:
 
 
 def _refuse_unfinished(folder: str, names: Iterable[str]) -> None:
-    """Raises a `ConfigError` if a run that packs into the folder has not ended."""
+    """Raises a `ConfigError` if a run that packs into the folder is unfinished."""
     started = [name for name in names if f"{_PBIN_SUFFIX}." in name]
     if started:
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""The application: finds the page for a URL, and reports what cannot be shown."""
+"""The application: finds the page for a URL, and reports pages that cannot be shown."""
 
 import asyncio
 import functools
@@ -85,7 +85,7 @@ class _Application:
         except ParameterError as error:
             return self._error(400, str(error))
         except (PacktokError, OSError, ValueError, OverflowError) as error:
-            # Files are opened by their descriptors, which tell a reader nothing.
+            # Files are opened by their descriptors. A reader of the page needs the name instead.
             message = re.sub(r"/proc/self/fd/\d+", lambda _: name, str(error))
             return self._error(500, message.replace(f"{self._site.root.folder}/", ""))
 

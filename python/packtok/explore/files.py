@@ -17,19 +17,19 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Without O_NONBLOCK, opening a named pipe would wait for a writer.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
-# A read allocates as much as it may return.
+# A read allocates as many bytes as it may return.
 _BLOCK_BYTES = 1 << 20
-# The recursion that looks at each part of a path stays shallow.
+# The limit keeps the recursion over the parts of a path shallow.
 _MAX_PLAIN_DEPTH = 100
 
 
 class NotServedError(PacktokError):
-    """A path that is missing, is no regular file, or leads outside the folder; the page says no more."""
+    """A path that is missing, is no regular file, or leads outside; the page does not tell them apart."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """What tells one version of a file from another."""
+    """The properties that distinguish one version of a file from another."""
 
     device: int
     inode: int
@@ -99,7 +99,7 @@ class Root:
         return OpenFile(descriptor, name)
 
     def contained(self, names: Iterable[str], known: dict[str, bool] | None = None) -> list[bool]:
-        """Returns whether each path is below the folder after links are followed; files may be missing.
+        """Returns whether each path is below the folder after links are followed. The files may be missing.
 
         Args:
             names: The paths.
@@ -124,7 +124,7 @@ class Root:
         return True
 
     def _is_plain(self, name: str, plain: dict[str, bool]) -> bool:
-        """Returns whether no part of a path is a link; ``plain`` has what is known of its folders."""
+        """Returns whether no part of a path is a link; ``plain`` caches the result for folders."""
         known = plain.get(name)
         if known is None:
             above, _, last = name.rpartition("/")

@@ -1,4 +1,4 @@
-"""Who may read the pages, and what a browser may do with them.
+"""Decides who may read the pages, and restricts the browser.
 
 Other programs on this machine reach the loopback address, so the ``Host`` header is checked: a page of
 another site whose name resolves to 127.0.0.1 is refused. Every other address needs an access token. The
@@ -30,14 +30,14 @@ from packtok.explore.html.rendering import Pages
 
 COOKIE = "packtok_session"
 LOGIN = "/login"
-# Pages that show the form need the stylesheet.
+# The form needs the stylesheet, before there is a session.
 _OPEN_PATHS = ("/static/",)
 _MIN_TOKEN_CHARS = 20
 _SESSION_SECONDS = 12 * 3600
 _MAX_SESSIONS = 1000
 _MAX_FORM_BYTES = 4096
 _MAX_URL_BYTES = 16 << 10
-# A name or an address, which is in brackets if it has colons, and a port.
+# A name, or an address (in brackets if it has colons), and a port.
 _HOST = re.compile(r"([\w.-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?", re.ASCII)
 _HEADERS = {
     "Content-Security-Policy": (
@@ -113,7 +113,7 @@ class Sessions:
 
 
 class Guard:
-    """Answers requests that may not see a page, and adds the headers to all responses.
+    """Answers requests without permission, and adds the headers to all responses.
 
     Args:
         app: The pages.
@@ -137,7 +137,7 @@ class Guard:
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
                     headers[name] = value
-                # What one user sees is not stored for another.
+                # No cache may store a page of one user for another.
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
@@ -158,7 +158,7 @@ class Guard:
         if request.method not in ("GET", "HEAD"):
             return PlainTextResponse("only GET and HEAD\n", 405, {"Allow": "GET, HEAD"})
         if self._token is None or path.startswith(_OPEN_PATHS) or self._is_known(request):
-            # Who has a session need not give the token again.
+            # A session replaces the token.
             return RedirectResponse("/", 303) if is_login else self._app
         return self._form("/" if is_login else _local_path(request))
 
@@ -204,7 +204,7 @@ class Guard:
 
 
 def _cookie(request: Request) -> str:
-    # Browsers send cookies to all ports of a host, where other servers of this program may listen.
+    # Browsers send cookies to all ports of a host, and each port may be another server of this program.
     return f"{COOKIE}_{request.scope['server'][1]}"
 
 
@@ -214,7 +214,7 @@ def _is_local_name(headers: Headers) -> bool:
 
 
 def _is_embedded_elsewhere(headers: Headers) -> bool:
-    """Returns whether a page of another site asks for something, and not the user who follows its link."""
+    """Returns whether a page of another site sends the request, and no user followed its link."""
     is_navigation = headers.get("sec-fetch-mode") == "navigate"
     return headers.get("sec-fetch-site") == "cross-site" and not is_navigation
 

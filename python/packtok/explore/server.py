@@ -55,14 +55,14 @@ def serve(
 ) -> None:
     """Serves until Ctrl-C."""
     config = configuration(application(site, host=host, token=token))
-    # A file that has become unreadable is an error of its page.
+    # Errors are ignored: a file that has become unreadable is an error of its page.
     with contextlib.suppress(PacktokError, OSError):
         site.prepare()
     ready()
     try:
         uvicorn.Server(config).run([listener])
     except KeyboardInterrupt:
-        # It is how the server is meant to end.
+        # Ctrl-C is the normal way to end the server.
         return
 
 

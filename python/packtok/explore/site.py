@@ -1,4 +1,4 @@
-"""What one server shows: the folder or file, and everything that was opened below it."""
+"""The content of one server: the folder or file that it serves, and all objects opened for it."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,12 +31,12 @@ class Site:
     """Results of searches as HTML, by what they were made from."""
 
     def prepare(self) -> None:
-        """Loads what the first page would wait for: templates, and of a single file the tokenizer."""
+        """Loads in advance what the first page needs: templates and, for a single file, the tokenizer."""
         self.pages.prepare()
         if self.single is not None:
             tokenizer = self.tokenizers.decoder(self.files.open(self.single)).tokenizer
             if tokenizer is not None:
-                # Its first call loads the names of the tokens.
+                # The first call loads the names of the tokens.
                 tokenizer.pieces([])
 
     def trail(self, name: str) -> list[tuple[str, str]]:

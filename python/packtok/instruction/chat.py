@@ -13,7 +13,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from packtok.errors import ConfigError
 
-# What rendering a template of valid syntax raises: Jinja's errors, and those of operations on values.
+# Exceptions of rendering a template with valid syntax: Jinja's errors, and errors of operations on values.
 _RENDERING_ERRORS = (
     TemplateError,
     ArithmeticError,
@@ -32,7 +32,7 @@ class BadConversationError(Exception):
 
 
 class ChatTemplate:
-    """A compiled template with all that it needs besides the messages."""
+    """A compiled template with everything that it needs besides the messages."""
 
     def __init__(
         self, template: str, *, data: Mapping[str, Any], role_mapping: Mapping[str, str], messages_key: str
@@ -46,7 +46,7 @@ class ChatTemplate:
         environment.filters["tojson"] = _tojson
         environment.globals["raise_exception"] = _raise_exception
         try:
-            # In YAML, each tag is on a line of its own; these line ends are no part of a text.
+            # YAML puts each tag on a line of its own, and the line ends belong to no text.
             self._template = environment.from_string(template.replace("}\n{", "}{"))
         except TemplateSyntaxError as error:
             raise ConfigError(

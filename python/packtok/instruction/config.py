@@ -144,7 +144,7 @@ def load_instruction_config(path: Path) -> InstructionConfig:
 
 def _checked(values: Mapping[str, Any]) -> _Config:
     for key in ("split_config", "pbin_creation_config_file_path"):
-        # Modalities accepts a config without them, and fails later.
+        # Modalities accepts a config without these keys, and fails later.
         if isinstance(settings := values.get("settings"), Mapping) and settings.get(key) is None:
             raise ConfigError(_SCHEMA.missing(dotted(("settings", key))))
     try:

@@ -1,7 +1,7 @@
 """A folder that appears under its name when all of its files are complete.
 
-Files are written in a folder of another name next to it, which a lock on the folder marks as in use. One that
-a killed run left behind has no lock; the next run for the same output removes it.
+Files are written into a folder with another name next to it. A lock marks that folder as in use. A folder
+that a killed run left behind has no lock; the next run for the same output removes it.
 """
 
 import errno
@@ -46,7 +46,7 @@ class NewFile:
 
 @contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """Adds a path to errors of the system that have none."""
+    """Adds a path to errors of the system that have no path."""
     try:
         yield
     except OSError as error:
@@ -77,10 +77,10 @@ def unfinished(folder: Path) -> Iterator[Path]:
 
 
 def publish(path: Path, folder: Path) -> None:
-    """Gives a complete folder its name; one that exists is replaced.
+    """Gives a complete folder its final name, replacing an existing folder.
 
-    A kill at any moment leaves the old folder, the new folder, or for the moment between two renames none;
-    never one with files of both.
+    After a kill, there is the old folder or the new folder, or, between two renames, neither; never a folder
+    with files of both.
     """
     _sync(path)
     replaced = None
@@ -99,7 +99,7 @@ def publish(path: Path, folder: Path) -> None:
 
 
 def check_replaceable(folder: Path, is_ours: Callable[[str], bool]) -> None:
-    """Raises a `FileExistsError` if replacing a folder would remove something that is not of this command."""
+    """Raises a `FileExistsError` if replacing a folder would remove files of another command."""
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise FileExistsError(
             errno.EEXIST, "is no folder; remove it, or change settings.dst_path", str(folder)
@@ -118,12 +118,12 @@ def _new(folder: Path) -> tuple[Path, int]:
         path = _free_name(folder)
         path.mkdir()
         lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-        # Where folders cannot be locked, nothing is removed by others.
+        # On file systems that cannot lock folders, no run removes the folders of another.
         with suppress(OSError):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if path.exists():
             return path, lock
-        # Another run removed it before it was locked.
+        # Another run removed the folder before this one locked it.
         os.close(lock)
 
 
@@ -147,7 +147,7 @@ def _remove_if_abandoned(path: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         shutil.rmtree(path, ignore_errors=True)
     except OSError:
-        # In use, or on a file system without locks for folders.
+        # The folder is in use, or the file system cannot lock folders.
         pass
     finally:
         os.close(lock)

@@ -15,7 +15,7 @@ from packtok.instruction.folder import NewFile
 from packtok.progress import Progress
 
 TEXT_KEY = "chat"
-# A longer line is an error, so that memory is bounded.
+# Longer lines are errors, which bounds the memory.
 MAX_LINE_BYTES = 1 << 30
 _REPORTED_LINES = 1 << 10
 _BOM = b"\xef\xbb\xbf"
@@ -70,7 +70,8 @@ def write_parts(
                 continue
             try:
                 entry = _entry(line)
-                # Before rendering, as in Modalities: the filter `random` takes numbers too.
+                # The draw comes before rendering, as in Modalities, because the filter `random` draws numbers
+                # too.
                 name = random.choices(names, weights=weights)[0]
                 entry[TEXT_KEY] = template.render(entry)
                 text = _encoded(encoder, entry)

@@ -64,9 +64,9 @@ def _check_answers(address: str) -> None:
 
 
 def _ray() -> Any:
-    # Set before importing Ray, which would otherwise contact the network.
+    # Set before Ray is imported, because Ray would otherwise contact the network.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    # This will be the default in a later version of Ray; until then, Ray warns at every start.
+    # A later version of Ray makes this the default; until then, Ray warns at every start.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:
         import ray
@@ -99,7 +99,7 @@ def pack_shards(
     log_folder(launch.outdir).mkdir(exist_ok=True)
     task = ray.remote(
         num_cpus=settings.slurm.cpus_per_task,
-        # Retries are for lost nodes and workers. An error of packtok itself would only occur again.
+        # Retries are for lost nodes and workers: an error of packtok itself would only repeat.
         max_retries=settings.slurm.max_restarts,
         retry_exceptions=False,
         scheduling_strategy="SPREAD",
@@ -153,7 +153,8 @@ def run_command(command: Sequence[str], folder: str, log: str) -> str | None:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, held_back)
         try:
-            # Poll, because Ray cancels a task with an exception, which would not interrupt a blocking wait.
+            # The loop polls, because Ray cancels a task with an exception, which would not interrupt a
+            # blocking wait.
             while (code := process.poll()) is None:
                 time.sleep(TASK_POLL_SECONDS)
         except BaseException:

@@ -25,7 +25,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 
 class Request(BaseModel):
-    """What to pack, and with which jobs."""
+    """The command to run, its output, and the jobs that run it."""
 
     model_config = ConfigDict(strict=True, frozen=True)
 
@@ -89,7 +89,7 @@ class Script:
 
     text: str
     given: tuple[str, ...]
-    """The options in the script itself."""
+    """The options inside the script."""
     arguments: tuple[str, ...]
     """The options that a directive could not contain."""
 
@@ -241,7 +241,7 @@ def _script(summary: str, launch: Launch, options: Mapping[str, str | None], bod
 
 
 def _path_lines(slurm_bin_dir: str | None) -> list[str]:
-    # At the end of PATH, because the folder may contain other programs, such as those of /usr/bin.
+    # At the end of PATH, because the folder, such as /usr/bin, may contain other programs.
     return [] if slurm_bin_dir is None else [f'PATH="$PATH":{shlex.quote(slurm_bin_dir)}']
 
 

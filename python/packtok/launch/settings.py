@@ -51,7 +51,7 @@ def _joined(value: Any) -> Any:
 
 
 def _as_text(value: Any) -> Any:
-    # Megabytes, or GPUs, as a number without a unit.
+    # Numbers without a unit: megabytes, or GPUs.
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -105,7 +105,7 @@ class Slurm(_Section):
 
 
 class Environment(_Section):
-    """What a job prepares before it calls packtok; the section ``environment``."""
+    """The environment that a job prepares before it calls packtok; the section ``environment``."""
 
     modules: Names = ()
     conda_env: Text | None = None
@@ -125,7 +125,7 @@ class LaunchSettings(_Section):
 
     backend: Literal["slurm"] = "slurm"
     engine: Literal["slurm", "ray"] = "slurm"
-    """What starts the tasks: Slurm, or Ray, which can run in a Slurm job."""
+    """The engine that starts the tasks: Slurm, or Ray, which can run in a Slurm job."""
     slurm: Slurm = Slurm()
     ray: Ray = Ray()
     environment: Environment = Environment()
@@ -250,7 +250,7 @@ def _merged_layers(
     """Returns the layers on top of ``merged``, with unresolved interpolations."""
     for path in [*files, *(Path(conf) for conf in confs if "=" not in conf)]:
         merged = _merged(merged, _with_meant_keys(read_yaml(path)))
-        # Check after each file, so that an error names the file that caused it.
+        # Checked after each file, so that an error names the file that caused it.
         _checked(merged, f"{path}: ")
     for override in (conf for conf in confs if "=" in conf):
         _set(merged, *_assignment(override))
@@ -299,7 +299,7 @@ def _assignment(override: str) -> tuple[str, Any]:
     section, _, name = key.partition(".")
     if section == "slurm" and name in _MEANT:
         key = f"slurm.{_MEANT[name]}"
-    # YAML would parse a time such as 12:30:00 as a number.
+    # Not parsed as YAML, which would read a time such as 12:30:00 as a number.
     return key, text if key in ("slurm.time", "slurm.mem") else parse_value(text)
 
 

@@ -1,7 +1,7 @@
 """Runs Slurm's programs, each with a timeout. Only this module calls them.
 
-If the controller is down, they wait for minutes. A timeout means that the answer is unknown, and is reported
-as such.
+If the controller is down, the programs wait for minutes. A timeout means that the answer is unknown, and is
+reported as such.
 """
 
 import os
@@ -14,15 +14,14 @@ from dataclasses import dataclass
 from packtok.errors import SlurmError
 
 SUBMIT_SECONDS, ASK_SECONDS = 60.0, 10.0
-# Slurm's default; task ids of an array are below it.
+# Slurm's default; the task ids of an array are below this limit.
 DEFAULT_MAX_ARRAY_SIZE = 1001
 
 WAITING_STATES = frozenset(("PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT"))
 ENDED_STATES = frozenset(
     ("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED")
 ) | {"REVOKED", "TIMEOUT"}
-# Reason of a task that a node did not start, for example because the controller restarted without its
-# state.
+# The reason of a task that no node started, for example because the controller restarted without its state.
 HELD_REASON = "launch failed requeued held"
 
 
@@ -37,27 +36,27 @@ class QueuedTask:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it has not started, or has been requeued and not restarted."""
+        """Whether the task has not started, or was requeued and has not restarted."""
         return self.state in WAITING_STATES
 
     @property
     def has_ended(self) -> bool:
-        """Whether it will not run any more."""
+        """Whether the task will not run any more."""
         return self.state in ENDED_STATES
 
     @property
     def is_held_by_slurm(self) -> bool:
-        """Whether Slurm itself holds it forever. Tasks that a user holds do not count."""
+        """Whether Slurm itself holds the task forever. Tasks that a user holds do not count."""
         return self.is_waiting and self.reason.replace("_", " ") == HELD_REASON
 
     @property
     def is_under_way(self) -> bool:
-        """Whether it runs, or will run without intervention."""
+        """Whether the task runs, or will run without intervention."""
         return not self.has_ended and not self.is_held_by_slurm
 
     @property
     def number(self) -> str:
-        """Its number in Slurm's programs."""
+        """The number of the task in Slurm's programs."""
         return self.job if self.array_task is None else f"{self.job}_{self.array_task}"
 
 
@@ -110,7 +109,7 @@ class Slurm:
             return []
         options = ["--noheader", "--array", "--states=all", "--format=%F|%K|%T|%r"]
         done = self._ask("squeue", *options, f"--jobs={','.join(sorted(wanted, key=int))}")
-        # squeue fails for a single unknown job, but omits unknown ones from a list of several.
+        # squeue fails if it is asked for a single unknown job, but omits unknown jobs from a list of several.
         if done.returncode != 0 and "Invalid job id" in done.stderr:
             return []
         if done.returncode != 0:
@@ -199,7 +198,7 @@ def _overriding(options: Iterable[str]) -> set[str]:
     names = {
         _VARIABLE_OF.get(one, f"SBATCH_{one.removeprefix('--').replace('-', '_').upper()}") for one in options
     }
-    # Requeueing and memory each have a second variable.
+    # Requeueing has a second variable.
     return names | ({"SBATCH_NO_REQUEUE"} if "--requeue" in options else set())
 
 

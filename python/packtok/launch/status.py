@@ -50,16 +50,16 @@ class Status:
     source_bytes: int
     total_bytes: int
     bytes_per_second: float | None
-    """Of all running tasks together, estimated from finished ones."""
+    """The rate of all running tasks together, estimated from finished tasks."""
     output: str | None
     is_joined: bool
     join_state: str | None
     held: tuple[str, ...]
     """Tasks that Slurm holds forever; `packtok retry` releases them."""
     unknown: str | None = None
-    """Why the queue is not available."""
+    """The reason why the queue is not available."""
     unit: str = "documents"
-    """What ``documents`` counts."""
+    """The unit that ``documents`` counts."""
 
     @property
     def seconds_left(self) -> float | None:
@@ -71,7 +71,7 @@ class Status:
     @property
     def is_over(self) -> bool:
         """Whether the status will not change without another submission."""
-        # A join that depends on a held task does not start either.
+        # A join that depends on a held task never starts either.
         waits = self.join_state == "PENDING" and not self.held
         joins = waits or self.join_state in ("RUNNING", "COMPLETING")
         return self.unknown is None and not (self.running or self.queued or joins)
@@ -119,7 +119,7 @@ class Watcher:
         """
         record = read_record(self.folder.outdir)
         tasks, unknown = _queue(record, self.slurm)
-        # Read after the queue, so that a task that ends in between counts as finished and not as failed.
+        # Markers are read after the queue: a task that ends in between counts as finished, not as failed.
         finished = self.folder.finished()
         return _status(self.folder, record, finished, tasks, unknown)
 

@@ -28,7 +28,8 @@ from packtok.launch.tasks import COMMANDS, is_written
 from packtok.packer.staging import exists
 from packtok.shard_folder import is_shard_folder, open_shard_folder, planned_shards
 
-# Large enough that a lost or slow task costs little, and small enough that starting tasks costs little.
+# Shards are large enough that starting tasks costs little, and small enough that a lost or slow task costs
+# little.
 SHARDS_PER_NODE = 8
 
 
@@ -123,13 +124,13 @@ def plan_jobs(launch: Launch, *, script: Path | None = None, slurm: Slurm | None
     finished = folder.finished()
     tasks = _tasks_under_way(launch, slurm)
     unfinished = [(task, k) for task, shards in tasks for k in shards if k not in finished]
-    # A finished shard is not under way, whatever the queue says: a restarted controller may list tasks as
+    # A finished shard is not under way, even if the queue lists it: a restarted controller may list tasks as
     # running long after they have ended.
     under_way = {shard for _, shard in unfinished}
     behind = tuple(sorted({task.job for task, _ in unfinished}, key=int))
     held = tuple(task.number for task, _ in tasks if task.is_held_by_slurm)
     missing = [k for k in range(launch.num_shards) if k not in finished and k not in under_way]
-    # Slurm does not create the folder of the logs.
+    # Slurm does not create the folder for logs.
     log_folder(launch.outdir).mkdir(exist_ok=True)
     path = script or launch.outdir / f"{launch.command}.sbatch"
     jobs = _packing_jobs(launch, missing, path, slurm) if missing else []
@@ -203,7 +204,7 @@ def submit_jobs(launch: Launch, todo: Todo, slurm: Slurm) -> Submitted:
 
     def send(job: Job, arguments: Sequence[str] = ()) -> str:
         number = slurm.submit([*job.arguments, *arguments, str(job.script)], job.given)
-        # A controller that lost its state reuses job ids; the id then no longer belongs to the old job.
+        # A controller that lost its state reuses job ids, so the id no longer belongs to an old job.
         before[:] = [one for one in before if one.job != number]
         submissions.append(job.submission.model_copy(update={"job": number}))
         write_record(launch.outdir, Record.of(launch, (*before, *submissions)))
@@ -215,7 +216,8 @@ def submit_jobs(launch: Launch, todo: Todo, slurm: Slurm) -> Submitted:
     numbers = [send(job) for job in todo.jobs]
     replaced: tuple[str, ...] = ()
     if todo.join is not None:
-        # Not afterok: if a task fails, the join would never start and never list the missing shards.
+        # "afterany", not "afterok": if a task failed, the join would never start and never list the missing
+        # shards.
         behind = [*todo.behind, *numbers]
         send(todo.join, [f"--dependency=afterany:{':'.join(behind)}"] if behind else [])
         replaced = _take_back(slurm, [one.job for one in before if one.kind == "join"])

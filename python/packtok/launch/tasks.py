@@ -72,13 +72,14 @@ class Task:
     num_shards: int
     num_cpus: str
     arguments: Arguments
-    """Those of the request."""
+    """The arguments of the request."""
 
     def with_cpus(self, options: list[str]) -> list[str]:
         """Adds the number of threads, unless the request sets it."""
         if "num_cpus" in self.arguments.options:
             return options
-        # Otherwise packtok uses all visible cores, which on many clusters are those of the whole node.
+        # Without the option, packtok uses all visible cores, which on many clusters are those of the whole
+        # node.
         return [*options, f"--num-cpus={self.num_cpus}"]
 
 
@@ -90,17 +91,18 @@ class TaskCommand:
     """Returns the options of a task, which follow the arguments of the request."""
     of_join: Callable[[str, int], list[str]] | None = None
     """Returns the options with which the same command ends the run, for the folder and the number of shards.
-    ``None``: `packtok join` ends it."""
+    ``None`` if `packtok join` ends it.
+    """
     policy_of_join: Literal["skip"] | None = None
     """``--existing`` of the joining command if the request says nothing about it."""
     keeps_output: bool = False
     """Whether the output may exist, because what is complete in it is kept."""
     verb: str = "packs"
-    """What a job does with its shards, for reports."""
+    """The verb for the work on a shard, for reports."""
 
 
 def _pack(task: Task) -> list[str]:
-    # Keep finished shards, whatever the config says about an existing output file.
+    # Overrides the config: finished shards are kept, whatever the config says about an existing output file.
     return task.with_cpus([f"--output={task.outdir}", "--existing=error", f"--shard={task.shard}"])
 
 
@@ -112,7 +114,7 @@ def _other(task: Task) -> list[str]:
     return task.with_cpus([f"--outdir={task.outdir}", f"--shard={task.shard}/{task.num_shards}"])
 
 
-# A job that is requeued after it has written the output must not fail, hence --existing=skip.
+# --existing=skip, because a job that is requeued after it has written the output must not fail.
 COMMANDS: dict[CommandName, TaskCommand] = {
     "pack": TaskCommand(_pack),
     "tokenize": TaskCommand(_tokenize, lambda outdir, _: [f"--outdir={outdir}", "--join"], "skip"),

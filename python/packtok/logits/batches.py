@@ -1,7 +1,7 @@
-"""Which samples are computed together.
+"""The division of samples into batches that are computed together.
 
-Batches are cut at sample numbers that do not depend on the shards: floating-point results depend in their
-last bits on what is computed together, and a sample must have the same bytes in any number of shards.
+Batches are cut at sample numbers that do not depend on the shards: the last bits of floating-point results
+depend on the batch, and a sample must have the same bytes in any number of shards.
 """
 
 from collections.abc import Iterator
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 __all__ = ["Batches", "slice_rows"]
 
-# Of float32 logits at once; computing targets takes up to six times as much. The caches of a CPU hold few,
-# and a GPU needs many to be busy.
+# Bytes of float32 logits that exist at once. Targets take up to six times as much. The caches of a CPU hold
+# few bytes, and a GPU needs many to be busy.
 _SLICE_BYTES = {"cpu": 8 << 20, "cuda": 128 << 20}
 
 

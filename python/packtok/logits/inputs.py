@@ -122,7 +122,7 @@ class Inputs:
                 f"{self.folder}: sample {i}: prev_token_ids has shape {context.shape}, expected at least "
                 f"{self.num_encoder} tokens; give a smaller --num-encoder-tokens"
             )
-        # Not -num_encoder, which is everything if it is 0.
+        # ids[-num_encoder:] would be all tokens if num_encoder is 0.
         return context[len(context) - self.num_encoder :]
 
     def _retrieved(self, i: int) -> Any:

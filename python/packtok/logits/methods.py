@@ -22,7 +22,7 @@ class Method(Protocol):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What distinguishes its targets from others, for the marker."""
+        """The facts that distinguish these targets from others, for the marker."""
 
     def columns(self, num_positions: int, vocab_size: int) -> dict[str, str]:
         """Returns the encodings of its columns."""
@@ -34,7 +34,7 @@ class Method(Protocol):
         """Returns the values of its columns for float32 logits (N, V)."""
 
     def uniforms(self, samples: range, num_positions: int) -> npt.NDArray[np.float64]:
-        """Returns the random numbers (samples, positions, n) that it needs."""
+        """Returns the random numbers (samples, positions, n) that the method needs."""
 
 
 @dataclass(frozen=True)
@@ -127,11 +127,11 @@ def targets_of(
 ) -> Targets:
     """Computes the targets of a batch; ``numbers`` are those of the samples in their folder.
 
-    A GPU is only told what to compute.
+    On a GPU, the computation is only started.
     """
     num_positions, device = len(samples[0].labels), teacher.device
-    # Allocated once: small results of each slice, left between its large temporaries, fragment the heap by up
-    # to a gigabyte.
+    # The memory is allocated once: if small results of each slice lay between its large temporaries, the heap
+    # would fragment by up to a gigabyte.
     encodings = method.columns(num_positions, vocab_size)
     values = {name: _empty(len(samples), encoding, device) for name, encoding in encodings.items()}
     flat = [column.flatten(0, 1) for column in values.values()]
@@ -158,7 +158,8 @@ def targets_of(
 def _empty(num_samples: int, encoding: str, device: torch.device) -> Tensor:
     """Returns memory of the host for the values of a column, as its encoding describes them.
 
-    Unsigned types, of which torch knows little, are the signed ones of the same size.
+    Unsigned types are replaced by signed ones of the same size, because torch supports few operations on
+    them.
     """
     _, dtype, shape = encoding.split(":")
     return torch.empty(
@@ -169,7 +170,7 @@ def _empty(num_samples: int, encoding: str, device: torch.device) -> Tensor:
 
 
 def _on_device(array: npt.NDArray[Any], device: torch.device) -> Tensor:
-    """Copies an array to the device; a GPU is not waited for."""
+    """Copies an array to the device; does not wait for a GPU."""
     tensor = torch.from_numpy(array)
     if device.type == "cuda":
         tensor = tensor.pin_memory()
@@ -178,7 +179,7 @@ def _on_device(array: npt.NDArray[Any], device: torch.device) -> Tensor:
 
 def _decoder_states(teacher: Teacher, samples: list[Sample], num_positions: int) -> Tensor:
     """Returns the states (samples * positions, H) after each decoder token."""
-    # The length depends on the batch alone; the positions after a shorter sample have no effect on it.
+    # The length depends on the batch only. Positions after a shorter sample have no effect on it.
     width = max(len(sample.ids) for sample in samples)
     ids = np.zeros((len(samples), width), np.int64)
     for row, sample in zip(ids, samples, strict=True):

@@ -1,4 +1,4 @@
-"""What is known of a teacher without loading it: its folder, its class, and the size of its vocabulary.
+"""The facts about a teacher that its files show without loading it: folder, class, vocabulary size.
 
 Some models change logits after the head. `AFTER_HEAD` lists what each known class does; other classes are
 refused, since a wrong guess would give wrong targets without an error.
@@ -46,7 +46,7 @@ def _divide(logits: "Tensor", config: Any) -> "Tensor":
     return logits.div_(config.logits_scaling)
 
 
-# What model classes do with float32 logits after the head, which may change them in place.
+# The functions that model classes apply to float32 logits after the head. They may work in place.
 AFTER_HEAD: dict[str, AfterHead] = {
     **dict.fromkeys(
         (

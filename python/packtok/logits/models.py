@@ -38,14 +38,14 @@ class Teacher:
 
     model: Any
     name: str
-    """The last part of its path or of its name on the hub."""
+    """The last part of the model's path or of its name on the hub."""
     fingerprint: str
     """SHA-256 over its config and the SHA-256 of its weight files."""
     folder: Path
 
     @property
     def device(self) -> torch.device:
-        """The device that it runs on."""
+        """The device of the model."""
         device: torch.device = self.model.device
         return device
 
@@ -57,7 +57,7 @@ class Teacher:
 
     @property
     def num_embeddings(self) -> int:
-        """Number of ids that can be its input."""
+        """Number of ids that the model accepts as input."""
         size: int = self.model.get_input_embeddings().weight.shape[0]
         return size
 
@@ -137,7 +137,7 @@ def _device(name: str | None) -> torch.device:
 def _check_logits(teacher: Teacher) -> None:
     """Compares our logits with those of the model, for a few tokens.
 
-    A version of Transformers may change what a class does.
+    A new version of Transformers may change the logits of a class.
     """
     name = type(teacher.model).__name__
     if name not in AFTER_HEAD:
@@ -146,7 +146,7 @@ def _check_logits(teacher: Teacher) -> None:
     with torch.inference_mode():
         expected = teacher.model(input_ids=ids, use_cache=False).logits[0].float()
         found = teacher.logits(teacher.hidden(ids)[0])
-    # Models round to their type after each step, we do not.
+    # A model rounds to its type after each step, packtok does not.
     relative = 1e-4 if teacher.model.dtype == torch.float32 else 0.05
     difference = (found - expected).abs().max().item() if found.shape == expected.shape else float("inf")
     if not difference <= relative * max(1.0, expected.abs().max().item()):
@@ -161,7 +161,7 @@ def _fingerprint(folder: Path) -> str:
     with ThreadPoolExecutor(4) as pool:
         hashes = dict(zip((file.name for file in files), pool.map(_sha256, files), strict=True))
     config = json.loads((folder / "config.json").read_bytes())
-    # Facts about how it was saved, which change from one version of Transformers to another.
+    # These keys describe how the config was saved, and change from one version of Transformers to another.
     for name in ("transformers_version", "_name_or_path", "torch_dtype", "dtype"):
         config.pop(name, None)
     return hashlib.sha256(json.dumps([config, hashes], sort_keys=True).encode()).hexdigest()

@@ -38,13 +38,13 @@ __all__ = [
 Arrays = dict[str, npt.NDArray[Any]]
 JOURNAL = ".packtok-logits.json"
 _INDEX = "index.json"
-# Details that differ between the parts of one output.
+# Details in which the markers of the parts of one output differ.
 _OF_PART = ("shard",)
 
 
 def last_part(model_dir: str) -> str:
     """Returns the last part of a model's path or name, which the names of output folders contain."""
-    # An absolute path, because "." and ".." name no model.
+    # The path becomes absolute, because "." and ".." name no model.
     path = Path(model_dir)
     return (path.resolve() if path.is_dir() else path).name
 
@@ -59,7 +59,7 @@ def output_folder(
     retrieval_k: int,
 ) -> Path:
     """Returns the folder that CEPE's script would write to."""
-    # Without a final slash, after which the name would be that of a file in the folder.
+    # Path drops a final slash, after which the suffix would name a file in the folder.
     if retrieval is not None:
         return Path(f"{Path(retrieval)}-ret_k{retrieval_k}-dec{num_decoder}-{model_name}")
     return Path(f"{Path(input_dir)}-logits-enc{num_encoder}-dec{num_decoder}-{model_name}")
@@ -163,12 +163,12 @@ class Part:
         except ValueError as error:
             raise PacktokError(f"{journal}: is damaged; remove the folder {self.folder}") from error
         if not content["files"]:
-            # Nothing would be lost.
+            # An empty journal loses nothing.
             self._record()
             return
         _check_same(self.folder, content["marker"], self.marker)
         for entry in content["files"]:
-            # The files after a damaged one are written again.
+            # A run writes the files after a damaged one again.
             if not _is_intact(self.folder, entry):
                 break
             self.entries.append(entry)
@@ -181,7 +181,7 @@ def _entries(folder: Path) -> list[dict[str, Any]]:
 
 def _is_merged(folder: Path) -> bool:
     """Returns whether the folder of all parts is complete."""
-    # A merge may have moved the files of the part there.
+    # A merge may have moved the files of the part into this folder.
     return (folder.with_name(folder.name.rpartition("-")[0]) / _INDEX).exists()
 
 
@@ -200,7 +200,7 @@ def _size(path: Path) -> int | None:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    # The folder itself is locked, so that no file remains.
+    # The folder itself is locked, so that no lock file remains.
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         try:
@@ -323,7 +323,7 @@ def _markers(output: Path, domain: str, num_shards: int | None) -> list[dict[str
 
 
 def _num_shards(output: Path, domain: str) -> int:
-    # Not those of a domain whose name begins with this one.
+    # The pattern excludes parts of a domain whose name starts with this one.
     pattern = re.compile(re.escape(domain) + "-[0-9]+")
     parts = sorted(path for path in output.glob("*") if pattern.fullmatch(path.name))
     for part in parts:
@@ -355,7 +355,7 @@ def _check_part(folder: Path, marker: Mapping[str, Any], markers: list[dict[str,
 def _linked(output: Path, domain: str, num_parts: int, folder: Path) -> list[dict[str, Any]]:
     """Links the files of all parts into a folder and returns their entries in its index.
 
-    If that fails, it removes the links, and the folder if nothing is left in it.
+    If linking fails, it removes the links, and the folder if that is then empty.
     """
     entries: list[dict[str, Any]] = []
     links: list[Path] = []
@@ -372,7 +372,7 @@ def _linked(output: Path, domain: str, num_parts: int, folder: Path) -> list[dic
     except BaseException:
         for link in links:
             link.unlink(missing_ok=True)
-        # One that has files of an earlier merge stays.
+        # A folder with files of an earlier merge stays.
         with contextlib.suppress(OSError):
             folder.rmdir()
         raise
@@ -380,8 +380,8 @@ def _linked(output: Path, domain: str, num_parts: int, folder: Path) -> list[dic
 
 
 def _link(source: Path, target: Path, num_bytes: int, links: list[Path]) -> str | None:
-    """Links or moves a file and adds links to ``links``; returns what is wrong with the file."""
-    # A merge that was killed may have moved the file.
+    """Links or moves a file and adds links to ``links``; returns the fault of the file, if any."""
+    # A killed merge may have moved the file already.
     place = source if source.exists() else target
     size = _size(place)
     if size is None:

@@ -20,20 +20,20 @@ from packtok.progress import Progress
 
 __all__ = ["Shard", "SignalsStart", "teacher_signals"]
 
-# Of a file, about: what a killed run computes again is less.
+# Approximate size of a file. After a kill, a run computes less than a file again.
 _FILE_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
 class SignalsStart:
-    """What is known before the first sample is computed."""
+    """The state of a shard before its first sample is computed."""
 
     bytes_per_token: int
     total_bytes: int
-    """Of the samples that are left to compute."""
+    """Bytes of the samples that are left to compute."""
     free_bytes: int
     num_samples: int
-    """Of the shard."""
+    """Number of samples of the shard."""
     kept_samples: int
     """Samples in files of an earlier run."""
     warnings: tuple[str, ...]
@@ -41,7 +41,7 @@ class SignalsStart:
 
 @dataclass(frozen=True)
 class Shard:
-    """Which part of the samples is computed."""
+    """The part of the samples that is computed."""
 
     number: int
     num_shards: int

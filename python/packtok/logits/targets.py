@@ -17,8 +17,8 @@ _UNIFORM_BITS = 52
 def top_k(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Returns probabilities (N, k + 1) in float16 and ids (N, k) in int32, the most probable first.
 
-    The last probability is that of all other ids together; it is the sum of theirs, since one minus the
-    others would be rounding errors if it is small. Changes ``logits``.
+    The last probability is the sum of all other ids' probabilities. One minus the first k would be rounding
+    errors if the sum is small. Changes ``logits``.
     """
     top, index = torch.topk(logits, k, dim=-1)
     highest = top[:, :1]
@@ -37,11 +37,11 @@ def sampled(logits: Tensor, uniform: Tensor, labels: Tensor) -> tuple[Tensor, Te
     """
     logits.sub_(logits.amax(-1, keepdim=True))
     chosen = logits.gather(-1, labels.clamp(min=0)[:, None])
-    # In place: the cumulative sums are the largest tensor.
+    # Works in place, because the cumulative sums are the largest tensor.
     cumulative = logits.exp_().double()
     cumulative.cumsum_(-1)
     total = cumulative[:, -1:]
-    # Never the total itself, since uniform numbers have one bit less than a float64.
+    # The product is below the total, because uniform numbers have one bit less than a float64.
     drawn = torch.searchsorted(cumulative, uniform * total, right=True)
     logprobs = (chosen.double() - total.log())[:, 0].float()
     return drawn, logprobs.masked_fill(labels < 0, torch.nan)
@@ -52,8 +52,8 @@ def uniforms(
 ) -> npt.NDArray[np.float64]:
     """Returns numbers in [0, 1) of shape (samples, positions, draws).
 
-    Each is a function of (seed, sample, position, draw), so that the draws of a sample depend neither on its
-    batch nor on its shard nor on restarts. The function is the mixer of SplitMix64
+    Each number is a function of (seed, sample, position, draw), so that the draws of a sample do not depend
+    on its batch, its shard or restarts. The function is the mixer of SplitMix64
     (doi:10.1145/2660193.2660195), applied once for each of the four numbers.
     """
     state = _mixed(np.uint64(seed % 2**64) + np.zeros(1, np.uint64))

@@ -10,7 +10,7 @@ from packtok.tokenizer.find import TOKENIZER_FILE, find_tokenizer
 
 __all__ = ["MAX_TOPK", "Vocabulary", "check_topk", "checked_vocabulary"]
 
-# Beyond, the rounding of each probability to float16 can add up to more than 1e-3.
+# With more ids, the rounding of each probability to float16 can add up to more than 1e-3.
 MAX_TOPK = 16384
 
 
@@ -73,7 +73,7 @@ def _tokenizer_of(folder: Path) -> Any:
     try:
         return find_tokenizer(str(folder / TOKENIZER_FILE)).tokenizer
     except TokenizerError:
-        # One that packtok cannot use has no fingerprint to compare.
+        # A tokenizer that packtok cannot use has no fingerprint to compare.
         return None
 
 

@@ -46,7 +46,7 @@ def pack_into_store(run: PackRun, on_progress: Progress | None, shard: ShardChoi
     staging = Staging.of_output(url, *_base_and_key(run), existing=existing)
     if run.config.settings.restart:
         staging.empty()
-    # A complete file that an earlier run could not upload is verified and kept.
+    # "skip" verifies and keeps a complete file that an earlier run could not upload.
     report = run.into(staging.path, "skip").run_here(on_progress, None)
     staging.send(replace=existing == "replace")
     return _renamed(report, staging.url)
@@ -64,7 +64,7 @@ def _shard_into_store(run: PackRun, on_progress: Progress | None, shard: ShardCh
         here.plan_here(num_shards)
         share_plan(staging)
     else:
-        # Fails here if the plan belongs to another corpus or other options.
+        # plan_here fails if the plan belongs to another corpus or other options.
         here.plan_here(num_shards or read_plan(staging.folder).num_shards)
     plan = read_plan(staging.folder)
     name = _packtok.shard_name(shard.shard_index, plan.num_shards)

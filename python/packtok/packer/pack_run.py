@@ -33,7 +33,7 @@ class PackRun:
     input_fields: tuple[str, ...] = ()
     """The jq pattern of each input, if they differ."""
     plugin: "Plugin | None" = None
-    """What yields the documents; ``None`` if the inputs are files."""
+    """The plug-in that yields the documents; ``None`` if the inputs are files."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -145,7 +145,7 @@ def prepare(config: PackConfig, input_fields: tuple[str, ...] = ()) -> PackRun:
 
 
 def _check_index(config: PackConfig) -> None:
-    """Raises a `FileNotFoundError` if a raw index is missing that may have selected lines.
+    """Raises a `FileNotFoundError` if a missing raw index may have selected lines.
 
     Modalities requires an index of the whole corpus, by default the name of the source with the suffix
     ``.idx``. Such an index is not needed. Without an index of another name, other documents would be packed.

@@ -100,7 +100,7 @@ def check_report(settings: Settings) -> None:
 def _is_report(path: Path) -> bool:
     """Returns whether a file is empty or was written by `write_report`."""
     if not path.is_file():
-        # A device such as /dev/null, or a dangling link.
+        # The path is a device such as /dev/null, or a dangling link.
         return False
     with path.open("rb") as file:
         start = file.read(4096)

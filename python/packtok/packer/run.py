@@ -1,4 +1,4 @@
-"""The entry of this package: packs, or plans shards, as a checked config says.
+"""The entry of this package: packs, or plans shards, according to a checked config.
 
 The output is on this machine, or in an object store if it is a URL.
 """

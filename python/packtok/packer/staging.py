@@ -111,7 +111,7 @@ class Staging:
             FileExistsError: If the object exists and is not to be replaced.
             OSError: If the store rejects a request or does not respond.
         """
-        # Checked first, so that the files next to another run's output are not replaced either.
+        # Checked first, so that the files next to another run's output are not replaced.
         if not replace and exists(self.url):
             raise FileExistsError(errno.EEXIST, "the object already exists; choose another output", self.url)
         for suffix in _BESIDE:
@@ -190,7 +190,7 @@ def send_shard(staging: Staging, name: str) -> None:
     names = [f"{name}{_packtok.REJECTS_SUFFIX}", name, _packtok.marker_name(name)]
     there = [one for one in names if (staging.folder / one).exists()]
     _send_if_absent(staging, PLAN_TOKENIZER)
-    # Another instance of this task may already have uploaded the same bytes.
+    # replace=True, because another instance of this task may already have uploaded the same bytes.
     for one in there:
         _packtok.upload(staging.folder / one, staging.url_of(one), replace=True)
     for one in reversed(there):

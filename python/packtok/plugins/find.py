@@ -109,7 +109,8 @@ def _file(path: Path) -> ModuleType:
     if spec is None or spec.loader is None:
         raise ConfigError(f"--source: {path}: not a Python file")
     module = importlib.util.module_from_spec(spec)
-    # Classes in the file can then be pickled. A module that is already imported keeps its name.
+    # The registration allows pickling of classes in the file. A module that is already imported keeps its
+    # name.
     sys.modules.setdefault(path.stem, module)
     try:
         spec.loader.exec_module(module)

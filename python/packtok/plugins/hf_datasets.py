@@ -1,4 +1,4 @@
-"""The source plug-in ``datasets``: reads what Hugging Face `datasets` loads, streamed.
+"""The source plug-in ``datasets``: reads, as a stream, all data that Hugging Face `datasets` loads.
 
 A corpus is ``PATH_OR_NAME[:CONFIG][@SPLIT]``, with the names that `datasets` has for configs and splits;
 ``all`` stands for all splits. Its parts are the shards of the dataset. No code of a dataset runs: `datasets`
@@ -19,10 +19,10 @@ from packtok.plugins.plugin import Plugin
 
 DEFAULT_SPLIT = "train"
 ALL_SPLITS = "all"
-# Few, because texts can be long.
+# The number is small, because texts can be long.
 ROWS_AT_ONCE = 100
 LEAST_MAJOR_VERSION = 4
-# Some messages of the library list all extensions that it knows.
+# The limit cuts messages of the library that list all extensions that it knows.
 _MAX_MESSAGE_CHARS = 300
 
 
@@ -38,10 +38,10 @@ def datasets_plugin(fields: Mapping[str, str]) -> Plugin:
     """
     _import()
     columns = {corpus: _names(pattern) for corpus, pattern in fields.items()}
-    # For one run only, because the files of a dataset can change.
+    # The cache serves one run only, because the files of a dataset can change.
     load = functools.cache(_load)
     for corpus, names in columns.items():
-        # Errors of the user's names are found here, before anything is read.
+        # Wrong names are reported here, before anything is read.
         for split in load(corpus).values():
             with _errors_of_library(corpus):
                 known = split.column_names or names[:1]
@@ -130,7 +130,7 @@ def _load(corpus: str) -> dict[str, Any]:
 
 @contextmanager
 def _errors_of_library(name: str) -> Iterator[None]:
-    """Turns every exception of `datasets`, and of what it reads with, into one of a single line.
+    """Turns every exception of `datasets` and of its readers into an exception with a single line.
 
     Raises:
         ConfigError: If the dataset is a script.
@@ -139,13 +139,13 @@ def _errors_of_library(name: str) -> Iterator[None]:
     from datasets import logging
 
     verbosity = logging.get_verbosity()
-    # The library logs errors that it also raises.
+    # The library also logs the errors that it raises.
     logging.set_verbosity(logging.CRITICAL)
     try:
         yield
     except (ConfigError, PacktokError):
         raise
-    # The library documents no common class, and its readers raise those of their own libraries.
+    # The library documents no base class of its errors, and its readers raise those of other libraries.
     except Exception as error:
         message = " ".join(Redactor()(str(error)).split())
         if "scripts are no longer supported" in message:
@@ -188,7 +188,7 @@ def _texts(dataset: Any, names: list[str], shard: int, start: int) -> Iterator[A
     rows = dataset.shard(num_shards=dataset.num_shards, index=shard).select_columns(names[:1])
     if start:
         rows = rows.skip(start)
-    # Columns as a whole, so that no Python object per row is made but its text.
+    # Rows are read in columns, so that a row creates no Python object besides its text.
     for batch in rows.with_format("arrow").iter(batch_size=ROWS_AT_ONCE):
         yield from _column(batch, names).to_pylist()
 

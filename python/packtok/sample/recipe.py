@@ -57,7 +57,7 @@ class _Model(BaseModel):
 
 
 class Windows(_Model):
-    """What samples are: windows of single documents, or of a stream of all documents."""
+    """The kind of samples: windows of single documents, or of a stream of all documents."""
 
     from_: Literal["documents", "stream"] = Field(alias="from")
     context: Count

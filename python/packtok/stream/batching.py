@@ -1,4 +1,4 @@
-"""How the samples of a batch become one."""
+"""Makes a batch of samples."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Batching:
-    """How batches are made."""
+    """The way in which batches are made."""
 
     collate_fn: Callable[[list[Any]], Any] | None = None
     """Called with the samples of a batch; by default they are stacked."""

@@ -8,11 +8,11 @@ from typing import Any
 
 __all__ = ["Comparison", "check_allowed", "compared"]
 
-# What states of earlier versions lack.
+# Arguments that states of earlier versions do not record.
 _LATER = frozenset(
     {"pack_chunk.window", "call.arguments", "call.target_column", "call.tokenizer_kwargs", "batch.collate_fn"}
 )
-# What only states of earlier versions have; a source has it now.
+# Arguments that only states of earlier versions record. A source records them now.
 _EARLIER = frozenset({"tokenize.on_bad_document"})
 
 Step = Mapping[str, Any]
@@ -20,7 +20,7 @@ Step = Mapping[str, Any]
 
 @dataclass
 class Comparison:
-    """What a comparison found."""
+    """The result of a comparison."""
 
     difference: str | None = None
     """The first difference in words."""
@@ -68,15 +68,15 @@ def compared(saved: Sequence[Step], own: Sequence[Step], allow: Sequence[str] = 
 
 
 def _upgraded(step: Step) -> Step:
-    """A step of an earlier version with what follows from it."""
+    """Returns a step of an earlier version with the arguments that follow from others."""
     if step.get("op") == "pack_chunk" and "strategy" not in step:
         return {**step, "strategy": "next_fit" if "discard_long" in step else "best_fit"}
     return step
 
 
 def _differing(theirs: Step, ours: Step, allow: Sequence[str], found: Comparison) -> Iterator[str]:
-    """The names of arguments that differ and must not."""
-    # Others follow from the strategy.
+    """Yields the names of arguments that differ and must be equal."""
+    # "strategy" comes first, because other arguments follow from it.
     names = sorted({*theirs, *ours}, key=lambda name: (name != "strategy", name))
     for name in names:
         argument = f"{ours['op']}.{name}"
@@ -90,7 +90,7 @@ def _differing(theirs: Step, ours: Step, allow: Sequence[str], found: Comparison
             and _are_pairs(other)
             and one == sorted(one) == sorted(other)
         ):
-            # JSON that sorts keys lost the order of files.
+            # JSON with sorted keys has lost the order of files.
             found.unrecorded.append(f"the order of {argument}")
         elif name == "recipe" and isinstance(one, list):
             inner = compared(one, other, allow)
@@ -111,12 +111,12 @@ def _in_words(name: str, number: int, theirs: Step, ours: Step, allow: Sequence[
 
 
 def _listed(value: Any) -> Any:
-    """The files of earlier versions as pairs of name and bytes; anything else as it is."""
+    """Returns the files of earlier versions as pairs of name and bytes; anything else as it is."""
     return [list(pair) for pair in value.items()] if isinstance(value, Mapping) else value
 
 
 def _file_difference(theirs: Any, ours: Any) -> str | None:
-    """The first file that differs, with its bytes, if both are listed by name."""
+    """Returns the first file that differs, with its bytes, if both sides list files by name."""
     theirs, ours = _listed(theirs), _listed(ours)
     if not _are_pairs(theirs) or not _are_pairs(ours):
         return None

@@ -52,13 +52,13 @@ StrPath = str | os.PathLike[str]
 
 _MAX_DOCUMENT_BYTES: int = OPTIONS["max_document_bytes"].default
 _DEFAULT_BATCHING = Batching()
-# Files that a state lists by name; of more of them it has a digest.
+# Files that a state lists by name; more files are recorded as a digest.
 _MAX_LISTED = 64
-# Samples that a function on the caller's thread receives at once.
+# Samples per call of a function on the caller's thread.
 _CALLED_SAMPLES = 64
-# What has no buffer, so that a state is the same for any number of ranks.
+# Steps without a buffer. Only these follow distribute, so that a state is the same for any number of ranks.
 _AFTER_DISTRIBUTE = frozenset({"call", "ends", "pad", "batch", "take", "stride", "enumerate"})
-# Steps with a buffer, which is computed again when a state is loaded.
+# Steps with a buffer. Loading a state computes their buffers again.
 _BUFFERS = frozenset({"shuffle", "chunk", "concat_chunk", "pack_chunk"})
 
 
@@ -70,7 +70,7 @@ class FunctionOptions(TypedDict, total=False):
     seed: int
     """The seed of these generators, by default 42."""
     version: str
-    """What a state records instead of the function's name and arguments."""
+    """The text that a state records instead of the function's name and arguments."""
 
 
 class ParallelOptions(FunctionOptions, total=False):
@@ -192,7 +192,7 @@ class CheckpointableDataset(IterableDataset[Any]):
         is_listed = len({name for name, _ in names}) == len(names) <= _MAX_LISTED
         identity = {
             "num_files": len(files),
-            # By name, so that an error can say which one differs, if there are few.
+            # Few files are recorded by name, so that an error can name the file that differs.
             "files": names if is_listed else recipe.digest(names),
         }
         return cls(recipe.Node("from_files", arguments, execution, object=remote_files, identity=identity))
@@ -449,8 +449,8 @@ class CheckpointableDataset(IterableDataset[Any]):
     def pad(self, pad_values: Mapping[str, int], chunk_length: int, **fields: Unpack[RowFields]) -> Self:
         """Extends the columns of ``pad_values`` to ``chunk_length`` tokens with their values.
 
-        ``fields`` that rows of this stream have, or that are requested here, cover the padding too. Of what a
-        function returned, only ``pad_values`` are extended.
+        ``fields`` that rows of this stream have, or that are requested here, cover the padding too. In
+        samples that a function returned, only ``pad_values`` are extended.
 
         Raises:
             ValueError: If there are no columns; while iterating, if one is missing or longer, or if fields
@@ -546,7 +546,7 @@ class CheckpointableDataset(IterableDataset[Any]):
     def _called(
         self, name: str, fn: Callable[..., Any], keep: Callable[[Any, Any], Any], options: Mapping[str, Any]
     ) -> Self:
-        # After distribute, nothing may be ahead of the ranks' common row.
+        # After distribute, no function may run ahead of the row that all ranks share.
         is_distributed = recipe.share_of(self._node) is not None
         execution = {"window": 0, "job_samples": 1 if is_distributed else _CALLED_SAMPLES}
         return self._call(name, fn, keep, 0, options, execution)
@@ -562,7 +562,7 @@ class CheckpointableDataset(IterableDataset[Any]):
         executor_type: ParallelExecutorType,
         options: Mapping[str, Any],
     ) -> Self:
-        del ordered  # The order of the samples is one of those that are allowed without it.
+        del ordered  # The ordered result is one of the orders that ``ordered=False`` allows.
         if max_workers is None:
             max_workers = cpus_of_process()
         num_workers = checked_integer("max_workers", max_workers, least=1)
@@ -652,7 +652,7 @@ class CheckpointableDataset(IterableDataset[Any]):
         sizes = {"batch_size": size}
         is_global = global_batch_size is not None
         arguments = {"drop_last": drop_last} if is_global else {**sizes, "drop_last": drop_last}
-        # Batches of batches: the inner ones are complete samples, made as they ask.
+        # Batches of batches: a function makes the inner ones complete samples.
         source = self.map(_same) if recipe.is_batched(self._node) else self
         execution = {"stacks": collate_fn is None, **(sizes if is_global else {})}
         node = recipe.Node("batch", arguments, execution, (source._node,), identity=identity)
@@ -675,9 +675,9 @@ class CheckpointableDataset(IterableDataset[Any]):
         ``lanes`` and the data are repeated, a rank reads its own lanes only; otherwise every rank computes
         all lanes, because which row follows the end of a lane depends on all of them.
 
-        JSON lines, Parquet and Arrow are cut, so that lanes have equal parts. Of other and of compressed
-        files, each is read by one lane, so that lanes have about as many bytes; ``report`` has the bytes of
-        each.
+        JSON lines, Parquet and Arrow are cut, so that lanes have equal parts. Any other file, and any
+        compressed file, is read by one lane, so that lanes have about as many bytes; ``report`` has the bytes
+        of each lane.
 
         After it, ``batch``, ``pad``, ``take``, ``stride``, ``enumerate`` and functions can follow; ``take``
         and ``enumerate`` count the rows of all ranks.
@@ -702,7 +702,7 @@ class CheckpointableDataset(IterableDataset[Any]):
             "may_be_short": at_epoch_end == "short",
             "division": "equal",
         }
-        # The stream of all ranks does not depend on their number.
+        # The rank and the number of ranks are not recorded: the stream of all ranks does not depend on them.
         execution = {
             "rank": share.rank,
             "num_ranks": share.num_replicas,
@@ -763,7 +763,7 @@ class CheckpointableDataset(IterableDataset[Any]):
         worker = torch.utils.data.get_worker_info()
         if worker is None:
             return self.iter()
-        # Threads of this process do the work, so workers of a DataLoader repeat it.
+        # Each worker of a DataLoader would repeat the work, because threads of this process do it.
         warnings.warn(
             f"the {worker.num_workers} workers of a DataLoader each compute the whole stream; set "
             "num_workers=0, because the threads of packtok.stream already work in the background",
@@ -836,7 +836,7 @@ def _check_undivided(sources: Sequence[CheckpointableDataset]) -> None:
 
 
 def _common_batching(sources: Sequence[CheckpointableDataset]) -> Batching:
-    """How the samples of all sources are batched."""
+    """Returns the batching that all sources share."""
     found = {source._batching for source in sources}
     if len(found) > 1:
         raise ValueError("the datasets have different collate_fn or pin_memory; combine them before batch")
@@ -844,13 +844,13 @@ def _common_batching(sources: Sequence[CheckpointableDataset]) -> Batching:
 
 
 def _expanded(url: str | os.PathLike[str]) -> list[str]:
-    """The inputs that a URL stands for; an existing path is never expanded."""
+    """Returns the inputs that a URL stands for; an existing path is never expanded."""
     name = os.fspath(url)
     return [name] if os.path.exists(name) else list(braceexpand(name))
 
 
 def _row_fields(fields: RowFields) -> dict[str, Any]:
-    """The fields as the core takes them."""
+    """Returns the fields in the form of the core."""
     known = RowFields.__annotations__
     if unknown := sorted(set(fields) - set(known)):
         raise TypeError(f"unexpected argument {unknown[0]!r}; fields of rows are {', '.join(known)}")
@@ -861,7 +861,7 @@ def _row_fields(fields: RowFields) -> dict[str, Any]:
 
 
 def _max_document_bytes(node: recipe.Node) -> int:
-    """Returns the longest record that a source of ``node`` allows, and that of `pack` at least."""
+    """Returns the longest record that any source of ``node`` allows, at least the limit of `pack`."""
     own: int = node.arguments.get("max_document_bytes", _MAX_DOCUMENT_BYTES)
     return max(_MAX_DOCUMENT_BYTES, own, *map(_max_document_bytes, node.upstream))
 

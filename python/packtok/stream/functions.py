@@ -1,6 +1,6 @@
 """The user's functions, called with lists of samples by the core.
 
-Each class has the function's results and, if it raised, the exception that follows them.
+Each class returns the results of the function and, if it raised, its exception, which follows them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 Results = tuple[list[Any], BaseException | None]
-# How long the other processes may take to end when one was killed.
+# Time for the other processes to end after one was killed.
 _ENDING_SECONDS = 60
 _UNGUARDED = (
     "the worker processes ended while they started, with the error that is printed above; they import the "
@@ -49,7 +49,7 @@ _OPTIONS = ("rng", "seed", "version", "keep_outputs")
 class Calls:
     """Calls a function with each sample; ``keep`` makes a result of the sample and the returned value.
 
-    With ``num_processes``, it is called in that many processes, to which it must pickle. With ``seed``, its
+    With ``num_processes``, that many processes call the function, which must pickle. With ``seed``, its
     second argument is a generator of random numbers.
     """
 
@@ -70,7 +70,7 @@ class Calls:
         self.keeps_outputs = keeps_outputs
         self._batching = batching
         self._processes: Processes | None = None
-        # Several threads call at once.
+        # Guards the start of processes, because several threads call at once.
         self._starting = threading.Lock()
         self._is_closed = False
 
@@ -108,7 +108,7 @@ class Calls:
         return self._processes.map(*given)
 
     def new(self) -> Calls:
-        """Returns one for another iterator, without processes of its own yet."""
+        """Returns a copy for another iterator, which has no processes yet."""
         own = (self._function, self._keep, self._num_processes, self._seed)
         return Calls(*own, keeps_outputs=self.keeps_outputs, batching=self._batching)
 
@@ -119,7 +119,7 @@ class Calls:
         return memory.getvalue()
 
     def unpack(self, data: bytes) -> list[Any]:
-        """Returns the outputs of ``pack``: tensors and what JSON has. Nothing in them is executed."""
+        """Returns the outputs of ``pack``: tensors and values that JSON has. Nothing in them is executed."""
         found: list[Any] = torch.load(io.BytesIO(data), weights_only=True)
         return found
 
@@ -132,7 +132,7 @@ class Calls:
 
 
 class Processes:
-    """Processes that call a function. They end with this one, also if it is killed."""
+    """Processes that call a function. They end with the current process, even if it is killed."""
 
     def __init__(self, count: int, function: Callable[..., Any], name: str) -> None:
         """Starts no process yet."""
@@ -142,12 +142,12 @@ class Processes:
         self._executor = ProcessPoolExecutor(
             count, mp_context=context, initializer=worker.start, initargs=given
         )
-        # The executor forgets them when it breaks, and the reason is in their exit codes.
+        # The executor forgets its processes when it breaks, but the reason is in their exit codes.
         processes = self._executor._processes
         self._all = {} if processes is None else processes
 
     def map(self, *given: Sequence[Any]) -> Iterator[Any]:
-        """Returns what the function returns for each sample, as an iterator.
+        """Returns the result of the function for each sample, as an iterator.
 
         Raises:
             BrokenProcessPool: If processes cannot be started.
@@ -155,18 +155,18 @@ class Processes:
         try:
             return self._executor.map(worker.call, *given)
         except (EOFError, ConnectionError) as error:
-            # The server that starts them has ended, because it imports the program, too.
+            # The server that forks processes has ended, because it imports the program too.
             raise BrokenProcessPool(_UNGUARDED) from error
 
     def reason(self) -> str:
         """Returns why the executor is broken."""
         manager: Any = self._executor._executor_manager_thread
         if manager is not None:
-            # It ends the other processes and then waits for all of them.
+            # The thread ends the other processes, and then waits for all of them.
             manager.join(_ENDING_SECONDS)
         codes = {process.exitcode for process in list(self._all.values())}
         if signals := sorted(-code for code in codes if code is not None and code < 0):
-            # The others were terminated.
+            # The executor terminates the other processes with SIGTERM.
             killer = next((one for one in signals if one != signal.SIGTERM), signal.SIGTERM)
             memory = ", perhaps because memory ran out" if killer == signal.SIGKILL else ""
             return f"a worker process was killed by {signal.Signals(killer).name}{memory}"
@@ -176,7 +176,7 @@ class Processes:
         return f"a worker process ended by itself, with exit code {shown or 0}"
 
     def close(self) -> None:
-        """Ends them. The program must not wait for a function that is still running."""
+        """Ends the processes. The program must not wait for a function that is still running."""
         processes = list(self._all.values())
         self._executor.shutdown(wait=False, cancel_futures=True)
         for process in processes:
@@ -184,7 +184,7 @@ class Processes:
 
 
 def _next_of(values: Iterator[Any]) -> Any:
-    """The next of values that do not end; a function must not look like their end."""
+    """Returns the next of endless values; a StopIteration of a function must not look like their end."""
     try:
         return next(values)
     except StopIteration as error:
@@ -204,19 +204,19 @@ def check_options(options: Mapping[str, Any]) -> None:
 
 
 def mapped(_: Any, value: Any) -> Any:
-    """The returned value, which must be a sample."""
+    """Returns the value of the function, which must be a sample."""
     if value is None:
         raise ValueError("the function of map returned None; return a sample, or use filter_map to drop it")
     return value
 
 
 def filtered(sample: Any, value: Any) -> Any:
-    """The sample, if the function returned something true."""
+    """Returns the sample if the value of the function is true."""
     return sample if value else None
 
 
 def mapped_or_dropped(_: Any, value: Any) -> Any:
-    """The returned value, or nothing if it is ``None``."""
+    """Returns the value of the function; ``None`` drops the sample."""
     return value
 
 
@@ -227,7 +227,7 @@ def name_of(function: Any) -> str:
 
 
 def identity_of(function: Any) -> dict[str, Any]:
-    """Returns what a state records of a function: its name; its arguments or attributes, if it has some."""
+    """Returns the record of a function for a state: its name, and its arguments or attributes, if any."""
     if hasattr(function, "stream_identity"):
         found: dict[str, Any] = function.stream_identity()
         return found
@@ -236,7 +236,7 @@ def identity_of(function: Any) -> dict[str, Any]:
 
 
 def described_function(function: Any, *, contents: bool = False) -> str:
-    """Returns the name of a function with the values that it was made of, which no new run changes.
+    """Returns the name of a function with the values that it was made of; they are equal in every run.
 
     For a partial function, these are its arguments; for another callable object, its attributes: numbers
     and texts, and with ``contents`` also lists and dicts, which may be caches. Variables that a function
@@ -262,7 +262,7 @@ _MAX_SHOWN = 200
 
 
 def shown(value: Any, *, contents: bool) -> str:
-    """Returns a value as text that no new run changes; a long one is cut and ends with a digest.
+    """Returns a value as text that is equal in every run; a long text is cut and ends with a digest.
 
     With ``contents``, lists, dicts, arrays and tensors are shown too. Other objects are shown by their type.
     """

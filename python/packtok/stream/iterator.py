@@ -28,10 +28,10 @@ from packtok.stream.state import Position, StateDict, position_of, state_of
 
 __all__ = ["CheckpointableIterator"]
 
-# A position is saved again after this many times the time that saving it took; until then, a state counts the
-# samples since. So states cost little, and loading one recomputes little.
+# The next save follows after this many times the duration of the last one; until then, a state counts the
+# samples since. States thus cost little, and loading one recomputes little.
 _SAVING_SHARE = 200
-# The same, in samples, for the rows of ranks: all ranks save at the same row.
+# The interval in samples for the rows of ranks, because all ranks must save at the same row.
 _SAVING_SAMPLES = 1024
 # Lanes whose bytes differ by more than this factor are reported.
 _UNEQUAL = 1.25
@@ -49,7 +49,7 @@ def _close_all() -> None:
     for iterator in list(_open):
         iterator.close()
     try:
-        # As for threads of Python, the program ends when they do.
+        # Like the threads of Python, those of a stream end before the program does.
         wait_for_stream_calls()
     except KeyboardInterrupt:
         if sys.stdout is not None:
@@ -78,7 +78,8 @@ class CheckpointableIterator:
         self._given = node
         self._batching = batching
         self._entry_point = entry_point
-        # The position of ranks is the same only without counting, and counting computes outputs again.
+        # Such streams save at every state and do not count samples since the last save: the position must be
+        # the same on all ranks, and counting would compute outputs again.
         self._is_distributed = recipe.distribution(node) is not None
         self._keeps_outputs = recipe.keeps_outputs(node)
         self._shapes: Sequence[tuple[str, int, int | None]] = ()
@@ -106,7 +107,7 @@ class CheckpointableIterator:
         self._warn_of_shares()
         self._has_failed = False
         self._save()
-        # The first state that is requested is due, whatever was saved before it.
+        # The first requested state is due, whatever was saved before it.
         self._requested_at = 0.0
         self._num_lanes = len(self._saved.get("lanes", ()))
         if self._stream.skip(num_skipped) < num_skipped:
@@ -155,7 +156,7 @@ class CheckpointableIterator:
         return sample
 
     def _fail(self, error: BaseException) -> None:
-        """Ends the stream: a sample that it returned may be lost, such as to a signal after the call."""
+        """Ends the stream. A sample may be lost, for example to a signal after the call that returned it."""
         self._has_failed = True
         self._stream.fail(str(error) or type(error).__name__)
 
@@ -166,7 +167,7 @@ class CheckpointableIterator:
     def _allocated(self, shapes: Sequence[tuple[str, int, int | None]]) -> list[tuple[Any, Any]]:
         """Returns a tensor and its array for each dtype, number of rows and length, ``None`` for numbers."""
         if shapes != self._shapes:
-            # Almost all batches have the same.
+            # Shapes are cached, because almost all batches have the same.
             self._shapes = shapes
             self._wanted = {
                 i: (_DTYPES[dtype], (num_rows,) if length is None else (num_rows, length))
@@ -179,7 +180,7 @@ class CheckpointableIterator:
         """Returns the position as a dict that JSON can hold. It stays valid, and can be loaded many times."""
         now = perf_counter()
         always = self._is_distributed or self._keeps_outputs
-        # After a failure, the stream is past the sample that failed, which a resumed stream must try again.
+        # After a failure, the stream is past the failed sample, which a resumed stream must try again.
         if (always or self._is_due(self._requested_at, now)) and not self._has_failed:
             self._save()
             self._requested_at = self._saved_at
@@ -197,12 +198,13 @@ class CheckpointableIterator:
         return now - before > _SAVING_SHARE * self._saving_seconds
 
     def _save(self) -> None:
-        # The time of the processor: another program that interrupts this one must not delay the next save.
+        # CPU time, because another program that interrupts this one must not delay the next save.
         started = thread_time()
         saved = state_of(self._stream.state(), self._description)
         self._saving_seconds = thread_time() - started
         self._saved_at = perf_counter()
-        # Without a call in between, after which a signal handler could raise: the state would be wrong.
+        # There is no call between these statements: a signal handler could raise in it and leave a wrong
+        # state.
         self._saved = saved
         self._num_since_saved = 0
 

@@ -26,7 +26,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Node:
-    """One node of a stream and those that it reads from."""
+    """A node of a stream, and the nodes that it reads from."""
 
     op: str
     """The operation, named after the method."""
@@ -41,7 +41,9 @@ class Node:
     object: Any = None
     """A tokenizer, function or source, which the core is given as it is."""
     identity: Mapping[str, Any] = field(default_factory=dict)
-    """What a state records in addition to the arguments: what identifies the object or the files."""
+    """The entries that a state records in addition to the arguments, because they identify the object or the
+    files.
+    """
     is_rank_found: bool = False
     """Whether rank and number of ranks are those that the process had when the recipe was made."""
 
@@ -79,16 +81,16 @@ def _add(node: Node, nodes: list[dict[str, Any]], objects: list[Any]) -> int:
     return len(nodes) - 1
 
 
-# By the lane that owns the first byte of a file that cannot be cut.
+# The division of earlier versions: a file that cannot be cut belongs to the lane of its first byte.
 _OLD_DIVISION = "by_first_byte"
 
 
 def described(node: Node) -> list[dict[str, Any]]:
-    """Returns what a state records of a recipe: operations and the arguments that change the output."""
+    """Returns the record of a recipe for a state: operations, and the arguments that change the output."""
     found = [one for before in node.upstream for one in described(before)]
     arguments = dict(node.arguments)
     if arguments.get("division") == _OLD_DIVISION:
-        # States of earlier versions, which had no other one, do not name it.
+        # Earlier versions, which had only this division, do not record it.
         del arguments["division"]
     return [*found, json.loads(json.dumps({"op": node.op, **arguments, **node.identity}))]
 
@@ -100,7 +102,7 @@ def of_samples(source: Any, identity: Mapping[str, Any], on_bad_document: str = 
 
 
 def on_bad_document(node: Node) -> str:
-    """Returns what the sources of a node promise for documents without a text: ``"fail"`` if one does."""
+    """Returns the policy of a node's sources for documents without a text: ``"fail"`` if any has it."""
     own = {**node.arguments, **node.execution}.get("on_bad_document")
     found = [own] if own else [on_bad_document(one) for one in node.upstream]
     return "skip" if set(found) == {"skip"} else "fail"

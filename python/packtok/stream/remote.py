@@ -1,9 +1,9 @@
 """Files with URLs that packtok does not know, such as ``sftp://``, read through fsspec.
 
-Python returns blocks of bytes; the compiled module interprets them, and calls `RemoteFiles` and `RemoteFile`
+Python returns blocks of bytes. The compiled module interprets them, and calls `RemoteFiles` and `RemoteFile`
 by the names of their methods.
 
-Credentials in a URL are kept here only: everything else has the URL with ``…`` instead of them.
+Only this module keeps the credentials of a URL: everywhere else, the URL has ``…`` instead of them.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ T = TypeVar("T")
 
 _HIDDEN = "…"
 _PARTS = re.compile(r"(?P<scheme>[^:/]+)://(?:(?P<user>[^/]*)@)?(?P<host>[^/]*)(?P<path>.*)", re.DOTALL)
-# What a file system may know about a version of a file.
+# Entries by which a file system may identify a version of a file.
 _VERSIONS = ("ETag", "etag", "mtime", "LastModified", "last_modified", "modified", "created")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 _MAX_CHARS = 300
 _PATIENCE_SECONDS = 60.0
-# Schemes that fsspec knows under another name only, with the options that make up the difference.
+# Schemes that fsspec knows only by another name, with the options that make up the difference.
 _ALIASES: dict[str, tuple[str, dict[str, Any]]] = {
     "ftps": ("ftp", {"tls": True}),
     "s3n": ("s3", {}),
@@ -68,11 +68,11 @@ class ChangedError(Exception):
 
 
 class RemoteError(Exception):
-    """A file cannot be read; its text is for the user."""
+    """A file that cannot be read; the text is for the user."""
 
 
 def without_credentials(urls: Sequence[str], timeout: float) -> tuple[list[str], RemoteFiles | None]:
-    """Returns ``urls`` as they may be shown, and what reads those that packtok does not know, if any.
+    """Returns ``urls`` in their shown form, and the reader of those that packtok does not know, if any.
 
     Args:
         urls: Paths and URLs.
@@ -88,12 +88,12 @@ def without_credentials(urls: Sequence[str], timeout: float) -> tuple[list[str],
 
 
 class RemoteFiles:
-    """The files of all hosts of a dataset. Connects when it is needed, once for each host."""
+    """The files of all hosts of a dataset. Connects to each host once, when it is needed."""
 
     def __init__(self, timeout: float) -> None:
-        """Knows no URL yet."""
+        """Starts without a URL."""
         self._timeout = timeout
-        # Hosts as they are shown, with the credentials.
+        # Hosts by their shown form, which has no credentials.
         self._hosts: dict[str, _Host] = {}
         self._renew()
 
@@ -101,12 +101,12 @@ class RemoteFiles:
         self._process = os.getpid()
         self._lock = threading.Lock()
         self._connections: dict[str, _Connection] = {}
-        # What answered before is asked again if its connection breaks.
+        # Hosts that answered once: only their calls are repeated after a broken connection.
         self._answered: set[str] = set()
         self._readable: set[str] = set()
 
     def __getstate__(self) -> Mapping[str, Any]:
-        """Connections are of this process."""
+        """Omits the connections, which belong to this process."""
         return {"_timeout": self._timeout, "_hosts": self._hosts}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -114,7 +114,7 @@ class RemoteFiles:
         self._renew()
 
     def add(self, url: str) -> str:
-        """Adds the host of a URL; returns the URL as it may be shown.
+        """Adds the host of a URL; returns the shown form of the URL.
 
         Raises:
             ValueError: If the URL is not valid, or nothing that is installed reads it.
@@ -176,7 +176,7 @@ class RemoteFiles:
         try:
             raise told from None
         finally:
-            # Otherwise the frame refers to itself, and files stay open until garbage collection.
+            # The reference cycle through the frame would keep files open until garbage collection.
             del told
 
     def _call(self, host: _Host, work: Callable[[_Connection], T], closed: threading.Event) -> T:
@@ -199,7 +199,7 @@ class RemoteFiles:
 
     def _connection(self, host: _Host) -> _Connection:
         if self._process != os.getpid():
-            # Connections of a parent process must not be used, not even closed.
+            # Connections of a parent process must not be used, not even to close them.
             _of_parents.append(self._connections)
             self._renew()
         with self._lock:
@@ -209,7 +209,7 @@ class RemoteFiles:
 
     def _forget(self, host: _Host, broken: _Connection | None) -> None:
         with self._lock:
-            # Another thread may have connected again.
+            # Another thread may have replaced the connection already.
             if self._connections.get(host.shown) is broken:
                 self._connections.pop(host.shown, None)
 
@@ -228,7 +228,7 @@ class RemoteFiles:
 
 
 class _AllFiles(RemoteFiles):
-    """The files of all URLs that other corpora than streams name, which contain no credentials."""
+    """The files of all URLs outside of streams. These URLs contain no credentials."""
 
     def _host(self, url: str) -> _Host:
         shown = _Host.shown_of(url)
@@ -236,16 +236,16 @@ class _AllFiles(RemoteFiles):
             try:
                 self.add(url)
             except ValueError as error:
-                # The URL is shown before it.
+                # The message of the caller starts with the URL.
                 raise RemoteError(str(error).removeprefix(f"{url.partition('://')[0]}://: ")) from None
         return self._hosts[shown]
 
 
 class RemoteFile:
-    """An open file. It is opened again if the connection breaks, and is then the same or an error."""
+    """An open file. After a broken connection, it is opened again, and must be the same file."""
 
     def __init__(self, files: RemoteFiles, url: str, real: str) -> None:
-        """Opens it."""
+        """Opens the file."""
         self._files, self._url, self._real = files, url, real
         self._handle: _Handle | None = None
         self._closed = threading.Event()
@@ -275,14 +275,14 @@ class RemoteFile:
                 raise ChangedError(self._url)
             handle = self._handle
         data = handle.read(start, stop) if handle is not None else b""
-        # The last bytes are read when no others are wanted, so a change before is noticed.
+        # The version is checked after the last bytes, so that a change during reading is noticed.
         is_end = stop == self.bytes
         if len(data) != stop - start or (is_end and connection.info(self._real) != self._version):
             raise ChangedError(self._url)
         return data
 
     def close(self) -> None:
-        """Begins to close the file; nothing waits for the answer."""
+        """Starts to close the file; nothing waits for the answer."""
         self._closed.set()
         self._close()
 
@@ -321,7 +321,7 @@ class _Host:
 
     @staticmethod
     def shown_of(url: str) -> str:
-        """The shown start of a URL that is shown."""
+        """Returns the shown form of the host in a shown URL."""
         scheme, _, rest = url.partition("://")
         return f"{scheme}://{rest.partition('/')[0]}"
 
@@ -346,7 +346,7 @@ class _Host:
         return text
 
     def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns what fsspec has found in the URL, with user and password as they are meant."""
+        """Returns the options that fsspec finds in the URL, with user and password decoded."""
         name, _, password = (self.user or "").partition(":")
         decoded = {"username": (name, unquote(name)), "password": (password, unquote(password))}
         options = dict(given)
@@ -383,7 +383,7 @@ class _Handle:
         return bytes(blocks[0]) if len(blocks) == 1 else b"".join(blocks)
 
     def close(self) -> None:
-        # At the end of the program there are no new threads.
+        # At the end of the program, no new thread can start.
         with suppress(RuntimeError):
             threading.Thread(target=self._close, name="packtok-remote", daemon=True).start()
 
@@ -396,7 +396,8 @@ def _close(file: Any) -> None:
     try:
         file.close()
     except Exception:
-        # A file of sshfs tries again when it is collected. At the end of the program, that waits for ever.
+        # sshfs would try to close the file again when it is collected. At the end of the program, that waits
+        # forever.
         with suppress(AttributeError):
             file._closed = True
 
@@ -407,10 +408,10 @@ class _Connection:
     def __init__(self, host: _Host) -> None:
         self._scheme, kind, options = _file_system(host.scheme)
         options |= host.options(kind._get_kwargs_from_urls(self._known(host.real + "/")))
-        # The instances that fsspec keeps may have a broken connection.
+        # fsspec caches instances, which may have a broken connection.
         self._fs = kind(**options, skip_instance_cache=True)
         is_async = getattr(self._fs, "async_impl", False)
-        # Held during a call, if only one call may run at a time.
+        # The lock is held during a call, if the file system allows only one at a time.
         self.lock: threading.Lock | None = None if is_async else threading.Lock()
 
     def info(self, url: str) -> tuple[int, str | None]:
@@ -423,7 +424,7 @@ class _Connection:
 
     def open(self, url: str) -> Any:
         """Opens a file that can seek."""
-        # The compiled module reads ahead.
+        # No read-ahead of fsspec, because the compiled module reads ahead.
         with self._guard():
             return self._fs.open(self._path(url), "rb", cache_type="none")
 
@@ -448,7 +449,7 @@ class _Connection:
         return f"{self._scheme}://{url.partition('://')[2]}"
 
     def _files(self, url: str, found: Mapping[str, Mapping[str, Any]]) -> Sequence[tuple[str, int]]:
-        # A path of a listing lacks the host, or has it in front: the URL that was given tells which.
+        # A listed path may start with the host or lack it; the given URL shows which.
         path = self._path(url).strip("/")
         url = url.rstrip("/") if path else url.removesuffix("/") + "/"
         start = url.removesuffix(path)
@@ -458,7 +459,7 @@ class _Connection:
         return [(start + name.lstrip("/"), _size(one)) for name, one in files if one["type"] != "directory"]
 
     def _target(self, name: str, info: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns what a link points to; a link to nothing is no file, like a folder."""
+        """Returns the target of a link. A link to nothing counts, like a folder, as no file."""
         if info["type"] != "link":
             return info
         try:
@@ -476,7 +477,7 @@ def _size(info: Mapping[str, Any]) -> int:
 
 
 def _file_system(scheme: str) -> tuple[str, type[Any], dict[str, Any]]:
-    """Returns the scheme by which fsspec knows a scheme, its class, and options for it.
+    """Returns fsspec's name of a scheme, its class, and options for it.
 
     Raises:
         ValueError: If nothing that is installed reads URLs of this scheme; names the remedy.
@@ -500,7 +501,7 @@ def _file_system(scheme: str) -> tuple[str, type[Any], dict[str, Any]]:
 
 
 def is_transient(error: BaseException) -> bool:
-    """Returns whether an error says that a connection broke, so that a new one may succeed."""
+    """Returns whether an error means that a connection broke, so that a new connection may succeed."""
     if isinstance(error, _FINAL):
         return False
     if isinstance(error, ConnectionError | TimeoutError | EOFError):
@@ -539,7 +540,7 @@ def _within(timeout: float, call: Callable[[], T]) -> T:
 
 
 def _told(host: _Host, error: Exception) -> Exception:
-    """Returns an exception for one of a library, whose text and causes may contain credentials."""
+    """Returns an exception in place of a library's, whose text and causes may contain credentials."""
     if isinstance(error, FileNotFoundError):
         return FileNotFoundError(host.shown)
     if isinstance(error, ChangedError | RemoteError):

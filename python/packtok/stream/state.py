@@ -13,7 +13,7 @@ from packtok.stream import comparison
 __all__ = ["Position", "StateDict", "merge_states", "position_of", "state_of"]
 
 StateDict = dict[str, Any]
-# The position that all ranks share, and those in the lanes that this rank reads.
+# The position that all ranks share, and the positions in the lanes that this rank reads.
 Position = tuple[bytes, dict[int, bytes]]
 _VERSION = 1
 _REMEDY = "load what state_dict returned, or start without a state"

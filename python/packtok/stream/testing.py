@@ -57,7 +57,7 @@ def check_ranks(
     num_replicas: Sequence[int] = (1, 2, 4),
     num_rounds: int = 5,
 ) -> None:
-    """Checks that ranks together have the same rows however many they are, and if their number changes.
+    """Checks that all ranks together have the same rows for any number of ranks, even if it changes.
 
     Args:
         make: Returns the stream of a rank, given the rank and the number of ranks: one that ends with

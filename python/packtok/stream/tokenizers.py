@@ -15,7 +15,7 @@ __all__ = ["Tokenized", "check_without_effect", "form_of", "special_ids", "token
 
 # The forms of tokens in the core, by return_tensors.
 _FORMS = {"pt": "tensor_row", "np": "array_row", None: "list"}
-# Values of arguments of Hugging Face's tokenizers that do not change what they return for one text.
+# Values of arguments of Hugging Face's tokenizers that do not affect the result for one text.
 _WITHOUT_EFFECT: dict[str, tuple[Any, ...]] = {
     "padding": (False, None, "do_not_pad"),
     "stride": (0,),
@@ -32,7 +32,7 @@ _WITHOUT_EFFECT: dict[str, tuple[Any, ...]] = {
 
 
 def tokenizer_of(tokenizer: Any, *, add_special_tokens_from_config: bool = False) -> Tokenizer | None:
-    """The tokenizer with packtok's engine, or ``None`` for a callable."""
+    """Returns the tokenizer with packtok's engine, or ``None`` for a callable."""
     if isinstance(tokenizer, str | os.PathLike):
         return Tokenizer.from_pretrained(
             tokenizer, add_special_tokens_from_config=add_special_tokens_from_config
@@ -82,7 +82,7 @@ def check_without_effect(arguments: Mapping[str, Any]) -> None:
 
 
 def special_ids(tokenizer: Any) -> tuple[int | None, int | None]:
-    """The ids of BOS and EOS.
+    """Returns the ids of BOS and EOS.
 
     The BOS of packtok's tokenizers is the one that files next to the tokenizer name, or the special token
     that the tokenizer itself adds at the start.
@@ -118,7 +118,7 @@ class Tokenized:
         self.__qualname__ = functions.name_of(tokenizer)
 
     def stream_identity(self) -> dict[str, Any]:
-        """Returns what a state records of the tokenizer and of how it is called."""
+        """Returns the record of the tokenizer and its arguments for a state."""
         return {
             "function": functions.name_of(self),
             "arguments": _described(self._tokenizer),
@@ -132,7 +132,7 @@ class Tokenized:
 
 
 def _described(tokenizer: Any) -> str:
-    """What identifies a tokenizer: its fingerprint, its vocabulary, or what it is made of."""
+    """Returns a record of a tokenizer: its fingerprint, vocabulary, or arguments and attributes."""
     fingerprint = getattr(tokenizer, "fingerprint", None)
     if isinstance(fingerprint, str):
         return fingerprint

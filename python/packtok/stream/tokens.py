@@ -13,8 +13,8 @@ _MAX_ID = 2**32 - 1
 def ids_in(sample: Any, column: str) -> np.ndarray[Any, np.dtype[np.int64]] | str | None:
     """Returns the ids in a column: those of ``None``, an int, a list, an array or a tensor of integers.
 
-    Shape (n,) or (1, n). Without such a column, ``None``; if the column has anything else, what that is and
-    what was expected, as a predicate of the column.
+    The column has shape (n,) or (1, n). Returns ``None`` if there is no such column. If the column has
+    anything else, returns the type found and the type expected, as a predicate of the column.
     """
     if not hasattr(sample, "keys"):
         return f"cannot be read: the sample is of type {type(sample).__name__}, expected a dict"
@@ -36,7 +36,7 @@ def ids_in(sample: Any, column: str) -> np.ndarray[Any, np.dtype[np.int64]] | st
 
 
 def _checked(ids: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.int64]] | str:
-    """The ids in one dimension, or what is wrong with them."""
+    """Returns the ids in one dimension, or a predicate that describes their fault."""
     if not np.issubdtype(ids.dtype, np.integer):
         return f"has values of type {ids.dtype}, expected integers"
     if ids.ndim == 2 and ids.shape[0] == 1:

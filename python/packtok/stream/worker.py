@@ -13,7 +13,7 @@ import numpy as np
 
 __all__ = ["Key", "WithGenerator", "call", "packed", "start"]
 
-# The lane and the number of a sample in it; no lane for a row of all lanes.
+# The lane and the number of a sample in it; the lane is ``None`` for a row of all lanes.
 Key = tuple[int | None, int]
 
 _REMEDY = "define it in a module that other processes can import, or set executor_type='thread'"
@@ -35,7 +35,7 @@ def packed(function: Callable[..., Any], name: str) -> bytes:
 
 
 def start(function: bytes, name: str, started: Connection) -> None:
-    """Begins a process that calls ``function``, and ends when its parent does, however that ends."""
+    """Starts a process that calls ``function``, and that ends when its parent ends in any way."""
     global _function, _why_not
     parent = parent_process()
     if parent is not None:
@@ -50,13 +50,13 @@ def start(function: bytes, name: str, started: Connection) -> None:
 
 
 def _end_after(wait: Callable[[], None]) -> None:
-    # The operating system closes the parent's end of a pipe, even if the parent was killed.
+    # The wait ends even if the parent was killed, because the system closes the parent's end of the pipe.
     wait()
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def call(*given: Any) -> Any:
-    """Returns what the function returns.
+    """Returns the result of the function.
 
     Raises:
         ImportError: If this process could not load the function.
@@ -73,7 +73,7 @@ class WithGenerator:
         self._function, self._seed = function, seed
 
     def __call__(self, sample: Any, key: Key) -> Any:
-        """Returns what the function returns."""
+        """Returns the result of the function."""
         lane, number = key
         entropy = [self._seed, 0 if lane is None else lane + 1, number]
         return self._function(sample, np.random.default_rng(entropy))

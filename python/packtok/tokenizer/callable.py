@@ -1,7 +1,7 @@
 """The result of `Tokenizer.as_hf`: a tokenizer for code that calls ``tokenizer(text)["input_ids"]``.
 
-It implements only what data preparation needs from such an object. Unknown arguments are errors, so that none
-is silently ignored.
+The class implements only the interface that data preparation needs. Unknown arguments are errors, so that
+none is silently ignored.
 """
 
 from collections.abc import Iterable, Sequence

@@ -3,8 +3,8 @@
 A path can be a `tokenizer.json`, Mistral's `tekken.json`, a SentencePiece `.model`, or a folder with one of
 them.
 
-`packtok.tokenizer.neighbours` reads the special tokens in the files next to it. Other keys there that would
-change ids in other libraries are reported, so that no difference is silent.
+`packtok.tokenizer.neighbours` reads the special tokens in the files next to a tokenizer. Other keys in these
+files that would change ids in other libraries are reported, so that no difference is silent.
 """
 
 import difflib
@@ -37,17 +37,17 @@ from packtok.tokenizer.neighbours import (
 TOKENIZER_FILE = "tokenizer.json"
 TEKKEN_FILE = "tekken.json"
 MODEL_SUFFIX = ".model"
-# File names that say nothing about the tokenizer. The folder's name is used instead.
+# Common file names, which do not describe the tokenizer; the name of the folder is used instead.
 _USUAL_FILES = (TOKENIZER_FILE, TEKKEN_FILE, "tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
 DEFAULT_EOD = "<|endoftext|>"
-# Hard-coded in the library that reads tekken files, too.
+# The library that reads tekken files has this token in its code, too.
 TEKKEN_EOS = "</s>"
 
 _HUB_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(/[\w.-]+)?")
 
-# A name must be about as similar to that of a built-in tokenizer: "t5-base" is not meant to be "r50k_base".
+# The least similarity to a built-in name for a suggestion: "t5-base" does not mean "r50k_base".
 _SIMILARITY = 0.8
-# Ids that differ from those in the files next to the tokenizer, of which a message shows each.
+# Number of tokens with differing ids that a message lists.
 _NUM_IDS = 3
 
 # Key of tokenizer_config.json, and two texts that get the same ids if and only if the key is true.
@@ -66,11 +66,11 @@ class FoundTokenizer:
     eos_token: str | None
     warnings: tuple[str, ...]
     path: Path | None = None
-    """The file it was read from; ``None`` for a built-in tokenizer."""
+    """The file that the tokenizer was read from; ``None`` for a built-in tokenizer."""
     bos_token: str | None = None
-    """Its BOS token, if the files next to it name one."""
+    """The BOS token, if the files next to the tokenizer name one."""
     neighbours: Neighbours = field(default_factory=lambda: Neighbours({}))
-    """The files next to it."""
+    """The files next to the tokenizer."""
 
 
 def find_tokenizer(name: str, add_special_tokens_from_config: bool = False) -> FoundTokenizer:
@@ -101,7 +101,7 @@ def find_tokenizer(name: str, add_special_tokens_from_config: bool = False) -> F
 def tokenizer_of_file(
     path: str, name: str | None = None, add_special_tokens_from_config: bool = False
 ) -> FoundTokenizer:
-    """Returns the tokenizer in a file and what the files next to it say.
+    """Returns the tokenizer in a file, with the facts from the files next to it.
 
     Args:
         path: The file.
@@ -241,7 +241,7 @@ def _no_tokenizer_in(folder: Path) -> str:
 def _with_neighbours(tokenizer: Tokenizer, neighbours: Neighbours, path: Path, adds: bool) -> FoundTokenizer:
     tokenizer, remarks = with_named_tokens(tokenizer, neighbours, adds=adds)
     config = neighbours.config
-    # A SentencePiece model names its EOS itself.
+    # The EOS of a SentencePiece model comes first.
     own, named = tokenizer.eos_token, neighbours.eos_token
     eos_token = own or named
     if eos_token is not None and tokenizer.token_to_id(eos_token) is None:

@@ -36,7 +36,7 @@ def fetch_tokenizer(name: str, neighbours: Iterable[str]) -> tuple[Path, dict[st
         ) from None
     del huggingface_hub
     path = _cached(name, _FILE, None) or _download(name, _FILE, None)
-    # All files must come from one revision. The cache keeps each revision in a folder named after it.
+    # All files must come from one revision. The cache has a folder for each revision, named after it.
     revision = path.parent.name
     found = {file: _neighbour(name, file, revision) for file in neighbours}
     return path, {file: beside for file, beside in found.items() if beside is not None}
@@ -46,7 +46,7 @@ def _neighbour(name: str, file: str, revision: str) -> Path | None:
     """Returns the path of a file that a tokenizer may have."""
     from huggingface_hub import try_to_load_from_cache
 
-    # The cache also remembers which files the hub does not have; the value for that is no path.
+    # The cache also records files that the hub does not have, by a value that is not a path.
     cached = try_to_load_from_cache(name, file, revision=revision)
     if cached is None:
         return _download_if_there(name, file, revision)
@@ -115,7 +115,7 @@ def _has_address() -> bool:
 def _error(name: str, file: str, error: Exception) -> TokenizerError:
     from huggingface_hub import errors
 
-    # The order matters, because some of these classes derive from others.
+    # The order matters, because some of these classes derive from others in the list.
     if isinstance(error, errors.GatedRepoError):
         text = "access is restricted on the hub; request access there and log in with `hf auth login`"
     elif isinstance(error, errors.RepositoryNotFoundError):

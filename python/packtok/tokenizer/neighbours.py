@@ -27,10 +27,10 @@ Side = Literal["left", "right"]
 _ROLES = tuple(f"{role}_token" for role in ("bos", "eos", "unk", "sep", "pad", "cls", "mask"))
 _WITHOUT_ROLE = ("extra_special_tokens", "additional_special_tokens")
 _DECODER = "added_tokens_decoder"
-# Ends like a role, and may be a secret.
+# The key ends like the key of a role, and may hold a secret.
 _NO_ROLE = "use_auth_token"
 _NUM_LISTED = 10
-# What is said of named tokens, by what the tokenizer has of them.
+# Remarks on named tokens, by the state of the token in the tokenizer.
 _REMARKS = {
     "absent": (
         "{} names tokens that the tokenizer does not have: {}; they are not added; give "
@@ -53,14 +53,14 @@ class NamedToken:
 
     content: str
     place: str
-    """File and key."""
+    """The file and the key that name the token."""
     special: bool
     matching: Mapping[str, bool] | None
-    """How it is matched in texts; ``None`` if the file does not say."""
+    """How the token is matched in texts; ``None`` if the file does not record it."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns what the compiled module needs to add it."""
-        # Special tokens are not normalized unless the file says so.
+        """Returns the token in the form of the compiled module."""
+        # Special tokens are not normalized unless the file sets it.
         matching = None if self.matching is None else {"normalized": not self.special, **self.matching}
         return {"content": self.content, "special": self.special, "matching": matching}
 
@@ -134,12 +134,12 @@ class Neighbours:
             listed[one.content] = replace(one, special=one.special or one.content in special)
         named = dict(listed)
         for one in (*roles, *others):
-            # Files do not change how an added token is matched by naming its role.
+            # A file that names the role of an added token does not change how the token is matched.
             named.setdefault(one.content, replace(one, matching=None) if one.content in own else one)
         return list(named.values())
 
     def unread(self) -> list[NamedToken]:
-        """Returns the tokens of files that Transformers does not read because of ``added_tokens_decoder``."""
+        """Returns the tokens of files that Transformers ignores because of ``added_tokens_decoder``."""
         if not self._has_decoder:
             return []
         roles, others = _by_role(self._shown(MAP_FILE), self._content(MAP_FILE))
@@ -172,7 +172,7 @@ class Neighbours:
         """Returns the tokens that a file lists with their ids, in the order of the ids."""
         if not self._has_decoder:
             taken = {id for _, id in tokenizer.added_tokens}
-            # Transformers takes an id of both files for the token of tokenizer.json.
+            # If both files use an id, Transformers takes the token of tokenizer.json.
             return [one for one, id in self._added_with_ids() if id not in taken]
         place = f"{self._shown(CONFIG_FILE)}: {_DECODER}"
         decoder = ((_id_of(id), token) for id, token in self.config[_DECODER].items())
@@ -208,7 +208,7 @@ def read_neighbours(find: Callable[[str], Path | None]) -> Neighbours:
 def with_named_tokens(
     tokenizer: Tokenizer, neighbours: Neighbours, *, adds: bool
 ) -> tuple[Tokenizer, list[str]]:
-    """Returns a tokenizer with the tokens that the files next to it name, and what is to be said of others.
+    """Returns a tokenizer with the tokens that the files next to it name, and remarks on other tokens.
 
     Args:
         tokenizer: The tokenizer without the files.
@@ -266,7 +266,7 @@ def listed(tokens: Iterable[str]) -> str:
 def _object(path: Path) -> Mapping[str, Any]:
     try:
         content = json.loads(path.read_bytes())
-        # A lone surrogate is no text, so no token can have it.
+        # A lone surrogate is not a character, so no token can contain it.
         json.dumps(content, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise TokenizerError(f"{path}: not valid JSON: {error}") from None
@@ -321,7 +321,7 @@ def section_of_file(tokenizer: Tokenizer, key: str) -> Mapping[str, Any]:
 
 
 def _groups(tokenizer: Tokenizer, tokens: Sequence[NamedToken]) -> dict[tuple[str, str], list[str]]:
-    """Returns the tokens that are not the same in the tokenizer, by place and by what it has of them."""
+    """Returns the tokens that differ from those of the tokenizer, by place and by their state in it."""
     groups: dict[tuple[str, str], list[str]] = {}
     for token, state in zip(tokens, presence(tokenizer, tokens), strict=True):
         if state != "same":

@@ -1,6 +1,6 @@
 """Reads cards as answers to the questions of ``packtok data create-metadata``.
 
-Cards are written by others: whatever is in them, the result is answers or one `ConfigError`.
+Cards come from other programs. Whatever a card contains, the result is answers or one `ConfigError`.
 """
 
 import re
@@ -22,7 +22,7 @@ _HEADER = re.compile(r"\A\s*---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)(.*)\Z"
 _TEXT_TYPES = ("sc:Text", "Text", "https://schema.org/Text", "http://schema.org/Text")
 _CONTENTS = {"ImageObject": "image", "AudioObject": "audio", "VideoObject": "video"}
 _USUAL_FIELDS = ("text", "content", "raw_content")
-# Lines of Markdown that are not the beginning of a paragraph.
+# Lines of Markdown that do not start a paragraph.
 _NO_PARAGRAPH = re.compile(r"[#<>|!`~\[\-*+=]|\d+[.)]")
 
 
@@ -68,7 +68,7 @@ def _of_croissant(text: str, path: Path) -> dict[str, Any]:
 
 
 def _check_depth(value: Any, path: Path) -> None:
-    """Raises a `ConfigError` if lists and mappings are nested too deeply for what follows."""
+    """Raises a `ConfigError` if lists and mappings are nested too deeply for the functions that read them."""
     level, depth = [value], 0
     while level:
         level = [
@@ -91,7 +91,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _plain(value: Any) -> str:
-    """Returns a text, that of a JSON-LD value, or the name of a node; empty for anything else."""
+    """Returns a text, the text of a JSON-LD value, or the name of a node; empty for anything else."""
     if isinstance(value, dict):
         keys = ("@value", "en", "name", "alternateName", "url", "@id")
         value = next((value[key] for key in keys if isinstance(value.get(key), str)), "")

@@ -1,7 +1,7 @@
 """Writes a card as Croissant 1.1, with its lineage in terms of PROV-O.
 
-What neither Croissant nor PROV-O has a term for is in packtok's own context: counts, the CRC32C of raw files,
-the tokenizer's fingerprint.
+Values for which neither Croissant nor PROV-O has a term are in packtok's own context: counts, the CRC32C of
+raw files, the tokenizer's fingerprint.
 """
 
 import json
@@ -147,7 +147,8 @@ def _origin_id(number: int) -> str:
 
 
 def _file_id(file: CardFile) -> str:
-    # Encoded, since an identifier is an IRI; contentUrl is a path for mlcroissant.
+    # Percent-encoded, because an identifier is an IRI. contentUrl stays plain: mlcroissant reads it as a
+    # path.
     return f"file/{quote(file.path)}"
 
 
@@ -178,7 +179,7 @@ def _columns(facts: Facts) -> dict[str, dict[str, str]]:
         return {"text": {"fileProperty": "content"}}
     if facts.format not in _WITH_COLUMNS:
         return {}
-    # Fields within fields have dots, and no column.
+    # A field within a field has dots in its name, and no column.
     return {name: {"column": name} for name in facts.fields if "." not in name}
 
 
@@ -218,7 +219,7 @@ def _record_sets(facts: Facts) -> list[dict[str, Any]]:
 
 
 def _lineage(facts: Facts) -> dict[str, Any]:
-    """Returns what a tokenized dataset was made from, and how."""
+    """Returns the lineage of a tokenized dataset: its sources, and the activity that made it."""
     if facts.tokens is None:
         return {}
     parents = [

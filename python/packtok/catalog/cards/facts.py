@@ -1,4 +1,4 @@
-"""What a card says: facts from metadata, details, trailers and files, without paths of this machine."""
+"""The facts that a card contains, from metadata, details, trailers and files; no paths of this machine."""
 
 import glob
 import os
@@ -17,7 +17,7 @@ from packtok.errors import ConfigError
 from packtok.tokenizer.find import TOKENIZER_FILE
 
 _METADATA_SUFFIXES = (".json", ".yaml", ".yml")
-# Folders and files next to raw data that are no data.
+# Folders and files next to raw data that contain no data.
 _NOT_DATA = ("tokenized", "README.md", "croissant.json")
 
 
@@ -62,7 +62,7 @@ class Tokens:
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """All that a card says."""
+    """All facts that a card contains."""
 
     root: Path
     """The folder that the card belongs into; paths of files start there."""
@@ -242,7 +242,7 @@ def _tokenized(metadata: DatasetMetadata, info: TokenizedInfo, details: Mapping[
 
 def _packed(path: Path, root: Path) -> tuple[CardFile, _packtok.PbinReader]:
     reader = _packtok.PbinReader(path)
-    # Read once, because there may be a million.
+    # Paths are read once, because there may be a million.
     sources = reader.sources
     names = _public_paths(one["path"] for one in sources)
     origins = tuple(
@@ -268,9 +268,10 @@ def _tokens_of(reader: _packtok.PbinReader) -> Tokens:
 
 
 def _public_paths(paths: Iterable[str]) -> list[str]:
-    """Returns paths of raw files without what is secret in URLs and without folders of this machine.
+    """Returns paths of raw files without secrets in URLs and without folders of this machine.
 
-    What tells files apart is kept: absolute paths become relative to the folder that all of them have.
+    The parts that tell files apart are kept: absolute paths become relative to the folder that all files
+    share.
     """
     listed = [Redactor()(path) for path in paths]
     absolute = [path for path in listed if os.path.isabs(path)]
@@ -279,7 +280,7 @@ def _public_paths(paths: Iterable[str]) -> list[str]:
 
 
 def public(text: str) -> str:
-    """Returns a text without secrets in URLs; of an absolute path, only the last name."""
+    """Returns a text without secrets in URLs; an absolute path is reduced to its last name."""
     return os.path.basename(text.rstrip("/")) if os.path.isabs(text) else Redactor()(text)
 
 

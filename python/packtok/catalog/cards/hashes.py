@@ -42,7 +42,7 @@ def _sha256(file: CardFile, counts: dict[str, int], on_progress: Progress | None
 
 
 class _Counted:
-    """A file that counts what is read from it."""
+    """A file that counts the bytes read from it."""
 
     def __init__(self, file: IO[bytes], counts: dict[str, int], on_progress: Progress | None) -> None:
         self._file = file

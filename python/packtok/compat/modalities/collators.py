@@ -96,7 +96,7 @@ class LossMaskingCollateFnWrapper:
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        # Workers need the ids only, and not every tokenizer can be pickled.
+        # The tokenizer is dropped: workers need only its ids, and some tokenizers cannot be pickled.
         return {**self.__dict__, "tokenizer": None}
 
     def __call__(self, batch: Any) -> Any:

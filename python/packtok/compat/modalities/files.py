@@ -1,8 +1,8 @@
 """Modalities' functions that shuffle and filter files and prepare instructions, by their names and arguments.
 
-With a seed, the order is that of Modalities. Other than there, an output is published complete and never
-removed first, and no more memory is used for larger files, apart from 4 bytes a document. Errors are those of
-packtok: an existing output is a `FileExistsError`.
+With a seed, the order is that of Modalities. Unlike there, an output is published complete and never removed
+first, and larger files take no more memory, apart from 4 bytes a document. Errors are those of packtok: an
+existing output is a `FileExistsError`.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,14 +32,14 @@ _DTYPES: dict[int, npt.DTypeLike] = {1: np.uint8, 2: np.int32, 4: np.int64}
 
 
 class FileExistencePolicy(Enum):
-    """What to do if an output already exists."""
+    """The treatment of an output that already exists."""
 
     SKIP = "skip"
-    """It is kept if it is proven to be the result; otherwise an error is raised."""
+    """The output is kept if it is proven to be the result; otherwise an error is raised."""
     ERROR = "error"
     """An error is raised."""
     OVERRIDE = "override"
-    """It is replaced in one step when the new file is complete."""
+    """The output is replaced in one step when the new file is complete."""
 
 
 @entry_point()

@@ -41,7 +41,7 @@ _NAMES = {"input_ids": "token_ids"}
 
 
 class ItemOptions(TypedDict, total=False):
-    """What items contain, and which items there are; see `TatmMemmapDataset`."""
+    """Options that select items and their fields; see `TatmMemmapDataset`."""
 
     chunked: bool
     eos_token: int | None
@@ -209,7 +209,7 @@ class TatmMemmapDataset(Dataset[TatmItem]):
         self._create_doc_mask = create_doc_mask
         self._cu_seqlens, self._doc_lens = cu_seqlens, doc_lens
         self._wants_segments = cu_seqlens or doc_lens
-        # The items of a file with one byte per token are uint16 too.
+        # Items of files with one byte per token are uint16 too.
         ids = "int64" if self._is_torch else "uint32" if self._blocks.dtype.itemsize == 4 else "uint16"
         documents = "int64" if self._is_torch else "uint16" if context_length <= _MOST_SHORT_IDS else "uint32"
         self._arrays = {"input_ids": np.dtype(ids)}
@@ -359,7 +359,7 @@ class TatmMemmapDataset(Dataset[TatmItem]):
             item["doc_lens"] = torch.from_numpy(lens) if self._is_torch else lens
 
     def _range(self) -> range:
-        """Returns the items of the split, in all items."""
+        """Returns the range that the split has in all items."""
         num_items = len(self._blocks)
         if self.split is None or self._first_validation is None:
             return range(num_items)
@@ -368,7 +368,7 @@ class TatmMemmapDataset(Dataset[TatmItem]):
         return range(self._first_validation, num_items)
 
     def _ordinals(self, items: Sequence[int]) -> list[int]:
-        """Returns the numbers of items of the split among all items.
+        """Returns the numbers that items of the split have among all items.
 
         Raises:
             IndexError: If the split has no such item.

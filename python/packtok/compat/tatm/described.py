@@ -1,6 +1,6 @@
 """`get_dataset`: the dataset for training of a described, tokenized dataset.
 
-Apart from the dataset itself, because workers that unpickle one do not need the catalogue.
+This module is separate from the dataset, because workers that unpickle a dataset need no catalogue.
 """
 
 import warnings

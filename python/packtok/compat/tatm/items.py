@@ -64,5 +64,5 @@ def torch_collate_fn(batch: Sequence[TatmItem], *, collate_fn_map: object = None
     return collate(batch, collate_fn_map=collate_fn_map)
 
 
-# The entry of its base class would do, but torch finds it more slowly.
+# torch would also find the entry of the base class, but more slowly.
 default_collate_fn_map[TatmItem] = collate

@@ -23,12 +23,12 @@ __all__ = [
     "TokenizedMetadataComponenet",
 ]
 
-# Spelt as in tatm.
+# tatm's spelling.
 TokenizedMetadataComponenet = TokenizedInfo
 
 
 class DataContentType(StrEnum):
-    """What kind of data it is."""
+    """The kind of content of a dataset."""
 
     TEXT = "text"
     IMAGE = "image"

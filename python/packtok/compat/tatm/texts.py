@@ -72,7 +72,7 @@ class TatmTextData(TatmData):
         return self._selected.name
 
     def texts(self) -> Iterator[str]:
-        """Returns the texts as they are."""
+        """Returns the texts without dicts around them."""
         return self._texts(None)
 
     def __iter__(self) -> Iterator[dict[str, str]]:
@@ -138,7 +138,7 @@ def _texts_of(selected: Selected, key: str | None, split: str | None, ignore: Se
         "split": split or DEFAULT_SPLIT,
         "ignore": ignore,
     }
-    # Nothing is written, and no tokenizer is loaded.
+    # The placeholders have no effect: nothing is written, and no tokenizer is loaded.
     return Texts(load_config(None, {**options, "tokenizer": "gpt2"}).spec(), key)
 
 

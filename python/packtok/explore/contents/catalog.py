@@ -36,7 +36,7 @@ _OUTSIDE = "A dataset outside the base directory"
 
 @dataclass(frozen=True)
 class Dataset:
-    """What is known of a dataset."""
+    """A described dataset: its metadata, details and index entry."""
 
     folder: str
     """Path of its folder below the base."""
@@ -49,7 +49,7 @@ class Dataset:
 
     @property
     def name(self) -> str:
-        """The name by which it is opened."""
+        """The name in the index; without an entry, the name in the metadata."""
         return self.metadata.name if self.entry is None else str(self.entry["name"])
 
 
@@ -84,7 +84,7 @@ class Catalog:
             return self._open[1]
 
     def search(self, query: Query) -> Found:
-        """Returns the datasets that a query finds; of those outside the base, only that they exist."""
+        """Returns the datasets that a query finds. Datasets outside the base show only that they exist."""
         found = self.index().find(query)
         return replace(found, entries=self._served(found.entries))
 
@@ -166,7 +166,7 @@ class Catalog:
     def _made(self) -> Index:
         """Returns an index of the folders; its file is removed as soon as it is open."""
         described = list(described_below(self._root.folder))
-        # An entry has values of both files.
+        # Both files must be inside, because an entry has values from both.
         known: dict[str, bool] = {}
         files = self._root.contained([one.path for one in described], known)
         details = self._root.contained([_details_path(one.path) for one in described], known)
@@ -179,7 +179,7 @@ class Catalog:
             return Index(path)
 
     def _served(self, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Returns entries with their folders, or what remains of those whose files are outside the base."""
+        """Returns entries with their folders; entries whose files are outside the base are reduced."""
         are_inside = self._root.contained((entry["path"] for entry in entries), self._known_links())
         return [
             {**entry, "folder": folder_of(entry)} if is_inside else _hidden(entry)
@@ -187,9 +187,9 @@ class Catalog:
         ]
 
     def _known_links(self) -> dict[str, bool]:
-        """Returns which paths were no links within the last seconds; a network file system is slow to tell.
+        """Returns which paths were not links within the last seconds; network file systems check slowly.
 
-        What is shown of an entry comes from the index, so an old answer reveals nothing.
+        Pages show values of the index only, so an outdated answer reveals nothing.
         """
         now = time.monotonic()
         with self._lock:
@@ -225,7 +225,7 @@ def _hidden(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _checked(read: Callable[[], T], folder: Path) -> T:
-    """Returns what ``read`` returns; an error of it becomes one of the page."""
+    """Returns the result of ``read``. Its errors become errors of the page."""
     try:
         return read()
     except (ConfigError, ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Open pbins, and what a page shows of them without reading the whole file."""
+"""Open pbins, and the facts that a page shows about a pbin without reading the whole file."""
 
 import threading
 from collections import OrderedDict
@@ -13,7 +13,7 @@ from packtok.explore.files import NotServedError, OpenFile, Root
 
 T = TypeVar("T")
 _MAX_OPEN = 64
-# The index of every document is read for it.
+# A histogram reads the index entry of every document.
 MAX_HISTOGRAM_DOCUMENTS = 20_000_000
 MAX_SOURCES_SHOWN = 200
 
@@ -43,7 +43,7 @@ class Recent:
 
 @dataclass(frozen=True)
 class Sources:
-    """What a page shows of the sources of a file, of which there may be a million."""
+    """The sources of a file that a page shows; a file may have a million."""
 
     first: list[dict[str, Any]]
     number: int
@@ -61,7 +61,7 @@ class Packed:
 
     @property
     def identity(self) -> Hashable:
-        """What tells this version of the file from others."""
+        """A value that distinguishes this version of the file from others."""
         return self.file.identity
 
     @property
@@ -71,19 +71,19 @@ class Packed:
 
     @property
     def eod_id(self) -> int | None:
-        """The id that closes documents, if the file says it."""
+        """The id that closes documents, if the file records it."""
         found = (self.metadata.get("eod") or {}).get("id")
         return found if isinstance(found, int) else None
 
     @property
     def tokenizer_name(self) -> str | None:
-        """The name of the tokenizer, if the file says it."""
+        """The name of the tokenizer, if the file records it."""
         found = (self.metadata.get("tokenizer") or {}).get("name")
         return None if found is None else str(found)
 
     @property
     def fingerprint(self) -> str | None:
-        """The fingerprint of the tokenizer, if the file says it."""
+        """The fingerprint of the tokenizer, if the file records it."""
         found = (self.metadata.get("tokenizer") or {}).get("fingerprint")
         return None if found is None else str(found)
 
@@ -125,7 +125,7 @@ class PackedFiles:
             try:
                 return Packed(file)
             except PacktokError as error:
-                # The message names the path by which it was opened.
+                # The message has the path of the descriptor; the page shows the name instead.
                 raise NotServedError(str(error).replace(file.path, name)) from None
 
         return self._recent.value((file.identity, name), opened)

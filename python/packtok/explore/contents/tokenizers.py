@@ -1,4 +1,4 @@
-"""The tokenizers that a page decodes and compares with: of a file, built in, and below the folder.
+"""The tokenizers with which pages decode and compare: of files, built-in, and below the folder.
 
 A name in a file or in metadata is never opened as a path and never looked up on a hub: it only selects a
 built-in tokenizer.
@@ -93,7 +93,7 @@ class Tokenizers:
         return self._recent.value(file.identity, loaded)
 
     def _candidates(self, packed: Packed) -> list[Callable[[], Tokenizer]]:
-        """Returns functions that load what may be the tokenizer of a file, likely ones first."""
+        """Returns functions that load candidates for the tokenizer of a file, the likeliest first."""
         given, name = self._given, packed.tokenizer_name
         found: list[Callable[[], Tokenizer]] = []
         if given is not None:

@@ -17,16 +17,16 @@ from packtok.explore.html.tokens import Piece, piece_html
 
 _HERE = Path(__file__).parent
 _SUMMARY_CHARS = 240
-# The description of a longer one is on its page only.
+# A longer description is shown on its own page only.
 _MAX_ENTRY_CHARS = 64 << 10
-# Most Markdown of a short text; it is shown as text, so what is left over does no harm.
+# The Markdown that short texts usually contain. Any other markup is shown as text, which does no harm.
 _LINK = re.compile(r"!?\[([^\]\[]*)\]\([^()\s]*\)")
 _MARKUP = re.compile(r"^[#>\s]+|[*`]+", re.M)
 _UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
 class Pages:
-    """The templates, with what all of them show.
+    """The templates, and the values that all of them show.
 
     Args:
         title: What is served, for the header.
@@ -53,7 +53,7 @@ class Pages:
         self._environment.globals |= {"site_title": title, "is_single": is_single, "link": link}
 
     def prepare(self) -> None:
-        """Compiles all templates, so that the first page need not."""
+        """Compiles all templates in advance, so that the first page does not wait."""
         for name in self._environment.list_templates():
             self._environment.get_template(name)
 

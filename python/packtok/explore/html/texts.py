@@ -17,7 +17,7 @@ MAX_MARKDOWN_CHARS = 64 << 10
 
 
 class _Visible(dict[int, str | int]):
-    """A table for `str.translate` that escapes what is not visible."""
+    """A table for `str.translate` that escapes invisible characters."""
 
     def __init__(self, keep: str = "") -> None:
         super().__init__({ord(char): char for char in keep})
@@ -39,7 +39,7 @@ def visible(text: str, *, keep_lines: bool = False) -> str:
     return text.translate(_VISIBLE_LINES if keep_lines else _VISIBLE)
 
 
-# Rendering an unusual text can take a second.
+# Cached, because rendering an unusual text can take a second.
 @functools.lru_cache(maxsize=32)
 def markdown(text: str) -> Markup:
     """Returns Markdown as HTML, without HTML in it, pictures, and links other than to the web and to mail."""
@@ -67,7 +67,7 @@ def _is_allowed_link(url: str) -> bool:
 def _lower_heading(
     renderer: RendererHTML, tokens: Sequence[Token], i: int, options: OptionsDict, env: EnvType
 ) -> str:
-    # The page has headings of two levels above the description.
+    # The page has two levels of headings above the description.
     tokens[i].tag = f"h{min(int(tokens[i].tag[1]) + 2, 6)}"
     return renderer.renderToken(tokens, i, options, env)
 

@@ -9,9 +9,9 @@ from markupsafe import Markup, escape
 from packtok._packtok import Tokenizer
 from packtok.explore.html.texts import visible
 
-# Tokens of different colours stand next to each other; the order repeats.
+# Neighbouring tokens have different colours; the order repeats.
 NUM_COLOURS = 4
-# Tokens before others that tell how those are decoded: a character has at most 4 bytes, each a token.
+# Number of earlier tokens needed for decoding: a character has at most 4 bytes, each of which may be a token.
 NUM_BEFORE = 5
 _KINDS = {"eod": "EOD", "special": "special token"}
 _BYTES_SHOWN = 32
@@ -34,7 +34,7 @@ class Piece:
 
     @property
     def details(self) -> str:
-        """What a page tells about the token besides its text."""
+        """The facts that a page shows about the token besides its text."""
         parts = [f"id {self.id:,}"]
         if self.kind:
             parts.append(_KINDS[self.kind])
@@ -84,7 +84,7 @@ def _is_valid(piece: Piece) -> bool:
 
 
 def _with_text(run: list[Piece], is_valid: bool) -> list[Piece]:
-    """Adds the text of tokens; a character with bytes in several of them is text of the first."""
+    """Adds the text of tokens. A character with bytes in several tokens belongs to the first of them."""
     if is_valid:
         return [replace(one, text=one.content.decode()) for one in run]
     stops = list(accumulate(len(one.content) for one in run))

@@ -18,7 +18,7 @@ from packtok.explore.site import Site
 
 MAX_FILES_SHOWN = 100
 _MAX_HISTOGRAM_FILES = 64
-# Metadata may say anything.
+# Metadata may contain any number.
 _MAX_COUNT = 1 << 63
 _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = 200
@@ -104,7 +104,7 @@ def file_page(site: Site, name: str) -> Response:
 
 
 def _opened(site: Site, paths: Sequence[str]) -> tuple[list[Packed], dict[str, str]]:
-    """Returns the pbins among some files, and why the others cannot be looked into."""
+    """Returns the pbins among some files, and the reasons why the others cannot be opened."""
     found, unreadable = [], {}
     for path in paths:
         try:
@@ -123,7 +123,7 @@ def _histogram(packed: Sequence[Packed], num_files: int) -> Histogram | None:
 
 
 def _facts(dataset: Dataset) -> list[tuple[str, Any]]:
-    """Returns what the metadata says besides what has a place of its own on the page."""
+    """Returns the values of the metadata that have no place of their own on the page."""
     metadata = dataset.metadata
     found: list[tuple[str, Any]] = [
         ("downloaded", metadata.date_downloaded),
@@ -195,7 +195,7 @@ def _corpora(dataset: Dataset) -> list[tuple[str, Any, Any]]:
 
 
 def _bytes_per_token(site: Site, dataset: Dataset) -> tuple[float, str] | None:
-    """Returns the bytes for each token, and what bytes they are."""
+    """Returns the bytes per token, and the kind of bytes."""
     tokens = dataset.details.get("tokens")
     if dataset.parent is not None and dataset.parent["folder"] is not None and site.catalog is not None:
         parent = site.catalog.details(dataset.parent)

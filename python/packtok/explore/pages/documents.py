@@ -22,7 +22,7 @@ from packtok.explore.site import Site
 
 WINDOW_TOKENS = 1000
 MAX_WINDOW_TOKENS = 5000
-# Parameters that links to other documents and parts repeat.
+# Parameters that links to other documents and windows repeat.
 _KEPT = ("compare", "counts", "window")
 
 
@@ -39,7 +39,7 @@ class Window:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is the whole document."""
+        """Whether the window is the whole document."""
         return self.start == 0 and self.stop == self.length
 
     @property
@@ -54,7 +54,7 @@ class Window:
 
 
 def document_page(site: Site, name: str, parameters: QueryParams) -> Response:
-    """Returns the page of a document of the pbin ``name``, or a redirect to the one that was asked for."""
+    """Returns the page of a document of the pbin ``name``, or a redirect to the requested document."""
     packed = site.files.open(name)
     if target := _target(packed, parameters):
         return target
@@ -88,11 +88,11 @@ def document_page(site: Site, name: str, parameters: QueryParams) -> Response:
 
 
 def _target(packed: Packed, parameters: QueryParams) -> Response | None:
-    """Returns a redirect to a document at random or of a source; ``None`` if it is given by its number."""
+    """Returns a redirect to a random document or to one of a source; ``None`` for a document by number."""
     keep = _kept(parameters)
     if "random" in parameters and packed.num_documents:
         seed = parameters.get("seed") or None
-        # A seed gives the same document each time; without one, each visit gives another.
+        # With a seed, each visit shows the same document; without one, each visit shows another.
         document = random.Random(seed).randrange(packed.num_documents)
     elif parameters.get("source"):
         source = integer(parameters, "source", 0, most=max(0, packed.sources.number - 1))
@@ -115,7 +115,7 @@ def _window(parameters: QueryParams, length: int) -> Window:
 def _of_text(
     packed: Packed, tokenizer: Tokenizer, pieces: Sequence[Piece], window: Window
 ) -> Sequence[Piece]:
-    """Returns the tokens of the text: without those that packing added at its start and its end.
+    """Returns the tokens of the text: without those that packing added at the start and the end.
 
     Special tokens elsewhere were in the text.
     """
@@ -149,7 +149,7 @@ def _others(
     window: Window,
     parameters: QueryParams,
 ) -> dict[str, Any]:
-    """Returns the comparison with another tokenizer and the counts of all of them, if they are asked for."""
+    """Returns the comparison with another tokenizer and the counts of all tokenizers, if requested."""
     names = tokenizer_names(site)
     wanted = parameters.get("compare", "")
     found: dict[str, Any] = {"tokenizers": names, "comparison": None, "comparison_html": None, "counts": []}
@@ -175,7 +175,7 @@ def _comparison(site: Site, wanted: str, text: str, parse: str) -> Comparison:
 
 
 def origin_text(packed: Packed, document: int) -> str | None:
-    """Returns where a document came from, for people; ``None`` if the file does not say."""
+    """Returns a readable origin of a document; ``None`` if the file does not record it."""
     found = packed.reader.origin(document)
     return None if found is None else f"{found.source}, {found.unit} {found.offset:,}"
 

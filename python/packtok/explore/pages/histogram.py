@@ -32,7 +32,7 @@ class Histogram:
 
     @property
     def summary(self) -> str:
-        """What the picture shows, in one sentence."""
+        """The content of the picture, in one sentence."""
         most = max(self.bars, key=lambda bar: bar.documents)
         return (
             f"{self.documents:,} documents of {self.bars[0].start:,} to {self.bars[-1].stop - 1:,} tokens; "
@@ -54,7 +54,7 @@ def histogram_of(parts: Sequence[Sequence[Bucket]]) -> Histogram | None:
     bars = []
     for start, stop in shown:
         documents = counts[start, stop]
-        # The bar of a bucket that is not empty can be seen.
+        # The minimum makes the bar of a bucket that is not empty visible.
         width = max(100 * documents / most, 0.5) if documents else 0.0
         bars.append(Bar(start, stop, documents, width))
     return Histogram(bars, sum(counts.values()))

@@ -24,7 +24,7 @@ PACKINGS = ("concat", "document", "best_fit")
 IGNORED = -100
 _DEFAULT_LENGTH, _MAX_LENGTH = 512, 1 << 20
 _WINDOW_POSITIONS = 256
-# The plan of more documents, or of more parts of long ones, takes seconds, and memory for each of them.
+# Planning more documents, or more parts of long documents, takes seconds, and memory for each of them.
 _MAX_PLANNED_PARTS = 5_000_000
 _SEGMENTS_SHOWN = 500
 
@@ -36,7 +36,7 @@ class Position:
     index: int
     piece: Piece
     segment: int
-    """Which document of the item it belongs to, from 0; -1 in padding."""
+    """The document of the item that the position belongs to, from 0; -1 in padding."""
     in_segment: int
     label: Piece | None
     """The token to predict; ``None`` if the position has no label."""
@@ -45,7 +45,7 @@ class Position:
 
     @property
     def details(self) -> str:
-        """The label, for the line that tells about a token."""
+        """The label, for the line of facts about a token."""
         if self.segment < 0:
             return "padding"
         label = "no label" if self.label is None else f"label {self.label.id:,}"
@@ -66,7 +66,7 @@ class Segment:
 
     @property
     def is_padding(self) -> bool:
-        """Whether it is padding."""
+        """Whether the segment is padding."""
         return self.document is None
 
 
@@ -130,7 +130,7 @@ def _blocks(packed: Packed, packing: str, context_length: int) -> Blocks:
     if packing == "concat":
         return Blocks(paths, packing="rows", context_length=context_length)
     if packing == "document":
-        # One token more than inputs, for the label of the last input.
+        # One token more than inputs, because the last input needs a label.
         return Blocks(paths, packing="document", block_size=context_length + 1)
     parts = packed.num_documents + packed.reader.num_tokens // context_length
     if parts > _MAX_PLANNED_PARTS:
@@ -139,7 +139,7 @@ def _blocks(packed: Packed, packing: str, context_length: int) -> Blocks:
             f"page; the limit is {_MAX_PLANNED_PARTS:,}"
         )
     whole = Blocks(paths, packing="whole")
-    # The plan is mapped, so its file is not needed any longer; nothing is written next to the data.
+    # The plan is mapped, so its file can be removed at once. Nothing is written next to the data.
     with tempfile.TemporaryDirectory(prefix="packtok-explore-") as folder:
         plan = find_or_plan(whole, planner="best_fit", block_size=context_length, folders=[folder])
         return Blocks(paths, packing="planned", plan_path=plan)
@@ -154,7 +154,7 @@ def _filled(blocks: Blocks, item: int, context_length: int, eod_id: int | None) 
 
 
 class _Segments:
-    """The documents in an item, and its padding. A long item has many, of which a page shows few."""
+    """The documents in an item, and its padding. A page shows few of the documents of a long item."""
 
     def __init__(self, blocks: Blocks, item: int, ids: npt.NDArray[np.int32]) -> None:
         self._located = blocks.locate(item)
@@ -174,11 +174,11 @@ class _Segments:
         return Segment(document, start, start + stop - first, first, stop - first)
 
     def first(self, number: int) -> list[Segment]:
-        """Returns at most ``number`` of them, from the first one on."""
+        """Returns the first segments, at most ``number``."""
         return [self[i] for i in range(min(number, len(self)))]
 
     def ends(self, packed: Packed) -> npt.NDArray[np.bool_]:
-        """Returns which positions have the last token of a document, or the last padding."""
+        """Returns the positions that have the last token of a document, or the last padding."""
         found = np.append(np.diff(self._ids) != 0, True)
         last = self[len(self) - 1]
         if last.document is not None:
@@ -186,12 +186,12 @@ class _Segments:
         return found
 
     def at(self, position: int) -> Segment:
-        """Returns the one that a position of the item belongs to."""
+        """Returns the segment that contains a position of the item."""
         return self[int(np.searchsorted(self._starts, position, "right")) - 1]
 
 
 def _before(packed: Packed, first: Segment, fields: dict[str, Any], window: Window) -> list[int]:
-    """Returns the last tokens before those that are shown: of the item, or of the document that it cuts."""
+    """Returns the last tokens before the window: of the item, or of the document that the item cuts."""
     found: list[int] = fields["input_ids"][max(0, window.start - NUM_BEFORE) : window.start].tolist()
     if window.start == 0 and first.document is not None:
         found = packed.reader[first.document][max(0, first.start - NUM_BEFORE) : first.start].tolist()

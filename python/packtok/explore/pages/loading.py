@@ -72,7 +72,7 @@ def _olmo(name: str) -> str:
 
 
 def _modalities_title(num_files: int) -> str:
-    # Its dataset reads one file.
+    # Modalities' dataset reads one file only.
     return "Modalities, in its config" + (f": the first of {num_files:,} files" if num_files > 1 else "")
 
 

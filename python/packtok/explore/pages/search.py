@@ -58,7 +58,8 @@ def _facet(name: str, values: list[tuple[str, int]], chosen: tuple[str, ...]) ->
     )
 
 
-# A page has dozens of boxes and results, which take a template longer than all the rest of a search.
+# The functions below format HTML without templates: a page has dozens of boxes and results, for which a
+# template takes longer than the rest of a search.
 
 
 def _box(facet: str, i: int, value: str, number: int, is_checked: bool) -> str:
@@ -70,9 +71,9 @@ def _box(facet: str, i: int, value: str, number: int, is_checked: bool) -> str:
 
 def _result(entry: Mapping[str, Any]) -> str:
     folder = entry["folder"]
-    # A link needs a text.
+    # A link without a text would be invisible.
     name = _text(entry["name"].strip() or folder)
-    # What `quote` returns needs no escaping.
+    # The output of `quote` needs no escaping.
     title = name if folder is None else f'<a href="/dataset/{quote(folder)}">{name}</a>'
     shown = [("context", entry["context"]), ("tokenizer", entry["tokenizer"])]
     facts = [f'<span class="{kind}">{_text(one)}</span>' for kind, one in shown if one]
@@ -85,7 +86,7 @@ def _result(entry: Mapping[str, Any]) -> str:
 
 
 def _known_result(site: Site, entry: Mapping[str, Any]) -> str:
-    # While a user types, most results were shown a moment ago.
+    # Results are cached: while a user types, most results were shown a moment ago.
     key = tuple(entry[name] for name in ("path", "modified_ns", "bytes", "name", "folder"))
     return site.results.value(key, lambda: _result(entry))
 

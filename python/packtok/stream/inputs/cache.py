@@ -12,7 +12,7 @@ __all__ = ["CachedSamples"]
 
 
 class _Cache:
-    """The samples so far, and the iterator that has the others. All iterators over one dataset share it."""
+    """The computed samples and the iterator for the others; shared by all iterators over one dataset."""
 
     def __init__(self, start: Callable[[], CheckpointableIterator]) -> None:
         self._start = start
@@ -34,7 +34,7 @@ class _Cache:
                     self._is_complete = True
                     self._iterator.close()
                 except BaseException:
-                    # The next iteration tries again.
+                    # A new iterator lets the next iteration try again.
                     self._iterator.close()
                     self._iterator = None
                     raise
@@ -43,20 +43,20 @@ class _Cache:
 
 
 class CachedSamples:
-    """The samples of a dataset that ends, from memory once they were computed."""
+    """The samples of a finite dataset: computed once, then returned from memory."""
 
     def __init__(self, start: Callable[[], CheckpointableIterator]) -> None:
         self._cache = _Cache(start)
         self._number = 0
 
     def new(self) -> CachedSamples:
-        """Returns one at the start, with the same memory."""
+        """Returns a copy at the start, with the same memory."""
         other = CachedSamples.__new__(CachedSamples)
         other._cache, other._number = self._cache, 0
         return other
 
     def lane(self, index: int, count: int) -> CachedSamples:
-        """Returns all of it as the only lane."""
+        """Returns all samples as the only lane."""
         if count != 1:
             raise ValueError(f"a cache cannot be divided into {count} lanes; set lanes=1")
         del index

@@ -11,7 +11,7 @@ __all__ = ["IterableDatasetSamples", "is_iterable_dataset"]
 
 
 def is_iterable_dataset(dataset: Any) -> bool:
-    """Returns whether it is streamed: it has a state and no length."""
+    """Returns whether a dataset is streamed: it has a state and no length."""
     return (
         hasattr(dataset, "state_dict")
         and hasattr(dataset, "load_state_dict")
@@ -25,16 +25,16 @@ class IterableDatasetSamples:
     def __init__(self, dataset: Any, *, repeat: bool) -> None:
         self._given = dataset
         self._repeat = repeat
-        # The state is in the dataset, so iterators do not share it.
+        # A copy, because the dataset itself holds the state, which iterators must not share.
         self._dataset = copy.deepcopy(dataset)
         self._epoch = 0
         self._iterator: Iterator[Any] | None = None
         self._is_empty = True
-        # The state that was loaded, until the iterator starts there.
+        # The loaded state, until the iterator starts at it.
         self._loaded: dict[str, Any] | None = None
 
     def new(self) -> IterableDatasetSamples:
-        """Returns one at the start."""
+        """Returns a copy at the start."""
         return IterableDatasetSamples(self._given, repeat=self._repeat)
 
     def lane(self, index: int, count: int) -> IterableDatasetSamples:
@@ -86,7 +86,7 @@ class IterableDatasetSamples:
             ) from None
 
     def seek(self, number: int, state: bytes | None) -> None:
-        """Goes to where ``state`` was; without one, stays at the start."""
+        """Goes to the position of ``state``; without a state, stays at the start."""
         del number
         if state is None:
             return

@@ -23,11 +23,11 @@ class StreamingDatasetSamples:
         self._is_ended = False
 
     def new(self) -> StreamingDatasetSamples:
-        """Returns one at the start."""
+        """Returns a copy at the start."""
         return StreamingDatasetSamples(self._dataset, repeat=self._repeat)
 
     def lane(self, index: int, count: int) -> StreamingDatasetSamples:
-        """Returns all of it as the only lane."""
+        """Returns all samples as the only lane."""
         if count != 1:
             raise ValueError(f"a StreamingDataset cannot be divided into {count} lanes; set lanes=1")
         del index
@@ -50,12 +50,12 @@ class StreamingDatasetSamples:
 
     def state(self) -> bytes:
         """Returns the number of samples of the epoch and the state of the dataset, as JSON."""
-        # It counts what this iterator returned, because the dataset reads ahead.
+        # The number is that of the samples returned by this iterator, because the dataset reads ahead.
         state = self._dataset.state_dict(self._num_samples, True)
         return json.dumps([self._num_samples, self._is_ended, state]).encode()
 
     def seek(self, number: int, state: bytes | None) -> None:
-        """Goes to where ``state`` was; without one, stays at the start."""
+        """Goes to the position of ``state``; without a state, stays at the start."""
         del number
         if state is None:
             return

@@ -24,7 +24,7 @@ class SequenceSamples:
         self._number = 0
 
     def new(self) -> SequenceSamples:
-        """Returns one at the start."""
+        """Returns a copy at the start."""
         return SequenceSamples(self._sequence, repeat=self._repeat, seed=self._seed)
 
     def lane(self, index: int, count: int) -> SequenceSamples:
@@ -74,11 +74,11 @@ class IterableSamples:
         self._is_empty = True
 
     def new(self) -> IterableSamples:
-        """Returns one at the start."""
+        """Returns a copy at the start."""
         return IterableSamples(self._iterable, repeat=self._repeat)
 
     def lane(self, index: int, count: int) -> IterableSamples:
-        """Returns all of it as the only lane."""
+        """Returns all samples as the only lane."""
         if count != 1:
             raise ValueError(
                 f"an iterable cannot be divided into {count} lanes; set lanes=1, or give files or a sequence"
