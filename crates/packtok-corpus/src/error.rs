@@ -35,7 +35,7 @@ pub enum Error {
         /// The reason.
         reason: crate::field::PatternError,
     },
-    /// The file has a format that packtok reads without an index.
+    /// A raw index was requested for a file in a format that packtok reads only without an index.
     #[error(
         "{}: is {found}, but a raw index lists lines of JSON; pack the file without one",
         path.display()
@@ -46,7 +46,8 @@ pub enum Error {
         /// Its format.
         found: crate::OtherFormat,
     },
-    /// A worker panicked; the source is only known by its number.
+    /// A worker panicked. The thread only knows the number of the source; `name_panic` adds the
+    /// path.
     #[error("a worker panicked in source {source_index} at offset {offset}")]
     Panicked {
         /// Index of the source.
@@ -54,7 +55,7 @@ pub enum Error {
         /// Offset of the record, in bytes or in rows.
         offset: u64,
     },
-    /// A worker panicked.
+    /// A worker panicked while it processed a document.
     #[error(
         "{}: {place}: packtok panicked on this document; this is a bug, please report it with this document",
         path.display()
@@ -109,7 +110,7 @@ pub enum Error {
     NotAFile {
         /// The input.
         path: PathBuf,
-        /// What it is.
+        /// The kind of the path, as in `folder`.
         found: &'static str,
     },
     /// A folder contains no corpus file.
@@ -155,10 +156,10 @@ pub enum Error {
         /// The files, below the folder, and why they cannot be read.
         files: Vec<(PathBuf, Unread)>,
     },
-    /// The user leaves out all inputs.
+    /// The globs of `ignore` leave out all inputs.
     #[error("--ignore (ignore) leaves out all inputs; give files that it does not match")]
     AllIgnored,
-    /// Some files of a folder are of splits, and others are not.
+    /// A folder contains files that belong to a split and files that do not.
     #[error(
         "{}: {} of no split, beside the splits {}: {}; read all files with --split all (split), or leave {} out with --ignore (ignore)",
         path.display(),
@@ -233,7 +234,7 @@ pub enum Error {
         /// Its length now.
         found_bytes: u64,
     },
-    /// A source has other records than when a position in it was saved.
+    /// The records before a saved position have changed since the position was saved.
     #[error(
         "{}: the file has other content than when the state was saved; restore it, or start without the state",
         path.display()
@@ -242,14 +243,14 @@ pub enum Error {
         /// The source.
         path: PathBuf,
     },
-    /// A file of CBOR cannot be read on.
+    /// A CBOR file is damaged, so no further items can be read from it.
     #[error("{}: the item at byte {offset_bytes} {what}", path.display())]
     DamagedCbor {
         /// The source.
         path: PathBuf,
-        /// Where the item starts.
+        /// Offset of the item that is damaged.
         offset_bytes: u64,
-        /// What is wrong.
+        /// The fault of the item.
         what: &'static str,
     },
     /// Compressed data cannot be decompressed.
@@ -276,7 +277,7 @@ pub enum Error {
         /// The current limit.
         window_log_max: u32,
     },
-    /// A temporary file, which reading a table needs, cannot be written.
+    /// Reading a table requires a temporary file, and the file cannot be written.
     #[error(
         "{}: a large dictionary of this table must be written to a temporary file, which is not possible in {}; set TMPDIR to a folder with space",
         path.display(),
@@ -338,7 +339,7 @@ pub enum Error {
         /// The format it is read as.
         expected: crate::Format,
     },
-    /// A file has the name of another text format and the content of JSON lines.
+    /// A file has the name of another text format, but contains JSON lines.
     #[error(
         "{}: is named as {named} but starts with a JSON object; set --format (format) to say what it is",
         path.display()
@@ -399,7 +400,8 @@ pub enum Error {
         /// The number of the second.
         second: usize,
     },
-    /// A file is not of the format that the user chose, or that its name says.
+    /// The content of a file is not of the format that the user chose or that the file name
+    /// implies.
     #[error(
         "{}: is not a file of {format}; rename it, or set --format (format) to its format",
         path.display()
@@ -417,17 +419,17 @@ pub enum Error {
         path: PathBuf,
         /// Its format.
         format: crate::Format,
-        /// What is wrong, and where.
+        /// The fault and its position.
         reason: String,
     },
-    /// A table uses something that packtok cannot read.
+    /// A table uses a feature that packtok cannot read.
     #[error("{}: {format}: {reason}", path.display())]
     UnsupportedTable {
         /// The source.
         path: PathBuf,
         /// Its format.
         format: crate::Format,
-        /// What it uses, and the remedy.
+        /// The unsupported feature, and the remedy.
         reason: String,
     },
     /// A source plug-in failed.
@@ -435,12 +437,12 @@ pub enum Error {
     Plugin {
         /// The plug-in.
         plugin: String,
-        /// The corpus, and the part and the number of the document if there are any.
+        /// The corpus, with the part and the number of the document if known.
         place: String,
-        /// What is wrong.
+        /// The fault, as the plug-in or packtok describes it.
         cause: String,
     },
-    /// A source plug-in yields other documents than in the run that is to be resumed.
+    /// A source plug-in does not yield the same documents as in the interrupted run.
     #[error(
         "{plugin}: {}: yields other documents than in the interrupted run; make it yield the same ones every time, or pack again from the start with --restart (restart: true)",
         path.display()
@@ -451,7 +453,7 @@ pub enum Error {
         /// The corpus and its part.
         path: PathBuf,
     },
-    /// This build does not read tables.
+    /// This build was compiled without support for tables.
     #[error("{}: is {format}, but packtok was built without it; build it with the feature tables", path.display())]
     NoTables {
         /// The source.
@@ -462,10 +464,10 @@ pub enum Error {
 }
 
 impl Error {
-    /// Builds an [`Error::Io`] for `path`, or [`Error::Store`] if a reader passed on an error of a store.
+    /// Builds an [`Error::Io`] for `path`. Restores an [`Error::Store`] that a reader wrapped into
+    /// an I/O error.
     #[must_use]
     pub fn io(path: &Path, source: io::Error) -> Self {
-        // The error passed through a reader; restore the original.
         #[cfg(feature = "remote")]
         let source = match source.downcast() {
             Ok(error) => return Self::Store(error),
@@ -481,7 +483,7 @@ impl Error {
 /// The most files that a message lists.
 const LISTED_FILES: usize = 10;
 
-/// Some names, for the end of a message; the first ones, if there are many.
+/// A list of names for the end of a message; long lists are truncated.
 fn list(names: impl ExactSizeIterator<Item = String>) -> String {
     let more = names.len().saturating_sub(LISTED_FILES);
     let mut text = names.take(LISTED_FILES).collect::<Vec<_>>().join(", ");
@@ -497,7 +499,7 @@ fn with_reasons(files: &[(PathBuf, impl std::fmt::Display)]) -> String {
     list(shown.map(|(file, reason)| format!("{} ({reason})", file.display())))
 }
 
-/// The files that are not read, for a message that there are no others.
+/// The ignored files, for a message that no files remain to read.
 fn besides(ignored: &[(PathBuf, IgnoredReason)]) -> String {
     if ignored.is_empty() {
         String::new()
@@ -550,7 +552,7 @@ fn example(columns: &[String]) -> String {
     plain.map_or_else(String::new, |name| format!(", such as .{name}"))
 }
 
-/// Names in quotes, as in `"a", "b"`; the first ones, if there are many, and the start of long ones.
+/// Names in quotes, as in `"a", "b"`. Long lists and long names are truncated.
 fn quoted(names: &[String]) -> String {
     const SHOWN: usize = 20;
     const SHOWN_CHARS: usize = 40;

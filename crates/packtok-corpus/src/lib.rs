@@ -73,20 +73,20 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 pub struct Source {
     /// Path or URL of the file; for a source plug-in, its corpus and part, separated by `/`.
     pub path: PathBuf,
-    /// Its path relative to the common folder of all sources, separated by `/`; the file name if it
-    /// is the only source.
+    /// Path of the file relative to the common folder of all sources, separated by `/`; the file
+    /// name if there is only one source.
     pub label: String,
-    /// Its length on disk when the inputs were expanded, in bytes; 0 for a source plug-in, because
-    /// it is not known in advance.
+    /// Length of the file on disk when the inputs were expanded, in bytes. 0 for a source plug-in,
+    /// whose length is not known in advance.
     pub bytes: u64,
     /// The format it is read as.
     pub format: Format,
-    /// Index of the input that named it.
+    /// Index of the input that named the file.
     pub input: usize,
-    /// The byte range to read, complete lines of an uncompressed file or complete groups of rows;
+    /// The byte range to read: complete lines of an uncompressed file or complete groups of rows.
     /// `None` for the whole file.
     pub range: Option<Range<u64>>,
-    /// What reads the file, if packtok does not know its URL.
+    /// The reader of the file, if packtok does not support its URL.
     pub files: Option<ForeignFiles>,
 }
 
@@ -108,7 +108,7 @@ impl Source {
 /// on code and multi, within noise on prose; one core of an AMD EPYC, Zen 4).
 pub const CHUNK_BYTES: usize = 1 << 18;
 
-/// How sources are read.
+/// Options for reading sources.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadOptions {
     /// Target length of a chunk of lines in bytes; a longer line gets its own chunk.
@@ -126,7 +126,7 @@ pub struct ReadOptions {
 }
 
 impl ReadOptions {
-    /// For JSON lines that need not be decompressed with an unusually large window.
+    /// Options for JSON lines, with zstd windows of at most 128 MiB.
     pub fn for_json_lines(max_document_bytes: u64) -> Self {
         Self {
             chunk_bytes: CHUNK_BYTES,

@@ -1,5 +1,5 @@
-//! The position and the checksum of a source that is read as a stream of bytes, for the readers of such
-//! formats.
+//! The position and the checksum of a source that is read as a stream of bytes, for the readers of
+//! byte-stream formats.
 
 use crate::bytes::decompressed::{Decompressed, RAW_BUFFER_BYTES};
 use crate::bytes::frames::Frame;
@@ -8,12 +8,12 @@ use crate::formats::source_reader::SourceReader;
 use crate::reader::chunk::Content;
 use crate::{ReadOptions, ResumePoint, Source};
 
-/// The uncompressed bytes of a source, and how many of them belong to records that were returned.
+/// The uncompressed bytes of a source, and the number of bytes in the records that were returned.
 pub(crate) struct CountedBytes {
     decompressed: Decompressed,
-    /// Offset of the first byte after those records, in the uncompressed source.
+    /// Offset in the uncompressed source of the first byte after the returned records.
     offset_bytes: u64,
-    /// CRC32C of the uncompressed bytes before it.
+    /// CRC32C of the uncompressed bytes before `offset_bytes`.
     crc: u32,
 }
 
@@ -78,12 +78,12 @@ pub(crate) trait BytesReader: Send {
     /// The bytes, to read on.
     fn bytes_mut(&mut self) -> &mut CountedBytes;
 
-    /// Whether the position is inside a record that is skipped, where reading cannot resume.
+    /// Whether the position is inside a skipped record, where reading cannot resume.
     fn is_inside_record(&self) -> bool {
         false
     }
 
-    /// Called when reading continues at another place than the start of the source.
+    /// Called when reading continues at a position other than the start of the source.
     fn leave_start(&mut self) {}
 }
 

@@ -9,10 +9,10 @@ use crate::error::{Error, Result};
 use crate::inputs::corpus_file::CorpusFile;
 use crate::{ReadOptions, Source};
 
-/// Large enough that the calls are negligible next to decompression.
+/// Large enough that the cost of system calls is negligible next to decompression.
 pub(crate) const RAW_BUFFER_BYTES: usize = 256 * 1024;
 
-/// Bytes of a source, decompressed according to its first bytes.
+/// The uncompressed bytes of a source. Its first bytes determine the compression.
 pub(crate) struct Decompressed {
     source: Source,
     zstd_window_log_max: u32,
@@ -48,7 +48,7 @@ impl Decoder {
 /// The compression of a file, determined by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
-    /// The bytes are the text.
+    /// The file is not compressed.
     None,
     /// gzip.
     Gzip,
@@ -104,7 +104,8 @@ impl Decompressed {
         let is_checksummed = compression != Compression::None;
         let raw = RawFile::new(file, source, is_checksummed)
             .map_err(|cause| Error::io(&source.path, cause))?;
-        // Only uncompressed files have ranges, whatever their first bytes may be now.
+        // Only uncompressed files have ranges. The first bytes do not matter, even if they have
+        // changed.
         let compression = match &source.range {
             Some(_) => Compression::None,
             None => compression,
@@ -165,8 +166,8 @@ impl Decompressed {
         self.raw().crc
     }
 
-    /// Skips the first `num_bytes` uncompressed bytes, which are known; returns false if there are
-    /// fewer. Of a compressed source, what is before `frame` is not read; nothing was read before.
+    /// Skips the first `num_bytes` uncompressed bytes; returns false if the source has fewer. Must
+    /// be called before any read. A compressed source is decompressed from `frame`, if given.
     pub(crate) fn skip(&mut self, num_bytes: u64, frame: Option<Frame>) -> Result<bool> {
         let mut num_bytes = num_bytes;
         if let Some(frame) = frame.filter(|frame| *frame != Frame::default()) {
@@ -269,7 +270,7 @@ impl Decompressed {
 /// length.
 struct RawFile {
     file: CorpusFile,
-    /// Number of bytes to read.
+    /// Length of the file or of the range to read.
     expected_bytes: u64,
     /// Length of the file, if only a range is read.
     whole_bytes: Option<u64>,
@@ -278,7 +279,7 @@ struct RawFile {
     crc: Option<u32>,
     /// Whether the file is shorter or longer than expected.
     changed: bool,
-    /// Whether a read failed in the system, in contrast to an error of the data.
+    /// Whether the system reported an error, in contrast to faults of the data.
     failed: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Decompresses gzip and zstd, and knows where each member or frame starts: reading can resume there
-//! without decompressing what comes before.
+//! Decompresses gzip and zstd, and records where each member or frame starts. Reading can resume
+//! at such a start without decompressing the preceding content.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Read};
@@ -101,7 +101,7 @@ impl<R: BufRead> Frames<R> {
         }
     }
 
-    /// The last frame that starts at or before `content`. Earlier ones are forgotten.
+    /// The last frame that starts at or before `content`. Removes the starts of earlier frames.
     pub(crate) fn frame_before(&mut self, content: u64) -> Option<Frame> {
         while self
             .starts
@@ -125,7 +125,8 @@ impl<R: BufRead> Frames<R> {
 
     /// Notes that a frame starts at `raw`.
     fn start_frame(starts: &mut VecDeque<Frame>, raw: u64, content: u64) {
-        // Frames without content are passed over with the one that follows.
+        // A frame without content has the same content offset as the next frame; one start is
+        // enough.
         if starts.back().is_none_or(|last| last.content < content) {
             starts.push_back(Frame { raw, content });
         }

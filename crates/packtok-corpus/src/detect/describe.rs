@@ -1,4 +1,4 @@
-//! What can be told of a corpus without reading its documents, to guess how to read it.
+//! Describes a corpus without reading its documents, so that a caller can suggest options.
 
 use serde::Serialize;
 
@@ -6,16 +6,16 @@ use crate::detect::text_format::read_head;
 use crate::error::Result;
 use crate::{BOM, Expansion, Format, Ignored, Selection, Source, expand};
 
-/// A description of a corpus.
+/// A description of a corpus, from the names of its files and the head of the first source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Description {
     /// Format of its first source.
     pub format: Format,
-    /// Names of the columns of that source that contain texts (see `text_columns`).
+    /// Names of the columns that contain texts in the first source (see `text_columns`).
     pub columns: Vec<String>,
     /// Number of sources.
     pub num_sources: usize,
-    /// Their bytes on disk.
+    /// Total length of the sources on disk.
     pub source_bytes: u64,
     /// Files that are not read.
     pub ignored: Vec<Ignored>,
@@ -36,9 +36,9 @@ pub fn describe(inputs: &[String], selection: &Selection) -> Result<Description>
     })
 }
 
-/// Names of the columns of `source` that contain texts, in their order: the keys of the first object
-/// with a string, or the columns of the table. Fields of structures are named by their path, joined by
-/// dots. None for a plain text, and for CBOR.
+/// Names of the columns of `source` that contain texts, in their order: the keys of the first
+/// object with a string, or the columns of the table. Fields of structures are named by their
+/// path, joined by dots. Empty for plain text and for CBOR.
 ///
 /// # Errors
 /// The source cannot be read.
@@ -54,7 +54,8 @@ fn text_columns(source: &Source) -> Result<Vec<String>> {
     }
 }
 
-/// The keys with a string of the first line that is a JSON object; none if it is longer than `head`.
+/// The keys with string values in the first line that is a JSON object. Empty if that line is
+/// longer than `head`.
 fn keys_of_first_object(head: &[u8]) -> Vec<String> {
     let text = head.strip_prefix(BOM).unwrap_or(head);
     let mut lines = text.split(|&byte| byte == b'\n');

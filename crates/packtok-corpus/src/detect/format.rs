@@ -1,8 +1,8 @@
-//! What packtok knows of each format of a corpus: file extensions, and how positions are counted.
+//! File extensions and position units of each corpus format.
 
 pub use packtok_pbin::CorpusFormat as Format;
 
-/// The extensions that a compression adds to that of a format.
+/// Extensions of compressed files, which follow the extension of the format.
 const COMPRESSIONS: [&str; 3] = [".gz", ".zst", ".zstd"];
 
 /// All formats, in the order in which messages list them.
@@ -16,7 +16,7 @@ pub(crate) const FORMATS: [Format; 7] = [
     Format::Cbor,
 ];
 
-/// The extensions of the files that a folder of this format stands for.
+/// The extensions that a folder scan accepts for this format.
 pub(crate) fn extensions(format: Format) -> &'static [&'static str] {
     match format {
         Format::Jsonl => &[".jsonl", ".json", ".ndjson", ".jsonlines"],
@@ -30,7 +30,7 @@ pub(crate) fn extensions(format: Format) -> &'static [&'static str] {
     }
 }
 
-/// What an offset in a source of this format counts: `"byte"`, `"row"` or `"document"`.
+/// The unit of an offset in a source of this format: `"byte"`, `"row"` or `"document"`.
 pub fn offset_unit(format: Format) -> &'static str {
     match format {
         Format::Plugin => "document",
@@ -39,24 +39,25 @@ pub fn offset_unit(format: Format) -> &'static str {
     }
 }
 
-/// Whether the rows are in groups. Positions are then counted in rows rather than in bytes, and a
-/// file is not compressed as a whole, because its columns are.
+/// Whether the rows are in groups. If so, positions count rows instead of bytes, and the file is
+/// never compressed as a whole, because the format compresses its columns.
 pub(crate) fn has_row_groups(format: Format) -> bool {
     matches!(format, Format::Parquet | Format::Arrow)
 }
 
-/// Whether positions in a source count its records and not its bytes.
+/// Whether positions in a source count records instead of bytes.
 pub fn counts_records(format: Format) -> bool {
     has_row_groups(format) || format == Format::Plugin
 }
 
-/// Whether a file name is that of a corpus and can be that of nothing else. A `.json` may be a config.
+/// Whether a file with this name can only be a corpus file. `.json` is excluded: the file may be a
+/// config.
 pub fn is_corpus_name(name: &str) -> bool {
     let is_json = name.to_ascii_lowercase().ends_with(".json");
     !is_json && format_of_name(name.as_bytes()).is_some()
 }
 
-/// The format that a file name stands for, in upper or lower case.
+/// The format that the extension of a file name stands for; case does not matter.
 pub(crate) fn format_of_name(name: &[u8]) -> Option<Format> {
     let bare = without_compression(name);
     let has_extension = |name: &[u8], format: &Format| {
@@ -75,7 +76,7 @@ pub(crate) fn without_compression(name: &[u8]) -> Option<&[u8]> {
     ends.find_map(|end| without_extension(name, end))
 }
 
-/// The name without this extension, in upper or lower case, if it has it.
+/// The name without `extension`, if it ends with it; case does not matter.
 fn without_extension<'a>(name: &'a [u8], extension: &str) -> Option<&'a [u8]> {
     let (stem, end) = name.split_at_checked(name.len().checked_sub(extension.len())?)?;
     end.eq_ignore_ascii_case(extension.as_bytes())

@@ -1,5 +1,5 @@
-//! Determines the format of a file for which the user names none, and names what a file is instead
-//! of its expected format.
+//! Determines the format of a file if the user does not set one, and recognizes files whose
+//! content is not of the expected format.
 
 pub(crate) mod describe;
 pub(crate) mod format;
@@ -13,10 +13,10 @@ use crate::error::{Error, Result};
 use crate::field::check_json;
 use crate::{BOM, CorpusFile, Format, OtherFormat, Source};
 
-/// The format of `file`, whatever it has for one.
+/// The format of `file`, determined by its name and its first bytes.
 ///
-/// The name decides if it ends like the names of a format. A file with any other name is JSON lines,
-/// unless it is a Parquet or Arrow file.
+/// A name with the extension of a format decides. A file with any other name is JSON lines, unless
+/// it is a Parquet or Arrow file.
 ///
 /// # Errors
 /// The file cannot be read, or has the name of another text format and the content of JSON lines.
@@ -37,8 +37,8 @@ fn first_bytes(source: &Source) -> Result<Vec<u8>> {
     recognize::first_bytes(&mut file).map_err(|cause| Error::io(&source.path, cause))
 }
 
-/// Rejects a file with the name of another text format that starts with a JSON object: as a plain
-/// text, its braces and keys would become tokens.
+/// Rejects a file that has the name of another text format and starts with a JSON object. If it
+/// were read as plain text, its braces and keys would become tokens.
 pub(crate) fn reject_json_lines(file: &Source, named: Format) -> Result<()> {
     let is_text = matches!(named, Format::Text | Format::Csv | Format::Tsv);
     if is_text && starts_with_object(file) {
@@ -51,8 +51,8 @@ pub(crate) fn reject_json_lines(file: &Source, named: Format) -> Result<()> {
     }
 }
 
-/// Whether the first line that is not blank is a JSON object, as far as the start of the file shows
-/// it. A file that cannot be read is reported when its documents are.
+/// Whether the first line that is not blank is a JSON object, as far as the head of the file
+/// shows. False for a file that cannot be read: the error is reported when its documents are read.
 fn starts_with_object(file: &Source) -> bool {
     let source = Source {
         format: Format::Text,

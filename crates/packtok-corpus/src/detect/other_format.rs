@@ -1,6 +1,8 @@
-//! Formats that a file has instead of the one it is read as: their names, and what to do about it.
+//! Names of the formats that a file may have instead of the expected one, with the remedy for
+//! each.
 
-/// A format that differs from the one a file is read as. Its `Display` is the name with an article.
+/// The actual format of a file, if it differs from the expected one. `Display` writes the name
+/// with an article.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the names are self-explanatory")]
 pub enum OtherFormat {
@@ -63,7 +65,7 @@ pub enum OtherFormat {
 }
 
 impl OtherFormat {
-    /// How to handle such a file.
+    /// How the user can make packtok read such a file.
     pub fn remedy(self) -> &'static str {
         match self {
             Self::Parquet => "rename it to *.parquet, or set --format parquet (format: parquet)",

@@ -81,7 +81,7 @@ fn is_pbin(head: &[u8]) -> bool {
     matches!(head, [_, _, _, _, _, _, _, 0, 1 | 2 | 4, 0, 0, 0, ..])
 }
 
-/// Whether a file is named like token files and contains zeros, which no text does.
+/// Whether a file has an extension of token files and contains zeros, which no text contains.
 fn is_of_tokens(source: &Source, head: &[u8]) -> bool {
     let extension = source.path.extension().unwrap_or_default();
     let is_named = |one: &&str| extension.eq_ignore_ascii_case(&one[1..]);
@@ -101,7 +101,7 @@ pub(crate) fn first_bytes(file: &mut impl io::Read) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Checks that the start of a file can be that of the format it is read as.
+/// Checks that the start of a file is not that of a binary format other than its own.
 pub(crate) fn check(source: &Source, head: &[u8], is_within: bool) -> Result<()> {
     let of_tokens = || (is_of_tokens(source, head)).then_some(OtherFormat::Tokens);
     match binary(head, is_within).or_else(of_tokens) {

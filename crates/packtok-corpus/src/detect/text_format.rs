@@ -14,13 +14,13 @@ pub(crate) const HEAD_BYTES: usize = 64 << 10;
 const TABLE_LINES: usize = 5;
 
 /// The text format of a file that is not JSON lines. `bad` is the fault of the line at
-/// `offset_bytes`. `None` if that is not the first line, or if the file may be JSON lines.
+/// `offset_bytes`. `None` if that line is not the first one, or if the file may be JSON lines.
 pub fn text_format(source: &Source, offset_bytes: u64, bad: &BadDocument) -> Option<OtherFormat> {
     // Only a few blank lines can precede the first line.
     if offset_bytes >= HEAD_BYTES as u64 {
         return None;
     }
-    // If the file cannot be read now, keep the error of the line.
+    // If the file cannot be read now, the caller reports the fault of the line instead.
     let head = read_head(source).ok()?;
     format_of_head(&head, offset_bytes as usize, bad, source)
 }
@@ -52,8 +52,8 @@ pub(crate) fn read_head(source: &Source) -> Result<Vec<u8>> {
     Ok(head)
 }
 
-/// The text format, given the fault of the line at `offset_bytes`; `None` if that is not the first
-/// line, or if the text may be JSON lines.
+/// The text format, given the fault of the line at `offset_bytes`. `None` if that line is not the
+/// first one, or if the text may be JSON lines.
 fn format_of_head(
     head: &[u8],
     offset_bytes: usize,
@@ -102,7 +102,7 @@ fn format_of_head(
     }
 }
 
-/// The table format of lines that all have as many separators as the first one.
+/// The table format if all lines have the same number of separators.
 fn table(first: &[u8], rest: &[&[u8]], source: &Source) -> Option<OtherFormat> {
     let extension = source.path.extension().and_then(|name| name.to_str());
     let has = |separator, name| {
@@ -130,8 +130,8 @@ fn separators(line: &[u8], separator: u8) -> usize {
     line.iter().filter(is_separator).count()
 }
 
-/// Whether a text is prose. A text whose only line ends like JSON may be the rest of a truncated
-/// one.
+/// Whether a text is prose. A single line that ends like JSON is not: it may be the rest of a
+/// truncated JSON line.
 fn plain_text(head: &[u8], first: &[u8], is_cut: bool) -> Option<OtherFormat> {
     let text = match std::str::from_utf8(head) {
         Ok(text) => text,

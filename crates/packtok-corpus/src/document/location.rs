@@ -1,4 +1,4 @@
-//! Where a record is, as messages and rejects name it.
+//! The location of a record, as messages and rejects show it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,13 +8,14 @@ use serde::{Deserialize, Serialize};
 use crate::detect::format::{counts_records, offset_unit};
 use crate::{Format, Source};
 
-/// 1-based number of a record in its source, under the name that its format has for a record.
+/// 1-based number of a record in its source, with the word that its format uses for records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordNumber {
     /// A line of JSON.
     Line(u64),
-    /// A line of JSON, counted from the first line of the source in the shard.
+    /// A line of JSON in a shard that starts inside the source, counted from the start of the
+    /// shard.
     LineInShard(u64),
     /// A row of a table, not counting a header.
     Row(u64),
@@ -69,7 +70,7 @@ impl fmt::Display for Location {
 }
 
 impl Source {
-    /// What an offset of this source counts, for messages, as in `byte 5` or `row 5`.
+    /// An offset of this source with its unit, for messages, as in `byte 5` or `row 5`.
     pub fn offset_shown(&self, offset: u64) -> String {
         match (offset_unit(self.format), counts_records(self.format)) {
             (unit, true) => format!("{unit} {}", offset + 1),

@@ -1,4 +1,4 @@
-//! A record, the text of its document, and what to do if it has none.
+//! A record, the text of its document, and the handling of records without text.
 
 pub(crate) mod location;
 pub(crate) mod plain;
@@ -11,14 +11,14 @@ use serde::Deserialize;
 use crate::field::{BadDocument, Extractor};
 use crate::{Body, Record};
 
-/// What to do with a line that is not a document.
+/// The action for a line that is not a document.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnBadDocument {
-    /// It ends the run.
+    /// The line ends the run.
     #[default]
     Fail,
-    /// It is counted, listed in the rejects file and skipped.
+    /// The line is counted, listed in the rejects file and skipped.
     Skip,
 }
 

@@ -1,4 +1,4 @@
-//! Files whose lines a raw index lists: uncompressed JSON lines.
+//! Checks that a raw index can list the lines of a file: it must be uncompressed JSON lines.
 
 use crate::error::{Error, Result};
 use crate::{Compression, OtherFormat, Source, compression};
@@ -16,8 +16,8 @@ pub fn check_plain(source: &Source) -> Result<()> {
     }
 }
 
-/// Turns the error that a file has another format which packtok reads into one that suggests to pack
-/// it, because no option makes it a file that can be indexed.
+/// Replaces the error that a file has another format which packtok reads. The new error suggests
+/// packing the file, because no option makes such a file indexable.
 pub fn not_lines(error: Error) -> Error {
     use OtherFormat as F;
     match error {

@@ -1,29 +1,30 @@
-//! Why a line is not packed, and the remedy.
+//! The reason why a line is not packed, and the remedy.
 
 use packtok_pbin::chain;
 use packtok_tokenizer::EncodeError;
 
 use crate::field::BadDocument;
 
-/// Why a line does not become a document.
+/// The reason why a line does not become a document.
 #[derive(Debug, thiserror::Error)]
 pub enum Reason {
-    /// The filter finds no valid text in it.
+    /// The filter finds no valid text in the line.
     #[error(transparent)]
     Field(#[from] BadDocument),
     /// The tokenizer rejected the text.
     #[error("{}", chain(.0))]
     Tokenizer(packtok_tokenizer::Error),
-    /// It has no tokens, and empty documents are forbidden.
+    /// The text has no tokens, and empty documents are forbidden.
     #[error("the document is empty: it has no tokens before EOD")]
     Empty,
 }
 
 impl Reason {
-    /// This reason, if it is about the document.
+    /// Returns this reason if it is about the document.
     ///
     /// # Errors
-    /// The error of the tokenizer, if it is about the tokenizer or the machine: no document may be skipped for it.
+    /// The error of the tokenizer, if it is about the tokenizer or the machine: such an error must
+    /// not skip a document.
     pub fn about_document(self) -> packtok_tokenizer::Result<Self> {
         match self {
             Self::Tokenizer(error) if !error.is_about_text() => Err(error),
@@ -31,7 +32,7 @@ impl Reason {
         }
     }
 
-    /// What the user can do.
+    /// The remedy, for the end of a message.
     pub fn remedy(&self) -> String {
         const SKIP: &str =
             "or skip such documents with --on-bad-document skip (on_bad_document: skip)";

@@ -1,16 +1,17 @@
-//! One record of a corpus: its place, and a document whose text may still have to be extracted.
+//! One record of a corpus: its position and its content, from which the text may still have to be
+//! extracted.
 
 use crate::field::NoText;
 
 /// A record of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Offset of its first byte in the uncompressed source; in a table of row groups, its row from 0;
-    /// in a source plug-in, its number from 0.
+    /// Offset of the first byte of the record in the uncompressed source. For a table of row
+    /// groups and for a source plug-in, the index of the row or document, from 0.
     pub offset: u64,
-    /// Its length in the source in bytes; for a line, without the `\n`.
+    /// Length of the record in the source in bytes; the length of a line excludes the `\n`.
     pub len_bytes: u64,
-    /// Its content.
+    /// The content of the record.
     pub body: Body<'a>,
 }
 
@@ -19,16 +20,16 @@ pub struct Record<'a> {
 pub enum Body<'a> {
     /// A line of JSON, without the `\n` and one `\r` before it; [`crate::field`] finds the text.
     JsonLine(&'a [u8]),
-    /// The bytes of the text itself, which may not be UTF-8, of a source that is not JSON.
+    /// The bytes of a text in a source that is not JSON. They may not be UTF-8.
     Text(&'a [u8]),
-    /// A row of a table, or a document of a source plug-in, without text.
+    /// A row of a table or an item of a source plug-in that has no text.
     NoText(NoText),
-    /// Longer than `max_document_bytes`, so it was not kept.
+    /// The record is longer than `max_document_bytes`, so its content was not kept.
     Oversize,
 }
 
 impl Record<'_> {
-    /// Whether it is a line of only JSON whitespace, which contains no document.
+    /// Whether the record is a line of JSON whitespace only, which contains no document.
     pub fn is_blank(&self) -> bool {
         let is_space = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
         matches!(self.body, Body::JsonLine(line) if line.iter().all(is_space))

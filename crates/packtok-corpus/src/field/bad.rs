@@ -9,20 +9,20 @@ use packtok_jobs::limits::ThreadLimits;
 /// Parsing JSON recurses, and no line may exhaust the stack.
 pub const MAX_NESTING: usize = 128;
 
-/// Why a row of a table has no text.
+/// The reason why a row of a table or an item has no text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoText {
-    /// The value is null, or the structure that contains it is.
+    /// The value or a structure that contains it is null.
     Null,
-    /// The column has another type, which is named.
+    /// The column has the named type, which is not a text.
     NotText(&'static str),
-    /// A source plug-in yields something else than a text, whose type is named.
+    /// A source plug-in yields a value of the named type, which is not a text.
     OtherType(&'static str),
-    /// An item has something that JSON lacks, which is named.
+    /// An item contains the named value, which JSON cannot represent.
     NotJson(&'static str),
     /// The file ends inside a quoted field.
     OpenQuote,
-    /// The row has another number of fields than the header.
+    /// The row does not have as many fields as the header.
     FieldCount {
         /// Fields of the row.
         found: usize,
@@ -31,8 +31,8 @@ pub enum NoText {
     },
 }
 
-/// Why a line has no text. `Display` gives only the reason; [`BadDocument::remedy`] says what to
-/// do.
+/// The reason why a line has no text. `Display` writes only the reason; [`BadDocument::remedy`]
+/// returns the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadDocument {
     /// The line has bytes that are not UTF-8.
@@ -184,7 +184,7 @@ pub enum Excess {
     Value,
 }
 
-/// Why a row has no text.
+/// The reason why a row has no text, in words.
 fn no_text(reason: &NoText) -> String {
     match reason {
         NoText::Null => "the text is null".to_owned(),
@@ -205,7 +205,7 @@ impl BadDocument {
         Self::TextNotUtf8 { at_byte: valid + 1 }
     }
 
-    /// What the user can do.
+    /// The remedy, for the end of a message.
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::NotUtf8 { .. } => {
@@ -248,18 +248,18 @@ impl BadDocument {
     }
 }
 
-/// Why a pattern does not compile.
+/// The reason why a pattern does not compile.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// It is not valid jq.
+    /// The pattern is not valid jq.
     #[error("expected {expected}, found {found:?}")]
     Syntax {
-        /// What was expected.
+        /// The expected syntax.
         expected: String,
-        /// What was found, up to the end of the pattern.
+        /// The rest of the pattern from the fault on.
         found: String,
     },
-    /// It uses an undefined name.
+    /// The pattern uses an undefined name.
     #[error("{kind} {name} is not defined")]
     Undefined {
         /// The kind of the name.
@@ -267,7 +267,7 @@ pub enum PatternError {
         /// Its name.
         name: String,
     },
-    /// It is a bare name that probably lacks a dot.
+    /// The pattern is a bare name that probably lacks a dot.
     #[error("filter {name} is not defined; did you mean {meant}?")]
     MissingDot {
         /// The name.
@@ -275,7 +275,7 @@ pub enum PatternError {
         /// The path with the dot added.
         meant: String,
     },
-    /// It is too long.
+    /// The pattern is too long.
     #[error(
         "length is {len_bytes} bytes, at most {max_bytes} are allowed; shorten it, or preprocess the corpus"
     )]
@@ -285,7 +285,7 @@ pub enum PatternError {
         /// The limit.
         max_bytes: usize,
     },
-    /// It is nested too deeply.
+    /// The terms of the pattern are nested too deeply.
     #[error(
         "terms are nested deeper than {max} levels; shorten chains of operators and nested brackets"
     )]
@@ -293,13 +293,13 @@ pub enum PatternError {
         /// The limit.
         max: usize,
     },
-    /// A path in it has too many parts.
+    /// A path in the pattern has too many parts.
     #[error("a path has more than {max} parts; write it as several paths joined by |")]
     LongPath {
         /// The limit.
         max: usize,
     },
-    /// No thread could be started to compile it.
+    /// The thread that compiles the pattern could not be started.
     #[error(
         "cannot start a thread with a {stack_bytes}-byte stack to compile it: {reason}; {ThreadLimits}"
     )]
@@ -309,7 +309,7 @@ pub enum PatternError {
         /// The cause.
         reason: String,
     },
-    /// It uses a jq feature that packtok does not provide.
+    /// The pattern uses a jq feature that packtok does not provide.
     #[error(
         "{name} is not available in packtok because the output must depend only on the documents"
     )]
@@ -317,7 +317,7 @@ pub enum PatternError {
         /// Its name.
         name: String,
     },
-    /// It contains a module directive or an import.
+    /// The pattern contains a module directive or an import.
     #[error(
         "modules and imports are not available in packtok; put the definitions into the pattern"
     )]

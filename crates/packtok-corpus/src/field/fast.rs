@@ -16,13 +16,13 @@ use super::string::decode;
 
 /// Location of a document's text.
 pub(super) enum Text<'a> {
-    /// In the line itself.
+    /// A slice of the line itself.
     InLine(&'a str),
-    /// In the buffer for unescaped text, with this length.
+    /// Text with escapes, decoded into the buffer; the length there.
     Unescaped(usize),
 }
 
-/// The text at `path`, or `None` if anything is unusual and needs the general path.
+/// The text at `path`, or `None` if the line needs the general path.
 ///
 /// Unescaped text is not checked for UTF-8 yet. It is valid if and only if the line is, because
 /// every escape stands for complete characters.
@@ -35,7 +35,8 @@ pub(super) fn text<'a>(path: &PlainPath, line: &'a [u8], room: &mut Vec<u8>) -> 
         Some(found) => found,
         None => by_steps(path, utf8(line)?, room)?,
     };
-    // The text itself contains no nesting and was decoded already; check what is around it.
+    // The text cannot contain nesting and was already validated; only the bytes around it are
+    // checked.
     let (before, after) = (&line[..inside.start], &line[inside.end..]);
     check_nesting_around(line, before, after).ok()?;
     check_surrogates(utf8(before)?).ok()?;
@@ -102,7 +103,7 @@ fn skip_space(json: &[u8], at: usize) -> usize {
 /// The text at the end of a path of any length.
 fn by_steps(path: &PlainPath, line: &str, room: &mut Vec<u8>) -> Option<InputFile> {
     let mut value = line;
-    // The first step parses the whole line, so it must run even if the path has no steps.
+    // A path without steps must still parse the whole line, as the first step of other paths does.
     match path.steps() {
         [] => value = raw(line)?,
         steps => {
@@ -189,7 +190,7 @@ impl<'de> Visitor<'de> for Follow<'_> {
     }
 }
 
-/// Deserializes to whether a key equals this one.
+/// Deserializes a key to a boolean: whether it equals this key.
 struct Is<'k>(&'k str);
 
 impl<'de> DeserializeSeed<'de> for Is<'_> {

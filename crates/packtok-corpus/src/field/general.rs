@@ -70,7 +70,7 @@ impl Filter {
         let main = match load::parse(pattern, |parser| parser.term()) {
             Some(main) => main,
             None => {
-                // A pattern that is not a term is either invalid or a module.
+                // A pattern that does not parse as a term is invalid or a module.
                 compile_main(definitions().collect(), pattern)?;
                 return Err(PatternError::Module);
             }
@@ -167,7 +167,7 @@ pub(super) fn type_of(value: &Val) -> &'static str {
     }
 }
 
-/// The definitions of the jq library, without the unavailable ones.
+/// The definitions of the jq library, except for unavailable ones.
 fn definitions() -> impl Iterator<Item = Def<&'static str, Term<&'static str>>> {
     let library = jaq_core::defs()
         .chain(jaq_std::defs())
@@ -274,7 +274,7 @@ pub(super) fn shortened(text: &str) -> String {
     shortened.0
 }
 
-/// Keeps the start of what is written to it.
+/// A writer that keeps only the start of the written text.
 #[derive(Default)]
 struct Shortened(String);
 

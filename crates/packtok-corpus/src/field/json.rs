@@ -1,5 +1,5 @@
-//! Strict JSON checks according to RFC 8259. Lines that pass give the same value in the more
-//! lenient jq library.
+//! Strict JSON checks according to RFC 8259. The more lenient jq library parses every line that
+//! passes them to the same value.
 
 use memchr::{memchr, memmem};
 use serde::de::IgnoredAny;
@@ -17,7 +17,8 @@ pub fn check(line: &[u8]) -> Result<&str, BadDocument> {
     Ok(line)
 }
 
-/// Some tools write it at the start of every file, so files that were joined have it between lines.
+/// A byte order mark. Some tools write it at the start of every file, so concatenated files
+/// contain it between lines.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 fn utf8(line: &[u8]) -> Result<&str, BadDocument> {
@@ -50,8 +51,8 @@ fn malformed(line: &str, cause: &serde_json::Error) -> BadDocument {
     }
 }
 
-/// Checks the nesting of JSON that consists of `before`, the inside of a string, and `after`.
-/// Skipping the string saves time: it is most of the line.
+/// Checks the nesting of a line, given as the bytes before and after a string. The string is most
+/// of the line, so skipping it saves time.
 pub(super) fn check_nesting_around(
     json: &[u8],
     before: &[u8],

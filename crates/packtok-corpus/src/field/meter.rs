@@ -38,10 +38,10 @@ const COPIED_BYTES_PER_STEP: usize = 1024;
 /// Nodes of visited values per step.
 const NODES_PER_STEP: usize = 16;
 
-/// Maximum nesting of a value: dropping or comparing one recurses.
+/// Maximum nesting of a value. Dropping and comparing values recurse as deeply.
 const MAX_VALUE_NESTING: usize = 512;
 
-/// Maximum number of components of a path: dropping one recurses.
+/// Maximum number of components of a path. Dropping a path recurses as deeply.
 pub(super) const MAX_PATH: usize = 1024;
 
 /// Number of path steps between two checks of the length, which are slow.
@@ -53,7 +53,7 @@ const MAX_CLOSURES: usize = 1000;
 /// Number of nodes that may be visited per created value before visits count as steps.
 const WALKED_PER_MADE: usize = 64;
 
-/// Maximum length of a big number in bits: arithmetic on longer ones is too slow.
+/// Maximum length of a big number in bits. Arithmetic on longer numbers is too slow.
 const MAX_NUMBER_BITS: u64 = 1 << 20;
 
 /// The jq library's data type with [`Val`] as value and access to a meter.
@@ -96,7 +96,7 @@ struct Stop(Excess);
 
 /// Why an evaluation was stopped.
 pub(super) enum Stopped {
-    /// It exceeded a limit.
+    /// The evaluation exceeded a limit.
     Excess(Excess),
     /// The jq library panicked, with this message.
     Panic(String),
@@ -163,7 +163,7 @@ impl Meter {
         }
     }
 
-    /// Checks the size of a value that was just created, but not its content.
+    /// Checks the size, but not the content, of a value that was just created.
     pub(super) fn sized(&self, value: &Val) {
         let value_bytes = match value {
             Val::Num(Num::BigInt(n)) if n.bits() > MAX_NUMBER_BITS => stop(Excess::Value),
@@ -200,8 +200,8 @@ impl Meter {
         }
     }
 
-    /// Checks the product of two values before it is created. It is the only operator that turns
-    /// small values into a huge one in a single step.
+    /// Checks the product of two values before it is created. Multiplication is the only operator
+    /// that turns small values into a huge one in a single step.
     pub(super) fn will_multiply(&self, a: &Val, b: &Val) {
         let (text, times) = match (a, b) {
             (Val::TStr(text) | Val::BStr(text), Val::Num(times))
@@ -251,8 +251,9 @@ impl Meter {
         }
     }
 
-    /// Visits everything in a value, shared parts as often as they occur, as printing or comparing
-    /// does; calls `leaf` for what is no array or object. Returns the number of nodes.
+    /// Visits all nodes of a value and calls `leaf` for every value that is not an array or
+    /// object. Shared parts are visited as often as they occur, as in printing or comparing.
+    /// Returns the number of nodes.
     fn walk(&self, value: &Val, leaf: &mut dyn FnMut(&Val)) -> usize {
         let max_values = self.max_value_bytes / size_of::<Val>();
         let mut todo = vec![(value, 0)];

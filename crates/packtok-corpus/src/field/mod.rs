@@ -89,12 +89,13 @@ impl Field {
     }
 }
 
-/// The filters of all inputs: one for all of them, or one for each. A clone shares them.
+/// The filters of the inputs: a single filter for all inputs, or one per input. A clone shares
+/// them.
 #[derive(Clone)]
 pub struct Fields(Arc<[Field]>);
 
 impl Fields {
-    /// Compiles the patterns of all inputs, of which there is at least one.
+    /// Compiles `patterns`, of which there must be at least one.
     ///
     /// # Errors
     /// As [`Field::compile`].
@@ -131,10 +132,10 @@ pub fn names_of_path(pattern: &str) -> Option<Vec<String>> {
     PlainPath::parse_with_escapes(pattern)?.names()
 }
 
-/// Checks that `line` is a JSON object that any field could be taken from.
+/// Checks that `line` is a JSON object, whichever field is extracted later.
 ///
 /// # Errors
-/// It is not JSON, or another value.
+/// The line is not JSON, or not an object.
 pub fn check_object(line: &[u8]) -> std::result::Result<(), BadDocument> {
     match general::parse(line)? {
         Val::Obj(_) => Ok(()),
@@ -214,7 +215,8 @@ fn general_text<'a>(
     general::text_of(output, pattern)
 }
 
-/// The keys of a document that is an object, at most one more than are shown.
+/// The keys of a document that is an object. At most one more than a message shows, to detect
+/// truncation.
 fn keys_of(document: &Val) -> Keys {
     let Val::Obj(object) = document else {
         return Keys::default();

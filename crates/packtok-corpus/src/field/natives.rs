@@ -1,5 +1,5 @@
-//! The native functions available to patterns: those of the jq library, without functions that
-//! access anything but the document, and with limits where the library has none.
+//! The native functions available to patterns: those of the jq library, except functions that
+//! access anything but the document. Functions without limits in the library have limits here.
 
 use std::cmp::Ordering;
 
@@ -37,8 +37,8 @@ const UNAVAILABLE: [&str; 18] = [
 /// Functions that this module replaces.
 const REPLACED: [&str; 2] = ["range", "fromjson"];
 
-// Names of functions that only rewritten filters call; no pattern can spell them. Those without
-// arguments return their input, also as a path.
+// Functions that only rewritten filters call. Patterns cannot spell their names. The functions
+// without arguments return their input, also as a path.
 
 /// Creates a sum.
 pub(super) const ADD: &str = "add*";
@@ -48,13 +48,13 @@ pub(super) const MULTIPLY: &str = "multiply*";
 pub(super) const MADE: &str = "made*";
 /// Checks a value created by an assignment of its argument.
 pub(super) const ASSIGNED: &str = "assigned*";
-/// Checks a value whose content all comes from its operands.
+/// Checks the size of a value whose content all comes from its operands.
 pub(super) const SIZED: &str = "sized*";
 /// Checks an array that was copied from a part of another one.
 pub(super) const COPIED: &str = "copied*";
 /// Checks the text of a value that is about to be created.
 pub(super) const SHOWN: &str = "shown*";
-/// Counts one step.
+/// Counts one step of evaluation.
 pub(super) const PASS: &str = "pass*";
 /// Checks the length of a path.
 pub(super) const PLACE: &str = "place*";
@@ -64,14 +64,16 @@ const EXPLODED: &str = "exploded*";
 const MATCHED: &str = "matched*";
 const REPEATED: &str = "repeated*";
 
-/// Which check a native function needs. The time that it takes is not counted.
+/// The check that a native function needs. The checks limit memory, not time.
 #[derive(Clone, Copy)]
 pub(super) enum Check {
-    /// [`MADE`] after it.
+    /// [`MADE`] checks the result.
     Made,
-    /// The named function before it, and [`MADE`] after it: it may create far more than it reads.
+    /// The named function checks the input and [`MADE`] checks the result, because the function
+    /// may create far more than it reads.
     Before(&'static str),
-    /// The named function after its first argument, a number of rounds that may come from the document.
+    /// The named function checks the first argument: a number of rounds that may come from the
+    /// document.
     FirstArgument(&'static str),
 }
 
@@ -256,8 +258,8 @@ fn deeper<'a>(mut cv: Cv<'a, Metered>) -> ValXs<'a, Val> {
 fn assigned<'a>(mut cv: Cv<'a, Metered>) -> ValXs<'a, Val> {
     let meter = cv.0.data().meter;
     match cv.0.pop_var() {
-        // The result is nested no deeper and no larger than what it replaces, or both are limited
-        // by the operand.
+        // The result is no deeper and no larger than the parts that it replaces, or the operand
+        // limits both.
         Val::Arr(_) | Val::Obj(_) => meter.made(&cv.1),
         _ => meter.copied(&cv.1),
     }

@@ -9,13 +9,14 @@ use super::PatternError;
 /// Maximum nesting of terms. A chain of operators nests too: each contains the previous one.
 const MAX_NESTING: usize = 2000;
 
-/// Maximum number of parts of one path, by which paths in values grow at once.
+/// Maximum number of parts in one path. Each evaluation of a path extends a path value by as many
+/// components.
 const MAX_PARTS: usize = 256;
 
-/// Checks that a pattern is not nested too deeply.
+/// Checks that the terms of a pattern are not nested too deeply.
 ///
 /// # Errors
-/// It is.
+/// The pattern exceeds [`MAX_NESTING`] or [`MAX_PARTS`].
 pub(super) fn check(pattern: &Term<&str>) -> Result<(), PatternError> {
     let mut todo = vec![(Node::Term(pattern), 1)];
     while let Some((node, depth)) = todo.pop() {

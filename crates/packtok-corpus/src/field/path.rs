@@ -22,7 +22,8 @@ pub(super) enum Step {
 const MAX_FROM_END: usize = 64;
 
 impl PlainPath {
-    /// Parses `pattern` as a plain path; `None` if it is anything else. Keys with escapes use jq.
+    /// Parses `pattern` as a plain path. `None` for all other patterns; jq also handles keys with
+    /// escapes.
     pub(super) fn parse(pattern: &str) -> Option<Self> {
         if pattern.contains('\\') {
             None
@@ -52,7 +53,7 @@ impl PlainPath {
         (!steps.is_empty()).then_some(Self(steps))
     }
 
-    /// The names, if all steps are keys and there is at least one.
+    /// The names, if the path consists of keys only and is not empty.
     pub(super) fn names(self) -> Option<Vec<String>> {
         let name = |step| match step {
             Step::Key(key) => Some(key),
@@ -67,7 +68,7 @@ impl PlainPath {
         &self.0
     }
 
-    /// Whether the path does not exist in a document, in contrast to a null there.
+    /// Whether `document` does not contain the path. A null at the path counts as present.
     pub(super) fn is_missing_in(&self, document: &Val) -> bool {
         let mut here = document.clone();
         for step in &self.0 {
@@ -115,7 +116,8 @@ fn quoted(text: &str) -> Option<(Step, &str)> {
     if !quoted.contains('\\') {
         return Some((Step::Key(inner[..len].to_owned()), rest));
     }
-    // The escapes of jq are those of JSON, apart from interpolation, which is no constant key.
+    // The escapes of jq are the escapes of JSON plus interpolation. A key with interpolation is
+    // not constant.
     let key = serde_json::from_str(quoted).ok()?;
     Some((Step::Key(key), rest))
 }

@@ -38,7 +38,7 @@ pub(super) struct Rewriter<'s> {
 struct Named<'s> {
     name: &'s str,
     arity: usize,
-    /// Its new name if it has an additional parameter.
+    /// The new name of the definition, if it has an additional parameter.
     renamed: Option<&'s str>,
 }
 
@@ -95,8 +95,8 @@ impl<'s> Rewriter<'s> {
         }
     }
 
-    /// `name` plus the character that follows it in the pattern: a new name that no pattern can
-    /// spell.
+    /// `name` extended by the character that follows it in the pattern. No pattern can spell this
+    /// name.
     fn beyond(&self, name: &'s str) -> Option<&'s str> {
         let start = (name.as_ptr() as usize).checked_sub(self.pattern.as_ptr() as usize)?;
         let rest = self.pattern.get(start..)?.strip_prefix(name)?;
@@ -127,8 +127,8 @@ impl<'s> Rewriter<'s> {
             ),
             Term::TryCatch(body, catch) => {
                 let body = self.boxed(*body);
-                // Catching an error prints the value it is about, whether the handler uses it or
-                // not.
+                // Catching an error prints the value of the error, even if the handler does not
+                // use the message.
                 let catch = match catch {
                     Some(catch) => self.term(*catch),
                     None => Term::Call("!empty", Vec::new()),
@@ -214,8 +214,8 @@ impl<'s> Rewriter<'s> {
         let right = self.term(right);
         match op {
             BinaryOp::Math(op) => arithmetic(left, op, right),
-            // Sums and products check the result at each path. Only the nesting of what was added
-            // remains to be checked.
+            // Sums and products check the result at each path, so only the nesting of the added
+            // values must be checked here.
             BinaryOp::UpdateMath(op) => {
                 let changed = arithmetic(Term::Id, op, Term::Var(OPERAND));
                 assignment(right, left, BinaryOp::Update, changed)

@@ -58,8 +58,8 @@ fn unescape(json: &[u8], start: usize, first: usize, room: &mut Vec<u8>) -> Opti
         Unescaped::Whole(decoded) => return Some(decoded),
         Unescaped::Until(at, used) => (at, used),
     };
-    // The remaining bytes, padded with control characters. Those end the string with the same
-    // failure as its actual end.
+    // The remaining bytes, padded with control characters. The padding ends the string with the
+    // same failure as the end of the input.
     let mut rest = [0; 2 * BLOCK];
     rest[..json.len() - at].copy_from_slice(&json[at..]);
     match unescape_blocks(&rest, 0, used, room)? {

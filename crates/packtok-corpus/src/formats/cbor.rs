@@ -1,5 +1,5 @@
-//! Reads a sequence of CBOR items (RFC 8949, RFC 8742), one document each. An item becomes the JSON
-//! line with the same content, so that everything else works as for JSON lines.
+//! Reads a sequence of CBOR items (RFC 8949, RFC 8742), one document each. Each item is converted
+//! to the JSON line with the same content, so all later stages process JSON lines.
 
 use minicbor::Decoder;
 use minicbor::data::Type;
@@ -19,17 +19,17 @@ pub(crate) struct Cbor {
     source: Source,
     bytes: CountedBytes,
     options: ReadOptions,
-    /// Bytes that were read; those before `used` are returned items.
+    /// Bytes that were read; the bytes before `used` belong to items that were returned.
     input: Vec<u8>,
     used: usize,
     is_input_over: bool,
 }
 
-/// Why an item cannot be a JSON value.
+/// The reason why an item cannot become a JSON value.
 enum Fault {
-    /// It is not CBOR, or a text in it is not UTF-8.
+    /// The item is not CBOR, or contains a text that is not UTF-8.
     Malformed,
-    /// It has a value that JSON lacks.
+    /// The item contains a value that JSON cannot represent.
     NotJson(&'static str),
 }
 
@@ -51,7 +51,8 @@ impl Cbor {
         })
     }
 
-    /// Length of the next item, which is in the input then; `None` at the end of the source.
+    /// Reads the next item completely into the input and returns its length; `None` at the end of
+    /// the source.
     fn next_item(&mut self) -> Result<Option<usize>> {
         loop {
             let rest = &self.input[self.used..];
@@ -86,7 +87,7 @@ impl Cbor {
         self.input.drain(..self.used);
         self.used = 0;
         let len = self.input.len();
-        // As much again, so that a long item is searched for its end only a few times.
+        // Doubles the buffer, so that a long item is searched for its end only a few times.
         let room = self.options.chunk_bytes.max(len);
         self.input.resize(len + room, 0);
         let n = self.bytes.read(&mut self.input[len..])?;
@@ -150,7 +151,7 @@ impl BytesReader for Cbor {
 /// Maximum number of items per chunk, for items without much text.
 const MAX_ITEMS: usize = 1 << 14;
 
-/// Appends the next value as JSON. Tags are left out; `undefined`, infinities and NaN become null.
+/// Appends the next value as JSON. Tags are dropped; `undefined`, infinities and NaN become null.
 fn write_json(
     decoder: &mut Decoder<'_>,
     out: &mut Vec<u8>,
@@ -247,7 +248,7 @@ fn text(decoder: &mut Decoder<'_>) -> std::result::Result<String, Fault> {
 
 /// Appends a value that JSON has.
 fn write(out: &mut Vec<u8>, value: &impl serde::Serialize) {
-    // Writing to memory cannot fail, nor can these types.
+    // Writing to memory cannot fail, and neither can the serialization of these types.
     let _ = serde_json::to_writer(out, value);
 }
 

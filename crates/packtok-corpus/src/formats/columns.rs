@@ -6,8 +6,8 @@ use crate::Source;
 use crate::error::{Error, Result};
 use crate::field::names_of_path;
 
-/// The columns that patterns name: `.text` is the column `text`, `.meta.text` the field `text` in the
-/// column `meta`. One for all inputs, or one for each. A clone shares them.
+/// The columns that patterns name: `.text` is the column `text`, `.meta.text` the field `text` in
+/// the column `meta`. A single column for all inputs, or one per input. A clone shares them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Columns(Arc<[Named]>);
 
@@ -18,12 +18,13 @@ struct Named {
 }
 
 impl Columns {
-    /// The column for `pattern`, for all inputs. It need not be a column unless a table is read.
+    /// The column for `pattern`, for all inputs. The pattern may be any jq filter as long as no
+    /// table is read.
     pub fn of_pattern(pattern: &str) -> Self {
         Self::of_patterns([pattern])
     }
 
-    /// The columns for the patterns of all inputs, of which there is at least one.
+    /// The columns for the patterns of the inputs. There must be at least one pattern.
     pub fn of_patterns<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Self {
         let named = |pattern: &str| Named {
             pattern: pattern.to_owned(),
@@ -32,7 +33,7 @@ impl Columns {
         Self(patterns.into_iter().map(named).collect())
     }
 
-    /// The names from the table `source` to the text, at least one.
+    /// The path of names from the root of the table `source` to the text; not empty.
     ///
     /// # Errors
     /// The pattern is not a plain path of names.

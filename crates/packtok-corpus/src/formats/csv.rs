@@ -1,7 +1,7 @@
 //! Reads tables of comma- or tab-separated values.
 //!
 //! The first row names the columns. Fields may be quoted as in RFC 4180, so a row may span several
-//! lines; a row with another number of fields than the header is a bad document.
+//! lines. A row that does not have as many fields as the header is a bad document.
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
@@ -129,7 +129,7 @@ impl BytesReader for Csv {
     }
 }
 
-/// Maximum length of a header, whose names are not documents.
+/// Maximum length of the header. The limit on document length does not apply to it.
 const MAX_HEADER_BYTES: usize = 16 << 20;
 
 /// Maximum number of rows per chunk, for tables whose texts are short or missing.
@@ -139,7 +139,7 @@ const MAX_ROWS: usize = 1 << 14;
 struct Rows {
     bytes: CountedBytes,
     parser: Reader,
-    /// Bytes that were read; those before `used` are parsed.
+    /// Bytes that were read; the bytes before `used` are parsed.
     input: Vec<u8>,
     used: usize,
     /// Offset of the current row.
@@ -158,13 +158,13 @@ struct Rows {
 
 /// The outcome of reading a row.
 enum Row {
-    /// Its fields are in the buffers.
+    /// The buffers contain the fields of the row.
     Fields,
     /// The file ends inside a quoted field.
     OpenQuote,
-    /// It is too long to keep.
+    /// The row is too long to keep.
     Oversize,
-    /// It is too long to keep, and more of it follows.
+    /// The row is too long to keep, and its end was not read yet.
     Unfinished,
 }
 
@@ -261,7 +261,8 @@ impl Rows {
     /// Ends the last row of a file that does not end with a line end.
     fn end_row_at_end(&mut self, len: usize, num_ends: usize) -> Row {
         self.make_room(len, num_ends);
-        // A line end that is not in the file ends the row, unless a quoted field contains it.
+        // The parser receives a line end that is not in the file. It ends the row unless a quoted
+        // field is open.
         let (result, _, written, ended) =
             self.parser
                 .read_record(b"\n", &mut self.fields[len..], &mut self.ends[num_ends..]);

@@ -10,7 +10,7 @@ use crate::{BOM, ReadOptions, Source};
 
 /// Reads the lines of one source.
 pub(crate) struct Lines {
-    /// Counts what is before `carry`, including the line being skipped.
+    /// Counts the bytes before `carry`, including the line being skipped.
     bytes: CountedBytes,
     options: ReadOptions,
     /// The start of a line whose end was not read yet.
@@ -39,8 +39,9 @@ impl Lines {
         })
     }
 
-    /// Fills `buffer` from the carried bytes and the source: up to `chunk_bytes`, or further until
-    /// one line is complete or known to be too long (then there is no complete line).
+    /// Fills `buffer` from the carried bytes and the source. Reads up to `chunk_bytes`, or further
+    /// until one line is complete. If that line becomes too long, the buffer contains no complete
+    /// line.
     fn fill(&mut self, buffer: &mut Vec<u8>) -> Result<Filled> {
         let mut len = self.carry.len();
         make_room(buffer, 0, len);

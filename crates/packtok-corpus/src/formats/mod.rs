@@ -1,4 +1,4 @@
-//! The formats of corpora: each has a reader of one source, and [`open`] picks it.
+//! The formats of corpora. Each format has a reader of one source; [`open`] selects it.
 
 mod cbor;
 pub(crate) mod columns;
@@ -50,8 +50,8 @@ pub(crate) fn open(source: &Source, options: &ReadOptions) -> Result<Box<dyn Sou
     })
 }
 
-/// Checks that `source` can be opened: that its first bytes are those of its format, and that a table
-/// has the text column.
+/// Checks that `source` can be opened: its first bytes must match its format, and a table must
+/// have the text column.
 pub fn check(source: &Source, options: &ReadOptions) -> Result<()> {
     open(source, options).map(drop)
 }

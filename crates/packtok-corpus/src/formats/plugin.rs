@@ -1,8 +1,8 @@
 //! Corpora whose documents come from a source plug-in: code of the user that yields texts.
 //!
-//! A plug-in is named by the caller and implemented outside this crate. Each of its parts is one
-//! source, which has no length in bytes. Positions in it count documents, and its checksum covers the
-//! texts and the boundaries between them.
+//! The caller names the plug-in and implements it outside this crate. Each of its parts is one
+//! source, which has no length in bytes. Positions in a part count documents, and its checksum
+//! covers the texts and the boundaries between them.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -16,11 +16,11 @@ use crate::{Format, Source};
 
 /// Yields the documents of corpora.
 pub trait Plugin: Send + Sync {
-    /// Its name, for messages.
+    /// The name of the plug-in, for messages.
     fn name(&self) -> &str;
 
-    /// Whether [`Plugin::open`] can start in the middle of a part. If not, it must yield the same
-    /// documents every time, so that earlier ones can be passed over.
+    /// Whether [`Plugin::open`] can start in the middle of a part. If not, the plug-in must yield
+    /// the same documents every time, because resuming reads and skips the earlier documents.
     fn is_resumable(&self) -> bool;
 
     /// The names of the parts of `corpus`, in order; `None` if it has no parts.
@@ -88,13 +88,13 @@ pub(crate) enum Document {
     Text(usize),
     /// A text that is too long to keep.
     Oversize { len_bytes: u64, crc32c: u32 },
-    /// Something else than a text.
+    /// A value that is not a text.
     NoText(NoText),
 }
 
 impl DocumentBatch {
-    /// Adds a text, which need not be UTF-8. Keeps only the length of one that is longer than
-    /// `max_document_bytes`.
+    /// Adds a text, which may not be UTF-8. If the text is longer than `max_document_bytes`, keeps
+    /// only its length.
     pub fn push_text(&mut self, text: &[u8], max_document_bytes: u64) {
         let len_bytes = text.len() as u64;
         self.documents.push(if len_bytes > max_document_bytes {

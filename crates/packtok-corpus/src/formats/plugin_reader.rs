@@ -25,7 +25,7 @@ pub(crate) struct PluginReader {
     at_end: bool,
 }
 
-/// A batch whose first documents may have been passed over.
+/// The current batch. Its first documents may already have been taken.
 #[derive(Default)]
 struct Pending {
     batch: DocumentBatch,
@@ -56,7 +56,7 @@ impl PluginReader {
         }
     }
 
-    /// Provides at least one document, unless all were read.
+    /// Fetches a batch with at least one document, unless the part has ended.
     fn fill(&mut self) -> Result<()> {
         if !self.batch.is_empty() || self.at_end {
             return Ok(());
@@ -78,14 +78,15 @@ impl PluginReader {
             }
             None => {
                 self.at_end = true;
-                // Ends what the plug-in has open.
+                // Drops the documents, so that the plug-in releases its resources.
                 self.documents = None;
             }
         }
         Ok(())
     }
 
-    /// Passes the next document of the batch, for the checksum. Returns it and the start of its text.
+    /// Takes the next document of the batch and adds it to the checksum. Returns the document and
+    /// the start of its text.
     fn pass_one(&mut self) -> Option<(Document, usize)> {
         let pending = &mut self.batch;
         let document = *pending.batch.documents.get(pending.next)?;

@@ -1,4 +1,4 @@
-//! What the reader of a source provides, whatever its format.
+//! The interface of the reader of one source, for all formats.
 
 use crate::ResumePoint;
 use crate::bytes::frames::Frame;
@@ -10,9 +10,10 @@ pub(crate) const SKIP_TURN_BYTES: u64 = 64 << 20;
 
 /// Reads one source from its start to its end.
 pub(crate) trait SourceReader: Send {
-    /// Overwrites `buffer` with the next records and returns where they are; `None` at the end.
+    /// Overwrites `buffer` with the next records and returns their positions; `None` at the end.
     ///
-    /// While it skips a very long record it returns no records, so that the caller regains control.
+    /// While the reader skips a very long record, it returns no records, so that the caller
+    /// regains control.
     fn next(&mut self, buffer: &mut Vec<u8>) -> Result<Option<Content>>;
 
     /// Whether all records were returned.
@@ -28,12 +29,12 @@ pub(crate) trait SourceReader: Send {
     }
 
     /// Continues at `place`, which an earlier reader returned; returns false if the source is
-    /// shorter. Called before anything is read. With the `frame` that the reader returned, what comes
-    /// before it is not decompressed.
+    /// shorter. Must be called before any read. If `frame`, which the earlier reader returned, is
+    /// given, the content before the frame is not decompressed.
     fn skip(&mut self, place: ResumePoint, frame: Option<Frame>) -> Result<bool>;
 
-    /// Reads up to `offset` of a [`ResumePoint`] without returning records; returns false if the source
-    /// ends before it.
+    /// Reads up to `offset`, an offset of a [`ResumePoint`], without returning records. Returns
+    /// false if the source ends before `offset`.
     ///
     /// `tick` is called regularly with the raw bytes read so far; its error ends the reading.
     fn pass_to(&mut self, offset: u64, tick: &mut dyn FnMut(u64) -> Result<()>) -> Result<bool>;

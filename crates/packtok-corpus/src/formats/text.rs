@@ -9,8 +9,8 @@ use crate::formats::source_reader::SKIP_TURN_BYTES;
 use crate::reader::chunk::{Content, Span, SpanContent};
 use crate::{BOM, ReadOptions, Source};
 
-/// The bytes that a separator stands for: `\n`, `\r`, `\t` and `\\` are escapes, because a shell
-/// passes them on as they are. Any other backslash is one.
+/// The bytes of a separator. `\n`, `\r`, `\t` and `\\` are escapes, because a shell passes them on
+/// unchanged. Any other backslash is literal.
 pub fn unescaped(separator: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(separator.len());
     let mut rest = separator.as_bytes();
@@ -30,15 +30,17 @@ pub fn unescaped(separator: &str) -> Vec<u8> {
 
 /// Reads the documents of one plain text.
 pub(crate) struct Text {
-    /// Counts what is before `carry`.
+    /// Counts the bytes before `carry`.
     bytes: CountedBytes,
     options: ReadOptions,
     separator: Option<Finder<'static>>,
     /// Bytes that were read but belong to no record that was returned.
     carry: Vec<u8>,
-    /// Bytes before `carry` of a document that is too long to keep.
+    /// Length of the skipped part of a document that is too long to keep; the part ends before
+    /// `carry`.
     skipped_bytes: Option<u64>,
-    /// Whether no record was returned. Without a separator, even an empty file is one document.
+    /// Whether no record has been returned yet. Without a separator, even an empty file is one
+    /// document.
     is_untouched: bool,
     at_end: bool,
 }
@@ -57,10 +59,10 @@ impl Text {
         })
     }
 
-    /// Appends more of the file to `buffer`, or notes that there is no more.
+    /// Appends more bytes of the file to `buffer`, or records that the file has ended.
     fn read_more(&mut self, buffer: &mut Vec<u8>) -> Result<()> {
         let len = buffer.len();
-        // Half as much again, so that a long document is copied only a few times.
+        // Grows the buffer by at least half, so that a long document is copied only a few times.
         let room = self.options.chunk_bytes.max(len / 2);
         buffer.reserve_exact(room);
         buffer.resize(len + room, 0);
@@ -91,7 +93,7 @@ impl Text {
             .map_or(0, |separator| separator.needle().len())
     }
 
-    /// Bytes at the end of a buffer without separator that may be the start of one.
+    /// Number of bytes at the end of `buffer` that may be the start of a separator.
     fn possible_start(&self, buffer: &[u8]) -> usize {
         self.separator_len().saturating_sub(1).min(buffer.len())
     }
@@ -133,7 +135,7 @@ impl Text {
     }
 
     /// Lists the documents of `buffer` that end with a separator. `start` is the start of the
-    /// current document, and no separator starts before `searched`; both move on.
+    /// current document, and no separator starts before `searched`; the call advances both.
     fn list_complete(
         &self,
         buffer: &[u8],

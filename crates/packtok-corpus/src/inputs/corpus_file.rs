@@ -60,8 +60,8 @@ impl CorpusFile {
         }
     }
 
-    /// Its current length. For an object, its length when it was opened, because a replaced object
-    /// cannot be read.
+    /// The current length of the file. For an object, the length when it was opened, because a
+    /// replaced object cannot be read.
     pub fn len_bytes(&self) -> io::Result<u64> {
         match self {
             Self::Local(file) => Ok(file.metadata()?.len()),
@@ -94,7 +94,8 @@ impl CorpusFile {
     pub fn read_exact_at(&mut self, start: u64, buffer: &mut [u8]) -> io::Result<()> {
         match self {
             Self::Local(file) => std::os::unix::fs::FileExt::read_exact_at(file, buffer, start),
-            // One request, rather than several that grow, as for reading on from a new position.
+            // A single request is faster than the growing requests of sequential reading from a
+            // new position.
             #[cfg(feature = "remote")]
             Self::Remote(file) if file.position() != start && buffer.len() >= JUMP_BYTES => {
                 let range = start..start + buffer.len() as u64;
@@ -102,7 +103,7 @@ impl CorpusFile {
                 buffer.copy_from_slice(&bytes);
                 Ok(())
             }
-            // Seeking to the current position would end reading ahead.
+            // Seeking to the current position would cancel the read-ahead.
             #[cfg(feature = "remote")]
             Self::Remote(file) if file.position() == start => file.read_exact(buffer),
             #[cfg(feature = "remote")]
@@ -114,7 +115,7 @@ impl CorpusFile {
     }
 }
 
-/// Length from which a read elsewhere in an object is a request of its own.
+/// Minimum length of a read at a new position for which a separate request is sent.
 #[cfg(all(feature = "tables", feature = "remote"))]
 const JUMP_BYTES: usize = 256 << 10;
 

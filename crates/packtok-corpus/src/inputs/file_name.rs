@@ -1,29 +1,30 @@
-//! What the name of a file in a folder tells: data that is read, data that is not, or no data.
+//! Classifies a file in a folder by its name: data to read, data that cannot be read, or not data.
 //!
 //! Every line of a corpus must be accounted for, so a folder with a file that looks like data but
-//! cannot be read is an error. A name looks like data if it has the extension of a data format or of
-//! a compression. All other names (`README.md`, `LICENSE`, scripts, images, token files) are no data.
+//! cannot be read is an error. A name looks like data if it has the extension of a data format or
+//! of a compression. All other names (`README.md`, `LICENSE`, scripts, images, token files) are
+//! not data.
 
 use crate::Format;
 use crate::detect::format::{format_of_name, without_compression};
 use crate::inputs::ignored::{IgnoredReason, Unread};
 
-/// What a name tells.
+/// The class of a file name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileName {
     /// Data of this format.
     Data(Format),
-    /// Data that is not read, and its format if the name tells it.
+    /// Data that packtok does not read, and its format if the name implies one.
     Unread(Unread, Option<Format>),
-    /// No data in spite of its extension.
+    /// Not data, although the name has an extension of data.
     Ignored(NotData),
-    /// Tokens.
+    /// A token file.
     Tokens,
-    /// Nothing that could be data.
+    /// A name that does not look like data.
     Other,
 }
 
-/// Why a file with the extension of data is none.
+/// The reason why a file with an extension of data is not data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotData {
     Metadata,
@@ -43,9 +44,9 @@ impl From<NotData> for IgnoredReason {
     }
 }
 
-/// Extensions of downloads that have not ended, whatever is downloaded.
+/// Extensions of incomplete downloads, whatever the rest of the name is.
 const DOWNLOADS: [&str; 3] = [".aria2", ".crdownload", ".incomplete"];
-/// Extensions of files that are not complete, if what precedes them is the name of data.
+/// Extensions of incomplete files, if the rest of the name is a name of data.
 const UNFINISHED: [&str; 9] = [
     ".part",
     ".partial",
@@ -91,7 +92,7 @@ const OTHER_FORMATS: [&str; 19] = [
 ];
 /// Extensions of token files and their indexes.
 pub(crate) const TOKENS: [&str; 7] = [".pbin", ".bin", ".idx", ".npy", ".ds", ".mmap", ".dat"];
-/// Extensions of data that may be in the middle of a name.
+/// Extensions of data, also recognized in the middle of a name.
 const DATA: [&str; 10] = [
     ".jsonl",
     ".json",
@@ -104,7 +105,7 @@ const DATA: [&str; 10] = [
     ".tsv",
     ".cbor",
 ];
-/// Extensions of what accompanies a file of data: checksums, signatures, locks, notes.
+/// Extensions of files that accompany a data file: checksums, signatures, locks, notes.
 const COMPANIONS: [&str; 30] = [
     ".md5",
     ".sha1",
@@ -137,7 +138,7 @@ const COMPANIONS: [&str; 30] = [
     ".sh",
     ".png",
 ];
-/// Files of tokenizers, and the configuration of a model that lies beside them.
+/// Tokenizer files, and the configuration of a model, which is stored next to them.
 const OF_TOKENIZERS: [&str; 9] = [
     "tokenizer.json",
     "tokenizer_config.json",
@@ -151,17 +152,17 @@ const OF_TOKENIZERS: [&str; 9] = [
 ];
 /// Descriptions of datasets by Hugging Face `datasets` and packtok.
 const DESCRIPTIONS: [&str; 3] = ["dataset_dict.json", "state.json", "croissant.json"];
-/// End of the name of the details of a dataset, which lie beside its metadata file.
+/// End of the name of a file with the details of a dataset, stored next to its metadata file.
 pub(crate) const DETAILS: &str = ".packtok.json";
-/// Ends of the names of files that packtok writes.
+/// Ends of the names of auxiliary files that packtok writes.
 const OF_PACKTOK: [&str; 4] = [DETAILS, ".tokenizer.json", ".done.json", ".rejects.jsonl"];
 
 impl FileName {
-    /// What the name of a file in a folder tells. Upper and lower case are the same.
+    /// Classifies the name of a file in a folder. Case does not matter.
     pub(crate) fn of(name: &[u8]) -> Self {
         let lower = String::from_utf8_lossy(name).to_ascii_lowercase();
         match lower.strip_prefix('.') {
-            // Data that starts with a dot is reported, but is no reason to stop.
+            // Hidden data is reported as ignored, but does not end the run.
             Some(rest) => match Self::of_visible(rest) {
                 Self::Data(_) | Self::Unread(..) => Self::Ignored(NotData::Hidden),
                 _ => Self::Other,
@@ -178,7 +179,7 @@ impl FileName {
                 None => Self::Other,
             };
         }
-        // Copies of mapped datasets, which `datasets` writes beside the files of a saved one.
+        // Copies of mapped datasets, which `datasets` writes next to the files of a saved dataset.
         if name.starts_with("cache-") && name.ends_with(".arrow") {
             return Self::Ignored(NotData::Cache);
         }
@@ -188,7 +189,7 @@ impl FileName {
         }
     }
 
-    /// For the name of no format that is read.
+    /// Classifies a name that does not end with a format that packtok reads.
     fn of_unread(name: &str) -> Self {
         if let Some(rest) = stripped(name, &DOWNLOADS) {
             return if is_metadata(rest) {
@@ -229,7 +230,7 @@ impl FileName {
         Self::of_unknown(name)
     }
 
-    /// For a name without a known extension at its end.
+    /// Classifies a name that does not end with a known extension of data.
     fn of_unknown(name: &str) -> Self {
         if stripped(name, &COMPANIONS).is_none()
             && let Some(start) = data_within(name)
@@ -244,12 +245,12 @@ impl FileName {
     }
 }
 
-/// The name without the extension, if it has one of these.
+/// The name without its extension, if the extension is one of `extensions`.
 fn stripped<'a>(name: &'a str, extensions: &[&str]) -> Option<&'a str> {
     extensions.iter().find_map(|end| name.strip_suffix(end))
 }
 
-/// Whether a name is that of a file that describes data or a tokenizer.
+/// Whether a file with this name describes data or a tokenizer.
 fn is_metadata(name: &str) -> bool {
     let is_info = name.starts_with("dataset_info") && name.ends_with(".json");
     name.starts_with("metadata")
@@ -265,7 +266,7 @@ fn format_within(name: &str) -> Option<Format> {
     whole.or_else(|| format_of_name(data_within(name)?.as_bytes()))
 }
 
-/// The start of a name up to an extension of data that another extension or a number follows.
+/// The part of a name up to an extension of data, if another extension or a number follows.
 fn data_within(name: &str) -> Option<&str> {
     let end_of = |extension: &&str| {
         let starts = name.match_indices(*extension);

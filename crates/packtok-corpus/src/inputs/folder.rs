@@ -1,4 +1,4 @@
-//! The files that a folder stands for: those whose names are data, of one format and one split.
+//! Expands a folder into the data files of one format and one split.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -19,20 +19,20 @@ use crate::inputs::natural::path_key;
 use crate::inputs::selection::Selection;
 use crate::inputs::split::{all_splits, splits};
 
-/// The plan in a folder of shards.
+/// Name of the plan file in a folder of shards.
 pub const PLAN_OF_SHARDS: &str = "plan.jsonl";
-/// The tokenizer in a folder of shards.
+/// Name of the tokenizer file in a folder of shards.
 pub const TOKENIZER_OF_SHARDS: &str = "tokenizer.json";
 
-/// The files below a folder, by what their names tell.
+/// The files below a folder, classified by their names.
 pub(crate) struct Folder<'a> {
     path: &'a Path,
     selection: &'a Selection,
     files: Vec<InputFile>,
     ignored: Vec<Ignored>,
-    /// Data that is not read, and why.
+    /// Data that packtok does not read, and the reasons.
     unread: Vec<(PathBuf, Unread)>,
-    /// A file of tokens.
+    /// A token file of the folder, if there is any.
     tokens: Option<PathBuf>,
 }
 
@@ -51,7 +51,7 @@ impl<'a> Folder<'a> {
     /// The files in a folder and its subfolders, in natural order.
     ///
     /// # Errors
-    /// The system reports one; or a file cannot be read.
+    /// The folder cannot be listed, or a file cannot be read.
     pub(crate) fn read(path: &'a Path, selection: &'a Selection) -> Result<Self> {
         let mut folder = Self::new(path, selection);
         folder.walk(path, &mut Vec::new())?;
@@ -99,7 +99,7 @@ impl<'a> Folder<'a> {
         }
     }
 
-    /// As [`Folder::chosen`], for an input: there must be files.
+    /// As [`Folder::chosen`], for an input, which must have at least one file.
     ///
     /// # Errors
     /// As [`Folder::chosen`]; or there is no file to read.
@@ -111,11 +111,11 @@ impl<'a> Folder<'a> {
         }
     }
 
-    /// The files that the folder stands for, and those that are not read.
+    /// The files that the folder stands for, and the ignored files.
     ///
     /// # Errors
-    /// A file looks like data and cannot be read; the files are of several formats; or some are of no
-    /// split, or none is of the one to read.
+    /// A file looks like data and cannot be read; the files have several formats; some files have
+    /// no split; or no file has the requested split.
     pub(crate) fn chosen(mut self) -> Result<(Vec<InputFile>, Vec<Ignored>)> {
         if !self.unread.is_empty() {
             let files = self.unread.iter();
@@ -152,7 +152,7 @@ impl<'a> Folder<'a> {
         path.strip_prefix(self.path).unwrap_or(path).to_owned()
     }
 
-    /// Notes what a name tells; returns the format if the file is to be read.
+    /// Records the class of a file; returns the format if the file is to be read.
     fn judge(&mut self, path: &Path, name: FileName) -> Option<Format> {
         let wanted = self.selection.format;
         let is_other = |format| wanted.is_some_and(|wanted| wanted != format);
@@ -176,8 +176,8 @@ impl<'a> Folder<'a> {
         None
     }
 
-    /// Collects the files below `folder` in order. `ancestors` contains the folders above it with links
-    /// resolved, to avoid following a link cycle.
+    /// Collects the files below `folder` in order. `ancestors` contains the parent folders with
+    /// links resolved, so that a cycle of links is not followed.
     fn walk(&mut self, folder: &Path, ancestors: &mut Vec<PathBuf>) -> Result<()> {
         let io = |cause| Error::io(folder, cause);
         let canonical = folder.canonicalize().map_err(io)?;
@@ -227,7 +227,7 @@ impl<'a> Folder<'a> {
             };
         }
         let Some(format) = self.judge(&path, entry.name) else {
-            // Possibly a dangling link.
+            // The entry may be a dangling link.
             return Ok(());
         };
         let metadata = metadata.map_err(|cause| Error::io(&path, cause))?;
@@ -239,9 +239,9 @@ impl<'a> Folder<'a> {
         Ok(())
     }
 
-    /// Leaves files of one format.
+    /// Keeps the files of one format.
     ///
-    /// Plain texts are taken for notes on the corpus, unless there are more of them than of its files.
+    /// Plain texts are treated as notes on the corpus, unless they outnumber its other files.
     fn retain_one_format(&mut self) -> Result<()> {
         let is_text = |file: &InputFile| file.format == Some(Format::Text);
         let num_texts = self.files.iter().filter(|file| is_text(file)).count();
@@ -267,7 +267,7 @@ impl<'a> Folder<'a> {
         Ok(())
     }
 
-    /// Leaves the files of the split to read.
+    /// Keeps the files of the requested split.
     fn retain_split(&mut self) -> Result<()> {
         let Some(wanted) = self.selection.split.as_deref() else {
             return Ok(());
@@ -292,7 +292,7 @@ impl<'a> Folder<'a> {
         Ok(())
     }
 
-    /// Checks that every file has a split, and that there is the one to read.
+    /// Checks that every file has a split and that the requested split exists.
     fn check_splits(&self, wanted: &str, names: &[&str], of_files: &[Vec<&str>]) -> Result<()> {
         let path = self.path.to_owned();
         let known = all_splits(of_files);
@@ -314,13 +314,13 @@ impl<'a> Folder<'a> {
     }
 }
 
-/// Whether the entries are those of a folder of shards, which packtok writes.
+/// Whether the folder is a folder of shards written by packtok.
 fn is_of_shards(entries: &[Entry]) -> bool {
     let has = |name: &str| entries.iter().any(|entry| entry.entry.file_name() == name);
     has(PLAN_OF_SHARDS) && has(TOKENIZER_OF_SHARDS)
 }
 
-/// The names of metadata files: those with a file of details beside them.
+/// The names of metadata files, recognized by the file of details next to each.
 fn described_names(entries: &[Entry]) -> HashSet<OsString> {
     let stem = |entry: &Entry| {
         let name = entry.entry.file_name().into_string().ok()?;
@@ -347,7 +347,7 @@ impl Entry {
         let entry = entry?;
         let file_name = entry.file_name();
         let name = FileName::of(file_name.as_encoded_bytes());
-        // Available from the listing on most file systems.
+        // Most file systems return the type with the listing, so this needs no system call.
         let file_type = entry.file_type()?;
         if name == FileName::Other && file_type.is_file() {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Files that the caller reads, because packtok does not know their URLs.
+//! Files at URLs that packtok does not support and that the caller reads instead.
 
 use std::fmt;
 #[cfg(feature = "remote")]
@@ -9,27 +9,27 @@ type Files = Arc<dyn packtok_store::ForeignFiles>;
 #[cfg(not(feature = "remote"))]
 type Files = std::convert::Infallible;
 
-/// The caller's files.
+/// A reader of files, provided by the caller.
 #[derive(Clone)]
 pub struct ForeignFiles(pub(crate) Files);
 
-/// What reads URLs of schemes that packtok does not know, where a caller does not give its own.
+/// The default reader for URLs of unsupported schemes, used if a caller does not provide one.
 #[cfg(feature = "remote")]
 static OF_ALL: OnceLock<ForeignFiles> = OnceLock::new();
 
 #[cfg(feature = "remote")]
 impl ForeignFiles {
-    /// Makes these files those of all corpora whose caller gives no others. Only the first call counts.
+    /// Makes this reader the default of all corpora. Only the first call has an effect.
     pub fn use_for_all(self) {
         drop(OF_ALL.set(self));
     }
 
-    /// The files of [`ForeignFiles::use_for_all`].
+    /// The default reader, set by [`ForeignFiles::use_for_all`].
     pub(crate) fn of_all() -> Option<&'static Self> {
         OF_ALL.get()
     }
 
-    /// The files that `files` finds.
+    /// A reader of the files that `files` provides.
     pub fn new(files: Files) -> Self {
         Self(files)
     }

@@ -1,16 +1,16 @@
-//! Files of the inputs that are not read, and why.
+//! Files of the inputs that are not read, and the reasons.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Serialize, Serializer};
 
-/// A file or folder that an input stands for and that is not read.
+/// A file or folder that belongs to an input and is not read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Ignored {
     /// Path or URL.
     pub path: PathBuf,
-    /// Why it is not read.
+    /// The reason why the file is not read.
     pub reason: IgnoredReason,
 }
 
@@ -21,24 +21,24 @@ impl Ignored {
     }
 }
 
-/// Why a file is not read.
+/// The reason why a file is not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IgnoredReason {
-    /// The user leaves it out.
+    /// A glob of `ignore` matches the file.
     Pattern,
-    /// It has another format than the one that the user chose.
+    /// The file does not have the format that the user chose.
     Format,
-    /// It is of another split than the one that is read.
+    /// The file does not belong to the requested split.
     Split(String),
-    /// It is a plain text beside the files of a corpus.
+    /// A plain text next to the files of a corpus.
     Note,
-    /// It describes the data or a tokenizer, or records what packtok did.
+    /// The file describes the data or a tokenizer, or records the work of packtok.
     Metadata,
-    /// It is an earlier version of a file.
+    /// An earlier version of a file.
     Backup,
-    /// It is a copy that a library made of the data.
+    /// A copy of the data that a library made.
     Cache,
-    /// Its name starts with a dot.
+    /// The file name starts with a dot.
     Hidden,
 }
 
@@ -63,20 +63,20 @@ impl Serialize for IgnoredReason {
     }
 }
 
-/// Why data is not read.
+/// The reason why data cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unread {
     /// The file is not complete.
     Unfinished,
     /// packtok does not read the compression.
     Compression,
-    /// The name does not tell what is compressed.
+    /// The name does not show the format of the compressed content.
     Content,
     /// The file contains other files.
     Archive,
     /// packtok does not read the format.
     Format,
-    /// Something unknown follows the extension of data.
+    /// An unknown suffix follows the extension of data.
     Extension,
 }
 

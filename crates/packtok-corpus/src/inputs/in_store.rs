@@ -1,4 +1,4 @@
-//! The objects of a store, or files that the caller reads, for a URL.
+//! Lists the files of a URL: objects of a store, or files that the caller reads.
 
 use packtok_store::{
     Error as StoreError, Location, Object, Result as StoreResult, check_foreign, is_store,
@@ -6,14 +6,14 @@ use packtok_store::{
 
 use crate::ForeignFiles;
 
-/// Where the files of a URL are listed.
+/// The service that lists the files of a URL.
 pub(crate) enum Listing<'a> {
     Store(&'a str, Box<Location>),
     Foreign(&'a str, &'a ForeignFiles),
 }
 
 impl<'a> Listing<'a> {
-    /// The listing of `url`. The caller's files are those that no store has.
+    /// The listing of `url`. `files` reads the URLs that no store supports.
     pub(crate) fn of(url: &'a str, files: Option<&'a ForeignFiles>) -> StoreResult<Self> {
         if !is_store(url) {
             if let Some(files) = files {
@@ -27,7 +27,7 @@ impl<'a> Listing<'a> {
         Ok(Self::Store(url, Box::new(Location::parse(url)?)))
     }
 
-    /// What reads its files, if it is not packtok.
+    /// The reader of the files, if the caller provides it.
     pub(crate) fn foreign(&self) -> Option<&'a ForeignFiles> {
         match self {
             Self::Store(..) => None,
@@ -66,7 +66,7 @@ impl<'a> Listing<'a> {
     }
 }
 
-/// Whether an error says that there is no such object.
+/// Whether the error means that the object does not exist.
 pub(crate) fn is_absent(error: &StoreError) -> bool {
     matches!(error, StoreError::Absent { .. })
 }

@@ -16,18 +16,18 @@ use crate::{ForeignFiles, Format, Source};
 pub(crate) struct InputFile {
     pub(crate) path: PathBuf,
     pub(crate) bytes: u64,
-    /// The format, if it was found by its name in a folder.
+    /// The format, if the file was found in a folder and its name implies the format.
     pub(crate) format: Option<Format>,
     /// Index of the input.
     pub(crate) input: usize,
     /// Device and inode of the target, to detect duplicate paths.
     pub(crate) inode: (u64, u64),
-    /// What reads it, if it is not packtok.
+    /// The reader of the file, if the caller provides it.
     pub(crate) files: Option<ForeignFiles>,
 }
 
 impl InputFile {
-    /// An object of a store. Different URLs are different objects.
+    /// An object of a store. Different URLs count as different objects.
     #[cfg(feature = "remote")]
     pub(crate) fn object(object: packtok_store::Object, files: Option<&ForeignFiles>) -> Self {
         Self {
@@ -43,8 +43,9 @@ impl InputFile {
         }
     }
 
-    /// Checks that a file can be read, without opening it: opening a FIFO would block, and opening a
-    /// million files is slow. A name relative to an open folder spares the system the path lookup.
+    /// Checks that a file can be read, without opening it: opening a FIFO would block, and opening
+    /// a million files is slow. A name relative to an open folder avoids the lookup of the full
+    /// path.
     pub(crate) fn regular_file(
         path: PathBuf,
         metadata: &Metadata,

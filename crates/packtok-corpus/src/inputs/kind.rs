@@ -1,8 +1,8 @@
-//! The kind of a path that is not a regular file.
+//! The kind of a path that is not a regular file, as messages name it.
 
 use std::fs::Metadata;
 
-/// The word for it in messages.
+/// The word for the kind in messages.
 #[cfg(unix)]
 pub fn kind(metadata: &Metadata) -> &'static str {
     use std::os::unix::fs::FileTypeExt;
@@ -15,7 +15,7 @@ pub fn kind(metadata: &Metadata) -> &'static str {
     }
 }
 
-/// The word for it in messages.
+/// The word for the kind in messages. This platform does not distinguish kinds.
 #[cfg(not(unix))]
 pub fn kind(_: &Metadata) -> &'static str {
     "device"

@@ -1,8 +1,10 @@
-//! Lists of corpus files: `@LIST` among the inputs stands for the files that the lines of LIST name.
+//! Lists of corpus files: `@LIST` among the inputs stands for the files that the lines of LIST
+//! name.
 //!
-//! A relative line starts at the folder of the list, or at a folder that the user gives. Empty lines and
-//! lines that start with `#` are skipped; a name that starts with `#` is written `./#name`. Lines are
-//! names, not globs. A file whose own name starts with `@` is given as `./@name`.
+//! A relative line is resolved against the folder of the list, or against a folder that the user
+//! sets. Empty lines and lines that start with `#` are skipped; a name that starts with `#` is
+//! written `./#name`. Lines are names, not globs. An input file whose name starts with `@` is
+//! written `./@name`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,9 +14,9 @@ use crate::is_url;
 
 /// A line of a list.
 pub struct Listed {
-    /// Its number, from 1.
+    /// The number of the line, from 1.
     pub line: u64,
-    /// The file that it names.
+    /// The file that the line names.
     pub path: PathBuf,
 }
 
@@ -23,13 +25,13 @@ pub fn list_of(input: &str) -> Option<&Path> {
     input.strip_prefix('@').map(Path::new)
 }
 
-/// The folder that relative lines of a list start at.
+/// The folder against which relative lines of a list are resolved.
 pub fn base_of_list<'a>(list: &'a Path, root: Option<&'a Path>) -> &'a Path {
     root.unwrap_or_else(|| list.parent().unwrap_or(Path::new("")))
 }
 
-/// The folder to which the files of an input are relative: that of a list, a folder itself, or the
-/// folder of a file or glob.
+/// The folder to which the files of an input are relative: the base folder of a list, the folder
+/// itself, or the parent folder of a file or glob.
 pub fn base_of(input: &str, root: Option<&Path>) -> PathBuf {
     if let Some(list) = list_of(input) {
         return base_of_list(list, root).into();
@@ -81,10 +83,10 @@ pub fn read_list(list: &Path, root: Option<&Path>) -> Result<Vec<Listed>> {
     }
 }
 
-/// The content of a list of `paths`, which reading gives back.
+/// The content of a list that [`read_list`] reads as `paths`.
 ///
 /// # Errors
-/// A path cannot be a line: it is not UTF-8, or contains a line feed or ends with a carriage return.
+/// A path cannot be a line: it is not UTF-8, contains a line feed, or ends with a carriage return.
 pub fn written_list(paths: impl IntoIterator<Item = PathBuf>) -> Result<String> {
     let mut text = String::new();
     for path in paths {

@@ -38,9 +38,9 @@ use crate::{ForeignFiles, Format, ReadOptions, Source, is_url};
 /// The files of inputs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expansion {
-    /// Those to read, in order.
+    /// The files to read, in order.
     pub sources: Vec<Source>,
-    /// Those that are not read.
+    /// The files that are not read, with the reasons.
     pub ignored: Vec<Ignored>,
 }
 
@@ -49,25 +49,26 @@ pub struct Expansion {
 /// `@LIST` stands for the files that the lines of a file name ([`crate::list`]).
 ///
 /// Files of a glob or folder are in natural order (`part2` before `part10`), component by
-/// component. A folder stands for the files in it and its subfolders whose names end like those of
-/// a format (`extensions` in `format.rs`), which must be one format, or of that of `selection`.
-/// Globs and folders skip names that start with a dot. An input that exists as a path is never
-/// treated as a glob.
+/// component. A folder stands for the files in it and its subfolders that have an extension of a
+/// format (`extensions` in `format.rs`). Without a format in `selection`, all of them must have
+/// the same format. Globs and folders skip names that start with a dot. An input that exists as a
+/// path is never treated as a glob.
 ///
-/// All sources have the format of `selection`; without one, each has that of its name or content.
+/// All sources have the format of `selection`. Without one, each source has the format that its
+/// name or content implies.
 ///
 /// # Errors
-/// An input is missing, unreadable, not a regular file, a folder or glob without files, or a folder
-/// with files of several formats, with files that look like data and cannot be read, or without the
-/// split to read; or a file is given twice.
+/// An input is missing, unreadable, or not a regular file; a folder or glob has no files; a folder
+/// has files of several formats, has files that look like data and cannot be read, or lacks the
+/// requested split; or a file is given twice.
 pub fn expand(inputs: &[String], selection: &Selection) -> Result<Expansion> {
     expand_with(inputs, selection, None)
 }
 
-/// As [`expand`]; `foreign` reads the URLs that are not of a store.
+/// As [`expand`]; `foreign` reads the URLs that no store supports.
 ///
 /// # Errors
-/// As for [`expand`], and those of `foreign`.
+/// As for [`expand`], and the errors of `foreign`.
 pub fn expand_with(
     inputs: &[String],
     selection: &Selection,
@@ -157,7 +158,8 @@ impl Files<'_> {
             }
             Err(_) if is_url(path) => self.add_url(input),
             Err(_) if input.contains(['*', '?', '[']) => match input.strip_suffix("/**") {
-                // In the glob library this matches the subfolders, but not the files in the folder.
+                // In the glob library, `FOLDER/**` matches the subfolders but not the files
+                // directly in FOLDER.
                 Some(folder) => self.add_input(folder),
                 None => self.add_matches(input),
             },
@@ -193,7 +195,7 @@ impl Files<'_> {
         self.ignored.push(Ignored::new(path, reason));
     }
 
-    /// Adds the files of a folder, of which there must be some.
+    /// Adds the files of a folder, which must contain at least one.
     fn add_folder(&mut self, folder: Folder<'_>) -> Result<()> {
         let (files, ignored) = folder.required()?;
         self.files.extend(files);
@@ -286,7 +288,7 @@ impl Files<'_> {
     }
 }
 
-/// Rejects two paths to one file. Two hard links of a file are allowed.
+/// Rejects two paths to the same file. Two hard links to a file are allowed.
 fn reject_duplicates(files: &[InputFile]) -> Result<()> {
     let mut inodes: Vec<_> = files.iter().map(|file| file.inode).collect();
     inodes.sort_unstable();

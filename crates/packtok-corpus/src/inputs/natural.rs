@@ -62,7 +62,7 @@ fn push_natural(name: &[u8], key: &mut Vec<u8>) {
 fn push_run(rest: &[u8], key: &mut Vec<u8>) -> usize {
     let is_digit = |byte: &&u8| byte.is_ascii_digit();
     let len = rest.iter().take_while(is_digit).count();
-    // Both markers sort among other characters where digits do.
+    // Both markers sort relative to other characters as digits do.
     if rest[0] == b'0' {
         key.push(b'0');
         key.extend(&rest[1..len]);

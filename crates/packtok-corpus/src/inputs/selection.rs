@@ -1,4 +1,4 @@
-//! Which of the files that the inputs stand for are read.
+//! Selects which files of the inputs are read.
 
 use std::path::{Path, PathBuf};
 
@@ -7,31 +7,32 @@ use glob::{MatchOptions, Pattern};
 use crate::Format;
 use crate::error::{Error, Result};
 
-/// The split that stands for all of them.
+/// The split name that selects the files of all splits.
 const ALL_SPLITS: &str = "all";
 
-/// Which files of the inputs are read.
+/// The selection of the files of the inputs that are read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// The format of all inputs; `None` if each has that of its name or content.
+    /// The format of all inputs; `None` to derive each from its name or content.
     pub format: Option<Format>,
     /// Files and folders to leave out.
     pub(crate) ignore: Vec<Pattern>,
     /// The split of a folder to read; `None` for all files.
     pub(crate) split: Option<String>,
-    /// The folder that relative lines of lists start at; `None` for the folder of each list.
+    /// The folder against which relative lines of lists are resolved; `None` for the folder of
+    /// each list.
     pub(crate) root: Option<PathBuf>,
 }
 
 impl Selection {
-    /// Leaves out what matches a glob of `ignore`. A folder stands for the files of `split`; for all
-    /// of its files without one, and with `all`.
+    /// A selection that leaves out the files and folders matching a glob of `ignore`. A folder
+    /// stands for the files of `split`, or for all of its files if `split` is `None` or `all`.
     ///
     /// # Errors
     /// A glob is invalid.
     pub fn new(format: Option<Format>, ignore: &[String], split: Option<&str>) -> Result<Self> {
         let pattern = |glob: &String| {
-            // A pattern may match the end of a path, from any of its names on.
+            // A relative pattern may match the end of a path, starting at any component.
             let whole = if glob.starts_with('/') {
                 glob.clone()
             } else {
@@ -52,12 +53,12 @@ impl Selection {
         })
     }
 
-    /// The same selection with a folder that relative lines of lists start at.
+    /// The same selection with a base folder for relative lines of lists.
     pub fn with_root(self, root: Option<PathBuf>) -> Self {
         Self { root, ..self }
     }
 
-    /// All files of this format.
+    /// A selection of all files, read as `format`.
     pub fn of_format(format: Option<Format>) -> Self {
         Self {
             format,
@@ -65,7 +66,7 @@ impl Selection {
         }
     }
 
-    /// Whether the user leaves out this file or folder.
+    /// Whether a glob of `ignore` matches this file or folder.
     pub(crate) fn ignores(&self, path: &Path) -> bool {
         let options = MatchOptions {
             case_sensitive: true,

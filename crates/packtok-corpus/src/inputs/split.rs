@@ -1,24 +1,25 @@
-//! The splits of a dataset (`train`, `validation`, `test`), recognized by the names of its files and
-//! folders as Hugging Face `datasets` does.
+//! The splits of a dataset (`train`, `validation`, `test`), recognized by the names of its files
+//! and folders as Hugging Face `datasets` does.
 //!
-//! `datasets` knows three layouts and takes the first that any file has: `data/SPLIT-00000-of-00001.*`
-//! with any name of a split, a folder with the name of a split, and a file with it.
+//! `datasets` knows three layouts and uses the first that any file matches: names of the form
+//! `data/SPLIT-00000-of-00001.*` with any split name, folders named after a split, and files named
+//! after a split.
 
-/// The split of files that are not of several splits.
+/// The split of all files if no name mentions a split.
 const TRAIN: &str = "train";
 
-/// The splits and the words that stand for them in names.
+/// The splits, and the words that denote them in names.
 const WORDS: [(&str, &[&str]); 3] = [
     (TRAIN, &["train", "training"]),
     ("validation", &["validation", "valid", "dev", "val"]),
     ("test", &["test", "testing", "eval", "evaluation"]),
 ];
 
-/// Folder of the files that are named after any split.
+/// Folder of the files whose names may contain any split name.
 const DATA_FOLDER: &str = "data/";
 
-/// The splits of each file, by its path below the folder of the dataset. A file can be of several, or
-/// of none. All are of the split `train` if none of them names a split.
+/// The splits of each file, given by its path below the folder of the dataset. A file can have
+/// several splits or none. If no file names a split, all of them belong to `train`.
 pub(crate) fn splits<'a>(names: &'a [&'a str]) -> Vec<Vec<&'a str>> {
     let layouts: [fn(&'a str) -> Vec<&'a str>; 3] =
         [of_shard, |name| of_folders(name), |name| of_file_name(name)];
@@ -32,7 +33,7 @@ pub(crate) fn splits<'a>(names: &'a [&'a str]) -> Vec<Vec<&'a str>> {
         .unwrap_or_else(|| vec![vec![TRAIN]; names.len()])
 }
 
-/// All splits of some files, in the order in which messages list them.
+/// The distinct splits of the files, in the order in which messages list them.
 pub(crate) fn all_splits(splits: &[Vec<&str>]) -> Vec<String> {
     let rank = |split: &str| WORDS.iter().position(|(one, _)| *one == split);
     let mut all: Vec<&str> = splits.iter().flatten().copied().collect();
@@ -41,7 +42,7 @@ pub(crate) fn all_splits(splits: &[Vec<&str>]) -> Vec<String> {
     all.into_iter().map(str::to_owned).collect()
 }
 
-/// The split in `data/SPLIT-00000-of-00001.parquet`.
+/// The split in a name such as `data/SPLIT-00000-of-00001.parquet`.
 fn of_shard(name: &str) -> Vec<&str> {
     let file = name.strip_prefix(DATA_FOLDER);
     let file = file.filter(|file| !file.contains('/')).unwrap_or("");
@@ -61,7 +62,7 @@ fn of_shard(name: &str) -> Vec<&str> {
     end.map(|end| &file[..end]).into_iter().collect()
 }
 
-/// The splits that folders above the file are named after.
+/// The splits after which the parent folders of the file are named.
 fn of_folders(name: &str) -> Vec<&'static str> {
     let folders = name.rsplit_once('/').map_or("", |(folders, _)| folders);
     of_words(|word| {
@@ -71,7 +72,7 @@ fn of_folders(name: &str) -> Vec<&'static str> {
     })
 }
 
-/// The splits that the file is named after.
+/// The splits after which the file is named.
 fn of_file_name(name: &str) -> Vec<&'static str> {
     let file = name.rsplit('/').next().unwrap_or(name);
     of_words(|word| has_word(file, word, false))
@@ -83,11 +84,11 @@ fn of_words(mut has: impl FnMut(&str) -> bool) -> Vec<&'static str> {
     splits.map(|(split, _)| *split).collect()
 }
 
-/// Whether a name contains a word with a separator or the end on both sides. In the name of a file, a
-/// separator must follow it.
+/// Whether a name contains `word` between separators or the ends of the name. `may_end` allows the
+/// word at the end of the name; in a file name, a separator must follow it.
 fn has_word(name: &str, word: &str, may_end: bool) -> bool {
     let is_separator = |c: char| matches!(c, '-' | '.' | '_' | ' ' | '0'..='9');
-    // A word cannot overlap itself, so no place is missed.
+    // A word cannot overlap itself, so `match_indices` finds every occurrence.
     name.match_indices(word).any(|(start, _)| {
         let (before, after) = (&name[..start], &name[start + word.len()..]);
         (before.is_empty() || before.ends_with(is_separator))

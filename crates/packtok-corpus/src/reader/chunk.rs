@@ -7,8 +7,8 @@ use crate::{Body, Record, ResumePoint};
 
 /// Complete records of one source, in order.
 ///
-/// A chunk may have none: while the reader skips a very long line it returns such chunks, so
-/// that the caller can check for an interruption.
+/// A chunk may be empty: the reader returns such chunks while it skips a very long line, so that
+/// the caller can check for an interruption.
 #[derive(Debug)]
 pub struct Chunk {
     pub(crate) source: usize,
@@ -23,7 +23,7 @@ pub struct Chunk {
     pub(crate) closed: Vec<u32>,
 }
 
-/// Where the records of a chunk are.
+/// The positions of the records of a chunk.
 #[derive(Debug)]
 pub(crate) enum Content {
     /// Lines, contiguous in `buffer[start..stop]`; `offset_bytes` is the offset of `start` in the source.
@@ -45,7 +45,7 @@ pub(crate) struct Span {
     pub(crate) content: SpanContent,
 }
 
-/// What a listed record contains.
+/// The content of a listed record.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum SpanContent {
     /// A line, with its start in the buffer.
@@ -69,12 +69,12 @@ impl Chunk {
         self.input
     }
 
-    /// Its records in order, including blank ones.
+    /// The records of the chunk in order, including blank ones.
     pub fn records(&self) -> Records<'_> {
         self.records_from(0)
     }
 
-    /// Its records from the one at `cursor` on.
+    /// The records of the chunk from `cursor` on.
     fn records_from(&self, cursor: usize) -> Records<'_> {
         let state = match &self.content {
             Content::Consecutive {
@@ -98,7 +98,7 @@ impl Chunk {
         }
     }
 
-    /// The record at `cursor`, which moves to the next one.
+    /// The record at `cursor`; advances `cursor` to the next record.
     pub(crate) fn record_at(&self, cursor: &mut usize) -> Option<Record<'_>> {
         let mut records = self.records_from(*cursor);
         let record = records.next();
@@ -121,7 +121,7 @@ impl Chunk {
         &self.closed
     }
 
-    /// Length of its text in bytes.
+    /// Length of the text of the chunk in bytes.
     pub fn len_bytes(&self) -> usize {
         match &self.content {
             Content::Consecutive { start, stop, .. } => stop - start,

@@ -1,9 +1,10 @@
 //! The part of a file that belongs to a shard.
 //!
-//! Uncompressed JSON lines are divided between lines, Parquet and Arrow files between groups of rows.
-//! Other files cannot be read from the middle: a compressed one has no place to start, and whether a
-//! byte of a CSV file or of a text is inside a record depends on everything before it. Such a file
-//! belongs to the shard that owns its first byte. A file is opened only if a boundary is inside it.
+//! Uncompressed JSON lines are divided between lines, Parquet and Arrow files between groups of
+//! rows. Other files cannot be read from the middle: a compressed file has no entry point, and
+//! whether a byte of a CSV file or of a text is inside a record depends on everything before it.
+//! Such a file belongs to the shard that owns its first byte. A file is opened only if a boundary
+//! is inside it.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
@@ -15,14 +16,14 @@ use crate::{Compression, CorpusFile, Format, Source};
 
 /// Maximum number of bytes per read in the search for a line end.
 const READ_BYTES: usize = 1 << 20;
-/// Size of the first read: most lines end within it.
+/// Size of the first read; most lines end within this length.
 const FIRST_READ_BYTES: usize = 1 << 13;
 
-/// `source` with the range of complete lines or groups of rows that start in its bytes `share`;
-/// `None` if none does.
+/// `source` with the range of complete lines or groups of rows that start in its bytes `share`.
+/// `None` if no line or group starts there.
 ///
-/// A file that is not divided has no range. `tick` is called regularly during the search for a line
-/// end; its error ends the search.
+/// A file that is not divided has no range. `tick` is called regularly during the search for a
+/// line end; its error ends the search.
 ///
 /// # Errors
 /// The file cannot be read or is shorter than expected; or the error of `tick`.
@@ -53,8 +54,8 @@ pub fn cut(
     }))
 }
 
-/// Start of the first line that starts at or after `offset_bytes`; the end of the file if none
-/// does.
+/// Start of the first line that starts at or after `offset_bytes`; the end of the file if there is
+/// no such line.
 fn line_start(
     source: &Source,
     offset_bytes: u64,
@@ -65,7 +66,7 @@ fn line_start(
     }
     let io = |cause| Error::io(&source.path, cause);
     let mut file = CorpusFile::of(source)?;
-    // A line starts after a `\n`, which may be the byte before the offset.
+    // A `\n` just before the offset also counts: a line then starts at the offset.
     let mut place = offset_bytes - 1;
     file.seek(SeekFrom::Start(place)).map_err(io)?;
     let mut buffer = vec![0; FIRST_READ_BYTES];
@@ -220,8 +221,8 @@ mod tests {
             let mut stops = vec![0; files.len()];
             for cuts in cut_all(&sources, count) {
                 let first = cuts.first().map_or(0, |(i, _)| *i);
-                // The sources of a shard are consecutive, so the first number identifies all of
-                // them.
+                // The sources of a shard are consecutive, so the number of the first source
+                // identifies all of them.
                 prop_assert!(cuts.iter().map(|(i, _)| *i).eq(first..first + cuts.len()));
                 let sources: Vec<_> = cuts.into_iter().map(|(_, source)| source).collect();
                 let (lines, digests) = read(&sources, first);

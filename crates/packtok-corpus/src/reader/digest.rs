@@ -9,8 +9,8 @@ use crate::{CorpusFile, Format, ReadOptions, Source};
 /// Bytes read at a time.
 const READ_BYTES: usize = 1 << 20;
 
-/// Reads all sources and returns the CRC32C of the raw bytes of each; for a source plug-in, that of
-/// its texts.
+/// Reads all sources and returns the CRC32C of the raw bytes of each; for a source plug-in, the
+/// CRC32C of its texts.
 ///
 /// `tick` is called regularly with the bytes read so far; its error ends the reading.
 ///

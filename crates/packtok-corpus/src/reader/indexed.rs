@@ -61,7 +61,8 @@ impl Indexed {
             return self.check_length().map(|()| None);
         }
         if buffer.capacity() > 4 * self.options.chunk_bytes {
-            // Do not keep the memory of a very long line for the rest of the run.
+            // Frees the memory of a very long line, so that it is not kept for the rest of the
+            // run.
             buffer = Vec::new();
         }
         buffer.clear();
@@ -147,8 +148,8 @@ impl Indexed {
         Ok(())
     }
 
-    /// Number of entries from the next one on, at least one, that one read of about a chunk covers.
-    /// Each must start where the previous one ends, or one byte (the `\n`) later.
+    /// Number of entries, at least one, that one read of about a chunk covers. Each entry must
+    /// start where the previous entry ends, or one byte (the `\n`) later.
     fn run_len(&self) -> usize {
         let entries = &self.entries[self.next..];
         let limit = entries[0].0.saturating_add(self.options.chunk_bytes as u64);

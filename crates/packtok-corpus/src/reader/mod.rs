@@ -41,10 +41,10 @@ impl Reader {
         Ok(Self(Kind::Indexed(Indexed::new(source, entries, options)?)))
     }
 
-    /// Resumes at `place`, which an earlier reader returned.
+    /// A reader that resumes at `place`, which an earlier reader returned.
     ///
-    /// `closed` contains the CRC32C of the raw bytes of the sources before it. Compressed sources
-    /// are decompressed from their start.
+    /// `closed` contains the CRC32C of the raw bytes of the sources before `place`. Compressed
+    /// sources are decompressed from their start.
     ///
     /// # Errors
     /// The source cannot be read or ends before `place`.
@@ -59,8 +59,8 @@ impl Reader {
     }
 
     /// Reads up to `place` without parsing lines, and returns whether the content has the given
-    /// checksums: `closed` for the sources that end before it, `place` for the start of its own
-    /// source.
+    /// checksums: `closed` for the sources that end before `place`, and the checksum of `place`
+    /// for the start of its own source.
     ///
     /// Lines can be read only before the first call, or after a call that returned true. `tick` is
     /// called regularly with the bytes read so far; its error ends the reading.
@@ -100,8 +100,8 @@ impl Reader {
         }
     }
 
-    /// CRC32C of the raw bytes of each source. Known once it was read to its end, and never for a
-    /// source read by an index.
+    /// CRC32C of the raw bytes of each source. `None` until the source was read to its end, and
+    /// always `None` for a source read by an index.
     pub fn digests(&self) -> &[Option<u32>] {
         match &self.0 {
             Kind::Sequential(reader) => reader.digests(),

@@ -24,7 +24,7 @@ pub trait Work: Send + 'static {
     /// A result; `Default` is an empty one to fill.
     type Out: Send + Default + 'static;
 
-    /// The error of the work and of what consumes the results.
+    /// The error of the work and of the consumer of the results.
     type Error: From<Error> + Send + 'static;
 
     /// Fills `out`, which may contain an earlier result to reuse, from the records of `chunk`.
@@ -33,11 +33,11 @@ pub trait Work: Send + 'static {
     /// The run cannot continue, for a reason that is not about a record.
     fn work(&mut self, chunk: &Chunk, out: &mut Self::Out) -> Result<(), Self::Error>;
 
-    /// Position of the current document, for the error if the work panics.
+    /// The source and offset of the current document, for the error if the work panics.
     fn place(&self) -> (usize, u64);
 }
 
-/// Adds the path to the error of a panic: the thread only knows the number of the source.
+/// Adds the path of the source to the error of a panic, because the thread only knows its number.
 pub fn name_panic(error: Error, sources: &[Source]) -> Error {
     match error {
         Error::Panicked {
@@ -100,7 +100,8 @@ pub fn run<W: Work>(
         let shared = Arc::clone(&shared);
         pool.spawn(move || shared.work_until_over(worker));
     }
-    // An error returns here, before the lock: the reader may be waiting for the disk.
+    // Propagates an error before taking the lock: the reader may hold it while it waits for the
+    // disk.
     let num_received = shared.results.receive(consumer, &shared.bytes_read)?;
     let next = lock(&shared.reader);
     match num_received {

@@ -7,17 +7,17 @@ use crate::formats::source_reader::SourceReader;
 use crate::reader::chunk::Chunk;
 use crate::{Body, Format, ReadOptions, Record, ResumePoint, Source};
 
-/// The position of a record: the last place before it where reading can resume, and how many records
-/// lie between.
+/// The position of a record: the last resume point before it, and the number of records between
+/// the resume point and the record.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RecordPosition {
     /// Offset and checksum as in [`ResumePoint`]; `None` is the start of the source.
     pub place: Option<(u64, u32)>,
-    /// For a compressed source, the frame from which the place is reached.
+    /// For a compressed source, the frame from which decompression reaches `place`.
     pub frame: Option<Frame>,
-    /// Records between.
+    /// Number of records between `place` and the record.
     pub records: u64,
-    /// CRC32C of the last of these records, if it has content.
+    /// CRC32C of the last of those records, if it has content.
     pub crc32c: u32,
 }
 
@@ -26,9 +26,9 @@ pub struct RecordReader {
     reader: Box<dyn SourceReader>,
     max_document_bytes: u64,
     chunk: Option<Chunk>,
-    /// Where in the chunk the next record is.
+    /// Cursor of the next record in the chunk.
     cursor: usize,
-    /// Where the last record was.
+    /// Cursor of the last record in the chunk.
     last: Option<usize>,
     position: RecordPosition,
 }
@@ -37,7 +37,7 @@ impl RecordReader {
     /// Opens `source` at `position`.
     ///
     /// # Errors
-    /// It cannot be read, ends before the position, or has other records there.
+    /// The source cannot be read, ends before the position, or its records have changed.
     pub fn open(source: &Source, options: &ReadOptions, position: RecordPosition) -> Result<Self> {
         let mut this = Self {
             reader: open_at(source, options, position)?,
@@ -134,7 +134,7 @@ impl RecordReader {
     }
 }
 
-/// A reader of `source` from a place where reading can resume, or from its start.
+/// A reader of `source` from a resume point, or from the start of the source.
 fn open_at(
     source: &Source,
     options: &ReadOptions,
@@ -149,7 +149,8 @@ fn open_at(
         if !(span.start..=span.end).contains(&offset) {
             return Err(ended_early(source, place));
         }
-        // The rest of the range: lines can be read from any of them.
+        // Opens only the rest of the range: uncompressed lines can be read from the start of any
+        // line.
         let rest = Source {
             range: Some(offset..source.span().end),
             ..source.clone()

@@ -64,7 +64,7 @@ impl Sequential {
         Ok(reader)
     }
 
-    /// Reads up to `place` and returns whether the content before it has these checksums.
+    /// Reads up to `place` and returns whether the content before `place` has these checksums.
     pub(crate) fn pass(
         &mut self,
         place: ResumePoint,
@@ -90,8 +90,8 @@ impl Sequential {
         Ok(has_source && open_at == Some(place))
     }
 
-    /// Reads the current source up to `offset` or closes it if that is beyond its end. Returns false
-    /// if there is no source.
+    /// Reads the current source up to `offset`, or closes the source if `offset` is beyond its
+    /// end. Returns false if there is no current source.
     fn pass_to(&mut self, offset: u64, tick: &mut dyn FnMut(u64) -> Result<()>) -> Result<bool> {
         let Some(source) = self.sources.get(self.source) else {
             return Ok(false);
@@ -103,7 +103,7 @@ impl Sequential {
         let bytes_before = self.bytes_before;
         if !open.pass_to(offset, &mut |raw_bytes| tick(bytes_before + raw_bytes))? {
             self.close();
-            // Closed sources are reported by chunks only.
+            // Only chunks report closed sources.
             self.closed.clear();
             self.source += 1;
         }
@@ -112,7 +112,8 @@ impl Sequential {
 
     pub(crate) fn next_chunk(&mut self, mut buffer: Vec<u8>) -> Result<Option<Chunk>> {
         if buffer.capacity() > 4 * self.options.chunk_bytes {
-            // Do not keep the memory of a very long line for the rest of the run.
+            // Frees the memory of a very long line, so that it is not kept for the rest of the
+            // run.
             buffer = Vec::new();
         }
         while let Some(source) = self.sources.get(self.source) {

@@ -26,7 +26,7 @@ fn labels(folder: &TempDir, names: &[&str]) -> Vec<String> {
 
 fn complaint(folder: &TempDir, names: &[&str]) -> String {
     let error = expand(&inputs(folder, names), &Selection::default()).unwrap_err();
-    // Without the folder, if that is what the message starts with.
+    // A message that starts with the folder has only its `: ` left.
     message(&error, folder).trim_start_matches(": ").to_owned()
 }
 
@@ -177,7 +177,7 @@ fn an_unreadable_file_is_named_without_opening_files() {
     let path = folder.path().join("sub/b.jsonl");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
     if fs::File::open(&path).is_ok() {
-        // Root can read every file.
+        // Root can read every file, so the error cannot be provoked.
         return;
     }
     let error = expand(&inputs(&folder, &[""]), &Selection::default()).unwrap_err();

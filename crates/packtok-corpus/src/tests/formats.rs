@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::field::NoText;
 
-/// What a record contains.
+/// The content of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Seen {
     Text(Vec<u8>),
@@ -26,7 +26,8 @@ fn located(record: &Record<'_>) -> Located {
     (record.offset, record.len_bytes, seen)
 }
 
-/// The records of `source`, read at once and resumed after every chunk, which must agree.
+/// The records of `source`. Reads them once in full and once resumed after every chunk; both must
+/// agree.
 fn records(source: &Source, options: &ReadOptions) -> Result<Vec<Located>> {
     let mut reader = Reader::new(vec![source.clone()], options.clone());
     let (mut all, mut places) = (Vec::new(), Vec::new());
@@ -137,7 +138,8 @@ proptest! {
             let num_field_bytes: usize = row.iter().map(String::len).sum();
             let text = row[1].as_bytes();
             let (len, seen) = match row.len() {
-                // The limit applies to the fields of a row, of which it keeps no more.
+                // For a row, the limit applies to the fields, because the reader keeps only the
+                // fields.
                 _ if num_field_bytes as u64 > max_document_bytes => (line.len(), Seen::Oversize),
                 2 => (text.len(), Seen::Text(text.to_vec())),
                 found => (line.len(), Seen::NoText(NoText::FieldCount { found, expected: 2 })),
@@ -153,7 +155,8 @@ proptest! {
             columns: Columns::of_pattern(".text"),
             ..options(chunk_bytes, max_document_bytes, None)
         });
-        // The length of a row that is not a text includes its line end if that was read with it.
+        // The length of a row without text includes the line end if the reader consumed it with
+        // the row.
         let found = found.unwrap().into_iter().map(|(offset, len, seen)| match seen {
             Seen::Text(_) => (offset, len, seen),
             _ => (offset, 0, seen),

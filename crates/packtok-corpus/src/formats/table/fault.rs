@@ -1,4 +1,4 @@
-//! Why a table cannot be read.
+//! The reason why a table cannot be read.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::Source;
 use crate::error::Error;
 
-/// Why a table cannot be read.
+/// The reason why a table cannot be read.
 pub(super) enum Fault {
     /// The system cannot read the file.
     Io(std::io::Error),
@@ -16,9 +16,9 @@ pub(super) enum Fault {
     OtherFormat,
     /// The file is damaged.
     Damaged(String),
-    /// The file uses something that packtok cannot read; with the remedy.
+    /// The file uses a feature that packtok cannot read; the text includes the remedy.
     Unsupported(String),
-    /// The text column does not exist; with those that do.
+    /// The text column does not exist; the names of the existing columns.
     ColumnMissing(Vec<String>),
     /// The text column exists twice; with their numbers, from 1.
     ColumnTwice(usize, usize),
@@ -65,12 +65,14 @@ thread_local! {
     static IS_CONTAINED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether a panic on this thread would become an error now. For panic hooks, which need not report it.
+/// Whether a panic on this thread would currently be caught and become an error. Panic hooks need
+/// not report such a panic.
 pub fn is_panic_contained() -> bool {
     IS_CONTAINED.get()
 }
 
-/// Calls a decoder. Its panics become faults, because damaged files may break what it assumes.
+/// Calls a decoder and turns its panics into faults: damaged files may violate the decoder's
+/// assumptions.
 pub(super) fn contained<T>(decode: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
     let was_contained = IS_CONTAINED.replace(true);
     // Unwind safe: after a fault, the decoder is not used again.

@@ -3,7 +3,7 @@
 /// One group of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Group {
-    /// Its number in the file, from 0.
+    /// The index of the group in the file, from 0.
     pub(super) index: usize,
     /// Offset of its first byte.
     pub(super) start: u64,

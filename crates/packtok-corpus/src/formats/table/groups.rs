@@ -8,20 +8,20 @@ use super::{arrow, parquet};
 use crate::error::Error;
 use crate::{CorpusFile, Format, Source};
 
-/// The groups of a file, and what is needed to decode them.
+/// The groups of a file, and the layout that decoding them requires.
 pub(super) struct Groups {
-    /// Those that have rows, in the order of their rows.
+    /// The groups that have rows, in row order.
     pub(super) list: Vec<Group>,
-    /// What the format calls a group.
+    /// The term of the format for a group.
     pub(super) name: &'static str,
     /// CRC32C of the part of the file that describes the groups.
     pub(super) crc32c: u32,
     pub(super) layout: Layout,
-    /// Whether the bytes of each follow those of the one before it.
+    /// Whether the groups are stored in row order, each after the previous one.
     pub(super) are_in_order: bool,
 }
 
-/// What is needed to decode the groups of a file.
+/// The layout that decoding the groups of a file requires.
 pub(super) enum Layout {
     Parquet(parquet::Layout),
     Arrow(arrow::Layout),
@@ -46,7 +46,8 @@ impl Groups {
     }
 }
 
-/// The groups of `source`, for reading the column `names`; without `names`, only for their starts.
+/// The groups of `source`, for reading the column `names`. Without `names`, the result only
+/// provides the starts of the groups.
 pub(super) fn open(
     source: &Source,
     window: &Window,
@@ -71,7 +72,7 @@ pub(super) fn open(
         layout,
         are_in_order: true,
     };
-    // A file whose groups are in another order than their bytes is one whole for shards and resume.
+    // If the groups are not stored in row order, sharding and resuming treat the file as one unit.
     groups.list.retain(|group| group.rows > 0);
     groups.are_in_order = groups.list.is_sorted_by(|a, b| a.start < b.start);
     if !groups.are_in_order {
@@ -82,8 +83,9 @@ pub(super) fn open(
     Ok(groups)
 }
 
-/// For two offsets, the start of the first group that starts at or after each; the end of the file if
-/// none does. The first group starts at 0, whatever precedes it.
+/// For each of two offsets, the start of the first group that starts at or after it; the end of
+/// the file if no group does. The first group counts as starting at 0, whatever precedes it in the
+/// file.
 pub(crate) fn group_starts(source: &Source, first: u64, second: u64) -> Result<(u64, u64), Error> {
     let groups = open(source, &opened(source)?, None)?;
     let start = |offset: u64| match offset {

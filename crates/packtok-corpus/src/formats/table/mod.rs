@@ -1,8 +1,8 @@
 //! Reads tables whose rows are in groups: row groups of Parquet, record batches of Arrow.
 //!
 //! A group is a range of bytes of the file, so a shard is a list of groups and reading can resume
-//! between two of them. [`Table`] goes over the groups and computes the checksum of all bytes, not
-//! only of those of the text column: `parquet` and `arrow` decode the texts of one group.
+//! between two groups. [`Table`] iterates over the groups and computes the checksum of all bytes,
+//! including those of other columns. `parquet` and `arrow` decode the texts of one group.
 
 mod arrow;
 mod fault;
@@ -25,8 +25,8 @@ pub(crate) use groups::{group_starts, text_columns};
 use texts::{Text, Texts};
 use window::Window;
 
-/// The longest group that is read into memory at once. Longer ones are read in pieces, twice: for
-/// the checksum and for the texts.
+/// The longest group that is read into memory as a whole. A longer group is read twice in pieces:
+/// for the checksum and for the texts.
 const KEPT_BYTES: u64 = 32 << 20;
 
 /// Bytes read at a time for the checksum of a longer group.
@@ -35,7 +35,7 @@ const READ_BYTES: usize = 1 << 20;
 /// Maximum number of rows per chunk, for tables whose texts are short or missing.
 const MAX_ROWS: usize = 1 << 14;
 
-/// Reads the texts of one table file, or of the groups of a range of it.
+/// Reads the texts of one table file, or of the groups in a range of the file.
 pub(crate) struct Table {
     source: Source,
     options: ReadOptions,
@@ -138,7 +138,8 @@ impl Table {
         let stop = group.first_row + group.rows;
         while buffer.len() < self.options.chunk_bytes && spans.len() < MAX_ROWS {
             let (content, len_bytes) = match texts.next_text(self.options.max_document_bytes)? {
-                // Not only at the end of the group: a damaged page may say that it has 2^31 rows.
+                // Checked per row, not only at the end of the group: a damaged page may declare
+                // 2^31 rows.
                 Some(_) if self.row == stop => {
                     return Err(Fault::Damaged(format!(
                         "{} {} has more than the {} rows that it should have",
@@ -167,7 +168,7 @@ impl Table {
         Ok(())
     }
 
-    /// Checks that the group before the next one had the rows that the file says.
+    /// Checks that the group that was just read had the number of rows that the file declares.
     fn check_rows(&self) -> Result<(), Error> {
         let group = &self.groups.list[self.next - 1];
         let expected = group.first_row + group.rows;

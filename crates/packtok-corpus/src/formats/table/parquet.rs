@@ -31,18 +31,19 @@ use crate::field::NoText;
 /// The first bytes of a file.
 const MAGIC: &[u8] = b"PAR1";
 
-/// Values decoded at once. All of them are in memory, so a few large ones must not be much.
+/// Number of values per decoding step. All of them are in memory at once, so the number is small
+/// in case the texts are large.
 const BATCH_ROWS: usize = 16;
 
-/// What is needed to decode the row groups of a file.
+/// The file metadata that decoding a row group requires.
 pub(super) struct Layout {
     metadata: ParquetMetaData,
     /// The text column, or the name of its type if it contains no texts.
     column: Result<usize, &'static str>,
 }
 
-/// The row groups of a file, and the checksum of their description. They are for reading the column
-/// `names` if it is given.
+/// The row groups of a file, and the checksum of their description. `names` is the column to read,
+/// if any.
 pub(super) fn open(
     window: &Window,
     names: Option<&[String]>,
@@ -140,7 +141,8 @@ fn not_text(column: &ColumnDescriptor) -> Option<&'static str> {
             (Some(LogicalType::Decimal { .. }), _) | (_, ConvertedType::DECIMAL) => {
                 Some("a decimal")
             }
-            // Some writers do not annotate texts. Bytes that are not UTF-8 are bad documents.
+            // Some writers do not annotate text columns. Values that are not UTF-8 are reported as
+            // bad documents.
             _ => None,
         },
         PhysicalType::BOOLEAN => Some("a boolean"),
@@ -213,9 +215,9 @@ impl Layout {
 /// The texts of one row group.
 struct RowGroupTexts<T: DataType> {
     reader: ColumnReaderImpl<T>,
-    /// The level of a row whose value is not null.
+    /// The definition level of a row whose value is not null.
     max_def_level: i16,
-    /// The decoded rows: `rows` of them, of which those that are not null have a value.
+    /// The values of the `rows` decoded rows; null rows have no value.
     values: Vec<T::T>,
     def_levels: Vec<i16>,
     rows: usize,
@@ -315,8 +317,8 @@ mod tests {
     use crate::CorpusFile;
     use crate::formats::table::fault::contained;
 
-    /// The rows of column `names`: texts, or descriptions of what is there instead; then a fault.
-    /// Also returns whether pages were read in pieces.
+    /// The rows of the column `names`: texts, or a description of each other value, then a fault
+    /// if any. Also returns whether pages were read in pieces.
     fn rows(path: &Path, names: &str, large_bytes: u64, max_bytes: u64) -> (Vec<String>, bool) {
         let mut rows = Vec::new();
         let mut is_in_pieces = false;

@@ -13,7 +13,7 @@ pub(super) trait Texts: Send {
 pub(super) enum Text<'a> {
     /// The bytes of a text.
     Bytes(&'a [u8]),
-    /// A text of this many bytes, more than are kept.
+    /// A text that is too long to keep; its length in bytes.
     Oversize(u64),
     /// No text.
     NoText(NoText),

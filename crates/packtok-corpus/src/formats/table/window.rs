@@ -48,7 +48,7 @@ impl Window {
     /// Reads a range of the file into memory and keeps it there until the next call.
     pub(super) fn keep(&self, range: Range<u64>) -> io::Result<Bytes> {
         let mut state = self.lock();
-        // Freed first, so that two regions are never in memory.
+        // Frees the previous region first, so that only one region is in memory.
         (state.start, state.bytes) = (range.start, Bytes::new());
         let mut bytes = vec![0; (range.end - range.start) as usize];
         state.read_from_file(range.start, &mut bytes)?;

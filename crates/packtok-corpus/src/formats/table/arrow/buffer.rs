@@ -42,8 +42,8 @@ impl BufferReader {
         let Some(codec) = codec.filter(|_| place.bytes > 0) else {
             return Ok(Self(Kind::Plain(raw(place.start, place.bytes))));
         };
-        // A compressed buffer starts with its decompressed length; -1 if it is not compressed after
-        // all.
+        // A compressed buffer starts with its decompressed length. The length -1 marks a buffer
+        // that the writer left uncompressed.
         const LENGTH_BYTES: u64 = 8;
         let Some(bytes) = place.bytes.checked_sub(LENGTH_BYTES) else {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());

@@ -1,19 +1,19 @@
-//! The text column of an Arrow schema: its type, and which of a batch's buffers belong to it.
+//! The text column of an Arrow schema: its type, and its buffers in a record batch.
 
 use arrow_ipc::{Endianness, Field, Schema, Type, UnionMode};
 
 use super::super::fault::Fault;
 
-/// How the texts of a column are stored.
+/// The storage layout of the texts of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Storage {
-    /// One after the other, with offsets of 32 bits.
+    /// Contiguous, with offsets of 32 bits.
     Offsets32,
-    /// One after the other, with offsets of 64 bits.
+    /// Contiguous, with offsets of 64 bits.
     Offsets64,
-    /// In any number of buffers, with a view of 16 bytes for each.
+    /// In any number of buffers, with a view of 16 bytes per text.
     Views,
-    /// One after the other, all of this many bytes.
+    /// Contiguous, each with this length in bytes.
     Fixed(u64),
 }
 
@@ -21,14 +21,14 @@ pub(super) enum Storage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Column {
     pub(super) storage: Storage,
-    /// For the structures around the column and, last, the column itself: the number of its node and
-    /// of its first buffer, which says which rows are not null.
+    /// One entry per structure around the column, and the last for the column itself: the number
+    /// of its node and of its first buffer, the validity bitmap, which marks null rows.
     pub(super) path: Vec<Position>,
 }
 
-/// A position among the nodes, buffers and groups of view buffers of a record batch. Those of all
-/// fields are in one sequence, parents before their children. Buffers of texts do not count, because
-/// each batch has another number of them.
+/// A position among the nodes, buffers and groups of view buffers of a record batch. The nodes and
+/// buffers of all fields form one sequence, parents before their children. The data buffers of
+/// views are not counted, because their number differs from batch to batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Position {
     pub(super) node: usize,
@@ -70,7 +70,7 @@ pub(super) fn find_column(
         if field.type_type() != Type::Struct_ || field.dictionary().is_some() {
             return Err(Fault::ColumnMissing(column_names(&fields)));
         }
-        // A structure has one buffer of its own.
+        // The validity bitmap is the only buffer of a structure.
         position.node += 1;
         position.buffer += 1;
         siblings = field.children().iter().flatten().collect();
@@ -78,7 +78,7 @@ pub(super) fn find_column(
     Err(Fault::ColumnMissing(column_names(&fields)))
 }
 
-/// The names of the columns of `schema` that contain texts, and of such fields of structures.
+/// The names of the columns of `schema` that contain texts, including fields of structures.
 pub(super) fn text_columns(schema: &Schema<'_>) -> Vec<String> {
     let fields: Vec<Field<'_>> = schema.fields().iter().flatten().collect();
     let mut names = column_names(&fields);
@@ -91,7 +91,7 @@ pub(super) fn text_columns(schema: &Schema<'_>) -> Vec<String> {
     names
 }
 
-/// The names of all columns, and of the fields of those that are structures.
+/// The names of all columns, including the fields of structures.
 fn column_names(fields: &[Field<'_>]) -> Vec<String> {
     let mut names = Vec::new();
     for field in fields {
@@ -111,7 +111,7 @@ fn column_names(fields: &[Field<'_>]) -> Vec<String> {
     names
 }
 
-/// How the column stores texts, or the name of its type if it contains none.
+/// The storage layout of the texts of a column, or the name of its type if it contains no texts.
 fn storage_of(field: &Field<'_>) -> Result<Result<Storage, &'static str>, Fault> {
     if field.dictionary().is_some() {
         return match field.type_type() {
@@ -152,7 +152,7 @@ fn storage_of(field: &Field<'_>) -> Result<Result<Storage, &'static str>, Fault>
     })
 }
 
-/// Moves `position` to the field after this one and its children.
+/// Moves `position` beyond this field and its children.
 fn skip(field: &Field<'_>, position: &mut Position) -> Result<(), Fault> {
     position.node += 1;
     if field.dictionary().is_some() {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use super::super::fault::Fault;
 use super::super::window::Window;
 
-/// Precedes the length of a description in all files but those of Arrow before 0.15.
+/// Precedes the length of a description in all files except those written before Arrow 0.15.
 pub(super) const CONTINUATION: [u8; 4] = [0xff; 4];
 
 /// A message of a file.
@@ -23,7 +23,7 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// Its description.
+    /// The bytes of the description.
     pub(super) fn description(&self, window: &Window) -> Result<Bytes, Fault> {
         Ok(window.bytes(self.description_start, self.description_bytes)?)
     }

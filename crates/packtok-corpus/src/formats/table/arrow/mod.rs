@@ -21,15 +21,15 @@ use super::group::Group;
 use super::texts::{NoTexts, Texts};
 use super::window::Window;
 
-/// The first and last bytes of a file; a stream has none.
+/// A file starts and ends with these bytes; a stream does not.
 const MAGIC: &[u8] = b"ARROW1";
 
-/// What is needed to decode the record batches of a file.
+/// The properties of a file that decoding its record batches requires.
 pub(super) struct Layout {
     /// The message of each record batch.
     batches: Vec<Message>,
-    /// The text column, or the name of its type if it contains no texts; `None` if no column is
-    /// read.
+    /// The text column, or the name of its type if the column contains no texts; `None` if no
+    /// column is read.
     column: Option<Result<Column, &'static str>>,
     /// The names of all columns that contain texts.
     text_columns: Vec<String>,
@@ -52,8 +52,8 @@ impl Layout {
     }
 }
 
-/// The record batches of a file or stream, and the checksum of their description. They are for
-/// reading the column `names` if it is given.
+/// The record batches of a file or stream, and the checksum of their descriptions. `names` is the
+/// column to read, if any.
 pub(super) fn open(
     window: &Window,
     names: Option<&[String]>,

@@ -10,8 +10,8 @@ use super::column::{Column, Storage};
 use super::message::{Message, parse};
 use crate::field::NoText;
 
-/// The longest text whose length is not checked against the rest of its buffer before memory is
-/// reserved for it.
+/// Up to this length, memory for a text is reserved without comparing the length with the rest of
+/// its buffer.
 const MAX_RESERVED_BYTES: u64 = 1 << 20;
 
 /// The texts of the record batch at `message`.
@@ -134,7 +134,7 @@ impl<'a> Buffers<'a> {
         BufferReader::open(self.window, self.place(i)?, self.codec)
     }
 
-    /// Which rows of a field are not null; `None` if all are.
+    /// The validity bitmaps of a field: which rows are not null. `None` if no row is null.
     fn validity(
         &self,
         batch: &RecordBatch<'_>,
@@ -176,23 +176,24 @@ impl<'a> Buffers<'a> {
         }
         let data = |i| match self.codec {
             None => self.place(i).map(Data::InFile),
-            // Views point anywhere, so the whole buffer must be decompressed. Its length is at most
-            // that of an offset.
+            // Views point to any offset, so the whole buffer must be decompressed. Offsets are
+            // 32-bit signed integers, which bounds its length.
             Some(_) => Ok(Data::InMemory(self.reader(i)?.rest(i32::MAX as u64)?)),
         };
         (first..first + count).map(data).collect()
     }
 }
 
-/// The rows that are left, and which of them are not null.
+/// The remaining rows, and their validity.
 struct Rows {
     rows: u64,
-    /// One for each structure around the column and for the column itself that has nulls.
+    /// The validity bitmaps of the column and of the structures around it, where they contain
+    /// nulls.
     validity: Vec<Bits>,
 }
 
 impl Rows {
-    /// Whether the next row is not null; `None` after the last one.
+    /// Whether the next row is valid (not null); `None` after the last row.
     fn next(&mut self) -> Result<Option<bool>, Fault> {
         if self.rows == 0 {
             return Ok(None);
@@ -225,7 +226,7 @@ impl Bits {
     }
 }
 
-/// Texts one after the other, and the offset of the end of each.
+/// Contiguous texts, and the end offset of each.
 struct ContiguousTexts {
     rows: Rows,
     /// Bytes of an offset.
@@ -234,7 +235,7 @@ struct ContiguousTexts {
     data: BufferReader,
     /// Bytes of `data` that were read.
     position: u64,
-    /// End of the text before the next one; `None` before the first.
+    /// End of the previous text; `None` before the first text.
     end: Option<u64>,
     text: Vec<u8>,
 }
@@ -288,7 +289,7 @@ impl Texts for ContiguousTexts {
     }
 }
 
-/// Texts of equal length, one after the other.
+/// Contiguous texts of equal length.
 struct FixedTexts {
     rows: Rows,
     width: u64,
@@ -314,8 +315,8 @@ impl Texts for FixedTexts {
     }
 }
 
-/// Replaces `text` by the next `len` bytes of `data`. Memory is reserved as they are read, because
-/// `len` may be a lie.
+/// Replaces `text` by the next `len` bytes of `data`. Memory is reserved while the bytes are read,
+/// because a damaged file may declare a wrong `len`.
 fn read_text(data: &mut BufferReader, len: u64, text: &mut Vec<u8>) -> Result<(), Fault> {
     text.clear();
     let mut rest = len;

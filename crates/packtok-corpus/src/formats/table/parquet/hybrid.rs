@@ -22,7 +22,7 @@ enum State {
 }
 
 impl Hybrid {
-    /// The integers of `bit_width` bits in `bytes`; `None` if they are wider than 32 bits.
+    /// The integers of `bit_width` bits in `bytes`; `None` if `bit_width` exceeds 32.
     pub(super) fn new(bytes: Vec<u8>, bit_width: u32) -> Option<Self> {
         (bit_width <= 32).then_some(Self {
             bytes,

@@ -1,8 +1,8 @@
 //! Texts of a column chunk with large pages, value by value.
 //!
 //! Writers end a page after a number of rows, such as 1,024, so a page of long texts can have
-//! gigabytes. The `parquet` crate decompresses a page as a whole. This reader decompresses while it
-//! reads, and writes a large dictionary to a temporary file.
+//! gigabytes. The `parquet` crate decompresses a page as a whole. This reader decompresses pages
+//! incrementally, and writes a large dictionary to a temporary file.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -20,8 +20,9 @@ use crate::formats::table::fault::Fault;
 use crate::formats::table::texts::{Text, Texts};
 use crate::formats::table::window::{Window, WindowReader};
 
-/// Pages up to this length are decompressed as a whole. Longer ones do not fit a cache, and reading them in
-/// pieces is faster (1.3 times for pages of 12 MB), while short ones take the same time.
+/// Pages up to this length are decompressed as a whole. A longer page does not fit a cache, so
+/// reading it in pieces is faster (1.3 times for pages of 12 MB). Short pages take the same time
+/// either way.
 pub(super) const LARGE_BYTES: u64 = 4 << 20;
 /// Longer dictionaries are in a temporary file.
 const DICTIONARY_BYTES: u64 = 16 << 20;
@@ -44,7 +45,8 @@ pub(super) struct LargePages {
     dictionary: Option<Dictionary>,
     page: Option<Page>,
     text: Vec<u8>,
-    /// Whether the file could not be read. Other errors of readers are about its content.
+    /// Whether the system failed to read the file. All other errors of readers are about the
+    /// content.
     has_failed: Arc<AtomicBool>,
 }
 
@@ -73,8 +75,8 @@ enum Values {
 type Bytes = BufReader<io::Take<Box<dyn Read + Send>>>;
 
 impl LargePages {
-    /// A reader of the column chunk if it has pages of more than `large_bytes` that can be read in
-    /// pieces.
+    /// A reader of the column chunk, if the chunk has pages of more than `large_bytes` and all of
+    /// its pages can be read in pieces.
     pub(super) fn open(
         window: &Window,
         chunk: &ColumnChunkMetaData,
@@ -103,7 +105,7 @@ impl LargePages {
             .then_some(reader))
     }
 
-    /// Whether a page is large, and all pages have encodings that this reader knows.
+    /// Whether a page is large and this reader supports the encodings of all pages.
     fn is_needed_and_possible(&self, large_bytes: u64) -> Result<bool, Fault> {
         let is_known = matches!(
             self.compression,
@@ -135,7 +137,7 @@ impl LargePages {
         Ok(is_large)
     }
 
-    /// The end of the page whose bytes start at `body`.
+    /// The end offset of the page whose content starts at `body`.
     fn end_of(&self, header: &PageHeader, body: u64) -> Result<u64, Fault> {
         body.checked_add(header.compressed_bytes)
             .filter(|&end| end <= self.end)
@@ -163,7 +165,7 @@ impl LargePages {
         Ok(false)
     }
 
-    /// Compares the bytes of a page with their checksum, if it has one.
+    /// Verifies the checksum of a page, if its header has one.
     fn check_crc(&self, header: &PageHeader, body: u64) -> Result<(), Fault> {
         let Some(expected) = header.crc else {
             return Ok(());
@@ -237,7 +239,7 @@ impl LargePages {
         let raw = self.raw(start, len);
         let num_bytes = header.uncompressed_bytes;
         let reader: Box<dyn Read + Send> = match self.compression {
-            // Even of compressed pages, nothing may be left of no values.
+            // A page of no values may be empty, even in a compressed column.
             _ if num_bytes == 0 => Box::new(io::empty()),
             _ if !header.is_compressed => Box::new(raw),
             Compression::SNAPPY => Box::new(LzReader::new(raw, Format::Snappy, num_bytes)?),
@@ -254,7 +256,7 @@ impl LargePages {
 }
 
 impl LargePages {
-    /// Reads the next row; a text is in `text` then. `None` at the end of the chunk.
+    /// Reads the next row and puts its text into `text`. `None` at the end of the chunk.
     fn next_row(&mut self, max_bytes: u64) -> Result<Option<Row>, Fault> {
         while self.page.as_ref().is_none_or(|page| page.rows_left == 0) {
             if !self.open_page()? {
@@ -431,7 +433,8 @@ fn exact(reader: &mut dyn Read, len: u64, header: &PageHeader) -> Result<Vec<u8>
     }
 }
 
-/// The most bytes that integers for all values of a page need: 32 bits each, and a run of its own.
+/// An upper bound on the encoded length of one integer per value: 32 bits each, and a run header
+/// each.
 fn most_hybrid_bytes(header: &PageHeader) -> u64 {
     64 + header.num_values * 6
 }

@@ -26,7 +26,7 @@ pub(super) struct LzReader<R> {
     format: Format,
     /// The last bytes that were decompressed.
     buffer: Vec<u8>,
-    /// Those of them that were read.
+    /// Number of bytes of `buffer` that the caller has read.
     read: usize,
     /// Bytes that are still to be decompressed.
     left: u64,
@@ -35,7 +35,7 @@ pub(super) struct LzReader<R> {
     /// Bytes to copy after that, and from how far back.
     copy: u64,
     offset: usize,
-    /// The start of an LZ4 sequence whose copy is not read yet.
+    /// The token of an LZ4 sequence whose copy part is not decoded yet.
     token: Option<u8>,
 }
 
@@ -153,7 +153,7 @@ impl<R: Read> LzReader<R> {
         Ok(())
     }
 
-    /// A length whose first four bits are `first`.
+    /// Decodes a length whose first four bits are `first`.
     fn lz4_len(&mut self, first: u8) -> io::Result<u64> {
         let mut len = u64::from(first);
         if first == 15 {

@@ -9,9 +9,9 @@ use std::io::{self, BufReader, Read};
 use crate::formats::table::fault::Fault;
 use crate::formats::table::window::Window;
 
-/// The longest header that is read; statistics in it may contain texts.
+/// The longest header that is accepted; its statistics may contain texts.
 const MAX_HEADER_BYTES: u64 = 64 << 20;
-/// How deep the values of a skipped field may be nested.
+/// Maximum nesting of the values of a skipped field.
 const MAX_DEPTH: u32 = 16;
 const BUFFER_BYTES: usize = 1 << 10;
 
@@ -31,9 +31,9 @@ pub(super) struct PageHeader {
     pub(super) crc: Option<u32>,
     /// Values of the page, including nulls.
     pub(super) num_values: u64,
-    /// How the values are encoded.
+    /// The encoding of the values.
     pub(super) encoding: i64,
-    /// How the definition levels of a data page of version 1 are encoded.
+    /// The encoding of the definition levels of a data page of version 1.
     pub(super) level_encoding: i64,
     /// Bytes of the repetition and definition levels of a data page of version 2.
     pub(super) level_bytes: (u64, u64),
@@ -84,8 +84,8 @@ impl<R: Read> Reader<R> {
         Ok(header)
     }
 
-    /// Reads the header of the values: of a data page (field 5), a dictionary (7) or a data page of
-    /// version 2 (8).
+    /// Reads the part of the header that describes the values: of a data page (field 5), a
+    /// dictionary (7) or a data page of version 2 (8).
     fn values(&mut self, header: &mut PageHeader, page: i16) -> Result<(), Fault> {
         let mut last = 0;
         while let Some((field, kind)) = self.field(&mut last)? {
@@ -175,7 +175,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// A length or a number, which has 32 bits and is not negative.
+    /// A length or a number, which must fit 32 bits and not be negative.
     fn size(&mut self) -> Result<u64, Fault> {
         let size = i32::try_from(self.integer()?).ok();
         let size = size.and_then(|size| u64::try_from(size).ok());
