@@ -1,4 +1,4 @@
-//! Reads the texts of a corpus one after the other, as packing extracts them.
+//! Reads the texts of a corpus one after the other, with the same extraction as packing.
 
 use packtok_corpus::Reason;
 use packtok_corpus::field::Extractors;
@@ -24,7 +24,7 @@ pub struct CorpusTexts {
 }
 
 impl CorpusTexts {
-    /// Finds the sources of `options`, and reads nothing.
+    /// Expands the inputs of `options` into sources, without reading any source.
     ///
     /// # Errors
     /// As [`packtok_corpus::expand`].
@@ -42,11 +42,11 @@ impl CorpusTexts {
         })
     }
 
-    /// The next texts, at least one; `None` after the last.
+    /// The next texts, at least one; `None` after the last text.
     ///
     /// # Errors
-    /// A source cannot be read; or a document is bad, after the texts before it were returned. Nothing
-    /// follows an error.
+    /// A source cannot be read; or a document is bad, after all texts before it were returned.
+    /// After an error, the iterator is exhausted.
     pub fn next_batch(&mut self) -> Result<Option<Vec<String>>> {
         let mut texts = Vec::new();
         while texts.is_empty() {

@@ -1,4 +1,4 @@
-//! CountsBySource documents, bytes and tokens of a corpus, by source, for several tokenizers at once.
+//! Counts documents, bytes and tokens of a corpus, by source, for several tokenizers at once.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -12,10 +12,10 @@ use crate::error::Result;
 use crate::pack::KEPT_IDS;
 use crate::scan::{Examine, LineCounts, Receive, ScanOptions, scan};
 
-/// CountsBySource of some documents.
+/// Counts of some documents.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Counted {
-    /// CountsBySource of the lines.
+    /// Counts of the lines.
     #[serde(flatten)]
     pub lines: LineCounts,
     /// Length of the documents' texts in bytes of UTF-8.
@@ -24,12 +24,12 @@ pub struct Counted {
     pub tokens: Vec<u64>,
 }
 
-/// CountsBySource of one source.
+/// Counts of one source.
 #[derive(Debug, Serialize)]
 pub struct SourceCount {
     /// The file.
     pub path: PathBuf,
-    /// Its length on disk in bytes.
+    /// Length of the file on disk in bytes.
     pub source_bytes: u64,
     /// CRC32C of these bytes, unless `max_documents` ended the run.
     pub crc32c: Option<u32>,
@@ -40,10 +40,10 @@ pub struct SourceCount {
     pub counted: Counted,
 }
 
-/// CountsBySource of a corpus.
+/// Counts of a corpus.
 #[derive(Debug, Serialize)]
 pub struct CountReport {
-    /// In corpus order.
+    /// The counts of each source, in corpus order.
     pub sources: Vec<SourceCount>,
     /// Files that were not read.
     pub ignored: Vec<Ignored>,
@@ -57,7 +57,8 @@ pub struct CountReport {
     pub num_cpus: usize,
 }
 
-/// CountsBySource the documents of a corpus, and their tokens for each of `tokenizers`, which may be none.
+/// Counts the documents of a corpus, and their tokens for each of `tokenizers`, which may be
+/// empty.
 ///
 /// # Errors
 /// The first error in corpus order.
@@ -163,7 +164,7 @@ impl Examine for Counter {
     }
 }
 
-/// CountsBySource by source.
+/// Counts by source.
 struct CountsBySource(Vec<Counted>);
 
 impl Receive<Numbers> for CountsBySource {

@@ -8,7 +8,7 @@ use packtok_corpus::Location;
 /// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What is said of a run that ended early, and whose finished work is kept.
+/// Appended to the message of a run that ended early and whose finished work is kept.
 pub const KEPT: &str =
     "finished work is kept next to the output; run the same command again to resume";
 
@@ -42,8 +42,8 @@ pub enum Error {
         /// The folder of the unfinished run.
         path: PathBuf,
     },
-    /// An option cannot be used with shards, because it depends on the preceding part of the
-    /// corpus.
+    /// An option cannot be used with shards, because it depends on the part of the corpus before
+    /// the shard.
     #[error("{option} cannot be used with shards: {reason}; remove it, or pack without shards")]
     NotForShards {
         /// The option.
@@ -74,11 +74,11 @@ pub enum Error {
     PlanDiffers {
         /// The plan.
         path: PathBuf,
-        /// What differs.
+        /// The name of the differing value.
         what: String,
-        /// Its value in the plan.
+        /// The value in the plan.
         found: String,
-        /// Its value in this run.
+        /// The value in this run.
         expected: String,
     },
     /// A line of a plan is invalid.
@@ -91,7 +91,7 @@ pub enum Error {
         /// The error of the parser.
         source: serde_json::Error,
     },
-    /// A plan does not match its first line.
+    /// A plan contradicts the totals in its first line.
     #[error(
         "{}: the plan is damaged: {what} is {found}, expected {expected}; remove the plan and write it again",
         path.display()
@@ -99,7 +99,7 @@ pub enum Error {
     PlanDamaged {
         /// The plan.
         path: PathBuf,
-        /// What is wrong.
+        /// The name of the wrong value.
         what: &'static str,
         /// The value found.
         found: String,
@@ -141,9 +141,9 @@ pub enum Error {
     SourceNotAsPlanned {
         /// The source.
         path: PathBuf,
-        /// Its length when the plan was made.
+        /// Length of the source when the plan was made.
         planned_bytes: u64,
-        /// Its length now.
+        /// Current length of the source.
         found_bytes: u64,
     },
     /// The folder contains another tokenizer.
@@ -175,7 +175,7 @@ pub enum Error {
     PartDiffers {
         /// The file.
         path: PathBuf,
-        /// What differs.
+        /// The name of the differing value.
         what: String,
         /// The value found.
         found: String,
@@ -190,7 +190,7 @@ pub enum Error {
     ShardsMissing {
         /// The folder of the shards.
         folder: PathBuf,
-        /// Their numbers, as `3, 7-9`.
+        /// The numbers of the shards, as `3, 7-9`.
         shards: String,
         /// Number of shards.
         count: u64,
@@ -235,10 +235,10 @@ pub enum Error {
     /// An error of threads, or the output belongs to another run.
     #[error(transparent)]
     Jobs(packtok_jobs::Error),
-    /// No EOD token is given.
+    /// No EOD token is set.
     #[error("--eod: settings.eod_token is missing")]
     NoEodToken,
-    /// There are filters for inputs, but not one for each.
+    /// The number of filters differs from the number of inputs.
     #[error("input_fields has {found} filters for {expected} inputs; give one for each")]
     InputFields {
         /// Number of filters.
@@ -246,7 +246,7 @@ pub enum Error {
         /// Number of inputs.
         expected: usize,
     },
-    /// Documents are to be padded to a length that one document cannot have.
+    /// The padding length exceeds the longest possible document.
     #[error(
         "--max-length: tokenizer.config.max_length is {length}; documents can be padded to at most {limit} ids; lower it, or remove --padding"
     )]
@@ -256,7 +256,7 @@ pub enum Error {
         /// The largest possible length.
         limit: u64,
     },
-    /// The id of padding is not one of the tokenizer.
+    /// The padding id is outside the vocabulary of the tokenizer.
     #[error("the id of padding is {id}, but {tokenizer} has {vocab_size} ids; give its tokenizer")]
     PaddingId {
         /// The id.
@@ -326,19 +326,19 @@ pub enum Error {
     JournalDiffers {
         /// The folder of the unfinished run.
         path: PathBuf,
-        /// What differs.
+        /// The name of the differing value.
         what: String,
-        /// Its value in the unfinished run.
+        /// The value in the unfinished run.
         found: String,
-        /// Its value in this run.
+        /// The value in this run.
         expected: String,
     },
-    /// The output is a folder, a device or similar, which must not be replaced by a file.
+    /// The output is a folder, a device or similar, which a file must not replace.
     #[error("{}: the output is a {found}, not a file; choose another path", path.display())]
     OutputNotAFile {
         /// The output.
         path: PathBuf,
-        /// Its kind.
+        /// The kind of the path, as in `folder`.
         found: &'static str,
     },
     /// The output is also a source.
@@ -364,14 +364,14 @@ pub enum Error {
     ExistingDiffers {
         /// The output.
         path: PathBuf,
-        /// What differs.
+        /// The name of the differing value.
         what: String,
-        /// Its value in the output.
+        /// The value in the output.
         found: String,
-        /// Its value in this run.
+        /// The value in this run.
         expected: String,
     },
-    /// An index was given for more than one source.
+    /// A raw index is set for more than one source.
     #[error(
         "{}: a raw index belongs to one file, but there are {num_sources} input files; pack them one at a time, or without --index-path (index_path)",
         path.display()
@@ -421,7 +421,7 @@ pub enum Error {
     /// An id to decode is not in the vocabulary.
     #[error("ids[{position}] is {found}, expected an id below {vocab_size}")]
     NoSuchId {
-        /// Its index among all ids, from 0.
+        /// Index of the id among all ids, from 0.
         position: usize,
         /// The id.
         found: u32,
@@ -435,7 +435,7 @@ pub enum Error {
     OffsetsFall {
         /// Index of the offset that is too low, from 0.
         position: usize,
-        /// Its value.
+        /// The offset that is too low.
         found: usize,
         /// The preceding offset.
         before: usize,
@@ -459,9 +459,9 @@ pub enum Error {
     WidthDiffers {
         /// The pbin.
         path: PathBuf,
-        /// Its width.
+        /// Width of the tokens in the file.
         found_bytes: u64,
-        /// The tokenizer's.
+        /// Width that the tokenizer needs.
         expected_bytes: u64,
     },
     /// A document of the file differs from the corpus.
@@ -478,9 +478,9 @@ pub enum Error {
         document: u64,
         /// Index of the first differing token, from 0.
         token: u64,
-        /// The id in the file; `None` past its end.
+        /// The id in the file; `None` past the end of the document.
         found: Option<u32>,
-        /// The id according to the corpus; `None` past its end.
+        /// The id according to the corpus; `None` past the end of the document.
         expected: Option<u32>,
         /// The record of the corpus.
         location: Location,
@@ -493,7 +493,7 @@ pub enum Error {
     CorpusLonger {
         /// The pbin.
         path: PathBuf,
-        /// Its documents.
+        /// Number of documents in the file.
         found: u64,
         /// The record of the first missing document.
         location: Location,
@@ -503,12 +503,12 @@ pub enum Error {
     CorpusShorter {
         /// The pbin.
         path: PathBuf,
-        /// Its documents.
+        /// Number of documents in the file.
         found: u64,
         /// The documents of the corpus.
         expected: u64,
     },
-    /// The file does not record where its documents came from.
+    /// The file does not record the origins of its documents.
     #[error(
         "{}: does not record the origins of its documents; pack it with packtok pack --origins, or compare it with packtok verify --corpus CONFIG",
         path.display()
@@ -517,7 +517,7 @@ pub enum Error {
         /// The pbin.
         path: PathBuf,
     },
-    /// Documents are not in the order of their records.
+    /// The origins of the documents are not in ascending order.
     #[error(
         "{}: document {document} came from a place before that of the previous one, as if packed by an index; compare the file with packtok verify --corpus CONFIG",
         path.display()
@@ -539,7 +539,7 @@ pub enum Error {
         /// The source.
         source_path: String,
     },
-    /// A recorded path of a source is not one below a folder.
+    /// A recorded path of a source is not a relative path below a folder.
     #[error(
         "{}: its source {source_path:?} is not a path below a folder, so it is not read; the file is damaged or hostile",
         path.display()
@@ -590,9 +590,9 @@ pub enum Error {
         document: u64,
         /// Index of the first differing token, from 0.
         token: u64,
-        /// The id in the file; `None` past its end.
+        /// The id in the file; `None` past the end of the document.
         found: Option<u32>,
-        /// The id according to the record; `None` past its end.
+        /// The id according to the record; `None` past the end of the document.
         expected: Option<u32>,
         /// The source and the place in it.
         record: String,
@@ -625,7 +625,7 @@ pub enum Error {
         path: PathBuf,
         /// The document number, from 0.
         document: u64,
-        /// Its last id; `None` if it has no token.
+        /// The last id of the document; `None` if the document has no token.
         found: Option<u32>,
         /// The expected id.
         eod_id: u32,
@@ -640,10 +640,10 @@ pub enum Error {
         path: PathBuf,
         /// Fingerprint in the file.
         found: String,
-        /// Fingerprint of the tokenizer given.
+        /// Fingerprint of the tokenizer that the caller passed.
         expected: String,
     },
-    /// An error of a token file that is not a pbin.
+    /// An error in a token file of another format than pbin.
     #[error(transparent)]
     Formats(packtok_formats::Error),
 }
@@ -682,7 +682,7 @@ impl From<packtok_formats::Error> for Error {
 /// Why a run ended that keeps its finished work.
 fn ended_by(error: &Error) -> String {
     match error {
-        // The message of `Cancelled` says that nothing was written, which is wrong here.
+        // The message of `Cancelled` states that nothing was written, which does not hold here.
         Error::Cancelled => "interrupted".to_owned(),
         error => error.to_string(),
     }
@@ -734,11 +734,11 @@ pub struct EnginesDiffer {
     pub token: u64,
     /// The engine of the tokenizer.
     pub engine: &'static str,
-    /// Its id; `None` past its end.
+    /// The id of `engine`; `None` past the end of its ids.
     pub found: Option<u32>,
     /// The engine it is compared with.
     pub oracle: &'static str,
-    /// That engine's id; `None` past its end.
+    /// The id of `oracle`; `None` past the end of its ids.
     pub expected: Option<u32>,
     /// The text at that position.
     pub text: String,

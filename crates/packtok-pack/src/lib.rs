@@ -3,8 +3,8 @@
 //! Data flows one way: `packtok-corpus` reads lines and extracts the text of each, the engine
 //! encodes it, and [`pack`] writes the file. [`verify`] follows the same path to compare and
 //! [`count`] to count; [`texts`] processes texts in memory. `packtok-dataset` makes batches of the
-//! files. This crate knows nothing of YAML or Python, reads no environment variables except those
-//! for the user's cache, and has no defaults: callers specify everything.
+//! files. This crate does not depend on YAML or Python, reads no environment variables except
+//! those for the user's cache, and has no defaults: callers specify everything.
 #![forbid(unsafe_code)]
 
 pub mod corpus_texts;

@@ -1,5 +1,4 @@
-//! Merges pbins: the format's join, plus the command's handling of existing outputs and of the
-//! tokenizer.
+//! Merges pbins: joins them as the format defines, and handles existing outputs and the tokenizer.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +17,7 @@ pub struct MergeOptions {
     pub parts: Vec<PathBuf>,
     /// The pbin to write.
     pub output: PathBuf,
-    /// What to do if the output already exists.
+    /// The action if the output already exists.
     pub existing: Existing,
 }
 
@@ -33,15 +32,15 @@ pub struct MergeReport {
     pub documents: u64,
     /// Tokens of the output.
     pub tokens: u64,
-    /// Its length in bytes.
+    /// Length of the output in bytes.
     pub file_bytes: u64,
-    /// The copy of the tokenizer next to the output, if one was given or found next to a part.
+    /// The copy of the tokenizer next to the output, if the caller passed one or a part has one.
     pub tokenizer_path: Option<PathBuf>,
     /// Whether the output already existed and was proven correct.
     pub skipped_existing: bool,
 }
 
-/// Joins pbins in order; `tokenizer` is the tokenizer of parts that do not name theirs.
+/// Joins pbins in order. `tokenizer` is the tokenizer of all parts that do not name their own.
 ///
 /// # Errors
 /// A part is damaged, or the parts are incompatible.
@@ -108,9 +107,10 @@ pub fn merge(
 }
 
 /// Copies the tokenizer next to a pbin that was made from others, so that data and tokenizer stay
-/// together, and returns where it is.
+/// together. Returns the path of the copy.
 ///
-/// Uses the given one, or the first found next to a part whose fingerprint matches the pbin.
+/// Uses `tokenizer` if set, or else the first tokenizer next to a part whose fingerprint matches
+/// the pbin.
 ///
 /// # Errors
 /// The pbin cannot be read, or the copy cannot be written.
@@ -136,7 +136,7 @@ pub fn copy_tokenizer(
         .transpose()
 }
 
-/// Compares the parts that a merged file lists with those to be merged.
+/// Compares the parts recorded in a merged file with the parts to merge.
 fn check_parts(output: &Path, file: &Reader, parts: &[PathBuf]) -> Result<()> {
     let metadata = file.metadata()?.ok_or_else(|| Error::ExistingUnknown {
         path: output.to_owned(),

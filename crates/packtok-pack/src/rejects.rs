@@ -17,13 +17,13 @@ use crate::error::{Error, Result};
 pub(crate) struct RejectRecord<'a> {
     /// The source, relative to the common folder of all sources.
     pub(crate) source: Cow<'a, str>,
-    /// Its number in the source.
+    /// Number of the record in the source.
     #[serde(flatten)]
     pub(crate) number: RecordNumber,
     /// Offset of its first byte in the uncompressed source; absent for tables of row groups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) offset_bytes: Option<u64>,
-    /// Its length in bytes; that of a line without the `\n`.
+    /// Length of the record in bytes; the length of a line excludes the `\n`.
     pub(crate) len_bytes: u64,
     pub(crate) reason: Cow<'a, str>,
 }
@@ -55,7 +55,7 @@ impl Rejects {
         }
     }
 
-    /// Like [`Rejects::new`], but keeps the rejects at `path` until then and resumes after
+    /// As [`Rejects::new`], but keeps the unpublished rejects at `path`, and resumes after
     /// `written`.
     pub(crate) fn keep(dst: PathBuf, path: PathBuf, written: RejectsCheckpoint) -> Result<Self> {
         let file = match written.bytes {
@@ -102,7 +102,8 @@ impl Rejects {
         Ok(copy(written, dst)?.publish(Replace::Existing)?)
     }
 
-    /// Publishes the file, or removes that of an earlier run; returns its path if there is one.
+    /// Publishes the file, or removes the rejects file of an earlier run. Returns the path of the
+    /// file if there are rejects.
     ///
     /// Called before the output is published, so that an output never lacks its rejects. A kept
     /// file stays in place, because the run may still be killed before the output is published.
@@ -124,7 +125,8 @@ impl Rejects {
     }
 }
 
-/// The rejects of a failed run that would have replaced `output`, which keeps its own rejects.
+/// Path of the rejects of a failed run that would have replaced `output`. `output` keeps its own
+/// rejects.
 pub(crate) fn failed_rejects_path(output: &Path) -> PathBuf {
     with_suffix(output, ".failed.rejects.jsonl")
 }

@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::error::{Error, Result};
 use crate::pack::{Outcome, PackSpec, Reject, explain};
 
-/// Which texts of which corpus to scan.
+/// The corpus to scan, and the selection of its texts.
 #[derive(Clone)]
 pub struct ScanOptions {
     /// Files, globs and folders, in order.
@@ -24,13 +24,13 @@ pub struct ScanOptions {
     pub selection: Selection,
     /// The filters that extract the texts.
     pub fields: Fields,
-    /// What to do with a line that is not a document.
+    /// The action for a line that is not a document.
     pub on_bad_document: OnBadDocument,
     /// Maximum number of documents.
     pub max_documents: Option<u64>,
     /// Number of threads.
     pub num_threads: usize,
-    /// How sources are read.
+    /// Options for reading sources.
     pub read: ReadOptions,
 }
 
@@ -158,7 +158,8 @@ pub(crate) fn scan<E: Examine>(
     )
     .map_err(|error| error.with_names(sources))?;
     Ok(Scanned {
-        // Where a limit ends a scan, and so which sources are read to their end, depends on threads.
+        // Threads determine where a limit ends a scan, and thus which sources are read to the end.
+        // So a limited scan has no digests.
         digests: if collector.scanned.stopped_early {
             vec![None; sources.len()]
         } else {
@@ -172,7 +173,7 @@ pub(crate) fn scan<E: Examine>(
 struct LineBatch<F> {
     source: usize,
     outcomes: Vec<Outcome>,
-    /// One per document.
+    /// The results of the examiner, one per document.
     found: Vec<F>,
     /// The line that ends the scan.
     fatal: Option<Reject>,

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 pub(crate) struct CorpusPart<'a> {
     /// The sources, in order.
     pub(crate) sources: &'a [Source],
-    /// The shard, if the run packs one. A shard has no tokenizer copy of its own.
+    /// The shard, if the run packs a shard. Shards have no copy of the tokenizer.
     pub(crate) shard: Option<ShardInfo>,
 }
 

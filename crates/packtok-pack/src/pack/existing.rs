@@ -14,7 +14,7 @@ use super::report::report;
 use super::{Existing, PackOptions, PackReport, RejectFault, first_reject};
 use crate::error::{Error, Result};
 
-/// Returns a report if the existing output is proven correct, or `None` if there is work to do.
+/// Returns a report if the existing output is proven correct, or `None` if the run must pack.
 ///
 /// # Errors
 /// The output exists and must not be changed, or it should be kept but is damaged or differs.
@@ -67,8 +67,8 @@ impl Existing {
         }
     }
 
-    /// Fails if another run has published the output in the meantime, so that it keeps its rejects
-    /// and tokenizer.
+    /// Fails if another run published the output in the meantime, so that the other run's rejects
+    /// and tokenizer are not replaced.
     ///
     /// # Errors
     /// [`Error::OutputExists`].
@@ -160,7 +160,7 @@ fn check_rejects(options: &PackOptions, found: &Metadata) -> Result<()> {
 
 /// Compares everything that affects the bytes, except the corpus.
 ///
-/// For the first difference, `differing` receives its name and both values.
+/// Calls `differing` with the name and both values of the first difference.
 pub(super) fn compare(
     found: &Metadata,
     expected: &Metadata,
@@ -223,7 +223,7 @@ fn compare_options(
     Ok(())
 }
 
-/// The error that the output differs from what this run would write.
+/// Returns the error that the output differs from the output of this run.
 fn differing(options: &PackOptions, what: &str, found: String, expected: String) -> Result<()> {
     if found == expected {
         return Ok(());

@@ -10,7 +10,7 @@ use crate::rejects::RejectRecord;
 
 /// Position and reason of the first line in the rejects file at `path`, for the end of a message.
 ///
-/// Empty if the file cannot be read, so that the original error is reported.
+/// Empty if the file cannot be read, so that the caller still reports its own error.
 pub(crate) fn first_reject(path: &Path) -> String {
     let mut line = Vec::new();
     let read = File::open(path).and_then(|file| BufReader::new(file).read_until(b'\n', &mut line));

@@ -7,8 +7,8 @@ use packtok_pbin::Writer;
 
 use crate::error::Result;
 
-/// Whether an earlier run published the output but was killed before it could report it. The same
-/// run then has nothing to do.
+/// Whether an earlier run published the output but was killed before it could report success. If
+/// so, the same run has no work left.
 pub(crate) fn has_published(output: &Path) -> bool {
     let folder = packtok_jobs::journal::folder_of(output);
     output.exists() && folder.is_dir() && !Writer::is_kept(&folder, output)

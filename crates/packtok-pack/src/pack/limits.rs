@@ -30,9 +30,9 @@ impl Limits {
 
     /// Truncates `batch` at the limits.
     ///
-    /// A limit that is reached exactly ends the run before the next line; a document that would
-    /// exceed a limit ends the run before its own line. Later lines are neither counted nor judged,
-    /// so that the counts do not depend on chunk boundaries.
+    /// If a limit is reached exactly, the run ends before the next line. If a document would
+    /// exceed a limit, the run ends before its line. Later lines are neither counted nor judged,
+    /// so the counts do not depend on chunk boundaries.
     pub(crate) fn cut(&mut self, batch: &mut DocBatch, width: TokenWidth) -> Flow {
         let (num_kept, kept_bytes) = self.take(&batch.document_bytes, width);
         let is_exhausted = self.documents == 0 || self.tokens == 0;

@@ -1,8 +1,8 @@
-//! The options of a run: [`PackSpec`], as given by the caller, and [`PackOptions`], as needed by
-//! the run.
+//! The options of a run: [`PackSpec`], which the caller provides, and [`PackOptions`], resolved
+//! for the run.
 //!
-//! There are no defaults here; `packtok/config/options.py` defines them, with the help text of each
-//! option.
+//! There are no defaults here; `packtok/config/options.py` defines them, with the help text of
+//! each option.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,15 +24,15 @@ use super::sidecar_files::tokenizer_path_of;
 use crate::error::{Error, Result};
 use crate::rejects::failed_rejects_path;
 
-/// What to do if the output already exists.
+/// The action if the output already exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Existing {
-    /// It ends the run.
+    /// Report an error.
     Error,
-    /// It is kept after it was proven to equal what this run would write.
+    /// Keep the output after proving that it equals the output of this run.
     Skip,
-    /// It is replaced atomically when the new one is complete.
+    /// Replace the output atomically when the new one is complete.
     Replace,
 }
 
@@ -51,7 +51,8 @@ pub struct PackSpec {
     pub ignore: Vec<String>,
     /// The split of folders to read; `None` for all files.
     pub split: Option<String>,
-    /// The folder that relative lines of lists start at; `None` for the folder of each list.
+    /// The folder against which relative lines of lists are resolved; `None` for the folder of
+    /// each list.
     #[serde(default)]
     pub root: Option<PathBuf>,
     /// A raw index; only its entries are packed.
@@ -67,7 +68,7 @@ pub struct PackSpec {
     pub engine: EngineChoice,
     /// Memory of the word cache per thread; `None` for the engine's default.
     pub cache_bytes: Option<usize>,
-    /// What to do with a line that is not a document.
+    /// The action for a line that is not a document.
     pub on_bad_document: OnBadDocument,
     /// Maximum number of rejected documents; `None` allows any number as long as one document is
     /// packed.
@@ -76,7 +77,7 @@ pub struct PackSpec {
     pub num_cpus: usize,
     /// Largest zstd window, as a power of two.
     pub zstd_window_log: u32,
-    /// What to do if the output already exists.
+    /// The action if the output already exists.
     pub existing: Existing,
     /// Bytes of text between two records of a run's progress.
     pub span_bytes: u64,
@@ -98,7 +99,7 @@ fn chunk_bytes() -> usize {
 }
 
 impl PackSpec {
-    /// How texts are encoded.
+    /// The options for encoding a text.
     pub fn encode(&self) -> EncodeOptions {
         use packtok_pbin::SpecialTokensInText as Recorded;
         EncodeOptions {
@@ -119,7 +120,7 @@ impl PackSpec {
         }
     }
 
-    /// The patterns of the filters: one for all inputs, or one for each.
+    /// The patterns of the filters: a single pattern for all inputs, or one per input.
     fn patterns(&self) -> impl Iterator<Item = &str> {
         let recorded = &self.recorded;
         let for_all = recorded.input_fields.is_empty().then_some(&recorded.field);
@@ -132,7 +133,7 @@ impl PackSpec {
     /// The compiled filters.
     ///
     /// # Errors
-    /// A filter is not valid jq, or there are filters for inputs, but not one for each.
+    /// A filter is not valid jq, or the number of filters differs from the number of inputs.
     pub(crate) fn fields(&self) -> Result<Fields> {
         let (found, expected) = (self.recorded.input_fields.len(), self.input.len());
         if found > 0 && found != expected {
@@ -141,7 +142,7 @@ impl PackSpec {
         Ok(Fields::compile(self.patterns())?)
     }
 
-    /// How sources are read.
+    /// The options for reading sources.
     pub fn read(&self) -> ReadOptions {
         ReadOptions {
             chunk_bytes: self.chunk_bytes,
@@ -155,7 +156,7 @@ impl PackSpec {
         }
     }
 
-    /// Which files of the inputs are read.
+    /// The selection of the files of the inputs.
     ///
     /// # Errors
     /// A glob is not valid.
@@ -164,7 +165,7 @@ impl PackSpec {
         Ok(selection.with_root(self.root.clone()))
     }
 
-    /// The files that the inputs stand for.
+    /// The files of the inputs, or the parts of a plug-in's corpora.
     ///
     /// # Errors
     /// As [`packtok_corpus::expand`]; or the plug-in failed.
@@ -215,7 +216,7 @@ fn special_token(tokenizer: &Tokenizer, option: &'static str, token: &str) -> Re
 /// Everything that a run needs.
 #[derive(Clone)]
 pub struct PackOptions {
-    /// The options given by the caller.
+    /// The options that the caller provided.
     pub spec: PackSpec,
     /// The compiled filters.
     pub fields: Fields,
@@ -231,7 +232,8 @@ impl PackOptions {
         with_suffix(&self.spec.output, ".rejects.jsonl")
     }
 
-    /// The rejects of a failed run that would have replaced an output, which keeps its own rejects.
+    /// Path of the rejects of a failed run with `--existing replace`. The existing output keeps
+    /// its own rejects.
     pub fn failed_rejects_path(&self) -> PathBuf {
         failed_rejects_path(&self.spec.output)
     }

@@ -9,10 +9,10 @@ use super::options::PackOptions;
 use super::worker::{DocBatch, Sample, Worker};
 use crate::error::{Error, Result};
 
-/// Tokenizes a sample of the lines of `reader` on all threads, and passes the results to `consumer`
-/// in order.
+/// Tokenizes the sampled lines of `reader` on all threads, and passes the results to `consumer` in
+/// order.
 ///
-/// Returns the digests of the sources, as far as known.
+/// Returns the digests of the sources that were read to the end.
 pub(crate) fn process(
     options: &PackOptions,
     tokenizer: &Tokenizer,

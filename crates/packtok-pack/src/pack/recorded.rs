@@ -66,7 +66,7 @@ pub(super) fn recorded_sources(
         .map(|(source, crc32c)| packtok_pbin::Source {
             path: redacted(&source.label, &options.spec.redactions),
             bytes: source.bytes,
-            // The checksum of a part of a file does not identify the file.
+            // The checksum of a range does not identify the file.
             crc32c: crc32c.filter(|_| source.range.is_none()),
             format: recorded_options.origins.then_some(source.format),
             input: has_inputs.then_some(source.input as u64),

@@ -21,18 +21,18 @@ const ALL: u64 = 100 * UNITS_PER_PERCENT;
 pub enum RejectLimit {
     /// A number.
     Count(u64),
-    /// A percentage of all documents, that is, of all lines that are not blank.
+    /// A percentage of all documents: all lines that are not blank.
     Percent(Percent),
 }
 
 /// A percentage from 0 to 100.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Percent {
-    /// In units of 1e-9 %.
+    /// The percentage in units of 1e-9 %.
     units: u64,
 }
 
-/// A text that is not a valid limit.
+/// The error that a text is not a valid limit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a number such as 100, or a percentage from 0% to 100% such as 0.5%")]
 pub struct NotALimit;
@@ -136,7 +136,7 @@ fn share(rejected: u64, documents: u64) -> String {
 }
 
 impl RejectFault {
-    /// What the user can do, apart from reading the rejects.
+    /// The remedy, in addition to reading the rejects.
     pub(crate) fn remedy(&self) -> &'static str {
         match self {
             Self::NothingPacked { .. } => {
@@ -179,7 +179,7 @@ impl RejectFault {
             })
     }
 
-    /// The fault of partial counts that the rest of the corpus cannot change.
+    /// The fault of partial counts, if the rest of the corpus cannot undo it.
     pub(crate) fn of_part(limit: Option<RejectLimit>, rejected: u64) -> Option<Self> {
         match limit {
             Some(RejectLimit::Count(allowed)) if rejected > allowed => {

@@ -21,9 +21,9 @@ pub struct PackReport {
     pub shard_index: Option<u64>,
     /// Number of shards of the corpus, if it is divided.
     pub num_shards: Option<u64>,
-    /// Its documents.
+    /// Number of documents in the file.
     pub documents: u64,
-    /// Its tokens.
+    /// Number of tokens in the file.
     pub tokens: u64,
     /// Lines read: `packed + empty + blank + rejected`.
     pub lines: u64,
@@ -49,7 +49,7 @@ pub struct PackReport {
     pub num_sources: usize,
     /// The first [`LISTED_SOURCES`] of them.
     pub sources: Vec<PathBuf>,
-    /// Files that the inputs stand for and that were not read.
+    /// Files of the inputs that were not read.
     pub ignored: Vec<Ignored>,
     /// Name of the source plug-in; `None` if the sources are files.
     pub source: Option<String>,

@@ -39,7 +39,7 @@ struct Head {
 /// Version of the journal.
 const VERSION: u32 = 1;
 
-/// A record of progress: everything up to a position in the corpus is in the unfinished files.
+/// A record of progress: the unfinished files contain everything before a position in the corpus.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Span {
     /// The sources that ended since the previous span.
@@ -125,7 +125,7 @@ pub(super) fn begin(
         Ok(parts) => Ok(parts.started(options, journal)),
         Err(error) => {
             if journal.is_empty() {
-                // The original error is the one to report.
+                // The first error is reported, not an error of the cleanup.
                 let _ = journal.remove();
             }
             Err(error)
@@ -214,8 +214,7 @@ impl Parts {
     }
 }
 
-/// The spans of the journal that these options can build on. If there are none, starts a new
-/// journal.
+/// The spans of the journal that match these options. Without any, starts a new journal.
 fn spans_of(
     options: &PackOptions,
     tokenizer: &Tokenizer,
@@ -240,7 +239,7 @@ fn spans_of(
     } else {
         journal.read::<Head, Span>()?
     };
-    // An unfinished run without documents has nothing to continue and nothing to lose.
+    // An unfinished run without documents has no progress to resume or to lose.
     let has_documents = |spans: &[Span]| spans.last().is_some_and(|span| span.counts.documents > 0);
     let Some((found, mut spans)) = found.filter(|(_, spans)| has_documents(spans)) else {
         journal.begin(&head)?;
@@ -295,8 +294,8 @@ fn digest(path: &Path) -> Result<u32> {
     Ok(crc32c::crc32c(MappedFile::open(path)?.bytes()))
 }
 
-/// Truncates `spans` where the corpus has changed. Returns the reader after the last valid span, if
-/// it is positioned there.
+/// Truncates `spans` at the first span whose part of the corpus has changed. Returns the reader,
+/// if it is positioned after the last valid span.
 fn pass(
     options: &PackOptions,
     sources: &[Source],
@@ -316,7 +315,8 @@ fn pass(
             .all(|(noted, source)| noted.bytes == source.bytes);
         num_closed += span.closed.len();
         if plugin.is_some_and(Plugin::is_resumable) {
-            // It starts where the last span ends and does not yield the documents before again.
+            // A resumable plug-in starts where the last span ends and does not repeat earlier
+            // documents.
             continue;
         }
         let closed = span.closed.iter().filter_map(|source| source.crc32c);
@@ -347,7 +347,7 @@ fn pass(
     Ok((!plugin.is_some_and(Plugin::is_resumable)).then_some(reader))
 }
 
-/// Checks that the sources of a span are those of this run, whatever their content.
+/// Checks that the labels of the sources in a span equal those of this run.
 fn check_labels(
     options: &PackOptions,
     sources: &[Source],
@@ -421,7 +421,7 @@ impl Notes {
         }
     }
 
-    /// Whether there are changes that are not in the journal.
+    /// Whether the unfinished files have changes that the journal does not record.
     pub(super) fn has_pending(&self) -> bool {
         self.pending_bytes > 0 || !self.closed.is_empty()
     }
@@ -477,7 +477,7 @@ impl Notes {
             let source = Box::new(error);
             return Error::Kept { source };
         }
-        // The original error is reported; the next run removes what remains.
+        // The first error is reported; the next run removes the rest of the journal.
         let _ = self.journal.remove();
         error
     }

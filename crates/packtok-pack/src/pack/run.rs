@@ -38,7 +38,7 @@ pub(crate) struct Written {
 /// Packs a corpus.
 ///
 /// # Errors
-/// The first error in corpus order. No final name and no temporary file exists then.
+/// The first error in corpus order. In that case, neither an output nor a temporary file remains.
 pub fn pack(
     options: &PackOptions,
     tokenizer: &Tokenizer,
@@ -74,7 +74,8 @@ pub(crate) fn write(
     let mut monitor = |progress: &Progress| monitor(progress);
     let (mut sink, reader) = Sink::new(options, sources, started, &mut monitor);
     let filled = fill(options, tokenizer, sources, reader, &mut sink).and_then(|digests| {
-        // The percentage of rejects in a shard says nothing about the corpus; joining checks it.
+        // The percentage of rejects in one shard does not show the percentage in the corpus;
+        // joining checks it.
         match part.shard {
             Some(_) => Ok(digests),
             None => sink.check_rejects().map(|()| digests),
@@ -188,8 +189,8 @@ fn remove_temporary(options: &PackOptions) -> Result<Vec<PathBuf>> {
 
 /// The checksums for the trailer.
 ///
-/// A run that a limit stopped has read an amount that depends on chunks, so it records none. A run
-/// by an index reads only parts, so the file is read once more.
+/// A run that a limit stopped has read an amount that depends on chunks, so it records no
+/// checksums. A run by an index reads only parts, so the file is read once more.
 fn recorded_digests(
     options: &PackOptions,
     sources: &[Source],

@@ -1,4 +1,4 @@
-//! The ordered side of packing: doc_batches become the pbin, the rejects file and the counts.
+//! The ordered side of packing: document batches become the pbin, the rejects file and the counts.
 
 use std::collections::BTreeMap;
 
@@ -137,7 +137,7 @@ impl<'a> Sink<'a> {
         self.notes.note(self.options, self.sources, done)
     }
 
-    /// Records that the complete corpus is done; `digests` are those of its sources.
+    /// Records that the whole corpus is packed; `digests` are the digests of its sources.
     pub(crate) fn note_end(&mut self, digests: &[Option<u32>]) -> Result<()> {
         self.notes.end(digests);
         self.note()
@@ -145,7 +145,7 @@ impl<'a> Sink<'a> {
 
     /// Stops with `error`, and keeps the unfinished files if they would save work.
     pub(crate) fn give_up(mut self, error: Error) -> Error {
-        // The original error is reported; work that cannot be recorded is repeated.
+        // The first error is reported. If the work cannot be recorded, the next run repeats it.
         if self.notes.are_worth_keeping() && self.notes.has_pending() {
             let _ = self.note();
         }
@@ -185,10 +185,10 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Fails at the first reject above the limit, if it is in `batch`.
+    /// Fails at the first reject above the limit, if `batch` contains it.
     ///
-    /// Records the work before the batch first, because the rejects written for the user extend
-    /// beyond it.
+    /// First records the work before the batch, because the rejects written for the user extend
+    /// beyond that point.
     fn stop_at_limit(&mut self, batch: &mut DocBatch) -> Result<()> {
         let Some(limit @ RejectLimit::Count(allowed)) = self.options.spec.max_rejects else {
             return Ok(());
@@ -247,8 +247,8 @@ impl<'a> Sink<'a> {
         let source = &self.sources[batch.source];
         for reject in &batch.rejects {
             let number = self.lines.of(source, self.position.1, reject)?;
-            // Counting up to the start of a part would read everything before it; joining adds that
-            // number.
+            // The absolute line number would require reading everything before the shard's part.
+            // Joining adds the number of lines before it.
             let number = match RecordNumber::in_format(source.format, number) {
                 RecordNumber::Line(line) if source.span().start > 0 => {
                     RecordNumber::LineInShard(line)

@@ -14,19 +14,19 @@ use packtok_tokenizer::{Encoder, Tokenizer};
 use super::PackOptions;
 use crate::error::{Error, Result};
 
-/// Capacity for the ids of a document that is kept between documents (16 MiB). The buffers of a
-/// huge document are freed.
+/// Capacity of the id buffer that is kept between documents (16 MiB). A larger buffer, after a
+/// huge document, is freed.
 pub(crate) const KEPT_IDS: usize = 4 << 20;
 
-/// The largest number of ids that documents are padded to. A small text takes this much memory,
-/// whatever the limit on the length of documents.
+/// The longest padded document, in ids. Padding makes even a small text take this much memory, so the
+/// limit on the length of documents does not apply here.
 const MAX_PADDED_IDS: u64 = 1 << 24;
 
 /// The length of a document that was counted but not encoded.
 pub(crate) const UNSAMPLED: u64 = u64::MAX;
 
-/// Number of bytes of a text that sampling encodes to determine whether it has tokens. Packing does
-/// not need this.
+/// Number of bytes of an unsampled text that are encoded to determine whether the text has tokens.
+/// Packing encodes every text in full.
 const SAMPLED_BYTES: usize = 256;
 
 /// Which documents are encoded: all for packing, some for verifying.
@@ -44,7 +44,7 @@ impl Sample {
         among: None,
     };
 
-    /// About `fraction` of the documents, the same ones at every call.
+    /// About `fraction` of the documents, the same documents at every call.
     pub(crate) fn fraction(fraction: f64) -> Self {
         // The cast saturates: 1.0 and more include all documents.
         Self {
@@ -107,8 +107,8 @@ pub(crate) struct DocBatch {
     pub(crate) document_bytes: Vec<u64>,
     /// As [`Record::offset`], for each packed document.
     pub(crate) offsets: Vec<u64>,
-    /// Number of EODs inside each packed document, without the closing one; only documents that
-    /// have any.
+    /// For each packed document that contains EODs besides the closing one: its index, and their
+    /// number.
     pub(crate) eods_in_text: Vec<(usize, u64)>,
     pub(crate) outcomes: Vec<Outcome>,
     pub(crate) rejects: Vec<Reject>,
@@ -192,7 +192,7 @@ impl Worker {
         })
     }
 
-    /// Packs one record into `out`, or returns why not.
+    /// Packs one record into `out`, or returns the reason why the record is not packed.
     fn pack_record(
         &mut self,
         record: &Record<'_>,
@@ -242,7 +242,7 @@ impl Worker {
         Ok(Outcome::Packed)
     }
 
-    /// Pads the ids of a document; returns how many EODs were added, not counting one that closes
+    /// Pads the ids of a document. Returns the number of added EODs, without the EOD that closes
     /// the document.
     fn pad(&mut self) -> u64 {
         let Some(padding) = self.padding else {
@@ -262,7 +262,8 @@ impl Worker {
     }
 
     fn append_document(&mut self, eods_of_padding: u64, out: &mut DocBatch) {
-        // The width holds every id below this; a larger id would be truncated to another one.
+        // The token width holds every id of the vocabulary; a larger id would be truncated to a
+        // wrong id.
         if let Some(id) = first_beyond(&self.ids, self.vocab_size) {
             panic!("the engine gave id {id}, beyond the vocabulary");
         }
@@ -346,8 +347,8 @@ fn checked_padding(padding: Option<Padding>, tokenizer: &Tokenizer) -> Result<Op
 /// The first of `ids` that is not below `vocab_size`.
 fn first_beyond(ids: &[u32], vocab_size: u64) -> Option<u32> {
     let is_beyond = |id: u32| u64::from(id) >= vocab_size;
-    // Most processors need several instructions for an unsigned vector comparison. With both values
-    // below 2^31, the sign of `highest - id` gives the same answer.
+    // Most processors need several instructions for an unsigned vector comparison. If both values
+    // are below 2^31, the sign of `highest - id` gives the same answer.
     if let Ok(highest) = i32::try_from(vocab_size - 1) {
         let differences = ids
             .iter()
@@ -361,7 +362,7 @@ fn first_beyond(ids: &[u32], vocab_size: u64) -> Option<u32> {
 
 /// Number of `ids` equal to `wanted`.
 fn num_equal(ids: &[u32], wanted: u32) -> u64 {
-    // Counted in 32-bit numbers, of which a vector holds twice as many as of 64-bit ones.
+    // Counts in 32-bit numbers, because a vector holds twice as many of them as 64-bit numbers.
     let num_equal = |ids: &[u32]| ids.iter().map(|&id| u32::from(id == wanted)).sum::<u32>();
     ids.chunks(1 << 30)
         .map(|ids| u64::from(num_equal(ids)))
@@ -380,7 +381,7 @@ pub(crate) fn append_tokens(ids: &[u32], width: TokenWidth, data: &mut Vec<u8>) 
 /// Appends an N-byte token for each of `ids`.
 fn append<const N: usize>(ids: &[u32], data: &mut Vec<u8>, token_of: impl Fn(u32) -> [u8; N]) {
     data.reserve(N * ids.len());
-    // Encoded in a block that stays in the cache, so that the distant memory is written once and
+    // Encodes into a block that stays in the cache, so that the distant memory is written once and
     // not zeroed first.
     let (blocks, rest) = ids.as_chunks::<64>();
     for block in blocks {
@@ -417,7 +418,7 @@ mod tests {
         assert_eq!(text(Body::JsonLine(line.as_bytes())), Ok(Some("a".into())));
         assert_eq!(text(Body::Text(line.as_bytes())), Ok(Some(line.into())));
         assert_eq!(text(Body::JsonLine(b" \t")), Ok(None));
-        // Not blank but a document without ids, to which `empty_document` applies.
+        // White space in a text is not a blank record. If it has no ids, `empty_document` applies.
         assert_eq!(text(Body::Text(b" \t")), Ok(Some(" \t".into())));
         assert_eq!(text(Body::Text(b"")), Ok(Some(String::new())));
         assert!(text(Body::Oversize).is_err());

@@ -29,11 +29,11 @@ pub struct RawIndexOptions {
     pub src: PathBuf,
     /// The index to write.
     pub index_path: PathBuf,
-    /// What to do with a line that is not JSON or too long.
+    /// The action for a line that is not JSON or too long.
     pub on_bad_document: OnBadDocument,
-    /// What to do if the index already exists.
+    /// The action if the index already exists.
     pub existing: Existing,
-    /// How the source is read.
+    /// Options for reading the source.
     pub read: ReadOptions,
 }
 

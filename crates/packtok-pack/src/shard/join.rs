@@ -34,10 +34,10 @@ pub struct JoinOptions {
     pub folder: PathBuf,
     /// The file to write.
     pub output: PathBuf,
-    /// What to do if the output already exists.
+    /// The action if the output already exists.
     pub existing: Existing,
-    /// Maximum number of rejected documents in all shards; by default the limits that the shards
-    /// were packed with.
+    /// Maximum number of rejected documents in all shards; `None` for the limits with which the
+    /// shards were packed.
     pub max_rejects: Option<RejectLimit>,
 }
 
@@ -50,11 +50,11 @@ pub struct JoinReport {
     pub num_shards: u64,
     /// Number of sources.
     pub num_sources: u64,
-    /// Its documents.
+    /// Number of documents in the output.
     pub documents: u64,
-    /// Its tokens.
+    /// Number of tokens in the output.
     pub tokens: u64,
-    /// Its length in bytes.
+    /// Length of the output in bytes.
     pub file_bytes: u64,
     /// The file that lists the rejected lines.
     pub rejects_path: Option<PathBuf>,
@@ -231,8 +231,8 @@ impl Shards {
         })
     }
 
-    /// Fails if all shards together have more rejects than `limit` allows, or without `limit`, than
-    /// each of the limits that shards were packed with.
+    /// Fails if all shards together have more rejects than `limit` allows. Without `limit`, the
+    /// limits with which the shards were packed apply.
     fn check_rejects(&self, limit: Option<RejectLimit>) -> Result<()> {
         let counts = self.metadata().counts;
         let limits = match limit {
@@ -266,7 +266,7 @@ impl Shards {
     fn parts(&self) -> impl Iterator<Item = (PathBuf, &Marker)> {
         let path = |marker: &Marker| {
             let shard = Shard::new(marker.index, marker.count);
-            // The marker was compared with its shard when it was found.
+            // The marker was compared with its shard when it was read, so the number is valid.
             shard.map_or_else(
                 |_| self.folder.clone(),
                 |shard| shard_path(&self.folder, shard),

@@ -38,13 +38,13 @@ pub struct Marker {
     pub num_sources: u64,
     /// Raw bytes of sources that it covers.
     pub source_bytes: u64,
-    /// Its start in the corpus; `None` if it is empty.
+    /// Start of the shard in the corpus; `None` if the shard is empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<CorpusOffset>,
-    /// Its end in the corpus.
+    /// End of the shard in the corpus.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<CorpusOffset>,
-    /// Its parts of sources that it does not contain completely, at most two.
+    /// The sources that the shard contains only in part, at most two.
     pub parts: Vec<SourcePart>,
     /// The option `max_rejects` of its run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,7 +69,7 @@ pub struct CorpusOffset {
 pub struct SourcePart {
     /// Number of the source, from 0.
     pub source: u64,
-    /// Its first byte.
+    /// Offset of the first byte of the part.
     pub start: u64,
     /// The byte after its last.
     pub stop: u64,
@@ -106,8 +106,8 @@ impl Marker {
         Ok(path)
     }
 
-    /// Checks that the marker is for `shard` in the plan with that fingerprint, by this version of
-    /// packtok.
+    /// Checks that the marker belongs to `shard` of the plan with the fingerprint `plan`, written
+    /// by this version of packtok.
     pub(super) fn check(&self, shard: Shard, plan: &str, shard_path: &Path) -> Result<()> {
         let writer = WriterInfo::default();
         let program = |writer: &WriterInfo| format!("{} {}", writer.name, writer.version);
@@ -131,7 +131,7 @@ impl Marker {
     }
 }
 
-/// The error that a value in `path` is not the expected one.
+/// Returns the error that a value in `path` differs from the expected value.
 pub(super) fn differing(path: &Path, what: &str, found: String, expected: String) -> Result<()> {
     if found == expected {
         return Ok(());

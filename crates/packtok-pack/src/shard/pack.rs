@@ -1,8 +1,8 @@
 //! Packs one shard: runs the pipeline on its part of the corpus, then writes its marker.
 //!
 //! Two processes may pack the same shard at once, because clusters sometimes start a task twice.
-//! Each fills its own files, whose bytes are equal, and publishes them in the same order, the
-//! marker last.
+//! Each process writes its own temporary files. The bytes are equal, and both processes publish
+//! the files in the same order, the marker last.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -28,7 +28,7 @@ use crate::pack::{
 /// Selects the shard to pack.
 #[derive(Debug, Clone, Copy)]
 pub struct Choice {
-    /// Its number, from 0.
+    /// Index of the shard, from 0.
     pub index: u64,
     /// The number of shards, if the caller requires one.
     pub count: Option<u64>,
@@ -36,14 +36,14 @@ pub struct Choice {
     pub default_count: Option<u64>,
 }
 
-/// Packs a shard into the folder `options.spec.output`, unless its marker shows that it is
+/// Packs a shard into the folder `options.spec.output`, unless its marker shows that the shard is
 /// complete.
 ///
-/// Creates the plan if there is none.
+/// Creates the plan if the folder has none.
 ///
 /// # Errors
-/// As [`crate::pack::pack`]; the existing plan does not match, or there is none and no number of
-/// shards.
+/// As [`crate::pack::pack`]; the existing plan does not match; or the folder has no plan and the
+/// number of shards is not set.
 pub fn pack_shard(
     options: &PackOptions,
     tokenizer: &Tokenizer,

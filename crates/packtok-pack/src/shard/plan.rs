@@ -1,9 +1,9 @@
 //! The plan of a division into shards: the corpus, the options and the number of shards.
 //!
-//! It is written once into the folder of the shards and never replaced. Processes that pack a shard
-//! read the sources from the plan instead of listing the inputs again, and compare their options
-//! with it. The plan contains no secrets: paths contain placeholders, and processes that know the
-//! secrets restore them.
+//! The plan is written once into the folder of the shards and never replaced. Processes that pack
+//! a shard read the sources from the plan instead of listing the inputs again, and compare their
+//! options with it. The plan contains no secrets: paths contain placeholders, and processes that
+//! know the secrets restore them.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -42,7 +42,7 @@ pub struct PlanReport {
     pub num_shards: u64,
     /// Number of sources.
     pub num_sources: u64,
-    /// The first ones.
+    /// The first sources of the plan.
     pub sources: Vec<PathBuf>,
     /// Length of all sources on disk, in bytes.
     pub source_bytes: u64,
@@ -83,7 +83,7 @@ pub fn plan(
     })
 }
 
-/// A plan that was written or found.
+/// A plan that this process wrote or that already existed.
 pub(super) struct Made {
     pub(super) plan: ShardPlan,
     /// Whether it is new.
@@ -95,10 +95,10 @@ pub(super) struct Made {
 }
 
 impl ShardPlan {
-    /// The plan in `folder`, if there is one.
+    /// Reads the plan in `folder`, if there is one.
     ///
     /// # Errors
-    /// It cannot be read, or its first line is invalid.
+    /// The plan cannot be read, or its first line is invalid.
     pub fn find(folder: &Path) -> Result<Option<Self>> {
         let path = plan_path(folder);
         match path.symlink_metadata() {
@@ -111,8 +111,8 @@ impl ShardPlan {
         }
     }
 
-    /// Lists the inputs and writes the plan. If a plan exists, or another process writes one first,
-    /// it must be equal.
+    /// Lists the inputs and writes the plan. If a plan exists, or another process writes one
+    /// first, both plans must be equal.
     pub(super) fn make(
         options: &PackOptions,
         tokenizer: &Tokenizer,
@@ -122,8 +122,8 @@ impl ShardPlan {
         reject_unsupported_options(options)?;
         let path = plan_path(&options.spec.output);
         let Expansion { sources, ignored } = options.spec.expand()?;
-        // Report an unsupported format or a missing column before any task starts. Only the first file is checked:
-        // opening a million files would take longer than the plan.
+        // Reports an unsupported format or a missing column before any task starts. Checks only
+        // the first file: opening a million files would take longer than the rest of the plan.
         if let Some(first) = sources.first() {
             packtok_corpus::check(first, &options.spec.read())?;
         }
@@ -201,13 +201,13 @@ impl ShardPlan {
         self.header.total_bytes
     }
 
-    /// Its file.
+    /// Path of the plan file.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The sources of a shard, and the number of the first one. Only the shard's own files are
-    /// accessed.
+    /// The sources of a shard, and the number of the first source. Accesses only the files of this
+    /// shard.
     pub(super) fn sources_of(
         &self,
         shard: Shard,
@@ -374,8 +374,8 @@ fn expected(options: &PackOptions, tokenizer: &Tokenizer, num_shards: u64) -> Re
     })
 }
 
-/// Rejects options that a shard cannot evaluate: limits over the whole run, and an index with its
-/// own order.
+/// Rejects options that a single shard cannot evaluate: limits over the whole run, and an index,
+/// which has an order of its own.
 fn reject_unsupported_options(options: &PackOptions) -> Result<()> {
     let limit = "where it stops depends on the preceding shards, which a shard does not see";
     let refused = [
@@ -401,7 +401,7 @@ fn reject_unsupported_options(options: &PackOptions) -> Result<()> {
     }
 }
 
-/// The common folder of all sources, after checking that every source can be reached from it.
+/// The common folder of all sources. Checks that every source can be reached from this folder.
 fn root_of(sources: &[Source], folder: &Path) -> Result<String> {
     let paths = sources.iter().map(|source| source.path.as_path());
     let current = CurrentFolder::of(paths.chain([folder]))?;

@@ -32,7 +32,7 @@ pub(super) struct Header {
     pub(super) eod: Option<SpecialToken>,
     pub(super) bos: Option<SpecialToken>,
     pub(super) options: Options,
-    /// The inputs as given, as absolute paths.
+    /// The inputs as absolute paths, otherwise as the user wrote them.
     pub(super) inputs: Vec<String>,
     /// The folder that all sources have in common.
     pub(super) root: String,
@@ -43,15 +43,16 @@ pub(super) struct Header {
 /// The line of a source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SourceLine<'a> {
-    /// Its path relative to the root.
+    /// Path of the source relative to the root.
     #[serde(borrow)]
     pub(super) path: Cow<'a, str>,
     pub(super) bytes: u64,
-    /// Its format, so that no shard determines it again; JSON lines if absent.
+    /// Format of the source, recorded so that shards need not detect it again; JSON lines if
+    /// absent.
     #[serde(default = "json_lines", skip_serializing_if = "is_json_lines")]
     pub(super) format: Format,
-    /// Index of the input that named it, if the inputs have filters of their own or
-    /// are corpora of a plug-in.
+    /// Index of the input that named the source, if the inputs have filters of their own or are
+    /// corpora of a plug-in.
     #[serde(default, skip_serializing_if = "is_first")]
     pub(super) input: usize,
 }
@@ -84,8 +85,8 @@ pub(super) fn fingerprint<'a>(
     Ok(hash.finish())
 }
 
-/// Writes a plan without replacing an existing one; [`packtok_pbin::Error::Exists`] if there is
-/// one.
+/// Writes a plan without replacing an existing plan; returns [`packtok_pbin::Error::Exists`] if
+/// there is one.
 pub(super) fn publish<'a>(
     path: &Path,
     header: &Header,

@@ -32,7 +32,8 @@ pub struct Encoders {
 pub struct Batch {
     /// All ids.
     pub ids: Vec<u32>,
-    /// Text `i` has `ids[offsets[i]..offsets[i + 1]]`; the length is the number of texts plus one.
+    /// Text `i` has the ids `ids[offsets[i]..offsets[i + 1]]`. `offsets` has one entry more than
+    /// there are texts.
     pub offsets: Vec<i64>,
 }
 

@@ -12,10 +12,10 @@ use packtok_tokenizer::Result as BpeResult;
 
 use crate::error::{Error, Result};
 
-/// How often the calling thread polls for an interruption.
+/// Interval at which the calling thread polls for an interruption.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Bytes per run: large enough that taking a run costs nothing in comparison.
+/// Bytes per run. Large enough that the overhead per run is negligible.
 const RUN_BYTES: usize = 1 << 16;
 
 /// Added to the bytes of each item, so that a run of empty items ends too.
@@ -155,7 +155,8 @@ impl Items {
 struct Receiver<'a, 't, F> {
     receive: F,
     tick: &'a mut Tick<'t>,
-    /// When `tick` was called last. Under Python it waits for the interpreter, too long for each run.
+    /// Time of the last call of `tick`. Under Python, `tick` waits for the interpreter lock, which
+    /// takes too long to do for each run.
     ticked: Instant,
 }
 

@@ -24,7 +24,8 @@ const SHOWN_BYTES: usize = 40;
 pub struct EnginesReport {
     /// The engine of the tokenizer.
     pub engine: &'static str,
-    /// The engine it was compared with; `None` if they are the same, so that nothing was compared.
+    /// The engine used for comparison; `None` if both engines are the same, so nothing was
+    /// compared.
     pub oracle: Option<&'static str>,
     /// Number of built-in texts compared, each with special tokens parsed and read as text.
     pub built_in_texts: u64,
@@ -35,7 +36,7 @@ pub struct EnginesReport {
     pub tokens: u64,
 }
 
-/// Compares engines on the built-in texts and, if given, on a corpus.
+/// Compares engines on the built-in texts and, if `options` has a corpus, on its texts.
 ///
 /// # Errors
 /// The first difference, with file, line and position.
@@ -78,7 +79,8 @@ pub fn verify_engines(
     Ok(report)
 }
 
-/// Compares on the built-in texts with every `step`-th scalar value, and returns how many they are.
+/// Compares the engines on the built-in texts with every `step`-th scalar value. Returns the
+/// number of texts.
 pub(super) fn compare_built_in(
     tokenizer: &Tokenizer,
     oracle: &Tokenizer,
@@ -151,7 +153,7 @@ impl Difference {
     }
 }
 
-/// The two encoders of one thread and their results for a text.
+/// The two encoders of one thread, and their results for the current text.
 struct EncoderPair {
     tokenizer: Tokenizer,
     encoders: [Encoder; 2],
@@ -243,7 +245,7 @@ mod tests {
 
     use super::*;
 
-    /// GPT-2's tokenizer and one without merges, as an example of engines that differ.
+    /// The tokenizer of GPT-2, and the same tokenizer without merges: two engines that differ.
     fn unlike() -> (Tokenizer, Tokenizer) {
         let gpt2 = packtok_tokenizer::builtin_json("gpt2").unwrap();
         let mut file: serde_json::Value = serde_json::from_str(&gpt2).unwrap();

@@ -11,24 +11,24 @@ use serde::Serialize;
 use super::id_of;
 use crate::error::{Error, Result};
 
-/// What was verified, and what could not be.
+/// The verified properties of a file, and those that could not be verified.
 #[derive(Debug, Serialize)]
 pub struct FileReport {
-    /// Its documents.
+    /// Number of documents in the file.
     pub documents: u64,
-    /// Its tokens.
+    /// Number of tokens in the file.
     pub tokens: u64,
-    /// What was proven, one phrase each.
+    /// The verified properties, one phrase each.
     pub checked: Vec<&'static str>,
-    /// What the file lacks the information to prove, one phrase each.
+    /// The properties that the file lacks the information to verify, one phrase each.
     pub unchecked: Vec<&'static str>,
 }
 
-/// Verifies all checksums, the index, every id and every EOD of a pbin, and the lengths and every id
-/// of an NPY file.
+/// Verifies all checksums, the index, every id and every EOD of a pbin; for an NPY file, the
+/// lengths and every id.
 ///
-/// Vocabulary and EOD come from the trailer. A file without a trailer is compared with the
-/// vocabulary of `tokenizer`, if given.
+/// Vocabulary and EOD come from the trailer. The ids of a file without a trailer are compared with
+/// the vocabulary of `tokenizer`, if set.
 ///
 /// # Errors
 /// The first fault found.

@@ -24,7 +24,8 @@ fn id_of(token: &[u8]) -> u32 {
     bytes.fold(0, |id, &byte| id << 8 | u32::from(byte))
 }
 
-/// The first token at which two documents differ, and its id in each; `None` past the end of one.
+/// The first token at which two documents differ, and its id in each document; `None` past the end
+/// of a document.
 fn first_difference(
     found: &[u8],
     expected: &[u8],
@@ -43,7 +44,8 @@ fn first_difference(
     Some((differing as u64, id(found), id(expected)))
 }
 
-/// If special tokens are forbidden in text, only tokenizing shows whether a document is packed.
+/// The sample of documents to tokenize. It must include all documents if special tokens are
+/// forbidden in text, because only tokenizing shows which documents are rejected.
 fn sample(options: &PackOptions, fraction: f64) -> Sample {
     match options.spec.recorded.special_tokens_in_text {
         SpecialTokensInText::Fail => Sample::ALL,
@@ -51,7 +53,7 @@ fn sample(options: &PackOptions, fraction: f64) -> Sample {
     }
 }
 
-/// Checks that the tokens of `file` are as wide as those of `tokenizer`.
+/// Checks that the token width of `file` equals the width that `tokenizer` needs.
 fn check_width(file: &Reader, tokenizer: &Tokenizer) -> Result<()> {
     let expected_width = TokenWidth::for_vocab(tokenizer.vocab_size());
     if file.width() == expected_width {

@@ -1,8 +1,8 @@
 //! Compares a pbin with the records that its documents came from.
 //!
-//! The file itself tells everything but where the corpus is: its sources, the place of each record,
-//! the options, and which tokenizer made the ids. So this also works for a shard, for a joined file,
-//! and for a corpus that has moved or lost other files since.
+//! The file records the sources, the position of each record, the options, and the tokenizer. Only
+//! the folder of the corpus must be known. So this also works for a shard, for a joined file, and
+//! for a corpus that was moved or has lost other files.
 
 use std::ops::RangeInclusive;
 use std::path::{Component, Path, PathBuf};
@@ -23,7 +23,7 @@ use crate::pack::{DocBatch, Existing, PackOptions, PackSpec, UNSAMPLED, process}
 pub struct OriginsOptions {
     /// The pbin.
     pub path: PathBuf,
-    /// The common folder of the sources, to which their recorded paths are relative; a path or URL.
+    /// The common folder of the sources: a path or URL. The recorded paths are relative to it.
     pub folder: PathBuf,
     /// About which fraction of the documents is compared.
     pub fraction: f64,
@@ -37,8 +37,8 @@ pub struct OriginsOptions {
 /// reference engine, and compares the ids.
 ///
 /// # Errors
-/// The first document without a record at its origin, or with other ids; a source has another length
-/// than when the file was packed; the file does not record origins.
+/// The first document that has no record at its origin or has other ids; a source whose length has
+/// changed since the file was packed; the file does not record origins.
 pub fn verify_origins(
     options: &OriginsOptions,
     tokenizer: &Tokenizer,
@@ -85,7 +85,7 @@ pub fn verify_origins(
 
 /// A source of the file from which it has documents.
 struct UsedSource {
-    /// Its index among the sources of the file.
+    /// Index of the source among the sources of the file.
     number: u64,
     /// The offsets of its first and last document.
     offsets: RangeInclusive<u64>,
@@ -174,7 +174,8 @@ fn source_at(
         && packtok_corpus::compression(&source)? == packtok_corpus::Compression::None
         && (1..bytes).contains(&first_offset);
     Ok(Source {
-        // The byte order mark is not part of the first line.
+        // The first record may start after a byte order mark of 3 bytes. Reading then starts at
+        // byte 0.
         range: (starts_at_a_line && first_offset > 3).then_some(first_offset..bytes),
         ..source
     })
@@ -224,7 +225,7 @@ fn pack_options(
             // Always the reference engine, whichever engine packed the file.
             engine: EngineChoice::Reference,
             cache_bytes: None,
-            // A record that is not in the file may be bad.
+            // Records that are not in the file may be bad.
             on_bad_document: OnBadDocument::Skip,
             max_rejects: None,
             num_cpus: options.num_cpus,
@@ -317,7 +318,7 @@ impl Consume<DocBatch, Error> for Comparison<'_, '_> {
             if place > (origin.source, origin.offset) {
                 return Err(self.no_record());
             }
-            // Records before it are not in this file.
+            // Records before the next origin are not in this file.
             if place == (origin.source, origin.offset) {
                 if bytes != UNSAMPLED {
                     self.compare(&batch.data[start..stop], origin)?;

@@ -1,9 +1,9 @@
 //! Compares the fast engine with the reference engine when a tokenizer is used for the first time.
 //!
-//! A passed comparison is recorded as a file in a folder. Its name and content identify what was
-//! compared: the tokenizer's fingerprint, packtok's version, the engine with its vector
-//! instructions, and the reference engine. A file with any other content is ignored, and the
-//! comparison runs again.
+//! A passed comparison is recorded as a file in a folder. The name and content of the file
+//! identify the comparison: the tokenizer's fingerprint, packtok's version, the engine with its
+//! vector instructions, and the reference engine. A file with any other content is ignored, and
+//! the comparison runs again.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
@@ -16,20 +16,20 @@ use packtok_tokenizer::Tokenizer;
 use super::engines::compare_built_in;
 use crate::error::{Error, Result};
 
-/// One of so many scalar values is compared. Without optimisation, comparing all takes seconds for each of the hundreds
-/// of tokenizers of the tests, which compare texts of their own. `tokenizer verify` always compares all.
+/// Every n-th scalar value is compared. In debug builds, comparing all values takes seconds for
+/// each of the hundreds of tokenizers of the tests, which compare texts of their own. `tokenizer
+/// verify` always compares all values.
 const SCALAR_STEP: usize = if cfg!(debug_assertions) { 13 } else { 1 };
 
 /// Compares the fast engine with the reference engine on the built-in texts, unless `folder`
 /// contains a record that they agree.
 ///
 /// If they differ, the reference engine serves the tokenizer from then on; [`Tokenizer::distrust`]
-/// records the difference.
+/// returns the difference.
 ///
 /// # Errors
 /// The reference engine cannot load the tokenizer, or has different special tokens;
-/// [`Error::Cancelled`].
-/// Both leave the tokenizer unchanged and unproven.
+/// [`Error::Cancelled`]. In both cases, the tokenizer is unchanged and no record is written.
 pub fn prove(
     tokenizer: &Tokenizer,
     folder: Option<&Path>,
@@ -62,7 +62,7 @@ fn prove_against(
     };
     match compare_built_in(tokenizer, reference, SCALAR_STEP, num_threads, monitor) {
         Ok(_) => {
-            // If the folder is not writable, the comparison only runs again next time.
+            // If the folder is not writable, the comparison runs again next time.
             if let Some(record) = record {
                 let _ = record.write();
             }
@@ -78,13 +78,13 @@ fn prove_against(
 /// A record that the engines agree on a tokenizer.
 struct Record {
     path: PathBuf,
-    /// Identifies the comparison. Other tokenizers, versions or engines have other statements,
-    /// whatever the file name.
+    /// Identifies the comparison. Every tokenizer, version and engine has its own statement, so
+    /// the file name is not trusted.
     statement: String,
 }
 
 impl Record {
-    /// `None` if the fast engine does not serve the tokenizer.
+    /// The record for the fast engine of `tokenizer`; `None` if the fast engine does not serve it.
     fn of(tokenizer: &Tokenizer, folder: &Path) -> Option<Self> {
         let fingerprint = tokenizer.fingerprint();
         let (_, hex) = fingerprint.split_once(':')?;
@@ -163,7 +163,8 @@ mod tests {
         );
         let notes: Vec<_> = folder.read_dir().unwrap().collect();
         assert_eq!(notes.len(), 1);
-        // The difference goes unnoticed, because the record suppresses the comparison.
+        // The second call does not notice the difference, because the record suppresses the
+        // comparison.
         prove_against(
             &tokenizer,
             |_| Ok(Some(without_merges())),
