@@ -1,16 +1,17 @@
-//! Texts on which engines differed, or may differ.
+//! Texts on which engines have differed or may differ.
 //!
-//! They are generated where a rule describes them: each scalar value next to letters and digits, runs of every length
-//! around the widths of vectors, and each added token in difficult surroundings.
+//! Most are generated from rules: each scalar value next to letters and digits, runs of every
+//! length around the widths of vectors, and each added token in difficult surroundings.
 
 use crate::tokenizer::Tokenizer;
 
-/// Scalar values in one text.
+/// Number of scalar values per text.
 const SCALARS_A_TEXT: u32 = 64;
-/// Every scalar value up to this one is tried; above it, in planes with few assigned values, a sample.
+/// The texts cover every scalar value up to this one. Above it, in planes with few assigned
+/// values, they cover every `STEP_ABOVE`-th value.
 const LAST_OF_ALL: u32 = 0x1_ffff;
 const STEP_ABOVE: u32 = 61;
-/// Up to this one, even a sample has all.
+/// Even a sample covers every scalar value up to this one.
 const LAST_OF_EACH: u32 = 0x7ff;
 
 /// Strings that are repeated to every length of `LENGTHS`.
@@ -82,8 +83,8 @@ const TEXTS: &[&str] = &[
     "<|im_start|>user\nx<|im_end|>",
 ];
 
-/// The built-in texts on which engines are compared, with this tokenizer's added tokens. Of the scalar values, a
-/// sample has only every `step`-th.
+/// The built-in texts for comparing engines, with the added tokens of `tokenizer`. Between
+/// `LAST_OF_EACH` and `LAST_OF_ALL`, they cover every `step`-th scalar value.
 pub fn adversarial_texts(tokenizer: &Tokenizer, step: usize) -> Vec<String> {
     let mut texts: Vec<String> = TEXTS.iter().map(|&text| text.to_owned()).collect();
     for run in RUNS {
@@ -105,7 +106,7 @@ pub fn adversarial_texts(tokenizer: &Tokenizer, step: usize) -> Vec<String> {
     texts
 }
 
-/// For each added token, the next one.
+/// For each added token, another added token: the next one in the list.
 fn others(tokenizer: &Tokenizer) -> impl Iterator<Item = String> {
     let tokens = tokenizer.added_tokens().iter();
     tokens.cycle().skip(1).map(|token| token.content.clone())

@@ -1,7 +1,9 @@
-//! Decodes ids of byte-level vocabularies without the reference engine, which takes longer to load than to use.
+//! Decodes ids of byte-level vocabularies without the reference engine, whose loading takes longer
+//! than decoding.
 //!
-//! Follows the `ByteLevel` decoder of `tokenizers`: a name that consists of letters that stand for bytes becomes these
-//! bytes; any other name becomes its own UTF-8; invalid UTF-8 in the result becomes U+FFFD.
+//! Follows the `ByteLevel` decoder of `tokenizers`: a name that consists of letters that stand for
+//! bytes becomes these bytes; any other name becomes its own UTF-8; invalid UTF-8 in the result
+//! becomes U+FFFD.
 
 use std::collections::HashSet;
 
@@ -26,7 +28,7 @@ struct Entry {
 }
 
 impl ByteDecoder {
-    /// `None` if the ids of the file are decoded in any other way.
+    /// Builds the decoder from a tokenizer.json; `None` if the file defines another decoder.
     pub(crate) fn read(json: &str, added_tokens: &[AddedToken]) -> Option<Self> {
         let file: Value = serde_json::from_str(json).ok()?;
         let is_byte_level =
@@ -54,8 +56,9 @@ impl ByteDecoder {
                 &mut last_of_model
             };
             if last.replace(id) == Some(id) {
-                // Two tokens have one id. Only the reference engine knows which of them wins; of two tokens of the
-                // model, either may.
+                // Two added tokens, or two tokens of the model, have the same id. Only the
+                // reference engine knows which of two added tokens wins; of two tokens of the
+                // model, either may win.
                 return None;
             }
             if this.entries.last().is_some_and(|entry| entry.id == id) {
@@ -99,7 +102,7 @@ impl ByteDecoder {
         }
     }
 
-    /// The bytes of `id`; none if it is unknown.
+    /// The bytes of `id`; empty if `id` is unknown.
     pub(crate) fn bytes_of(&self, id: u32) -> &[u8] {
         let entry = self.entry(id);
         entry.map_or(&[], |entry| &self.bytes[entry.start..entry.stop])
@@ -114,7 +117,8 @@ impl ByteDecoder {
     }
 }
 
-/// Whether an added token may be decoded as its normalized name, which only the reference engine knows.
+/// Whether an added token may be decoded to its normalized name, which only the reference engine
+/// knows.
 fn has_tokens_decoded_as_normalized(file: &Value) -> bool {
     let tokens = file["added_tokens"].as_array();
     !file["normalizer"].is_null()

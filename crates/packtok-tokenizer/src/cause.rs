@@ -1,6 +1,6 @@
 //! Errors of tokenizer libraries, as causes of packtok's.
 
-/// A tokenizer library has no memory. Libraries in Rust do not return this.
+/// A tokenizer library ran out of memory. Rust libraries do not return this error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("out of memory")]
 pub(crate) struct OutOfMemory;

@@ -1,4 +1,4 @@
-//! What packtok does with each component of a tokenizer.json, in words.
+//! Describes in words how packtok handles each component of a tokenizer.json.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -8,23 +8,23 @@ use crate::load::model_type;
 use crate::options::EngineChoice;
 use crate::tokenizer::Tokenizer;
 
-/// A component of a tokenizer.json and what packtok does with it.
+/// A component of a tokenizer.json and how packtok handles it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Component {
-    /// Its key in the file.
+    /// Key of the component in the file.
     pub name: &'static str,
-    /// What the file contains; members of a sequence are in parentheses.
+    /// The component in the file; members of a sequence are in parentheses.
     pub found: String,
     /// Whether ids or texts depend on it.
     pub is_used: bool,
-    /// What packtok does with it, a phrase.
+    /// How packtok handles the component, as a phrase.
     pub became: String,
 }
 
 impl Tokenizer {
-    /// Every component of its file and what packtok does with it, in the order in which they apply.
+    /// All components of the file and how packtok handles each, in the order in which they apply.
     pub fn components(&self) -> Vec<Component> {
-        // It was parsed when the tokenizer was loaded, so this cannot fail.
+        // The file was parsed when the tokenizer was loaded, so parsing cannot fail.
         let file: Value = serde_json::from_str(self.json()).unwrap_or_default();
         let used = |name, found: String, became: String| Component {
             name,
@@ -127,7 +127,7 @@ impl Tokenizer {
         }
     }
 
-    /// What the post-processor adds, in words.
+    /// The ids that the post-processor adds, in words.
     fn template_facts(&self) -> String {
         let names = |ids: &[u32]| {
             let name = |&id: &u32| {

@@ -2,7 +2,7 @@
 
 use crate::cause::Cause;
 
-/// Why a text cannot be encoded, or an encoder not be made.
+/// The reason why a text cannot be encoded or an encoder cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum EncodeError {
     /// Truncation leaves no room for the special tokens.

@@ -8,12 +8,13 @@ use crate::error::{Error, Result};
 use crate::loaded::Loaded;
 use crate::options::{EncodeOptions, EngineChoice, SpecialTokensInText, TruncationSide};
 
-/// Encodes documents on one thread. Holds the cache and the buffers that are reused from document to document.
+/// Encodes documents on one thread. Owns the cache and the buffers that are reused between
+/// documents.
 pub struct Encoder {
     tokenizer: Arc<Loaded>,
     options: EncodeOptions,
     truncate_text_to: usize,
-    /// What the fast engine needs, if it is used.
+    /// Scratch memory of the fast engine, if the fast engine is used.
     fast: Option<FastScratch>,
     /// The ids of a document before they are narrowed to two bytes.
     wide_ids: Vec<u32>,
@@ -23,8 +24,8 @@ impl Encoder {
     /// An encoder of `tokenizer`.
     ///
     /// # Errors
-    /// When `truncate_to` leaves no room for the tokens that are added, or the requested engine does not cover the
-    /// file.
+    /// `truncate_to` leaves no room for the added tokens, or the requested engine does not cover
+    /// the file.
     pub(crate) fn new(tokenizer: Arc<Loaded>, options: &EncodeOptions) -> Result<Self> {
         let num_special = if options.add_special_tokens {
             tokenizer.description.template.num_special()
@@ -63,8 +64,8 @@ impl Encoder {
         })
     }
 
-    /// Pre-allocates the cache and inserts every vocabulary token. Takes 20 to 80 ms; ids do not change. Worth it for
-    /// callers that wait for the first text, or encode some megabytes.
+    /// Pre-allocates the cache and inserts every vocabulary token. Costs 20 to 80 ms; ids do not
+    /// change. Pays off for callers that wait for the first text, or that encode some megabytes.
     pub fn warm_up(&mut self) {
         if let (Ok(fast), Some(scratch)) = (self.tokenizer.fast(), &mut self.fast) {
             fast.warm_up(scratch);
@@ -96,7 +97,8 @@ impl Encoder {
         Ok(())
     }
 
-    /// Cuts the ids of a text, which start at `text_start`, to the length that the options allow.
+    /// Truncates the ids of a text, which start at `text_start`, to the length that the options
+    /// allow.
     fn truncate(&self, text_start: usize, ids: &mut Vec<u32>) {
         let num_cut = (ids.len() - text_start).saturating_sub(self.truncate_text_to);
         match self.options.truncation_side {
@@ -105,11 +107,11 @@ impl Encoder {
         }
     }
 
-    /// [`Encoder::encode_into`] for ids of two bytes, which take half the memory.
+    /// As [`Encoder::encode_into`], but appends ids of two bytes, which take half the memory.
     ///
     /// # Errors
-    /// Those of [`Encoder::encode_into`]; [`EncodeError::WideIds`] if some id of the tokenizer needs more than two bytes,
-    /// whatever the text.
+    /// As [`Encoder::encode_into`]; [`EncodeError::WideIds`] if some id of the tokenizer needs
+    /// more than two bytes, whatever the text.
     pub fn encode_u16_into(&mut self, text: &str, ids: &mut Vec<u16>) -> Result<()> {
         let vocab_size = self.tokenizer.description.vocab_size;
         if vocab_size > 1 << 16 {
@@ -131,7 +133,8 @@ impl Encoder {
         let tokenizer = &self.tokenizer;
         let refuses = self.options.special_tokens_in_text == SpecialTokensInText::Fail;
         if refuses && tokenizer.description.is_sentencepiece {
-            // SentencePiece models never turn the name of a special token into its id, so the ids do not show it.
+            // SentencePiece models never turn the name of a special token into its id, so a
+            // special token in the text is not visible in the ids.
             let mut special = self.tokenizer.special_tokens();
             if let Some(token) = special.find(|token| text.contains(&token.content)) {
                 return Err(Error::Encode(EncodeError::SpecialTokenInText {

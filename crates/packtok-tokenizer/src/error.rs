@@ -1,11 +1,11 @@
-//! The errors of this crate: unites those of its modules.
+//! The error type of this crate, which combines the errors of its modules.
 
 use crate::cause::{Cause, OutOfMemory};
 use crate::encode_error::EncodeError;
 use crate::engines::excess::Excess;
 use crate::load::LoadError;
 
-/// Why a tokenizer cannot be loaded, or a text or ids cannot be processed.
+/// The reason why a tokenizer cannot be loaded, or why texts or ids cannot be processed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An error of loading a tokenizer.
@@ -26,7 +26,7 @@ impl Error {
     /// The error if an engine of the tokenizer called `name` returns this for a text.
     pub(crate) fn of_engine(name: &str, cause: Cause) -> Self {
         let cause = match cause.downcast::<Self>() {
-            // The engine could not be loaded.
+            // Loading the engine failed; the error is already complete.
             Ok(error) => return *error,
             Err(cause) => cause,
         };
@@ -43,8 +43,8 @@ impl Error {
         })
     }
 
-    /// Whether the error is about the text, so that other texts may be encoded. Others are about the tokenizer or the
-    /// machine, and the same text may be encoded elsewhere.
+    /// Whether the error is about the text: other texts can still be encoded. All other errors are
+    /// about the tokenizer or the machine; the same text may succeed elsewhere.
     pub fn is_about_text(&self) -> bool {
         use EncodeError as E;
         matches!(

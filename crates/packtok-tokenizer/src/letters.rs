@@ -1,5 +1,5 @@
-//! The letters that byte-level vocabularies write bytes with, as in GPT-2: printable Latin-1 stands for itself, and
-//! the other bytes, in order, are the letters from U+0100 on.
+//! The letters that represent bytes in byte-level vocabularies, as in GPT-2. Printable Latin-1
+//! characters represent themselves; the remaining bytes, in order, are the letters from U+0100 on.
 
 /// The letter of each byte, and the byte of each letter.
 pub(crate) struct Letters {

@@ -1,11 +1,12 @@
 //! Text to token ids, exactly as Hugging Face `tokenizers`, and ids back to text.
 //!
-//! `load` turns a file of any supported format (`tokenizer.json`, `tekken.json`, SentencePiece's `.model`, OpenAI's
-//! lists of ranks) into a checked description. `engines` computes the ids. The crate knows nothing of corpora, threads
-//! or pbin files.
+//! `load` turns a file of any supported format (`tokenizer.json`, `tekken.json`, SentencePiece's
+//! `.model`, OpenAI's lists of ranks) into a checked description. `engines` computes the ids. The
+//! crate is independent of corpora, threads and pbin files.
 //!
-//! All threads share a [`Tokenizer`]. Each thread encodes with its own [`Encoder`], which appends the ids of one
-//! document to a buffer of the caller. An encoder holds the cache and the scratch memory of its engine.
+//! All threads share a [`Tokenizer`]. Each thread encodes with its own [`Encoder`], which appends
+//! the ids of one document to a buffer of the caller. An encoder owns the cache and the scratch
+//! memory of its engine.
 #![deny(unsafe_code)]
 
 mod adversarial_texts;

@@ -1,4 +1,4 @@
-//! A loaded tokenizer: what its file says, and the engines that serve it.
+//! A loaded tokenizer: the description of its file, and the engines that serve it.
 
 use std::sync::OnceLock;
 
@@ -10,19 +10,20 @@ use crate::error::{Error, Result};
 use crate::load::LoadError;
 use crate::load::{AddedToken, Description, described, parsed};
 
-/// What all clones of a tokenizer share.
+/// The state that all clones of a tokenizer share.
 pub(crate) struct Loaded {
     pub(crate) name: String,
     /// The text of the tokenizer.json.
     pub(crate) json: String,
     pub(crate) description: Description,
-    /// Loaded at first use, because that takes longer than everything else; or why it cannot be loaded.
+    /// The fallback engine, or the reason why it cannot be loaded. Loaded on first use, because
+    /// loading takes longer than all other steps.
     fallback: OnceLock<std::result::Result<Fallback, String>>,
-    /// The fast engine, or why it does not cover the file.
+    /// The fast engine, or the reason why it does not cover the file.
     fast: std::result::Result<FastEngine, String>,
-    /// Why the fast engine must not be used although it covers the file.
+    /// The reason why the fast engine must not be used although it covers the file.
     distrust: OnceLock<String>,
-    /// Made at the first decoding; `None` if only the fallback engine decodes these ids.
+    /// Created on the first decoding; `None` if only the fallback engine can decode the ids.
     byte_decoder: OnceLock<Option<ByteDecoder>>,
 }
 
@@ -30,7 +31,7 @@ impl Loaded {
     /// Loads the text of a tokenizer.json or tekken.json.
     ///
     /// # Errors
-    /// It is neither, or no engine serves it exactly.
+    /// The text is neither, or no engine serves it exactly.
     pub(crate) fn load(name: &str, json: String) -> Result<Self> {
         let (file, made) = parsed(name, &json)?;
         let json = made.unwrap_or(json);
@@ -71,10 +72,10 @@ impl Loaded {
         Ok(loaded)
     }
 
-    /// The same tokenizer without the fast engine; `None` if it has none.
+    /// The same tokenizer without the fast engine; `None` if the tokenizer has no fast engine.
     ///
     /// # Errors
-    /// The fallback engine cannot load the file, or gives added tokens other ids.
+    /// The fallback engine cannot load the file, or assigns other ids to added tokens.
     pub(crate) fn without_fast(&self) -> Result<Option<Self>> {
         if self.fast().is_err() {
             return Ok(None);
@@ -93,7 +94,7 @@ impl Loaded {
         }))
     }
 
-    /// The fast engine, or why it is not used.
+    /// The fast engine, or the reason why it is not used.
     pub(crate) fn fast(&self) -> std::result::Result<&FastEngine, &str> {
         match self.distrust.get() {
             Some(reason) => Err(reason),
@@ -101,7 +102,7 @@ impl Loaded {
         }
     }
 
-    /// Why the fast engine is not used although it covers the file.
+    /// The reason why the fast engine is not used although it covers the file.
     pub(crate) fn distrust(&self) -> Option<&str> {
         self.distrust.get().map(String::as_str)
     }

@@ -1,15 +1,15 @@
-//! How documents are encoded.
+//! Options for encoding documents.
 
 use serde::Deserialize;
 
-/// What becomes of a special token's text inside a document.
+/// The treatment of a special token's text inside a document.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SpecialTokensInText {
-    /// It becomes the special token, as in Hugging Face's `tokenizers`.
+    /// The text is encoded as the special token, as in Hugging Face's `tokenizers`.
     #[default]
     Parse,
-    /// It is encoded like any other text.
+    /// The text is encoded like any other text.
     Text,
     /// The document is refused.
     Fail,
@@ -38,15 +38,15 @@ pub enum TruncationSide {
     Right,
 }
 
-/// How documents are encoded.
+/// Options for encoding documents.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EncodeOptions {
     /// Whether the post-processor's special tokens are added to every document.
     pub add_special_tokens: bool,
-    /// What becomes of special-token text.
+    /// The treatment of special tokens in the text.
     pub special_tokens_in_text: SpecialTokensInText,
-    /// Maximum number of tokens of a document, including those that the post-processor adds, which are
-    /// kept.
+    /// Maximum number of tokens of a document. The tokens that the post-processor adds count, and
+    /// are never removed.
     pub truncate_to: Option<usize>,
     /// Where the rest is cut off.
     pub truncation_side: TruncationSide,

@@ -5,13 +5,13 @@ use crate::tokenizer::Tokenizer;
 use crate::vocabulary::Vocabulary;
 
 impl Tokenizer {
-    /// The bytes that each of `ids` adds to the text. A token of a byte-level vocabulary may be a part
-    /// of a character.
+    /// The bytes that each of `ids` adds to the text. A token of a byte-level vocabulary may be a
+    /// part of a character.
     ///
-    /// All pieces together are the text that [`Tokenizer::decode`] returns, except that invalid UTF-8
-    /// is not replaced. A decoder that changes the text around tokens is the other exception, such as
-    /// one that removes spaces before punctuation: pieces are then those of pairs of tokens.
-    /// `vocabulary` is that of this tokenizer.
+    /// All pieces together are the text that [`Tokenizer::decode`] returns, with two exceptions.
+    /// Invalid UTF-8 is not replaced. If a decoder changes the text around tokens, such as by
+    /// removing spaces before punctuation, the pieces are computed from pairs of tokens.
+    /// `vocabulary` is the vocabulary of this tokenizer.
     ///
     /// # Errors
     /// As [`Tokenizer::decode`].
@@ -26,7 +26,7 @@ impl Tokenizer {
         let mut previous = None;
         for &id in ids {
             let name = vocabulary.name_of(id).unwrap_or_default();
-            // A decoder without byte fallback decodes such a token as its name.
+            // A decoder without byte fallback decodes a byte token as its name.
             if let Some(byte) = byte_of_name(name)
                 && self.decode(&[id])? != name
             {
@@ -54,7 +54,7 @@ impl Tokenizer {
     }
 }
 
-/// The byte that a token such as `<0xE2>` stands for.
+/// The byte that a token such as `<0xE2>` represents.
 fn byte_of_name(name: &str) -> Option<u8> {
     let digits = name.strip_prefix("<0x")?.strip_suffix('>')?;
     let is_byte = digits.len() == 2;

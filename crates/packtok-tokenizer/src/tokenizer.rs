@@ -18,18 +18,19 @@ use crate::loaded::Loaded;
 use crate::options::{EncodeOptions, EngineChoice};
 use crate::vocabulary::Vocabulary;
 
-/// A loaded tokenizer: what its ids mean, and the engines that compute them. Clones share both.
+/// A loaded tokenizer: the meaning of its ids, and the engines that compute them. Clones share
+/// both.
 #[derive(Clone)]
 pub struct Tokenizer {
     shared: Arc<Loaded>,
 }
 
 impl Tokenizer {
-    /// Loads a `tokenizer.json`, a `tekken.json`, a SentencePiece `.model` file or a known list of tiktoken's ranks,
-    /// under `name` or the path of the file.
+    /// Loads a `tokenizer.json`, a `tekken.json`, a SentencePiece `.model` file or a known list of
+    /// tiktoken's ranks. The tokenizer is called `name`, or by the path of the file.
     ///
     /// # Errors
-    /// When the file cannot be read, has none of these formats, or no engine serves it exactly.
+    /// The file cannot be read, has none of these formats, or no engine serves it exactly.
     pub fn from_file(path: &Path, name: Option<&str>) -> Result<Self> {
         let shown = path.display().to_string();
         let name = name.unwrap_or(&shown);
@@ -44,15 +45,17 @@ impl Tokenizer {
         Self::from_json(name, json_of_bytes(name, bytes)?)
     }
 
-    /// Loads one of the tokenizers that need neither a file nor a network ([`crate::BUILTIN_NAMES`]).
+    /// Loads a built-in tokenizer ([`crate::BUILTIN_NAMES`]), which needs neither a file nor a
+    /// network.
     ///
     /// # Errors
-    /// When there is no such name.
+    /// No built-in tokenizer has this name.
     pub fn builtin(name: &str) -> Result<Self> {
         Self::from_json(name, builtin_json(name)?)
     }
 
-    /// Loads the text of a tokenizer.json, or of Mistral's tekken.json, under the name that users know it by.
+    /// Loads the text of a tokenizer.json, or of Mistral's tekken.json. Messages call the
+    /// tokenizer `name`.
     ///
     /// # Errors
     /// As [`Tokenizer::from_file`].
@@ -61,7 +64,7 @@ impl Tokenizer {
         Ok(Self { shared })
     }
 
-    /// What it has of each of `tokens`.
+    /// For each of `tokens`, whether and how the tokenizer contains it.
     ///
     /// # Errors
     /// As [`Tokenizer::from_file`].
@@ -73,7 +76,7 @@ impl Tokenizer {
     /// The tokenizer with `tokens` added to its file, under the same name.
     ///
     /// # Errors
-    /// A SentencePiece model cannot have such a token, or as [`Tokenizer::from_file`].
+    /// A SentencePiece model cannot contain such a token; or as [`Tokenizer::from_file`].
     pub fn with_tokens(&self, tokens: &[NewToken]) -> Result<Self> {
         let file = MoreTokens::read(self.name(), self.json(), self.added_tokens())?;
         Self::from_json(self.name(), file.written(self.json(), tokens)?)
@@ -119,7 +122,7 @@ impl Tokenizer {
         }
     }
 
-    /// Why the fast engine does not serve it; `None` if it does.
+    /// The reason why the fast engine does not serve this tokenizer; `None` if it does.
     pub fn not_fast(&self) -> Option<&str> {
         self.shared.fast().err()
     }
@@ -135,13 +138,14 @@ impl Tokenizer {
         self.shared.fast().ok().map(|_| simd_name())
     }
 
-    /// If the fast engine serves and encodes texts word by word: which words fall back to the reference engine, a
-    /// phrase.
+    /// The words that fall back to the reference engine, as a phrase, if the fast engine serves
+    /// this tokenizer and encodes texts word by word.
     pub(crate) fn fallback_words(&self) -> Option<&'static str> {
         self.shared.fast().ok().and_then(FastEngine::fallback_words)
     }
 
-    /// Texts that contain any of these fall back to the reference engine although the fast engine serves.
+    /// Texts that contain any of these tokens fall back to the reference engine, even if the fast
+    /// engine serves the tokenizer.
     pub(crate) fn fallback_tokens(&self) -> &[String] {
         self.shared.fast().map_or(&[], FastEngine::fallback_tokens)
     }
@@ -151,7 +155,8 @@ impl Tokenizer {
         self.shared.description.is_sentencepiece
     }
 
-    /// Why the fast engine does not serve although it covers the file, if [`Tokenizer::distrust_fast`] was called.
+    /// The reason passed to [`Tokenizer::distrust_fast`], if the fast engine would otherwise
+    /// serve.
     pub fn distrust(&self) -> Option<&str> {
         self.shared.distrust()
     }
@@ -161,7 +166,7 @@ impl Tokenizer {
         self.shared.distrust_fast(reason);
     }
 
-    /// What users should know about its exactness, one sentence each.
+    /// Deviations that users should know about, one sentence each.
     pub fn notes(&self) -> &[String] {
         &self.shared.description.notes
     }
@@ -176,7 +181,7 @@ impl Tokenizer {
         &self.shared.description.added_tokens
     }
 
-    /// The special ones among the added tokens.
+    /// The added tokens that are special.
     pub fn special_tokens(&self) -> impl Iterator<Item = &AddedToken> {
         self.shared.special_tokens()
     }
@@ -196,7 +201,8 @@ impl Tokenizer {
         &self.shared.description.template.suffix
     }
 
-    /// The id of a token by its name in the file. Parses the file again, so it is not for hot paths.
+    /// The id of a token by its name in the file. Parses the file again, so do not call it on hot
+    /// paths.
     pub fn token_to_id(&self, token: &str) -> Option<u32> {
         let added = self
             .added_tokens()
@@ -208,9 +214,9 @@ impl Tokenizer {
         })
     }
 
-    /// The name of an id in the file. Parses the file again, so it is not for hot paths.
+    /// The name of an id in the file. Parses the file again, so do not call it on hot paths.
     pub fn id_to_token(&self, id: u32) -> Option<String> {
-        // Of several added tokens with one id, the last one wins.
+        // If several added tokens have the same id, the last one wins.
         let mut added = self.added_tokens().iter().rev();
         let added = added.find(|added| added.id == id);
         added.map(|added| added.content.clone()).or_else(|| {
@@ -234,8 +240,8 @@ impl Tokenizer {
     /// An encoder for one thread.
     ///
     /// # Errors
-    /// When `truncate_to` leaves no room for the tokens that are added, or the requested engine does not cover the
-    /// file.
+    /// `truncate_to` leaves no room for the added tokens, or the requested engine does not cover
+    /// the file.
     pub fn encoder(&self, options: &EncodeOptions) -> Result<Encoder> {
         Encoder::new(Arc::clone(&self.shared), options)
     }
@@ -253,7 +259,7 @@ impl Tokenizer {
     /// The text of `ids`, including special tokens.
     ///
     /// # Errors
-    /// When the engine refuses the ids, or cannot be loaded.
+    /// The engine refuses the ids, or cannot be loaded.
     pub fn decode(&self, ids: &[u32]) -> Result<String> {
         self.shared.text_of(ids, false)
     }
@@ -271,10 +277,10 @@ impl Tokenizer {
         self.shared.byte_decoder()
     }
 
-    /// The same tokenizer without its fast engine; `None` if it has none.
+    /// The same tokenizer without its fast engine; `None` if it has no fast engine.
     ///
     /// # Errors
-    /// When the other engine cannot load the file, or gives added tokens other ids.
+    /// The fallback engine cannot load the file, or assigns other ids to added tokens.
     pub fn without_fast(&self) -> Result<Option<Self>> {
         let without = self.shared.without_fast()?.map(Arc::new);
         Ok(without.map(|shared| Self { shared }))

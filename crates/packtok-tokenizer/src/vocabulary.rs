@@ -1,7 +1,7 @@
-//! Names and ids of all tokens, for callers that look up many.
+//! Names and ids of all tokens, for callers that look up many tokens.
 //!
-//! All names are in one string, and two sorted lists of positions are searched by bisection. A map of strings would
-//! take several times the memory.
+//! All names are in one string, and two sorted lists of positions are searched by bisection. A map
+//! of strings would take several times the memory.
 
 use serde_json::Value;
 
@@ -11,10 +11,11 @@ use crate::load::AddedToken;
 #[derive(Debug)]
 pub struct Vocabulary {
     names: String,
-    /// Sorted by id; of an added token and a token of the model with one id, the added one comes first.
+    /// Sorted by id. If an added token and a token of the model have the same id, the added token
+    /// comes first.
     entries: Vec<Entry>,
-    /// Positions in `entries`, sorted by name; of one name, the added token first, then the model's tokens from the
-    /// highest id down.
+    /// Positions in `entries`, sorted by name. If entries have the same name, the added token
+    /// comes first, then the model's tokens in descending order of ids.
     by_name: Vec<u32>,
 }
 
@@ -34,11 +35,12 @@ impl Vocabulary {
             entries: Vec::new(),
             by_name: Vec::new(),
         };
-        // Of several added tokens with one id, the last one wins: it comes first here, and the sort is stable.
+        // If several added tokens have the same id, the last one wins: it is pushed first, and the
+        // sort is stable.
         for token in added_tokens.iter().rev() {
             this.push(token.id, &token.content, true);
         }
-        // It was parsed when the tokenizer was loaded, so this cannot fail.
+        // The file was parsed when the tokenizer was loaded, so parsing cannot fail.
         let file: Value = serde_json::from_str(json).unwrap_or_default();
         match &file["model"]["vocab"] {
             Value::Object(map) => {
@@ -79,7 +81,7 @@ impl Vocabulary {
         self.by_name = (0u32..).zip(entries).map(|(at, _)| at).collect();
         self.by_name.sort_by_key(|&at| {
             let entry = &entries[at as usize];
-            // Of two pieces with one name, `tokenizers` gives the id of the last one.
+            // If two pieces have the same name, `tokenizers` returns the id of the last one.
             let latest_first = std::cmp::Reverse(entry.id);
             (
                 &names[entry.start..entry.stop],
@@ -89,7 +91,8 @@ impl Vocabulary {
         });
     }
 
-    /// Id and name of each token, and whether it was added, in order of id; of one id, the added token first.
+    /// Id and name of each token, and whether it was added, in order of id. If two tokens have the
+    /// same id, the added token comes first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &str, bool)> {
         let entries = self.entries.iter();
         entries.map(|entry| (entry.id, self.name(entry), entry.is_added))

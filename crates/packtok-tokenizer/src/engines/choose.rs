@@ -19,7 +19,7 @@ pub(crate) enum FastEngine {
     SentencePiece(Box<FastPath>),
 }
 
-/// What one thread needs for its engine.
+/// Scratch memory of one thread for its engine.
 pub(crate) enum FastScratch {
     ByteBpe(Box<byte_bpe::Scratch>),
     Wordwise(Box<CachedEncoder>),
@@ -27,10 +27,11 @@ pub(crate) enum FastScratch {
 }
 
 impl FastEngine {
-    /// The engine for a tokenizer.json. [`FastEngine::check`] must be called before it is used.
+    /// The engine for a tokenizer.json. [`FastEngine::check`] must be called before the engine is
+    /// used.
     ///
     /// # Errors
-    /// Why no fast engine covers the file.
+    /// The reason why no fast engine covers the file.
     pub(crate) fn load(json: &Value, added_tokens: &[AddedToken]) -> Result<Self, String> {
         if is_sentencepiece(json) {
             return Ok(Self::SentencePiece(Box::new(FastPath::load(json)?)));
@@ -51,7 +52,7 @@ impl FastEngine {
         matches!(self, Self::Wordwise(_))
     }
 
-    /// Which words fall back, a phrase; `None` if the engine does not encode word by word.
+    /// The words that fall back, as a phrase; `None` if the engine does not encode word by word.
     pub(crate) fn fallback_words(&self) -> Option<&'static str> {
         match self {
             Self::Wordwise(wordwise) if wordwise.has_model() => {
@@ -62,8 +63,8 @@ impl FastEngine {
         }
     }
 
-    /// Whether the time for a text is linear in its length, whatever its content: no regular expression of a third
-    /// party splits it.
+    /// Whether encoding takes time linear in the length of any text. False if a third-party
+    /// regular expression splits the text.
     pub(crate) fn is_linear(&self) -> bool {
         match self {
             Self::Wordwise(wordwise) => wordwise.has_model(),
@@ -71,10 +72,10 @@ impl FastEngine {
         }
     }
 
-    /// Checks by trial what the file does not state.
+    /// Checks, by encoding test words, properties that the file does not state.
     ///
     /// # Errors
-    /// Why the engine does not cover the file after all.
+    /// The reason why the engine does not cover the file.
     pub(crate) fn check(&self, encode_word: &mut EncodeWord<'_>) -> Result<(), String> {
         match self {
             Self::ByteBpe(_) | Self::SentencePiece(_) => Ok(()),
@@ -93,7 +94,7 @@ impl FastEngine {
         }
     }
 
-    /// Makes the first text as fast as later ones.
+    /// Fills the caches, so that the first text is as fast as later texts.
     pub(crate) fn warm_up(&self, scratch: &mut FastScratch) {
         match (self, scratch) {
             (Self::ByteBpe(fast), FastScratch::ByteBpe(scratch)) => fast.warm_up(scratch),
@@ -112,11 +113,11 @@ impl FastEngine {
         }
     }
 
-    /// Appends the ids of a text; `false`, with nothing appended, if the text must fall back to the engine of
-    /// `encode_word`, which also encodes single words.
+    /// Appends the ids of a text. Returns `false`, with nothing appended, if the text must fall
+    /// back to the engine of `encode_word`. `encode_word` also encodes single words.
     ///
     /// # Errors
-    /// Those of `encode_word`.
+    /// The errors of `encode_word`.
     #[inline]
     pub(crate) fn encode_into(
         &self,

@@ -1,4 +1,4 @@
-//! Double arrays: the tries in SentencePiece's files, and those that are built from vocabularies.
+//! Double arrays: the tries in SentencePiece's files, and tries built from vocabularies.
 //!
 //! A unit is 32 bits, in the layout of darts-clone:
 //!
@@ -6,8 +6,9 @@
 //! bits 0 to 7 label | 8 has a value | 9 offset is in units of 256 | 10 to 30 offset | 31 is a value
 //! ```
 //!
-//! A node is a position in the array. The child of node `n` for byte `b` is the unit at `n ^ b`, if its label is `b`.
-//! Files are not trusted: a position outside the array is a node without children.
+//! A node is a position in the array. The child of node `n` for byte `b` is the unit at `n ^ b`,
+//! if its label is `b`. Files are not trusted: a position outside the array is a node without
+//! children.
 
 use yada::builder::DoubleArrayBuilder;
 
@@ -22,10 +23,10 @@ const IS_VALUE: u32 = 1 << 31;
 const HAS_VALUE: u32 = 1 << 8;
 
 impl DoubleArray {
-    /// Reads the units in these bytes.
+    /// Reads the units in `bytes`.
     ///
     /// # Errors
-    /// They are not a whole number of units.
+    /// The length of `bytes` is not a multiple of the length of a unit.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         let (units, rest) = bytes.as_chunks::<4>();
         let mut units: Vec<u32> = units.iter().copied().map(u32::from_le_bytes).collect();
@@ -48,7 +49,7 @@ impl DoubleArray {
         }
     }
 
-    /// Builds the trie of these keys and values; of equal keys, the last one wins.
+    /// Builds the trie of these keys and values. If keys are equal, the last one wins.
     ///
     /// # Errors
     /// A key is empty or contains a zero byte, or there are too many keys.
@@ -76,7 +77,8 @@ impl DoubleArray {
         self.root
     }
 
-    /// The child of node `place` for `byte`, and the value of the key that ends there, if one does.
+    /// The child of node `place` for `byte`, and the value of the key that ends at the child, if
+    /// any.
     #[inline(always)]
     pub(crate) fn step(&self, place: u32, byte: u8) -> Option<(u32, Option<u32>)> {
         let place = place ^ u32::from(byte);
@@ -92,7 +94,8 @@ impl DoubleArray {
         Some((place, value))
     }
 
-    /// The node that `bytes` lead to from node `place`, and the value of the key that ends there, if one does.
+    /// The node reached from node `place` by `bytes`, and the value of the key that ends there, if
+    /// any.
     #[inline]
     pub(crate) fn lead(&self, place: u32, bytes: &[u8]) -> Option<(u32, Option<u32>)> {
         let mut led = (place, None);
@@ -108,13 +111,14 @@ impl DoubleArray {
         value
     }
 
-    /// Length and value of the longest key that `bytes` begins with; only the `max_keys` shortest ones are considered.
+    /// Length and value of the longest key that is a prefix of `bytes`. Considers only the
+    /// `max_keys` shortest such keys.
     #[inline]
     pub(crate) fn longest(&self, bytes: &[u8], max_keys: usize) -> Option<(usize, u32)> {
         self.longest_from(self.root, bytes, max_keys)
     }
 
-    /// As [`DoubleArray::longest`], for the rest of keys after node `place`.
+    /// As [`DoubleArray::longest`], for the remainders of the keys below node `place`.
     #[inline]
     pub(crate) fn longest_from(
         &self,

@@ -1,7 +1,8 @@
-//! How much memory a text may need, relative to its length.
+//! Limits the memory for a text, relative to the length of the text.
 //!
-//! A component that replaces parts of a text may be set to make gigabytes of a few bytes. No component of a real
-//! tokenizer comes near this limit: the largest growth of Unicode's normal forms is eleven-fold.
+//! A component that replaces parts of a text can turn a few bytes into gigabytes. No component of
+//! a real tokenizer comes near this limit: the largest growth of Unicode's normal forms is
+//! eleven-fold.
 
 /// Bytes that every text may have after each step.
 const BASE_BYTES: u64 = 4 << 20;
@@ -19,7 +20,7 @@ pub(crate) struct Excess {
     pub(crate) max_bytes: u64,
 }
 
-/// What the steps may make of a text.
+/// The maximum length of the results that the steps produce from a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Room {
     text_bytes: u64,

@@ -1,4 +1,5 @@
-//! The engine that covers all of a file. Fast engines fall back to it, and are compared with it.
+//! The engine that covers the complete file. Fast engines fall back to this engine and are
+//! compared with it.
 
 use std::sync::Arc;
 

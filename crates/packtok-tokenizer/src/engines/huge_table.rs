@@ -26,7 +26,7 @@ impl<T: Pod> HugeTable<T> {
         }
     }
 
-    /// As [`HugeTable::new`], with another value in every slot.
+    /// As [`HugeTable::new`], with `with` in every slot instead of zeros.
     pub(super) fn filled(num_slots: usize, with: T) -> Self {
         let mut table = Self::new(num_slots);
         table.all_mut().fill(with);
@@ -61,8 +61,9 @@ impl<T: Pod> HugeTable<T> {
     }
 }
 
-/// Maps memory. If the system refuses it, the allocator is asked for as much until it is refused too, so that this is
-/// reported like every other refusal. Memory that is not written to is never provided.
+/// Maps memory. If the system refuses, allocates from the allocator until the allocator fails too,
+/// so that the process reports this failure like any other allocation failure. The system does not
+/// provide pages that are never written.
 fn map(num_bytes: usize) -> MmapMut {
     let refused = |_| {
         let mut allocated = Vec::new();
@@ -73,7 +74,7 @@ fn map(num_bytes: usize) -> MmapMut {
     MmapMut::map_anon(num_bytes).unwrap_or_else(refused)
 }
 
-/// The slots of a table whose size is a power of two. Only the low bits of an index are used.
+/// The slots of a table whose size is a power of two. The high bits of an index are ignored.
 #[derive(Debug)]
 pub(super) struct Slots<'a, T>(&'a [T]);
 

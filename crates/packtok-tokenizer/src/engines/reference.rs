@@ -38,12 +38,13 @@ type LimitedTokenizer = TokenizerImpl<
 #[derive(Clone)]
 pub(crate) struct Reference(Arc<Modes>);
 
-/// In this crate, whether special tokens are text is a property of the whole tokenizer. So each mode has its own; the
-/// second is made at its first use.
+/// In the crate, a tokenizer has a fixed setting of whether special tokens are text. So each mode
+/// needs its own tokenizer; the second one is created on first use.
 struct Modes {
     parsing: LimitedTokenizer,
     as_text: OnceLock<LimitedTokenizer>,
-    /// Of the name of the unknown token, of which a model makes a copy for every unknown character.
+    /// Length of the name of the unknown token. A model copies the name for every unknown
+    /// character.
     unk_bytes: usize,
 }
 
@@ -124,8 +125,8 @@ impl Reference {
     }
 }
 
-/// How the message of a panic of the crate `onig` begins if a search ends without an answer. The crate has no other
-/// way to report that a pattern has tried ten million ways to match at one position.
+/// Prefix of the panic message of the crate `onig` for a search without an answer. The crate has
+/// no other way to report that a pattern has tried ten million ways to match at one position.
 const GAVE_UP: &str = "Onig: Regex search error: ";
 
 /// The reason if it has no memory.
@@ -141,12 +142,13 @@ thread_local! {
     static IS_CONTAINED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether a panic on this thread would become an error now. For panic hooks, which need not report it.
+/// Whether a panic on this thread would currently be caught and become an error. Panic hooks need
+/// not report such a panic.
 pub fn is_panic_contained() -> bool {
     IS_CONTAINED.get()
 }
 
-/// The result of `call`. A panic becomes an error which says that the tokenizers library `fails`.
+/// Runs `call`. A panic becomes an error that starts with "the tokenizers library" and `fails`.
 fn contained<T>(fails: &str, call: impl FnOnce() -> Result<T, Cause>) -> Result<T, Cause> {
     let was_contained = IS_CONTAINED.replace(true);
     // A panic leaves no broken state: encoding and decoding only change a cache, which the crate bypasses once its
@@ -180,10 +182,10 @@ fn message_of(panicked: &(dyn Any + Send)) -> &str {
         .unwrap_or("no reason given")
 }
 
-/// How the crate says that a component is not of any type; it does not name the component.
+/// The crate's message for a component of unknown type. The message does not name the component.
 const TRIED_ALL: &str = "did not match any variant of untagged enum";
 
-/// `cause`, or a better one if it does not name the component of `file`.
+/// `cause`, or an error that names the component of `file` if `cause` does not.
 fn explained(file: &Value, cause: Cause) -> Cause {
     if !cause.to_string().contains(TRIED_ALL) {
         return cause;
@@ -192,20 +194,21 @@ fn explained(file: &Value, cause: Cause) -> Cause {
     named.ok().flatten().unwrap_or(cause)
 }
 
-/// Components of a tokenizer.json as the crate writes them back. Unknown types, and keys of the wrong type, have
-/// disappeared there.
+/// Components of a tokenizer.json as the crate serializes them. Unknown types and keys of the
+/// wrong type are no longer present.
 pub(crate) struct Understood {
     pub(crate) normalizer: Value,
     pub(crate) pre_tokenizer: Value,
-    /// Whether the model has the type that its keys suggest. For a model without a type, the crate takes the first
-    /// type that the model can be read as.
+    /// Whether the model has the type that its keys suggest. For a model without a type, the crate
+    /// tries its types in order and takes the first that fits.
     pub(crate) is_model_known: bool,
 }
 
-/// What the crate understands of a parsed tokenizer.json whose model is of this type.
+/// The components of a parsed tokenizer.json as the crate understands them. `model_type` is the
+/// type of its model.
 ///
-/// Loads the whole file except its vocabulary and merges, which the fast engines read themselves. Of the model, the
-/// other settings of BPE are loaded.
+/// Loads the file without its vocabulary and merges, which the fast engines read themselves. The
+/// other settings of a BPE model are loaded.
 ///
 /// # Errors
 /// The crate refuses the file.
@@ -290,7 +293,7 @@ impl PostProcessor {
     /// `ids` with the ids that the post-processor adds, with or without special tokens.
     ///
     /// # Errors
-    /// The crate refuses or panics.
+    /// The crate refuses the ids or panics.
     pub(crate) fn processed(
         &self,
         ids: &[u32],

@@ -1,6 +1,7 @@
 //! Words as 16-byte keys: words are compared and looked up by these.
 
-/// Maximum bytes of a short word, all of which fit in its key. Longer words are split where possible.
+/// Maximum length in bytes of a short word, whose bytes all fit in its key. Longer words are split
+/// where possible.
 pub(super) const SHORT: usize = 15;
 
 /// Position of the length in `high`.
@@ -42,7 +43,8 @@ impl WordKey {
         let bytes = text.get(start..start + 16).and_then(<[u8]>::first_chunk);
         let [low, high] = match (bytes, text.last_chunk()) {
             (Some(bytes), _) => two_numbers(u128::from_le_bytes(*bytes)),
-            // Near the end of a text, the last 16 bytes are loaded and those before the word are shifted out.
+            // Near the end of a text, the last 16 bytes are loaded, and the bytes before the word
+            // are shifted out.
             (None, Some(last)) => {
                 let num_before = start + 16 - text.len();
                 let number = u128::from_le_bytes(*last).checked_shr(8 * num_before as u32);
@@ -73,8 +75,8 @@ impl WordKey {
     }
 }
 
-/// Odd constants without a pattern. A vector has no product of twice the width, so the hash is the sum of two
-/// products.
+/// Odd constants without a pattern. Vector instructions have no product of twice the width, so the
+/// hash is the sum of two products.
 pub(super) const HASH_FACTORS: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f];
 
 /// The hash of a word of any length.

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 /// A token that was added to the model's vocabulary by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddedToken {
-    /// Its text.
+    /// Text of the token.
     pub content: String,
     /// The id that `tokenizers` gives it.
     pub id: u32,
@@ -21,14 +21,14 @@ pub struct AddedToken {
     pub is_special: bool,
 }
 
-/// Number of added tokens of other ids of which a note shows each.
+/// Maximum number of renumbered added tokens that have a note of their own.
 const NUM_NOTES: usize = 10;
 
-/// The added tokens with the ids that `tokenizers` gives them, in the order of the file.
+/// The added tokens with the ids that `tokenizers` assigns to them, in the order of the file.
 ///
-/// The ids in the file do not decide: a token that the model knows keeps the model's id, and any other gets the next
-/// free id after the vocabulary. Files whose declared ids leave a gap are therefore renumbered, as in the Python
-/// package; `notes` reports it.
+/// The ids in the file are not used: a token that the model contains keeps the model's id, and any
+/// other token gets the next free id after the vocabulary. Files whose declared ids leave a gap
+/// are therefore renumbered, as in the Python package; `notes` reports this.
 pub(super) fn added_tokens(file: &Value, notes: &mut Vec<String>) -> Vec<AddedToken> {
     let vocab = &file["model"]["vocab"];
     let mut next_id = vocab.as_object().map_or_else(
@@ -50,7 +50,8 @@ pub(super) fn added_tokens(file: &Value, notes: &mut Vec<String>) -> Vec<AddedTo
             continue;
         }
         let declared = entry["id"].as_u64();
-        // In models whose pieces all differ, this avoids a search of all pieces for each token.
+        // If all pieces of a model differ, this check avoids a search of all pieces for each
+        // token.
         let is_there = |&id: &u64| pieces_differ && vocab[id as usize][0] == content;
         let found = declared.filter(is_there).map(|id| id as u32);
         let found = found.or_else(|| vocab_id(vocab, content));
@@ -84,8 +85,9 @@ pub(super) fn added_tokens(file: &Value, notes: &mut Vec<String>) -> Vec<AddedTo
 /// Checks that the result does not depend on the hash map in `tokenizers`.
 ///
 /// # Errors
-/// Two added tokens have the same normalized text: `tokenizers` takes the one that comes last in a hash map of random
-/// order. Or one of several has an empty normalized text: on some texts, `tokenizers` then never returns.
+/// Two added tokens have the same normalized text: `tokenizers` uses the token that comes last in
+/// a hash map of random order. Or one of several added tokens has an empty normalized text: on
+/// some texts, `tokenizers` never returns.
 pub(super) fn check_normalized_tokens(
     name: &str,
     file: &Value,
@@ -95,7 +97,7 @@ pub(super) fn check_normalized_tokens(
         .iter()
         .map(|token| (token.content.as_str(), token.id))
         .collect();
-    // Of several entries with one id, the last one wins.
+    // If several entries have the same id, the last one wins.
     let mut counting: BTreeMap<u32, &Value> = BTreeMap::new();
     for entry in file["added_tokens"].as_array().into_iter().flatten() {
         if let Some(&id) = entry["content"]

@@ -17,23 +17,24 @@ pub const BUILTIN_NAMES: &[&str] = &["gpt2", "r50k_base", "cl100k_base", "o200k_
 /// The end-of-text token that every built-in tokenizer has.
 pub const ENDOFTEXT: &str = "<|endoftext|>";
 
-/// What tiktoken publishes about an encoding besides its ranks.
+/// The properties that tiktoken publishes for an encoding, in addition to its ranks.
 struct Encoding {
     bpe: CoreBPE,
     special_tokens: &'static [(&'static str, u32)],
     pre_tokenizer: Value,
 }
 
-/// The tokenizer.json of a built-in tokenizer. Its ids are tiktoken's.
+/// The tokenizer.json of a built-in tokenizer, with the ids of tiktoken.
 ///
 /// # Errors
-/// When there is no such name.
+/// No built-in tokenizer has this name.
 pub fn builtin_json(name: &str) -> Result<String> {
     let (encoding, tokens) = load(name)?;
     Ok(written_out(&encoding, tokens))
 }
 
-/// The tokenizer.json of the built-in tokenizer with these ranks, if there is one.
+/// The tokenizer.json of the built-in tokenizer with these ranks; `None` if no built-in tokenizer
+/// has them.
 ///
 /// # Errors
 /// The ranks of a built-in tokenizer cannot be loaded.

@@ -15,7 +15,7 @@ use super::template::Template;
 use crate::engines::reference;
 use crate::error::{Error, Result};
 
-/// What a tokenizer.json says.
+/// The content of a tokenizer.json that does not depend on the engine.
 #[derive(Debug, Clone)]
 pub(crate) struct Description {
     pub(crate) fingerprint: String,
@@ -25,7 +25,8 @@ pub(crate) struct Description {
     pub(crate) template: Template,
     /// The end-of-sequence token, if the file names it.
     pub(crate) eos_token: Option<String>,
-    /// Whether it is a SentencePiece model. In its texts, the names of special tokens are plain text.
+    /// Whether the file is a SentencePiece model. In texts for such models, names of special
+    /// tokens are plain text.
     pub(crate) is_sentencepiece: bool,
     pub(crate) notes: Vec<String>,
 }
@@ -54,7 +55,8 @@ impl Description {
     }
 }
 
-/// Removes truncation and padding, which packtok always switches off, so they are not part of the identity.
+/// Removes truncation and padding. packtok always disables both, so they are not part of the
+/// fingerprint.
 fn remove_lengths(file: &mut Value) {
     for key in ["truncation", "padding"] {
         file.as_object_mut().map(|map| map.remove(key));
@@ -135,7 +137,7 @@ fn vocab_size(model: &Value, added_tokens: &[AddedToken]) -> u64 {
 /// The fingerprint of the tokenizer that a tokenizer.json describes, without loading an engine.
 ///
 /// # Errors
-/// The text is not a tokenizer.json. The error calls it `name`.
+/// The text is not a tokenizer.json. The error names the tokenizer `name`.
 pub fn fingerprint_of(name: &str, json: &str) -> Result<String> {
     let (mut file, _) = parsed(name, json)?;
     remove_lengths(&mut file);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::cause::Cause;
 
-/// Why a tokenizer cannot be loaded.
+/// The reason why a tokenizer cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The file could not be read.
@@ -48,7 +48,7 @@ pub enum LoadError {
     Tekken {
         /// The tokenizer's name.
         name: String,
-        /// What is wrong, and what was expected.
+        /// The fault, and the expected content.
         reason: String,
     },
     /// A `.model` file is invalid.
@@ -56,7 +56,7 @@ pub enum LoadError {
     SentencePiece {
         /// The tokenizer's name.
         name: String,
-        /// What is wrong, and what was expected.
+        /// The fault, and the expected content.
         reason: String,
     },
     /// A token that takes white space with it is to be added to a SentencePiece model.
@@ -76,7 +76,7 @@ pub enum LoadError {
     Ranks {
         /// The tokenizer's name.
         name: String,
-        /// What is wrong, and what was expected.
+        /// The fault, and the expected content.
         reason: String,
     },
     /// The model has dropout, so ids would be random.
@@ -119,9 +119,9 @@ pub enum LoadError {
     SameAddedTokens {
         /// The tokenizer's name.
         name: String,
-        /// The one that comes first in the file.
+        /// The token that comes first in the file.
         first: String,
-        /// The other.
+        /// The token that comes later in the file.
         second: String,
     },
     /// An added token matches the empty text, and there are other added tokens.

@@ -27,7 +27,7 @@ pub(crate) fn json_of_file(path: &Path, name: &str) -> Result<String> {
             return rank_file::tokenizer_json(name, &bytes);
         }
         match sentencepiece_file::tokenizer_json(name, &bytes) {
-            // Not a model, and not named like one: reported as a file that is not JSON.
+            // A file that is neither a model nor named like one. Report below that it is not JSON.
             Err(_) if !is_model => {}
             json => return json,
         }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// SHA-256 of the parsed file. White space and the order of keys do not matter.
+/// SHA-256 of the parsed file. White space and the order of keys do not affect it.
 pub(super) fn fingerprint(file: &Value) -> String {
     let mut canonical = Canonical {
         hasher: Sha256::new(),
@@ -20,7 +20,7 @@ pub(super) fn fingerprint(file: &Value) -> String {
 /// Minimum number of bytes per update of the hash, which is slow for a few bytes.
 const HASHED_BYTES: usize = 1 << 16;
 
-/// The canonical text of a value, of which the beginning is already hashed.
+/// The canonical text of a value. The start of the text is already hashed.
 struct Canonical {
     hasher: Sha256,
     text: Vec<u8>,

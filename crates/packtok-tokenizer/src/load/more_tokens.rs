@@ -22,30 +22,31 @@ type Parts = BTreeMap<String, Box<RawValue>>;
 /// A token to add, or the properties that an added token is to have.
 #[derive(Debug, Clone, Deserialize)]
 pub struct NewToken {
-    /// Its text.
+    /// Text of the token.
     pub content: String,
     /// Whether it is to be special; an added token that is special stays it.
     #[serde(default)]
     pub special: bool,
-    /// Properties of matching; `None` keeps those of an added token, and is the default of a special token otherwise.
+    /// How the token is matched. With `None`, an added token keeps its properties, and any other
+    /// token gets the default of a special token.
     #[serde(default)]
     pub matching: Option<Matching>,
 }
 
-/// How an added token is matched in texts.
+/// The properties that control the matching of an added token in texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct Matching {
-    /// Not inside a word.
+    /// Whether the token does not match inside a word.
     pub single_word: bool,
     /// With the white space before it.
     pub lstrip: bool,
     /// With the white space after it.
     pub rstrip: bool,
-    /// In the normalized text.
+    /// Whether the token is matched in the normalized text.
     pub normalized: bool,
 }
 
-/// What a tokenizer has of a [`NewToken`].
+/// Whether and how a tokenizer contains a [`NewToken`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Presence {
@@ -53,9 +54,9 @@ pub enum Presence {
     Absent,
     /// A token of the model, which is not matched before the other steps.
     Ordinary,
-    /// An added token that is matched in another way.
+    /// An added token with other properties of matching.
     Differing,
-    /// An added token that is matched in this way.
+    /// An added token with the same properties of matching.
     Same,
 }
 
@@ -74,7 +75,7 @@ impl<'a> MoreTokens<'a> {
         Ok(Self { name, file, added })
     }
 
-    /// What the file has of a token.
+    /// Whether and how the file contains a token.
     pub(crate) fn presence(&self, token: &NewToken) -> Presence {
         let vocab = &self.file["model"]["vocab"];
         if is_sentencepiece(&self.file) {
@@ -106,10 +107,11 @@ impl<'a> MoreTokens<'a> {
             && (self.file["normalizer"].is_null() || entry["normalized"] == matching.normalized)
     }
 
-    /// The text of the file with these tokens. Those that it has stay where they are.
+    /// The text of the file with `tokens` added. Tokens that the file already contains keep their
+    /// position.
     ///
     /// # Errors
-    /// A SentencePiece model cannot have such a token.
+    /// A SentencePiece model cannot contain such a token.
     pub(crate) fn written(&self, json: &str, tokens: &[NewToken]) -> Result<String> {
         let mut parts: Parts = self.read_parts(json)?;
         let written = if is_sentencepiece(&self.file) {
@@ -132,7 +134,7 @@ impl<'a> MoreTokens<'a> {
         })
     }
 
-    /// The entries of the file, and one for each further token.
+    /// The entries of the file, followed by an entry for each new token.
     fn added_tokens(&self, tokens: &[NewToken]) -> Vec<Value> {
         let vocab = &self.file["model"]["vocab"];
         let mut entries = self.entries();
@@ -203,7 +205,8 @@ impl<'a> MoreTokens<'a> {
                 _ => continue,
             };
             let mut entry = entry_of(token, id as u64);
-            // As in the file of a model: control symbols are special, and user-defined symbols are not.
+            // As in the file of a model, control symbols are special and user-defined symbols are
+            // not.
             entry["special"] = false.into();
             entries.push(entry);
         }

@@ -21,10 +21,10 @@ pub(crate) fn is_one(bytes: &[u8]) -> bool {
     lines.next().is_some_and(|line| entry(line).is_some())
 }
 
-/// Converts such a file to tokenizer.json.
+/// Converts a file of ranks to tokenizer.json.
 ///
 /// # Errors
-/// A line is invalid, or the ranks are not OpenAI's.
+/// A line is invalid, or OpenAI does not publish these ranks.
 pub(crate) fn tokenizer_json(name: &str, bytes: &[u8]) -> Result<String> {
     let refused = |reason: String| {
         Error::Load(LoadError::Ranks {

@@ -1,7 +1,9 @@
-//! Converts vocabularies that have ranks instead of merges, such as tiktoken's and Mistral's, to tokenizer.json.
+//! Converts vocabularies that have ranks instead of merges, such as tiktoken's and Mistral's, to
+//! tokenizer.json.
 //!
-//! tiktoken merges by rank alone and has no list of merges. An equivalent list follows from the ranks: each token was
-//! made from two others, which are what its bytes merge to if only lower ranks are allowed.
+//! tiktoken merges by rank alone and has no list of merges. An equivalent list follows from the
+//! ranks: each token is the merge of two others. Merging its bytes with lower ranks only yields
+//! these two.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -29,7 +31,7 @@ pub(crate) fn split_by(pattern: &str) -> Value {
 }
 
 impl Ranked {
-    /// The tokenizer.json with these ids, as it is written to files.
+    /// The tokenizer.json with these ids, in the text form of files.
     ///
     /// Written without a [`Value`], which would allocate for every token and every merge.
     pub(crate) fn tokenizer_json(&self) -> String {
@@ -84,10 +86,11 @@ impl Ranked {
         })
     }
 
-    /// The names of the ids that are not ranks.
+    /// The names of the ids that have no rank.
     ///
-    /// Special tokens and unused ids are part of the vocabulary too, because `tokenizers` would otherwise renumber
-    /// special tokens to the next free id. No text can become one of them: the pre-tokenizer splits every such name.
+    /// Special tokens and unused ids are part of the vocabulary too, because `tokenizers` would
+    /// otherwise renumber special tokens to the next free id. No text is encoded to such an id:
+    /// the pre-tokenizer splits every such name.
     fn unused_names(&self) -> Vec<(u32, String)> {
         let special = self.special_tokens.iter();
         let special: HashMap<u32, &str> = special.map(|(name, id)| (*id, name.as_str())).collect();
@@ -141,7 +144,8 @@ pub(crate) fn merges(ranks: &[Vec<u8>]) -> Vec<(u32, u32)> {
         .collect()
 }
 
-/// What `bytes` merge to if only ranks below `limit` are allowed; `None` unless that is two tokens.
+/// The two tokens that `bytes` merge to if only ranks below `limit` are allowed; `None` if the
+/// result is not two tokens.
 fn halves(bytes: &[u8], limit: u32, rank_of: &HashMap<&[u8], u32>) -> Option<(u32, u32)> {
     let rank = |start: usize, end: usize| rank_of.get(&bytes[start..end]).copied();
     let mut bounds: Vec<usize> = (0..=bytes.len()).collect();

@@ -79,7 +79,7 @@ const EOS_PIECE: &str = "</s>";
 /// Converts the bytes of a `.model` file.
 ///
 /// # Errors
-/// They are not a valid model.
+/// `bytes` is not a valid model.
 pub(crate) fn tokenizer_json(name: &str, bytes: &[u8]) -> Result<String> {
     let proto = ModelProto::decode(bytes).map_err(|error| error.to_string());
     let written = proto.and_then(|proto| written_out(&proto));
@@ -132,7 +132,7 @@ fn written_out(proto: &ModelProto) -> std::result::Result<Value, String> {
             trainer.model_type.unwrap_or_default()
         )
     })?;
-    // The library ignores a denormalizer without a map, whatever else it sets.
+    // The library ignores a denormalizer without a map, whatever other settings it has.
     let denormalizer = proto.denormalizer_spec.as_ref().filter(|spec| {
         let charsmap = spec.precompiled_charsmap.as_ref();
         charsmap.is_some_and(|charsmap| !charsmap.is_empty())
@@ -143,7 +143,7 @@ fn written_out(proto: &ModelProto) -> std::result::Result<Value, String> {
         "denormalizes": denormalizer.is_some(),
     });
     if let Some(denormalizer) = denormalizer {
-        // The library does not pass the trainer's settings to it.
+        // The library does not pass the trainer's settings to the denormalizer.
         decoder["denormalizer"] = rules_written_out(denormalizer, false);
     }
     Ok(json!({

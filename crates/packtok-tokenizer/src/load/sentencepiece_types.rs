@@ -57,12 +57,12 @@ impl Kind {
     }
 }
 
-/// How a text is segmented into pieces.
+/// The algorithm that segments a text into pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ModelType {
-    /// The pieces whose scores have the greatest sum.
+    /// Chooses the pieces with the greatest sum of scores.
     Unigram,
-    /// Merges the pair whose piece has the best score until no pair is a piece.
+    /// Repeatedly merges the pair whose piece has the best score, until no pair is a piece.
     Bpe,
     /// The words between white space.
     Word,

@@ -20,7 +20,7 @@ use super::LoadError;
 use crate::error::{Error, Result};
 use crate::load::ranks::{Ranked, split_by};
 
-/// The special tokens of files that list none.
+/// The special tokens of files that do not list any.
 const SPECIAL_TOKENS: [&str; 20] = [
     "<unk>",
     "<s>",
@@ -44,13 +44,13 @@ const SPECIAL_TOKENS: [&str; 20] = [
     "[TOOL_CONTENT]",
 ];
 
-/// Maximum number of tokens: the numbers in a file are not trusted.
+/// Maximum number of tokens. The numbers in a file are not trusted.
 const MAX_TOKENS: u64 = 1 << 24;
 
-/// Converts a tekken.json; `None` if the file is not one.
+/// Converts a tekken.json; `None` if the file is not a tekken.json.
 ///
 /// # Errors
-/// The file is a tekken.json and invalid.
+/// The file is an invalid tekken.json.
 pub(crate) fn tokenizer_json(name: &str, file: &Value) -> Result<Option<Value>> {
     if !file["vocab"].is_array() || !file["config"].is_object() {
         return Ok(None);

@@ -1,8 +1,8 @@
 //! The ids that a post-processor adds around a document.
 //!
-//! For one sequence, every post-processor of the format adds fixed ids before and after it. They are determined once,
-//! when a file is loaded. So the engines do not run the post-processor, which allocates for every document, and
-//! truncation only subtracts their number.
+//! For one sequence, every post-processor of the format adds fixed ids before and after it. These
+//! ids are determined once, when a file is loaded. So the engines do not run the post-processor,
+//! which allocates for every document, and truncation only subtracts the number of added ids.
 
 use serde_json::Value;
 
@@ -18,10 +18,10 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// What the `post_processor` object of a tokenizer.json adds.
+    /// The ids that the `post_processor` object of a tokenizer.json adds.
     ///
     /// # Errors
-    /// `tokenizers` refuses it, or it does not add fixed ids around one sequence.
+    /// `tokenizers` refuses the object, or it does not add fixed ids around one sequence.
     pub(crate) fn of(name: &str, processor: &Value) -> Result<Self> {
         if processor.is_null() {
             return Ok(Self::default());
@@ -60,10 +60,12 @@ impl Template {
     }
 }
 
-/// The id that the post-processor of a tokenizer.json appends last to a document, without loading an engine.
+/// The id that the post-processor of a tokenizer.json appends last to a document, without loading
+/// an engine.
 ///
 /// # Errors
-/// The text is not JSON, or `tokenizers` refuses its post-processor. The error calls it `name`.
+/// The text is not JSON, or `tokenizers` refuses its post-processor. The error names the tokenizer
+/// `name`.
 pub fn appended_id(name: &str, json: &str) -> Result<Option<u32>> {
     let file: Value = serde_json::from_str(json).map_err(|source| {
         Error::Load(LoadError::NotJson {

@@ -8,7 +8,7 @@ pub(crate) fn vocab_id(vocab: &Value, token: &str) -> Option<u32> {
         Value::Object(map) => map.get(token)?.as_u64()?.try_into().ok(),
         Value::Array(pieces) => pieces
             .iter()
-            // Of two pieces with one name, the last one wins.
+            // If two pieces have the same name, the last one wins.
             .rposition(|piece| piece[0] == token)?
             .try_into()
             .ok(),

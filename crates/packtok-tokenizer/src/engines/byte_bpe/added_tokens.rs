@@ -1,12 +1,14 @@
 //! Finds added tokens in a text. The text between them is encoded separately.
 //!
-//! As in the Python package, there are two rounds: tokens that are not normalized are matched in the original text,
-//! then normalized tokens in the normalized text between those. In each round the first match wins, and of the tokens
+//! As in the Python package, there are two rounds. The first round matches tokens that are not
+//! normalized in the original text. The second round normalizes the text between these matches and
+//! matches the normalized tokens there. In each round, the first match wins, and of the tokens
 //! that match at one position the longest.
 //!
-//! A normalizer that changes texts either applies normal form C, or writes spaces as `▁` and may prepend one. In the
-//! second case this engine does the reverse: a `▁` becomes a space, which is equivalent, and the prepended space is
-//! only implied. With a prepended space, the token `<s>` is found as ` <s>`, or at the start of a text.
+//! A normalizer that changes texts either applies normal form C, or writes spaces as `▁` and may
+//! prepend one. In the second case, this engine does the reverse: a `▁` becomes a space, which is
+//! equivalent, and the prepended space is only implied. With a prepended space, the token `<s>` is
+//! found as ` <s>`, or at the start of a text.
 
 use std::borrow::Cow;
 
@@ -27,14 +29,15 @@ pub(super) struct Added {
     /// For tokens in the normalized text.
     of_normalized: Option<Round>,
     normal: Normal,
-    /// Tokens that do not match by their text alone. A text that contains one falls back.
+    /// Tokens for which a match of the text does not suffice. A text that contains such a token
+    /// falls back.
     fallback_tokens: Vec<String>,
     fallback_finder: Option<Finder>,
     /// Whether some of these are matched in the normalized text.
     has_normalized_fallback_tokens: bool,
 }
 
-/// How the text between non-normalized tokens is normalized.
+/// The normalization of the text between non-normalized tokens.
 enum Normal {
     Same,
     /// Spaces in place of `▁`, which this searcher finds.
@@ -57,7 +60,7 @@ impl Normal {
 
 struct Round {
     finder: Finder,
-    /// For each token: the text by which it is found, its id, and whether it is special.
+    /// For each token: its search text, its id, and whether it is special.
     tokens: Vec<(String, u32, bool)>,
     /// Implied before each text, and the beginning of all tokens of the round.
     prefix: &'static str,
@@ -78,13 +81,15 @@ pub(super) enum Part<'a> {
 pub(super) enum Place {
     First,
     AfterToken,
-    /// After a token that was found in a text with an implied prefix.
+    /// After a token that was matched in a text with an implied prefix.
     AfterNormalizedToken,
 }
 
 impl Added {
+    /// Reads the added tokens of a tokenizer.json.
+    ///
     /// # Errors
-    /// The file has tokens that cannot be found by their own text.
+    /// The file has tokens that a search for their text cannot find.
     pub(super) fn read(
         json: &Value,
         tokens: &[AddedToken],
@@ -111,7 +116,8 @@ impl Added {
                 Some(false) if flags.is_plain => rounds[0].push(token),
                 Some(true) if flags.is_plain && changes_text => of_normalized.push(token),
                 Some(true) if flags.is_plain => rounds[1].push(token),
-                // It would be found in texts that do not contain it literally.
+                // The reference engine finds such a token in texts that do not contain it
+                // literally.
                 _ if !is_as_it_is && changes_text && may_change(&token.content, &normal) => {
                     return Err(format!("the added token {:?} is normalized", token.content));
                 }
@@ -153,7 +159,7 @@ impl Added {
     pub(super) fn needs_fallback(&self, text: &str) -> bool {
         let finder = self.fallback_finder.as_ref();
         finder.is_some_and(|finder| finder.find_from(text, 0).is_some())
-            // The normalized text may contain one.
+            // The normalized text may contain a fallback token.
             || self.has_normalized_fallback_tokens
                 && matches!(&self.normal, Normal::FormC(nfc) if !nfc.has(text))
     }
@@ -248,7 +254,7 @@ impl Round {
         while let Some(found) = self.find_from(text, at) {
             at = found.end;
             let (_, id, is_special) = self.tokens[found.token];
-            // It is still a match: no other token is found within its text.
+            // The match still counts: no other token is matched within its text.
             if is_special && special_tokens_are_text {
                 continue;
             }
@@ -307,7 +313,7 @@ fn may_change(token: &str, normal: &Normal) -> bool {
     }
 }
 
-/// Finds the first position at which one of several texts matches, and the longest that does.
+/// Finds the first position at which any of several texts matches, and the longest match there.
 struct Finder {
     /// The common beginning of all texts if it has several bytes, most often `<|`.
     beginning: Option<memmem::Finder<'static>>,
@@ -368,11 +374,12 @@ fn common_beginning<'a>(one: &'a [u8], other: &[u8]) -> &'a [u8] {
     &one[..num_alike]
 }
 
-/// What a file says about how a token is matched.
+/// The properties of a token that control its matching.
 struct Flags {
-    /// `None` if the entries of a token differ, or do not say.
+    /// `None` if the entries of a token contradict each other or lack the property.
     is_normalized: Option<bool>,
-    /// Matched wherever its text occurs, and nothing else with it.
+    /// Whether the token matches wherever its text occurs, without consuming surrounding white
+    /// space.
     is_plain: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The symbols that a word starts as before merging: one for each byte, or one for each character.
+//! The initial symbols of a word before merging: one per byte, or one per character.
 
 /// Characters whose ids are adjacent in memory.
 const PAGE: usize = 256;
@@ -27,7 +27,7 @@ impl Alphabet {
         }
     }
 
-    /// An alphabet of characters; those without an id are encoded as bytes.
+    /// An alphabet of characters. A character without an id is encoded as its bytes.
     pub(super) fn of_chars(
         mut of_byte: [u32; 256],
         ids: impl Iterator<Item = (char, u32)>,

@@ -50,7 +50,7 @@ impl ByteBpe {
     /// The engine for a tokenizer.json.
     ///
     /// # Errors
-    /// Why it does not cover the file.
+    /// The reason why the engine does not cover the file.
     pub(crate) fn load(json: &Value, added_tokens: &[AddedToken]) -> Result<Self, String> {
         match model_type(&json["model"]) {
             "BPE" => {}
@@ -83,7 +83,7 @@ impl ByteBpe {
         self.added.fallback_tokens()
     }
 
-    /// The tokens that may be words and that their own merges do not produce.
+    /// The tokens that may be words but that their own merges do not produce.
     fn find_unmerged(&self) -> HashMap<Box<[u8]>, u32> {
         let mut unmerged = self.simd.run(FindUnmerged {
             merge_rules: &self.bpe.merge_rules,
@@ -93,9 +93,10 @@ impl ByteBpe {
         unmerged
     }
 
-    /// Whether some word may consist of these bytes. If the pattern splits them when they stand alone, it splits them
-    /// everywhere: no alternative looks at what comes before, and the only one that looks ahead, for white space at
-    /// the end, matches best at the end of a text.
+    /// Whether a word may consist of exactly these bytes. If the pattern splits the bytes when
+    /// they stand alone, it splits them everywhere: no alternative looks at the preceding text.
+    /// Only the alternative for white space at the end looks ahead, and it matches best at the end
+    /// of a text.
     fn may_be_word(&self, bytes: &[u8]) -> bool {
         let Ok(text) = std::str::from_utf8(bytes) else {
             return false;
@@ -217,7 +218,7 @@ impl ByteBpe {
         }
     }
 
-    /// Appends the ids of the words that start at each of these bounds and end at the next one.
+    /// Appends the ids of the words. Word `i` is `bounds[i]..bounds[i + 1]`.
     #[inline(always)]
     fn append_words(
         &self,
@@ -227,7 +228,8 @@ impl ByteBpe {
         scratch: &mut Scratch,
         ids: &mut Vec<u32>,
     ) {
-        // No closures here or in what it calls: they would not be compiled for the back end.
+        // Neither this function nor its callees may use closures, which would not be compiled for
+        // the back end.
         let mut words = WordChunks {
             text,
             bounds,

@@ -50,15 +50,16 @@ impl Job for Prepare<'_> {
             let bounds = bounds.first_chunk().expect("a window has as many");
             simd.word_keys(text, bounds, finder.shift(), words, buckets);
         }
-        // Read back from memory: extracting them from a vector one by one takes longer.
+        // Reading the buckets back from memory is faster than extracting them from a vector one by
+        // one.
         for &bucket in &scratch.buckets.0[..of_chunk.len()] {
             finder.prefetch(bucket);
         }
     }
 }
 
-/// Stages the ids of the group that was prepared last, after the ids of earlier groups. Records misses. Returns the
-/// number of staged ids.
+/// Stages the ids of the last prepared group after the ids of earlier groups, and records misses.
+/// Returns the number of staged ids.
 pub(super) struct Stage<'a> {
     pub(super) of_chunk: Range<usize>,
     pub(super) num_staged: usize,

@@ -16,13 +16,13 @@ pub(super) struct Misses {
 /// A word that missed.
 #[derive(Clone, Copy)]
 pub(super) struct Miss {
-    /// Its number in the chunk.
+    /// Index of the word in the chunk.
     pub(super) number: usize,
     /// Number of staged ids of the chunk before it.
     pub(super) num_before: usize,
     /// End of its parts in `parts`.
     pub(super) end_of_parts: usize,
-    /// The hash of a word that is not short.
+    /// The hash of the word, if the word is not short.
     pub(super) hash: u64,
     /// Whether it is inserted into the table of long words.
     pub(super) is_new_and_long: bool,
@@ -42,7 +42,7 @@ pub(super) struct Unresolved {
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) word: WordKey,
-    /// Whether it has not been looked up in the cache yet.
+    /// Whether the part is a piece of a long word, which was not looked up in the cache yet.
     pub(super) is_piece: bool,
 }
 
@@ -86,7 +86,7 @@ impl Misses {
         self.parts.push(Part::default());
     }
 
-    /// Adds a part whose ids are those from `first_id` on.
+    /// Adds a part that consists of all ids from `first_id` on.
     pub(super) fn push_resolved(&mut self, first_id: usize) {
         let num_ids = self.ids.len() - first_id;
         self.parts.push(Part { first_id, num_ids });

@@ -11,19 +11,20 @@ use crate::letters::Letters;
 /// How a vocabulary spells its tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spelling {
-    /// One letter for each byte.
+    /// One letter per byte.
     Bytes,
-    /// As text, with [`SPACE_MARK`] for spaces; characters that are not in the vocabulary have tokens for their bytes.
+    /// As text, with [`SPACE_MARK`] for spaces. Characters that the vocabulary lacks are spelled
+    /// as tokens for their bytes.
     Text,
 }
 
-/// What stands for a space in vocabularies that spell tokens as text.
+/// The character for a space in vocabularies that spell tokens as text.
 pub(super) const SPACE_MARK: &str = "\u{2581}";
 
 /// A BPE model.
 pub(super) struct Model {
     pub(super) alphabet: Alphabet,
-    /// The two ids and the resulting one of each merge, by rank.
+    /// By rank: the two ids of each merge and the resulting id.
     pub(super) merges: Vec<[u32; 3]>,
     pub(super) tokens: Tokens,
 }
@@ -54,8 +55,8 @@ impl Tokens {
         self.ends.push((self.bytes.len(), id));
     }
 
-    /// Adds a token that is spelled with letters for bytes. A token with other letters never occurs in a word and is
-    /// left out.
+    /// Adds a token that is spelled with letters for bytes. Skips a token with other letters,
+    /// because no word contains it.
     fn push(&mut self, name: &str, id: u32, letters: &Letters) {
         let start = self.bytes.len();
         for letter in name.chars() {
@@ -71,8 +72,10 @@ impl Tokens {
 }
 
 impl Model {
+    /// Reads the vocabulary and the merges of a model.
+    ///
     /// # Errors
-    /// What this engine does not cover.
+    /// The model has a property that this engine does not cover.
     pub(super) fn read(model: &Value, spelling: Spelling) -> Result<Self, String> {
         for key in ["continuing_subword_prefix", "end_of_word_suffix"] {
             if !model[key].as_str().unwrap_or("").is_empty() {
@@ -89,7 +92,8 @@ impl Model {
         for (name, id) in vocab {
             let id = id.as_u64().filter(|&id| id < MAX_IDS as u64);
             let id = id.ok_or_else(|| format!("the id of {name:?} is too high"))? as u32;
-            // `tokenizers` merges by ids, so rules of one of two tokens with the same id apply to the other.
+            // `tokenizers` merges by ids. If two tokens shared an id, the rules of one would apply
+            // to the other.
             if std::mem::replace(&mut is_taken[id as usize], true) {
                 return Err(format!("two of its tokens have id {id}"));
             }
@@ -101,7 +105,8 @@ impl Model {
         let listed = model["merges"]
             .as_array()
             .ok_or("its merges are not BPE merges")?;
-        // A file spells all merges in one way; a list of lines may begin with a version line.
+        // A file spells all merges either as lines or as pairs. A list of lines may start with a
+        // version line.
         let are_lines = listed.first().is_some_and(Value::is_string);
         let is_merge = |merge: &&Value| {
             !(are_lines

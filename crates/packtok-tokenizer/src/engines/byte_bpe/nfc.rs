@@ -15,7 +15,8 @@ use unicode_normalization_alignments::{IsNormalized, UnicodeNormalization, is_nf
 use super::split::{ClassTable, INERT};
 use crate::engines::simd::{AnySimd, BLOCK, Job, Simd};
 
-/// Characters from here on are treated as not inert: they are rare, and the table is built faster.
+/// Characters from here on are treated as not inert: they are rare, and skipping them speeds up
+/// the construction of the table.
 const FIRST_RARE: char = '\u{30000}';
 
 pub(super) struct Nfc {
@@ -52,8 +53,8 @@ impl Nfc {
         byte >= 0xc0 && self.table.of_wide(text.as_bytes(), at) & INERT == 0
     }
 
-    /// Whether the run of characters that are not inert at `at`, with the character before it, is in NFC; and the end
-    /// of the run.
+    /// Whether the run of non-inert characters at `at`, together with the character before it, is
+    /// in NFC. Also returns the end of the run.
     #[cold]
     #[inline(never)]
     fn has_around(&self, text: &str, at: usize) -> (bool, usize) {

@@ -1,14 +1,16 @@
-//! Where a long word can be split, because no token crosses the position.
+//! Positions at which a long word can be split, because no token crosses them.
 //!
-//! Every merge produces a token. If no token of the vocabulary contains the bytes around a position in its interior,
-//! no merge crosses it, and both sides can be merged independently. A token that crosses contains the two bytes around
-//! the position, and these with the byte before them or it begins with them, and these with the byte after them or it
-//! ends with them.
+//! Every merge produces a token. If no token of the vocabulary contains the bytes around a
+//! position in its interior, no merge crosses the position, and both sides can be merged
+//! independently. A token that crosses a position contains the two bytes around it. In addition,
+//! it contains these two and the byte before them, or begins with them; and it contains these two
+//! and the byte after them, or ends with them.
 
 use crate::engines::byte_pairs::{Pairs, pair};
 use crate::engines::simd::{BLOCK, Simd};
 
-/// The bytes around positions inside tokens. The check may report tokens that do not exist, and never misses one.
+/// The bytes around positions inside tokens. The check may report tokens that do not exist, but
+/// never misses an existing token.
 pub(super) struct PieceBounds {
     /// For each pair: [`INSIDE`], [`FIRST`], [`LAST`], [`WHOLE`].
     places: Box<[u8; 1 << 16]>,
@@ -40,7 +42,7 @@ impl Triples {
         self.0[bit / 64] |= 1 << (bit % 64);
     }
 
-    /// 1 for triples that were added, and for some others; else 0.
+    /// 1 for triples that were added and for some others (false positives); else 0.
     #[inline(always)]
     fn has(&self, three: u32) -> u8 {
         let bit = Self::bit(three);
@@ -88,7 +90,8 @@ impl PieceBounds {
     #[inline(always)]
     pub(super) fn end_of_piece(&self, word: &[u8], start: usize) -> usize {
         let mut at = start + 1;
-        // Whether some token may contain the pair with the byte before it, and with the byte after it.
+        // Whether some token may contain the pair and the byte before it, or the pair and the byte
+        // after it.
         let (mut has_before, mut has_after) = (0, 0);
         while at < word.len() {
             let (left, right) = (word[at - 1], word[at]);
@@ -110,17 +113,19 @@ impl PieceBounds {
         at.min(word.len())
     }
 
-    /// The starts of pieces among the first 64 positions after the first byte of a word: [`PieceBounds::end_of_piece`]
-    /// for all of them at once. The word has at least two bytes.
+    /// The starts of pieces among the first 64 positions after the first byte of a word: the
+    /// result of [`PieceBounds::end_of_piece`] for all positions at once. The word has at least
+    /// two bytes.
     ///
-    /// Whether a position can be split may depend on whether the one before it is. Carries in an addition have the
-    /// same dependency: a position that can be split in any case generates a carry, and one that can be split if the
-    /// one before it is propagates a carry.
+    /// Whether a position can be split may depend on whether the position before it is split.
+    /// Carries in an addition have the same dependency: an unconditional split generates a carry,
+    /// and a split that depends on the previous position propagates a carry.
     #[inline(always)]
     pub(super) fn piece_starts(&self, simd: impl Simd, word: &[u8]) -> u64 {
         let mut found = [0; BLOCK];
         let num_positions = word.len() - 1;
-        // The triples of bytes, one after the other; the last byte is lowest.
+        // The three bytes around a position, as a sliding number whose lowest byte is the last
+        // byte.
         let mut three = u32::from(word[0]) << 8 | u32::from(word[1]);
         for (found, &right) in found.iter_mut().zip(&word[2..]) {
             let two = three as u16;

@@ -27,6 +27,8 @@ pub(super) struct Preprocessing {
 }
 
 impl Preprocessing {
+    /// Reads the steps before the model.
+    ///
     /// # Errors
     /// The file has a step that this engine does not implement.
     pub(super) fn read(json: &Value) -> Result<Self, String> {
@@ -92,7 +94,7 @@ fn byte_level(pre_tokenizer: &Value) -> Option<Pattern> {
         .flatten()
 }
 
-/// The pattern of a step all of whose matches are words.
+/// The pattern of a `Split` step, if every match is a word.
 fn regex(split: &Value) -> Option<&str> {
     let is_split =
         split["type"] == "Split" && split["behavior"] == "Isolated" && split["invert"] != true;
@@ -119,7 +121,8 @@ fn spaces_replaced(normalizer: &Value) -> Option<Prefix> {
     }
 }
 
-/// The prefix of a pre-tokenizer that writes spaces as SentencePiece does, and whether it splits before each.
+/// The prefix of a pre-tokenizer that writes spaces as SentencePiece does, and whether it splits
+/// before each space.
 fn metaspace(pre_tokenizer: &Value) -> Option<(Prefix, bool)> {
     if pre_tokenizer["type"] != "Metaspace" || pre_tokenizer["replacement"] != SPACE_MARK {
         return None;

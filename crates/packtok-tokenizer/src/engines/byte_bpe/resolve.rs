@@ -8,7 +8,7 @@ use crate::engines::simd::{Job, Simd};
 use crate::engines::word_cache::ROOM;
 use crate::engines::word_key::{SHORT, WordKey, hash_of_bytes};
 
-/// In longer words, pieces are merged at once and not looked up.
+/// Pieces of words longer than this are merged at once, without a cache lookup.
 const MAX_BYTES_IN_PARTS: usize = 1 << 12;
 
 /// Maximum number of ids that are kept allocated.
@@ -48,7 +48,7 @@ impl Resolve<'_> {
         (bounds[number] as usize, bounds[number + 1] as usize)
     }
 
-    /// Prefetches what the lookups of long words need: first all slots, then all entries.
+    /// Prefetches the memory for the lookups of long words: first all slots, then all entries.
     #[inline(always)]
     fn prefetch_long(&mut self) {
         for i in 0..self.scratch.misses.words.len() {
@@ -66,7 +66,7 @@ impl Resolve<'_> {
         }
     }
 
-    /// Splits all words into parts, and prefetches what their lookups need.
+    /// Splits all words into parts, and prefetches the memory for their lookups.
     #[inline(always)]
     fn split(&mut self) {
         self.scratch.misses.parts.clear();
@@ -78,7 +78,7 @@ impl Resolve<'_> {
             let Scratch { misses, cache, .. } = &mut *self.scratch;
             let first_id = misses.ids.len();
             if let Some(id) = self.bpe.unmerged(word) {
-                // Not cached: as a piece of a longer word it has other ids.
+                // Not cached, because the same bytes have other ids as a piece of a longer word.
                 misses.ids.push(id);
                 misses.push_resolved(first_id);
             } else if word.len() <= SHORT {
@@ -119,7 +119,7 @@ impl Resolve<'_> {
         while at < end {
             let next = bpe.piece_bounds.end_of_piece(&text[..end], at);
             let piece = &text[at..next];
-            // A token that exists only as a whole word is not a piece.
+            // A token that exists only as a whole word must not be used for a piece.
             let may_be_cached = piece.len() > 1 && bpe.unmerged(piece).is_none();
             if may_be_cached && piece.len() <= SHORT {
                 let word = WordKey::at(text, at, next);

@@ -1,4 +1,4 @@
-//! The memory of one thread.
+//! The word cache and the buffers of one thread.
 
 use super::merge::MergeHeap;
 use super::misses::Misses;

@@ -8,22 +8,24 @@ use crate::engines::word_key::{LONG, SHORT};
 /// Words in a chunk. The misses of a chunk are resolved together.
 pub(super) const CHUNK: usize = 2 * GROUP;
 
-/// The start of the first word of a chunk and the end of each, and room for garbage after them.
+/// The start of the first word of a chunk and the end of each word, with room for undefined values
+/// after them.
 pub(super) type Bounds = [u32; CHUNK + 1 + BLOCK];
 
-/// The words of a text that are not looked up yet.
+/// The words of a text that have not been looked up yet.
 pub(super) struct WordChunks<'a> {
     pub(super) text: &'a [u8],
-    /// Their starts, and the end of the last one.
+    /// The starts of the words, and the end of the last word.
     pub(super) bounds: &'a [u32],
     /// Start of the rest of the first word.
     pub(super) at: u32,
-    /// Where long words are split; `None` if they must not be.
+    /// The bounds at which long words are split; `None` if long words must not be split.
     pub(super) piece_bounds: Option<&'a PieceBounds>,
 }
 
 impl WordChunks<'_> {
-    /// Writes the bounds of the next words to `bounds` and returns the number of words; 0 at the end.
+    /// Writes the bounds of the next words to `bounds` and returns the number of words; 0 at the
+    /// end of the text.
     #[inline(always)]
     pub(super) fn next_chunk(&mut self, simd: impl Simd, bounds: &mut Bounds) -> usize {
         let mut num_words = 0;
@@ -51,8 +53,8 @@ impl WordChunks<'_> {
         num_words
     }
 
-    /// Writes the ends of the pieces of the first word, which is long and starts at the first bound, and returns their
-    /// number.
+    /// Splits the first word, which is long and starts at the first bound. Writes the ends of its
+    /// pieces and returns their number.
     #[inline(always)]
     fn split_long(&mut self, simd: impl Simd, bounds: &mut [u32], most: usize) -> usize {
         let (start, end) = (bounds[0], self.bounds[1]);
@@ -65,7 +67,7 @@ impl WordChunks<'_> {
                 let mut begins = piece_bounds.piece_starts(simd, word);
                 is_done = word.len() <= BLOCK;
                 if is_done {
-                    // What is left at the end stays one piece if it is short.
+                    // A short rest at the end of the word stays one piece.
                     let of_short = begins & u64::MAX << (word.len() - LONG);
                     begins ^= of_short & of_short.wrapping_sub(1);
                 }
@@ -88,14 +90,14 @@ impl WordChunks<'_> {
     }
 }
 
-/// Copies the ends of words and returns how many words come before the first long one.
+/// Copies the ends of words and returns the number of words before the first long word.
 #[inline(always)]
 fn copy_short(simd: impl Simd, words: &[u32; LEN_BATCH + 1], bounds: &mut [u32]) -> usize {
     bounds[1..=LEN_BATCH].copy_from_slice(&words[1..]);
     (simd.long_words(words) | 1 << LEN_BATCH).trailing_zeros() as usize
 }
 
-/// As [`copy_short`] for fewer words.
+/// As [`copy_short`], for fewer than [`LEN_BATCH`] words.
 #[inline(always)]
 fn copy_few_short(ends: &[u32], bounds: &mut [u32]) -> usize {
     let mut num_short = 0;
@@ -141,7 +143,7 @@ mod tests {
         }
     }
 
-    /// The ends of pieces of a word, found one by one.
+    /// The ends of the pieces of a word, computed one by one.
     fn ends_one_by_one(piece_bounds: &PieceBounds, word: &[u8]) -> Vec<usize> {
         let mut ends = vec![0];
         while ends[ends.len() - 1] < word.len() {

@@ -1,7 +1,8 @@
-//! Checks the maps of `Precompiled` normalizers, in which the crate follows every position, and allocates every length,
-//! that a map contains.
+//! Checks the maps of `Precompiled` normalizers. The crate trusts every position and every length
+//! in a map: it follows all positions and allocates all lengths.
 //!
-//! A map is the length of its trie in 32 bits, the trie, and the replacements, each of which ends with a zero byte.
+//! A map is the length of its trie in 32 bits, the trie, and the replacements, each of which ends
+//! with a zero byte.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -20,11 +21,11 @@ pub(super) fn longest_replacement(normalizer: &Value) -> u64 {
 /// Checks the maps of a normalizer and of its members.
 ///
 /// # Errors
-/// What is wrong with a map.
+/// The fault of a map.
 pub(super) fn check_maps(normalizer: &Value) -> Result<(), &'static str> {
     match normalizer {
         Value::Object(entries) => {
-            // The crate reports texts that are not base64.
+            // The crate reports values that are not base64.
             if let Some(map) = entries.get(KEY).and_then(Value::as_str).and_then(decoded) {
                 let (trie, replacements) =
                     parts(&map).ok_or("the precompiled_charsmap of its normalizer is truncated")?;
@@ -53,8 +54,9 @@ fn units(trie: &[u8]) -> Vec<u32> {
     units.iter().copied().map(u32::from_le_bytes).collect()
 }
 
-/// Checks that all positions that a text can lead to are inside the trie, and all values are positions of characters
-/// of the replacements; `None` if they are not. The layout of a unit is that of `double_array`.
+/// Checks that every position reachable by a text is inside the trie, and that every value is the
+/// start of a character in the replacements; `None` otherwise. `double_array` describes the layout
+/// of a unit.
 fn check(units: &[u32], replacements: &[u8]) -> Option<()> {
     // The crate refuses bytes that are not UTF-8.
     let replacements = std::str::from_utf8(replacements).unwrap_or_default();

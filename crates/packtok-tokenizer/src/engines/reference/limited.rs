@@ -1,7 +1,8 @@
-//! Normalizers, pre-tokenizers and decoders of the crate, whose steps are not run if they would make too much of a
-//! text ([`Room`]).
+//! Normalizers, pre-tokenizers and decoders of the crate. A step does not run if its result would
+//! exceed the limit for the text ([`Room`]).
 //!
-//! The crate converts errors of a normalizer to panics, so an `Excess` is unwound to where panics are caught.
+//! The crate converts errors of a normalizer to panics, so an `Excess` is unwound to the place
+//! where panics are caught.
 
 use std::cell::Cell;
 use std::panic::resume_unwind;
@@ -23,9 +24,9 @@ use super::charsmap::longest_replacement;
 use crate::engines::excess::Room;
 
 thread_local! {
-    /// For the text that is processed on this thread.
+    /// The limit for the text that this thread is processing.
     static ROOM: Cell<Room> = const { Cell::new(Room::of(0)) };
-    /// Bytes of those parts of the text that were normalized before.
+    /// Number of bytes of the text parts that were already normalized.
     static NORMALIZED_BYTES: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -35,7 +36,7 @@ pub(super) fn begin(text_bytes: usize) {
     NORMALIZED_BYTES.set(0);
 }
 
-/// Unwinds if a step would make so many bytes, in addition to those of other parts.
+/// Unwinds if a step would produce `num_bytes` in addition to the results of other parts.
 fn check(component: &'static str, num_bytes: u64) {
     let room = ROOM.get();
     if !room.has(num_bytes.saturating_add(NORMALIZED_BYTES.get())) {
@@ -43,7 +44,7 @@ fn check(component: &'static str, num_bytes: u64) {
     }
 }
 
-/// How much a step can make of each byte of a text at most.
+/// The maximum growth of a text by a step.
 enum Growth {
     Factor(u64),
     /// Adds so many bytes.
@@ -58,7 +59,7 @@ struct NormalizerStep {
     growth: Growth,
 }
 
-/// A normalizer, as the steps of which it consists.
+/// A normalizer, as its sequence of steps.
 #[derive(Clone)]
 pub(super) struct LimitedNormalizer(Arc<[NormalizerStep]>);
 
@@ -98,7 +99,7 @@ fn growth_of(normalizer: &NormalizerWrapper) -> Result<Growth> {
         }
         N::Lowercase(_) | N::ByteLevel(_) => Growth::Factor(2),
         N::NFC(_) | N::NFD(_) => Growth::Factor(4),
-        // It decomposes, adds spaces around Chinese characters and lowers.
+        // `BertNormalizer` decomposes, adds spaces around Chinese characters and lowercases.
         N::BertNormalizer(_) => Growth::Factor(4 * 2 * 2),
         N::NFKC(_) | N::NFKD(_) => Growth::Factor(12),
     })
@@ -132,8 +133,8 @@ impl NormalizerStep {
     }
 }
 
-/// At least the bytes that a map makes of a text. It replaces characters and graphemes below 6 bytes, of which only
-/// the shortest matching beginning counts.
+/// An upper bound on the bytes that a map produces from a text. A map replaces characters, and
+/// graphemes of less than 6 bytes; only the shortest matching prefix of a grapheme counts.
 fn replaced_bytes(map: &Precompiled, text: &str) -> u64 {
     const MAX_GRAPHEME_BYTES: usize = 5;
     let bytes_at = |(at, character): (usize, char)| {
@@ -145,7 +146,7 @@ fn replaced_bytes(map: &Precompiled, text: &str) -> u64 {
     text.char_indices().map(bytes_at).sum()
 }
 
-/// A replacement of what a pattern matches.
+/// A step that replaces the matches of a pattern.
 struct Replacing {
     pattern: Pattern,
     content_bytes: u64,
@@ -173,7 +174,7 @@ impl Replacing {
     /// Unwinds if the replacement would make too much of these texts together.
     fn check<'a>(&self, texts: impl Iterator<Item = &'a str> + Clone) {
         let num_bytes: u64 = texts.clone().map(|text| text.len() as u64).sum();
-        // A pattern may match nothing, at every position.
+        // A pattern may match the empty string at every position.
         let num_places = num_bytes + texts.clone().count() as u64;
         let at_most = num_bytes.saturating_add(num_places.saturating_mul(self.content_bytes));
         if ROOM
@@ -196,14 +197,14 @@ impl Replacing {
     }
 }
 
-/// A pre-tokenizer. Of most, no text can grow beyond the limit, so they are not checked.
+/// A pre-tokenizer. Most pre-tokenizers cannot grow a text beyond the limit and are not checked.
 #[derive(Clone)]
 pub(super) struct LimitedPreTokenizer {
     steps: Arc<[PreTokenizerWrapper]>,
     is_checked: bool,
 }
 
-/// How much one step can make of each byte at most: a mark of four bytes before a character of one byte.
+/// Maximum growth of a byte by one step: a mark of four bytes before a character of one byte.
 const PRE_TOKENIZER_FACTOR: u64 = 5;
 
 impl<'de> Deserialize<'de> for LimitedPreTokenizer {
@@ -254,11 +255,11 @@ impl PreTokenizer for LimitedPreTokenizer {
     }
 }
 
-/// A decoder, as the steps of which it consists.
+/// A decoder, as its sequence of steps.
 #[derive(Clone)]
 pub(super) struct LimitedDecoder(Arc<[DecoderStep]>);
 
-/// A step, and the replacement if it is one.
+/// A step, with its parameters if it is a replacement.
 type DecoderStep = (DecoderWrapper, Option<Replacing>);
 
 impl<'de> Deserialize<'de> for LimitedDecoder {
@@ -319,7 +320,8 @@ impl PostProcessor for LimitedPostProcessor {
     }
 }
 
-/// Runs the steps of a post-processor. A step may repeat a token that stands for many ids, or what an earlier step made.
+/// Runs the steps of a post-processor. A step may repeat a token that stands for many ids, or the
+/// result of an earlier step.
 fn process(
     processor: &PostProcessorWrapper,
     mut encodings: Vec<Encoding>,

@@ -1,4 +1,5 @@
-//! Names the component that the crate cannot read. For an unknown type, its own message only lists what it tried.
+//! Names the component that the crate cannot read. The crate's own message for an unknown type
+//! only lists the types that it tried.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -8,7 +9,8 @@ use tokenizers::{
 
 use crate::cause::Cause;
 
-/// A kind of components: its key in the file, the key of the members of a sequence, and whether one can be read.
+/// A kind of component: its key in the file, the key of the members of a sequence, and a function
+/// that returns whether a component can be read.
 type Kind = (&'static str, &'static str, fn(&Value) -> bool);
 
 const KINDS: [Kind; 5] = [
@@ -31,7 +33,7 @@ fn can_read<T: for<'de> Deserialize<'de>>(component: &Value) -> bool {
     T::deserialize(component).is_ok()
 }
 
-/// The error for the component of `file` that cannot be read; `None` if there is none.
+/// The error for the unreadable component of `file`; `None` if all components can be read.
 pub(super) fn error_of(file: &Value) -> Option<Cause> {
     let (key, component) = KINDS.iter().find_map(|&kind| {
         let component = &file[kind.0];
@@ -50,7 +52,7 @@ pub(super) fn error_of(file: &Value) -> Option<Cause> {
     )
 }
 
-/// The first component that cannot be read: this one or a member of it.
+/// The first component that cannot be read: `component` itself or one of its members.
 fn unknown_in(component: &Value, kind: Kind) -> Option<&Value> {
     let (_, members, can_read) = kind;
     if can_read(component) {

@@ -1,9 +1,10 @@
-//! BPE models of SentencePiece: the pair whose piece has the best score is merged, and of equal ones the first, until
-//! no pair is a piece.
+//! BPE models of SentencePiece. Repeatedly merges the pair whose piece has the best score, until
+//! no pair is a piece. If scores are equal, the first pair is merged.
 //!
-//! Unlike the merges of a tokenizer.json, a pair has no rank except that of its piece, and a character that is not a
-//! piece may still be part of one. So pairs are looked up by their text: each symbol stores the trie node that its
-//! bytes lead to, and the lookup continues from there with the bytes of the next symbol.
+//! Unlike the merges of a tokenizer.json, a pair has no rank except the rank of its piece, and a
+//! character that is not a piece may still be part of one. So pairs are looked up by their text:
+//! each symbol stores the trie node that its bytes lead to, and the lookup continues there with
+//! the bytes of the next symbol.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,7 +19,8 @@ use crate::load::Kind;
 /// The pieces of a model and the order of their scores.
 pub(super) struct Bpe {
     trie: DoubleArray,
-    /// By id: the position of its score among all scores, from the worst up. Equal scores have equal ranks.
+    /// By id: the rank of the piece's score, from the worst score up. Equal scores have equal
+    /// ranks.
     ranks: Vec<u32>,
     user_defined: DoubleArray,
     /// All pairs of adjacent bytes inside pieces.
@@ -34,7 +36,7 @@ struct Symbol {
     after: u32,
     /// The trie node of its bytes.
     place: Option<u32>,
-    /// Its piece, if it is one.
+    /// The id of the piece with this text, if the text is a piece.
     id: Option<u32>,
     is_frozen: bool,
 }
@@ -46,7 +48,7 @@ const MAX_RETAINED: usize = 1 << 16;
 /// A candidate: the rank of its piece, its two symbols, its bytes, the id of the piece, and the trie node.
 type Pair = (u32, Reverse<u32>, u32, u32, u32, u32);
 
-/// What one thread needs.
+/// Scratch memory of one thread.
 #[derive(Default)]
 pub(super) struct Scratch {
     symbols: Vec<Symbol>,
@@ -54,8 +56,10 @@ pub(super) struct Scratch {
 }
 
 impl Bpe {
+    /// Builds the trie and the ranks of a model.
+    ///
     /// # Errors
-    /// There are too many pieces.
+    /// The model has too many pieces.
     pub(super) fn new(model: &Model) -> Result<Self, String> {
         let mut scores: Vec<f32> = model.pieces.iter().map(|piece| piece.score).collect();
         scores.sort_by(f32::total_cmp);

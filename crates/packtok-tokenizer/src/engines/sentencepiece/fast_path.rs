@@ -1,4 +1,5 @@
-//! The fast path for SentencePiece models: the ids of [`super::SlowPath`], for the files that it covers.
+//! The fast path for SentencePiece models. Returns the ids of [`super::SlowPath`] for the files
+//! that it covers.
 
 use serde_json::Value;
 
@@ -23,7 +24,7 @@ enum Segmenter {
     Bpe(Bpe),
 }
 
-/// What one thread needs, including its word cache.
+/// Scratch memory of one thread, including its word cache.
 pub(crate) struct Scratch {
     normalized: Vec<u8>,
     unigram: unigram::Scratch,
@@ -55,7 +56,7 @@ impl FastPath {
     /// Reads the parsed tokenizer.json of a model.
     ///
     /// # Errors
-    /// Why it does not cover the file.
+    /// The reason why the fast path does not cover the file.
     pub(crate) fn load(json: &Value) -> Result<Self, String> {
         let model = Model::read(json)?;
         if !model.rules.escape_whitespaces {
@@ -76,10 +77,11 @@ impl FastPath {
         })
     }
 
-    /// Appends the ids of a text; `false`, with nothing appended, if a part of it is longer than 4 GiB.
+    /// Appends the ids of a text. Returns `false`, with nothing appended, if a part of the text is
+    /// longer than 4 GiB.
     ///
     /// # Errors
-    /// The normalizer makes too much of the text.
+    /// The normalizer would exceed the limit on the length of its result.
     pub(crate) fn encode_into(
         &self,
         text: &str,
@@ -118,8 +120,8 @@ impl FastPath {
 
 /// Splits a text into parts that no piece crosses.
 struct TextParts<'a> {
-    /// Otherwise, only positions next to white space are used: consecutive unknown characters become one id, and white
-    /// space is never unknown.
+    /// Whether each unknown character becomes an id of its own. If consecutive unknown characters
+    /// become one id, a text can be split only next to white space, which is never unknown.
     unknown_characters_are_separate: bool,
     model: &'a Model,
     bpe_model: &'a Bpe,
@@ -135,7 +137,7 @@ impl WordEncoder for TextParts<'_> {
         let (mut end, mut before) = (at + 1, first);
         while let Some(&byte) = text.get(end) {
             let may_part = self.unknown_characters_are_separate || before == b' ' || byte == b' ';
-            // Positions inside a character are not used.
+            // Positions inside a character are not considered.
             if may_part && !self.bpe_model.pairs.has(before, byte) && !(0x80..0xc0).contains(&byte)
             {
                 break;
@@ -156,12 +158,15 @@ impl WordEncoder for TextParts<'_> {
     }
 }
 
+/// Checks that the parts of a text can be encoded independently.
+///
 /// # Errors
-/// Why the parts of its texts do not have ids of their own.
+/// The reason why parts cannot be encoded independently.
 fn check_parts(model: &Model) -> Result<(), String> {
     let matched = || model.pieces.iter().filter(|piece| piece.kind.is_matched());
     if let Some(unused) = matched().find(|piece| piece.kind == Kind::Unused) {
-        // Such a piece is split in the way in which it was last merged, maybe in another part of the text.
+        // An unused piece is split as in its most recent merge, which may be in another part of
+        // the text.
         return Err(format!("its piece {:?} is marked unused", unused.text));
     }
     if model.byte_ids.is_none() && !matched().any(|piece| piece.text == SPACE_MARK) {

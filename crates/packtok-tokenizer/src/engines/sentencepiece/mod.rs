@@ -5,10 +5,12 @@
 //!                                                              └─▶  fast_path, for most files
 //! ```
 //!
-//! - `model` holds what the file says: pieces (`piece`), rules for characters (`rules`), and how ids are decoded.
+//! - `model` holds the content of the file: pieces (`piece`), rules for characters (`rules`), and
+//!   the rules for decoding ids.
 //! - `slow_path` follows the library step by step, with hash tables.
-//! - `fast_path` gives the same ids. `normalizer` copies unchanged characters in runs; `bpe` encodes parts that no
-//!   piece crosses, which are cached; `unigram` keeps only the sums that can still matter.
+//! - `fast_path` returns the same ids. `normalizer` copies unchanged characters in runs; `bpe`
+//!   encodes parts that no piece crosses and caches them; `unigram` keeps only the sums that can
+//!   still matter.
 
 mod bpe;
 mod fast_path;

@@ -22,17 +22,18 @@ pub(super) struct Model {
     denormalizer: Option<Rules>,
 }
 
-/// If a sum exceeds this, it is subtracted from all open sums, so that rounding errors do not grow.
+/// A sum that exceeds this limit is subtracted from all open sums, so that rounding errors do not
+/// grow.
 pub(super) const MAX_SUM: f32 = 100_000.0;
 
-/// How far the score of an unknown character is below that of the worst piece.
+/// Difference between the score of the worst piece and the score of an unknown character.
 const UNK_PENALTY: f32 = 10.0;
 
 impl Model {
     /// Reads the parsed tokenizer.json of a model.
     ///
     /// # Errors
-    /// What is invalid.
+    /// The fault of the model.
     pub(super) fn read(json: &Value) -> Result<Self, String> {
         let model = &json["model"];
         let model_type = model["type"].as_str().and_then(ModelType::of_name);
@@ -106,7 +107,7 @@ impl Model {
     /// The text of `ids`.
     ///
     /// # Errors
-    /// An id is not that of a piece.
+    /// An id is not the id of a piece.
     pub(super) fn decode(&self, ids: &[u32]) -> Result<String, String> {
         let mut text = String::new();
         let mut bytes = Vec::new();
@@ -131,7 +132,8 @@ impl Model {
                         && let Some(rest) = with_spaces.strip_prefix(SPACE_MARK)
                     {
                         with_spaces = rest;
-                        // If extra white space was not removed from texts, only one leading space is hidden.
+                        // If normalization keeps extra white space, decoding hides only one
+                        // leading space.
                         took_space = !self.rules.remove_extra_whitespaces;
                     }
                     text.push_str(&with_spaces.replace(SPACE_MARK, " "));
@@ -150,7 +152,7 @@ impl Model {
     }
 }
 
-/// Moves pending bytes to the text; each invalid byte becomes one U+FFFD.
+/// Moves pending bytes to the text. Each invalid byte becomes one U+FFFD.
 fn push_bytes(bytes: &mut Vec<u8>, text: &mut String) {
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());

@@ -1,7 +1,7 @@
 //! Normalizes texts for the fast path, with one-byte spaces for white space.
 //!
-//! The library writes white space as U+2581 and leaves no spaces, so either can stand for the other. Here, a space
-//! stands for both: it is a third as long, and more words fit in a short key.
+//! The library writes white space as U+2581 and leaves no spaces, so one character can represent
+//! both. Here, the space does: it is a third as long, so more words fit in a short key.
 
 use super::piece::SPACE_MARK;
 use super::rules::Rules;
@@ -9,7 +9,8 @@ use super::rules::Rules;
 /// The bytes that the rules do not change.
 #[derive(Debug)]
 pub(super) struct Normalizer {
-    /// Bytes other than the space that are unchanged if an ASCII byte, or nothing, follows.
+    /// Bytes other than the space that are unchanged if an ASCII byte or the end of the text
+    /// follows.
     is_kept: [bool; 256],
     keeps_space: bool,
 }

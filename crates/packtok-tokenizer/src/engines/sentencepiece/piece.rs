@@ -14,7 +14,7 @@ pub(super) struct Piece {
     pub(super) kind: Kind,
 }
 
-/// What the library writes white space as.
+/// The character that the library writes for white space.
 pub(super) const SPACE_MARK: &str = "\u{2581}";
 
 /// Longer pieces are refused.
@@ -44,6 +44,8 @@ pub(super) fn piece(entry: &Value) -> Result<Piece, String> {
     }
 }
 
+/// Checks that no two pieces with the same text can match.
+///
 /// # Errors
 /// Two pieces have the same text, and texts are matched with both or with neither.
 pub(super) fn check_differ(pieces: &[Piece]) -> Result<(), String> {

@@ -1,4 +1,4 @@
-//! How a model normalizes texts.
+//! The normalization rules of a model.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -9,7 +9,7 @@ use crate::engines::double_array::DoubleArray;
 use crate::engines::excess::{Excess, Room};
 use crate::load::Kind;
 
-/// How texts are normalized before they are segmented.
+/// The normalization of texts before segmentation.
 #[derive(Debug)]
 pub(super) struct Rules {
     pub(super) add_dummy_prefix: bool,
@@ -20,7 +20,7 @@ pub(super) struct Rules {
     user_defined: DoubleArray,
 }
 
-/// Of the keys that a text begins with, the library considers only this many.
+/// Maximum number of matching keys that the library considers at one position.
 const MAX_REPLACED_KEYS: usize = 32;
 const MAX_USER_DEFINED_KEYS: usize = 64;
 
@@ -66,8 +66,8 @@ impl Charsmap {
 }
 
 impl Rules {
-    /// The normalized form of the first character of `text`, or of more of it, and how many bytes of `text` that
-    /// covers.
+    /// The normalized form of the first character of `text` or of a longer prefix, and the length
+    /// of the normalized prefix in bytes.
     pub(super) fn first_of<'a>(&'a self, text: &'a [u8]) -> (&'a [u8], usize) {
         if let Some(len) = longest_user_defined(&self.user_defined, text) {
             return (&text[..len], len);
@@ -79,10 +79,10 @@ impl Rules {
         })
     }
 
-    /// Checks that normalizing a text does not make too much of it.
+    /// Checks that the normalized text does not exceed the limit on its length.
     ///
     /// # Errors
-    /// It would.
+    /// The normalized text would exceed the limit.
     pub(super) fn check_growth(&self, text: &str) -> Result<(), Excess> {
         let Some(charsmap) = &self.charsmap else {
             return Ok(());
@@ -160,7 +160,7 @@ impl Rules {
         first_symbol(&self.user_defined, text)
     }
 
-    /// Whether an ASCII byte is unchanged if an ASCII byte, or nothing, follows.
+    /// Whether an ASCII byte is unchanged if an ASCII byte or the end of the text follows.
     pub(super) fn keeps(&self, byte: u8) -> bool {
         let leads_on = |trie: &DoubleArray| {
             trie.step(trie.root(), byte).is_some_and(|(place, value)| {
@@ -179,8 +179,8 @@ impl Rules {
     }
 }
 
-/// Bytes of the user-defined symbol that `text` begins with, else of its first character; and whether it is such a
-/// symbol.
+/// Length of the user-defined symbol at the start of `text`, or else of the first character; and
+/// whether it is a user-defined symbol.
 #[inline]
 pub(super) fn first_symbol(user_defined: &DoubleArray, text: &[u8]) -> (usize, bool) {
     match longest_user_defined(user_defined, text) {

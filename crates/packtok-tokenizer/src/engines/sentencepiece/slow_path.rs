@@ -1,5 +1,5 @@
-//! The slow path for SentencePiece models: step by step as in the library. The fast path is compared with it, and
-//! falls back to it.
+//! The slow path for SentencePiece models, which follows the library step by step. The fast path
+//! is compared with the slow path and falls back to it.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap};
@@ -21,7 +21,7 @@ impl SlowPath {
     /// Reads the parsed tokenizer.json of a model.
     ///
     /// # Errors
-    /// What is invalid.
+    /// The fault of the model.
     pub(crate) fn load(json: &serde_json::Value) -> Result<Self, String> {
         let model = Model::read(json)?;
         let matched = (0u32..).zip(&model.pieces);
@@ -39,7 +39,7 @@ impl SlowPath {
     /// The text of `ids`.
     ///
     /// # Errors
-    /// An id is not that of a piece.
+    /// An id is not the id of a piece.
     pub(crate) fn decode(&self, ids: &[u32]) -> Result<String, String> {
         self.model.decode(ids)
     }
@@ -47,7 +47,7 @@ impl SlowPath {
     /// Appends the ids of a text.
     ///
     /// # Errors
-    /// The normalizer makes too much of the text.
+    /// The normalizer would exceed the limit on the length of its result.
     pub(crate) fn encode_into(&self, text: &str, ids: &mut Vec<u32>) -> Result<(), Excess> {
         self.model.rules.check_growth(text)?;
         let normalized = self.model.rules.normalized(text.as_bytes());
@@ -79,12 +79,13 @@ impl SlowPath {
         pieces.into_iter().map(with_id).collect()
     }
 
-    /// The pieces whose scores have the greatest sum, found from left to right in single precision.
+    /// The segmentation with the greatest sum of scores, computed from left to right in single
+    /// precision.
     fn unigram<'a>(&self, text: &'a [u8]) -> Vec<(&'a [u8], u32)> {
         #[derive(Clone, Copy)]
         struct End {
             score: f32,
-            /// Start and id of the last piece, if one ends here.
+            /// Start and id of the last piece, if a piece ends here.
             last: Option<(usize, u32)>,
         }
         let nothing = End {
@@ -97,8 +98,8 @@ impl SlowPath {
         while start < text.len() {
             let mut before = ends[start].score;
             if before.abs() > MAX_SUM {
-                // No piece reaches further. Ends that were not reached yet have no score, so changing it has no
-                // effect.
+                // No piece reaches further. Ends that were not reached yet have no score, so the
+                // subtraction does not affect them.
                 for end in ends[start..].iter_mut().take(longest_step + 1) {
                     end.score -= before;
                 }
@@ -146,7 +147,8 @@ impl SlowPath {
         pieces
     }
 
-    /// Merges the pair whose piece has the best score, and of equal ones the first, until no pair is a piece.
+    /// Repeatedly merges the pair whose piece has the best score, until no pair is a piece. If
+    /// scores are equal, the first pair is merged.
     fn bpe<'a>(&self, text: &'a [u8]) -> Vec<(&'a [u8], u32)> {
         let mut symbols = Vec::new();
         let mut at = 0;
@@ -207,8 +209,8 @@ struct BpeState<'a, 'b> {
     slow_path: &'b SlowPath,
     text: &'a [u8],
     symbols: Vec<Symbol>,
-    /// Score, positions of the two symbols and bytes of the pair. The best score is on top, of equal ones the first
-    /// pair.
+    /// Score, positions of the two symbols, and bytes of the pair. The best score is on top; if
+    /// scores are equal, the first pair is.
     pairs: BinaryHeap<(Rank, Reverse<usize>, usize, usize)>,
     /// For the text of each unused piece, the two parts that it was last merged from.
     parts_of_unused: HashMap<&'a [u8], [(usize, usize); 2]>,
@@ -277,7 +279,7 @@ impl<'a> BpeState<'a, '_> {
         self.push_pair(Some(left), after);
     }
 
-    /// Appends a piece; an unused one is split again, up to `MAX_DEPTH` times.
+    /// Appends a piece. An unused piece is split again, up to `MAX_DEPTH` times.
     fn push_pieces(
         &self,
         (start, end): (usize, usize),
@@ -302,7 +304,8 @@ impl<'a> BpeState<'a, '_> {
     }
 }
 
-/// The parts of a normalized text that begin with white space, even if the model writes it at their ends.
+/// The parts of a normalized text that begin with white space, even if the model writes white
+/// space at the ends of words.
 fn words(text: &[u8]) -> Vec<&[u8]> {
     let mut words = Vec::new();
     let (mut start, mut at) = (0, 0);
@@ -321,7 +324,8 @@ fn words(text: &[u8]) -> Vec<&[u8]> {
     words
 }
 
-/// The characters and user-defined symbols of a normalized text, and whether each is such a symbol.
+/// The characters and user-defined symbols of a normalized text, and whether each is a
+/// user-defined symbol.
 fn characters<'a>(text: &'a [u8], model: &Model) -> Vec<(&'a [u8], bool)> {
     let mut characters = Vec::new();
     let mut at = 0;

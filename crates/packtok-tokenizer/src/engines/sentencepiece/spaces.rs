@@ -3,7 +3,8 @@
 use super::model::Model;
 use super::piece::SPACE_MARK;
 
-/// A piece as it occurs in a normalized text; `None` for a piece that contains a space, which no text does.
+/// A piece as it occurs in a normalized text. `None` for a piece that contains a space, which no
+/// normalized text contains.
 pub(super) fn with_spaces(piece: &str) -> Option<Vec<u8>> {
     (!piece.contains(' ')).then(|| piece.replace(SPACE_MARK, " ").into_bytes())
 }

@@ -16,7 +16,8 @@ fn text(most: usize) -> impl Strategy<Value = String> {
     prop::collection::vec(select(CHARS), 0..most).prop_map(|chars| chars.concat())
 }
 
-/// Text, score and kind of pieces. There are few different scores, so that many are equal, and zero has both signs.
+/// Text, score and kind of pieces. Scores are from a small set, so that many are equal. The set
+/// has a zero of each sign.
 fn pieces() -> impl Strategy<Value = Vec<(String, f32, &'static str)>> {
     let kinds = select(vec!["normal"; 12])
         .prop_union(select(vec!["user_defined", "unused", "control"]))
@@ -112,7 +113,7 @@ proptest! {
     }
 }
 
-/// In a long text, sums are reset to zero, wherever that is.
+/// Sums are subtracted in a long text; the position must not matter.
 #[test]
 fn long_texts_have_the_same_sums() {
     let pieces = [

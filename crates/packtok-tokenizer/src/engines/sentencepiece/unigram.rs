@@ -52,7 +52,7 @@ const NOTHING: End = End {
 /// Maximum number of positions that are kept allocated.
 const MAX_RETAINED: usize = 1 << 16;
 
-/// What one thread needs.
+/// Scratch memory of one thread.
 #[derive(Default)]
 pub(super) struct Scratch {
     ends: Vec<End>,
@@ -60,8 +60,10 @@ pub(super) struct Scratch {
 }
 
 impl Unigram {
+    /// Builds the trie of a model.
+    ///
     /// # Errors
-    /// There are too many pieces.
+    /// The model has too many pieces.
     pub(super) fn new(model: &Model) -> Result<Self, String> {
         let chosen = (0u32..).zip(&model.pieces);
         let chosen = chosen.filter(|(_, piece)| piece.kind.is_matched());
@@ -106,7 +108,7 @@ impl Unigram {
                 if start == text.len() {
                     break;
                 }
-                // The ends after this position are not reached yet.
+                // Ends after this position have not been reached yet.
                 let score = ends[start - first].score;
                 ends[..=start - first].fill(NOTHING);
                 ends[0].score = score;
@@ -114,7 +116,8 @@ impl Unigram {
             }
             let mut before = ends[start - first].score;
             if before.abs() > MAX_SUM {
-                // Ends that are not reached yet have no score, so changing it has no effect.
+                // Ends that were not reached yet have no score, so the subtraction does not affect
+                // them.
                 for end in &mut ends[start - first..] {
                     end.score -= before;
                 }
@@ -133,8 +136,9 @@ impl Unigram {
         chosen.shrink_to(MAX_RETAINED);
     }
 
-    /// Extends the best segmentation, whose score is `before`, by each piece that `text` begins with; `ends` are the
-    /// positions from its start on. Returns the bytes of the first character and of the longest piece.
+    /// Extends the best segmentation, whose score is `before`, by each piece that is a prefix of
+    /// `text`. `ends` are the positions from the start of `text` on. Returns the length in bytes
+    /// of the first character and of the longest piece.
     #[inline(always)]
     fn extend(&self, model: &Model, text: &[u8], before: f32, ends: &mut [End]) -> (usize, usize) {
         let char_len = num_bytes_of_char(text);
@@ -159,7 +163,7 @@ impl Unigram {
         (char_len, longest)
     }
 
-    /// Appends the ids of the best segmentation of `text`, whose ends are `ends`.
+    /// Appends the ids of the best segmentation of `text`; `ends` has its positions.
     fn write(
         &self,
         model: &Model,

@@ -20,7 +20,8 @@ pub(crate) enum AnySimd {
 }
 
 impl AnySimd {
-    /// The best back end of the processor. Builds for measurements select another one with `--cfg packtok_simd`.
+    /// The best back end that the processor supports. Builds for measurements select another one
+    /// with `--cfg packtok_simd`.
     pub(crate) fn detect() -> Self {
         let all = Self::all();
         let named = match (cfg!(packtok_simd = "avx2"), cfg!(packtok_simd = "portable")) {

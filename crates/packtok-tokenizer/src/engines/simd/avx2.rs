@@ -84,7 +84,7 @@ fn ascii(block: &[u8; BLOCK]) -> Masks {
     let lower_case = [_mm256_or_si256(low, case), _mm256_or_si256(high, case)];
     let space = equal(bytes, b' ');
     let newline = either(equal(bytes, b'\n'), equal(bytes, b'\r'));
-    // As signed numbers, continuation bytes are the lowest.
+    // In a signed comparison, continuation bytes are the lowest.
     let first_lead = _mm256_set1_epi8(0xc0u8 as i8);
     let inner = [
         _mm256_cmpgt_epi8(first_lead, low),
@@ -151,7 +151,7 @@ fn match_first_two(block: &[u8; BLOCK], after: &[u8; BLOCK], first_two: &FirstTw
     highest(is_decided) & highest(equal(in_common, 0))
 }
 
-/// One bit in `0b101` for each of the two pairs that is equal to this one.
+/// The bits of `0b101` that stand for pairs equal to `[low, high]`.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) fn match_pair(pairs: &[u64; 4], [low, high]: [u64; 2]) -> usize {

@@ -1,5 +1,5 @@
-//! The AVX-512 back end: one vector, whose comparisons are masks. For less than 64 bytes it uses the functions of the AVX2
-//! back end.
+//! The AVX-512 back end: one vector, whose comparisons return masks. For less than 64 bytes, it
+//! uses the functions of the AVX2 back end.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
@@ -84,7 +84,7 @@ fn ascii(block: &[u8; BLOCK]) -> Masks {
         space,
         apostrophe: equal(bytes, b'\''),
         wide: _mm512_movepi8_mask(bytes),
-        // As signed numbers, continuation bytes are the lowest.
+        // In a signed comparison, continuation bytes are the lowest.
         inner: _mm512_cmplt_epi8_mask(bytes, _mm512_set1_epi8(0xc0u8 as i8)),
         ..Masks::default()
     }
@@ -157,11 +157,11 @@ fn long_words(bounds: &[u32; LEN_BATCH + 1]) -> u32 {
     ))
 }
 
-/// [`Simd::word_keys`] if at least 16 bytes of text follow the start of each word; else `false`, and nothing is
-/// written.
+/// [`Simd::word_keys`], if at least 16 bytes of text follow the start of each word. Otherwise
+/// returns `false` and writes nothing.
 ///
-/// A vector holds four words of 16 bytes. The bytes after a word's end are masked out, and the last byte is replaced
-/// by the length.
+/// A vector holds four words of 16 bytes. The bytes after the end of a word are masked out, and
+/// the last byte is replaced by the length.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2")]
 fn word_keys_within(

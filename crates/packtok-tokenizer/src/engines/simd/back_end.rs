@@ -1,8 +1,9 @@
 //! Declares back ends that need features of the processor.
 
-/// A back end, which exists only if the processor has the features. Each method of [`Simd`](super::traits::Simd) is an
-/// expression that calls functions of the module; they may use these features and no others. Methods that call none of
-/// them follow in braces.
+/// Declares a back end. A value of its type exists only if the processor has the features. Each
+/// method of [`Simd`](super::traits::Simd) is an expression that calls functions of the module;
+/// the functions may use these features and no others. Methods that call no such function follow
+/// in braces.
 macro_rules! back_end {
     (
         $(#[$doc:meta])*

@@ -1,9 +1,11 @@
-//! Decides by the first two bytes whether a character beyond ASCII is a letter, or has another property.
+//! Decides by the first two bytes whether a character beyond ASCII is a letter, or has another
+//! property.
 //!
-//! For many first bytes all characters are letters: those of Cyrillic and most of Chinese and Korean. For many others
-//! all but some are, and the second byte decides: after the first byte 0xc3 in Latin, these are `×` and `÷`. Such
-//! first bytes form groups, each with the second bytes that do not decide. Both tables are indexed by a byte's last
-//! six bits, so that vector instructions look up all bytes at once.
+//! For many first bytes, all characters are letters: the first bytes of Cyrillic, and most first
+//! bytes of Chinese and Korean. For many other first bytes, nearly all characters are letters, and
+//! the second byte decides: after the first byte 0xc3 in Latin, only `×` and `÷` are not letters.
+//! Such first bytes form groups, each with the second bytes that do not decide. Both tables are
+//! indexed by a byte's last six bits, so that vector instructions look up all bytes at once.
 //!
 //! ```text
 //! of_first:  | 0 | match: 1 | groups: 6 |   matches unless the second byte has one of its groups
@@ -20,15 +22,15 @@ const NUM_GROUPS: usize = 6;
 
 pub(super) const MATCHES: u8 = 1 << NUM_GROUPS;
 
-/// First bytes, and a bit for each second byte that does not decide.
+/// A group of first bytes, with a bit for each second byte that does not decide.
 struct Group {
     firsts: Vec<usize>,
     others: u64,
 }
 
 impl Group {
-    /// How many pairs are lost if these second bytes do not decide either; each counts with the weight of its first
-    /// byte.
+    /// The cost of adding `others` to the second bytes that do not decide: the number of lost
+    /// pairs, each with the weight of its first byte.
     fn cost(&self, others: u64, weight: impl Fn(usize) -> usize) -> usize {
         let lost = (others & !self.others).count_ones() as usize;
         lost * self
@@ -40,8 +42,9 @@ impl Group {
 }
 
 impl FirstTwo {
-    /// Builds the tables. `are_letters` states whether all characters that begin with two bytes, given by their last
-    /// six bits, have the property; `weight` is the importance of a first byte.
+    /// Builds the tables. `are_letters` takes the last six bits of two bytes and returns whether
+    /// all characters that begin with these bytes have the property. `weight` is the importance of
+    /// a first byte.
     pub(crate) fn new(
         are_letters: impl Fn(usize, usize) -> bool,
         weight: impl Fn(usize) -> usize,
@@ -86,8 +89,8 @@ impl FirstTwo {
         }
     }
 
-    /// Whether the first two bytes decide that a character has the property: what back ends compute for all bytes of a
-    /// block.
+    /// Whether the first two bytes decide that a character has the property. Back ends compute
+    /// this for all bytes of a block.
     #[cfg(test)]
     pub(crate) fn matches(&self, first: u8, second: u8) -> bool {
         let [of_first, of_second] = [

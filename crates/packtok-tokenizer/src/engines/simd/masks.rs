@@ -26,7 +26,7 @@ pub(crate) struct Masks {
     pub(crate) signs: Signs,
 }
 
-/// Letters and marks in neither `upper` nor `both` are lowercase.
+/// The case of letters and marks. Those in neither `upper` nor `both` are lowercase.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Case {
     /// Uppercase and titlecase letters.

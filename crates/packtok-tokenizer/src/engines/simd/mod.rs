@@ -1,7 +1,9 @@
-//! Sets of vector instructions. The best one of the processor is chosen when a tokenizer is loaded.
+//! Sets of vector instructions. The best set of the processor is chosen when a tokenizer is
+//! loaded.
 //!
-//! A back end is one such set. All code that encodes a text is compiled once for each back end ([`Simd::run`]), so that vector
-//! operations are not function calls. Back ends differ only in speed; `tests` compare each with the portable one.
+//! A back end is one such set. All code that encodes a text is compiled once for each back end
+//! ([`Simd::run`]), so that vector operations are not function calls. Back ends differ only in
+//! speed; `tests` compare each with the portable one.
 //!
 //! # Masks
 //!

@@ -22,7 +22,8 @@ back_end! {
     {
         #[inline(always)]
         fn match_pair(self, pairs: &[u64; 4], pair: [u64; 2]) -> usize {
-            // The numbers are in general registers; moving them into a vector takes as long as comparing them.
+            // The numbers are in general registers. Moving them into a vector takes as long as
+            // comparing them there.
             Portable.match_pair(pairs, pair)
         }
     }
@@ -47,11 +48,12 @@ fn quarters(block: &[u8; BLOCK]) -> Bytes {
     [load(a), load(b), load(c), load(d)]
 }
 
-/// One bit for each byte, all of whose bits are equal.
+/// The bits of a mask whose bytes are each all ones or all zeros.
 #[inline]
 #[target_feature(enable = "neon")]
 fn bits([a, b, c, d]: Bytes) -> u64 {
-    // Each byte keeps the bit of its position among eight; adjacent bytes are added until eight bytes are one.
+    // Each byte keeps the bit of its position within its group of eight. Pairwise additions then
+    // collect eight bytes into one.
     let place = load(&[1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128]);
     let first = vpaddq_u8(vandq_u8(a, place), vandq_u8(b, place));
     let second = vpaddq_u8(vandq_u8(c, place), vandq_u8(d, place));

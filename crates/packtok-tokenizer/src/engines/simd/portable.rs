@@ -1,4 +1,5 @@
-//! The portable back end, for any processor: eight bytes in a number, whose bits a multiplication gathers.
+//! The portable back end, for any processor. Processes eight bytes in a 64-bit number and collects
+//! their bits by a multiplication.
 
 use super::masks::{BLOCK, Masks};
 use super::traits::{Job, Simd};

@@ -1,4 +1,4 @@
-//! Each back end agrees with the portable one, and that one with the standard library.
+//! Each back end agrees with the portable back end, which agrees with the standard library.
 
 use super::portable::Portable;
 use super::{AnySimd, BLOCK, FirstTwo, Job, KEY_BATCH, LEN_BATCH, Simd};

@@ -4,23 +4,25 @@ use super::first_two::FirstTwo;
 use super::masks::{BLOCK, Masks};
 use crate::engines::word_key::{SHORT, WordKey};
 
-/// Words whose lengths are compared together.
+/// Number of words whose lengths are compared together.
 pub(crate) const LEN_BATCH: usize = 16;
 
-/// Words whose keys are computed together.
+/// Number of words whose keys are computed together.
 pub(crate) const KEY_BATCH: usize = 8;
 
 /// Something that runs on a back end.
 pub(crate) trait Job {
     type Output;
 
-    /// Runs it. Implementations are `inline(always)`, so that they are compiled for the back end.
+    /// Runs the job. Implementations are `inline(always)`, so that they are compiled for the back
+    /// end.
     fn run(self, simd: impl Simd) -> Self::Output;
 }
 
 /// One set of vector instructions.
 pub(crate) trait Simd: Copy {
-    /// Runs a job with these instructions. This is a call, so each job has the registers to itself.
+    /// Runs a job with these instructions. The job is a function call, so it has the registers to
+    /// itself.
     fn run<J: Job>(self, job: J) -> J::Output;
 
     /// The masks of ASCII characters, and `wide` and `inner` for all others.
@@ -39,8 +41,9 @@ pub(crate) trait Simd: Copy {
     /// Bytes of `classes` that have this class, a single bit.
     fn having(self, classes: &[u8; BLOCK], class: u8) -> u64;
 
-    /// Bytes whose character, by its first two bytes, has the property of `first_two`; only valid at the first bytes
-    /// of characters beyond ASCII. `after` are the bytes that follow those of `block`. A back end may match none.
+    /// Bytes that start a character which has the property of `first_two`, decided by its first
+    /// two bytes. Only valid at the first bytes of characters beyond ASCII. `after` is the text of
+    /// `block`, shifted by one byte. A back end may match none.
     #[inline(always)]
     fn match_first_two(
         self,
@@ -72,8 +75,8 @@ pub(crate) trait Simd: Copy {
         }
     }
 
-    /// The keys of eight words, which start at each of `bounds` and end at the next, and their hashes shifted right by
-    /// `shift`.
+    /// The keys of eight words, and their hashes shifted right by `shift`. Word `i` is
+    /// `bounds[i]..bounds[i + 1]`.
     #[inline(always)]
     fn word_keys(
         self,
@@ -89,7 +92,7 @@ pub(crate) trait Simd: Copy {
         }
     }
 
-    /// One bit for each word that is long. Words start at each of `bounds` and end at the next.
+    /// One bit per word, set if the word is long. Word `i` is `bounds[i]..bounds[i + 1]`.
     #[inline(always)]
     fn long_words(self, bounds: &[u32; LEN_BATCH + 1]) -> u32 {
         let mut long = 0;
@@ -100,7 +103,7 @@ pub(crate) trait Simd: Copy {
         long
     }
 
-    /// Which of two pairs is equal to this one: 1 for the first, 4 for the second, 0 for neither.
+    /// Which of two pairs equals `pair`: 1 for the first, 4 for the second, 0 for neither.
     fn match_pair(self, pairs: &[u64; 4], pair: [u64; 2]) -> usize;
 
     /// Unpacks five numbers of 24 bits to 32 bits. Garbage may follow them.

@@ -1,8 +1,9 @@
-//! The cache of one thread: words and their ids. Most words of a text are found here, so lookups are most of the work.
+//! The cache of one thread: words and their ids. Most words of a text hit, so lookups are most of
+//! the work.
 //!
-//! There are two tables: `short` for words of up to 15 bytes, and `long` for the few others, because long words are
-//! split where possible. Words are compared in full, so a hash collision never gives a word the ids of another. Both
-//! tables are bounded and evict old words.
+//! There are two tables: `short` for words of up to 15 bytes, and `long` for the few longer words,
+//! because long words are split where possible. Words are compared in full, so a hash collision
+//! never returns the ids of another word. Both tables are bounded and evict old words.
 
 use super::long::LongWords;
 use super::short::{self, Finder, ShortWords};
@@ -12,12 +13,13 @@ use crate::engines::word_key::WordKey;
 /// Default maximum size of a cache.
 pub(crate) const CACHE_BYTES: usize = 48 << 20;
 
-/// Words that are looked up together: first all their slots are prefetched, which must fit in the first-level cache.
+/// Number of words that are looked up together. All their slots are prefetched first and must fit
+/// in the first-level cache.
 pub(crate) const GROUP: usize = 128;
 
-/// Initial number of buckets of the table of short words: 32 KiB. After about as many words, the table grows to its
-/// full size at once. So a text of few words needs little memory, and the memory of any other does not depend on its
-/// length.
+/// Initial number of buckets of the table of short words: 32 KiB. After about as many words, the
+/// table grows to its full size at once. So a text of few words needs little memory, and the
+/// memory for longer texts does not depend on their length.
 const FIRST_BUCKETS: usize = 1 << 9;
 
 /// The words that one thread has encoded, with their ids.
@@ -39,7 +41,7 @@ impl WordCache {
         }
     }
 
-    /// Allocates the full size now and not when it is needed.
+    /// Allocates the full size now instead of on demand.
     pub(crate) fn preallocate(&mut self, simd: impl Simd) {
         if self.short.num_buckets() < self.max_buckets {
             self.short.grow(simd, self.max_buckets);

@@ -1,4 +1,4 @@
-//! Encodes texts word by word through the cache, for engines that find and encode words in their own ways.
+//! Encodes texts word by word through the cache, for engines that implement [`WordEncoder`].
 
 use super::cache::{CACHE_BYTES, GROUP, WordCache};
 use super::short::{MAX_IDS, ROOM};
@@ -8,10 +8,10 @@ use crate::engines::word_key::{SHORT, WordKey, hash_of_bytes};
 
 /// Finds and encodes words.
 pub(crate) trait WordEncoder {
-    /// Start and end of the first word from `at` on; both are equal if there is none.
+    /// Start and end of the first word at or after `at`; both are equal if there is no word.
     fn next_word(&self, text: &[u8], at: usize) -> (usize, usize);
 
-    /// Appends the ids of a word; `false` if it cannot be encoded alone.
+    /// Appends the ids of a word; returns `false` if the word cannot be encoded alone.
     ///
     /// # Errors
     /// The engine refuses the word.
@@ -40,10 +40,11 @@ impl CachedEncoder {
         self.simd.run(Preallocate(&mut self.cache));
     }
 
-    /// Appends the ids of all words of a text; `false`, with nothing appended, if one cannot be encoded alone.
+    /// Appends the ids of all words of a text. Returns `false`, with nothing appended, if a word
+    /// cannot be encoded alone.
     ///
     /// # Errors
-    /// Those of [`WordEncoder::encode_word`].
+    /// As [`WordEncoder::encode_word`].
     pub(crate) fn append_ids(
         &mut self,
         text: &[u8],
@@ -138,8 +139,8 @@ impl<W: WordEncoder> Job for AppendIds<'_, W> {
     }
 }
 
-/// Appends the ids of a word that is not a short word in the cache, and inserts it; `false` if it cannot be encoded
-/// alone.
+/// Appends the ids of a word that is not among the short words in the cache, and inserts the word.
+/// Returns `false` if the word cannot be encoded alone.
 #[cold]
 #[inline(never)]
 fn append_miss(

@@ -12,7 +12,7 @@ const MAX_BYTES: usize = 1024;
 pub(super) struct LongWords {
     slots: HugeTable<Slot>,
     words: HugeTable<u32>,
-    /// How much of `words` is used.
+    /// Used length of `words`.
     num_numbers: usize,
 }
 

@@ -24,12 +24,14 @@ pub(super) type Bucket = [u64; 8];
 pub(crate) const MAX_IDS: usize = 1 << 24;
 /// Maximum number of ids of a word that shares its bucket.
 const FEW_IDS: usize = 5;
-/// In the position of the second word's length, marks a bucket of one word with many ids.
+/// Marks a bucket that holds one word with many ids; stored in place of the second word's length.
 const MANY: u64 = 0xff;
-/// Position and width of the number of ids, in the second of the two numbers with the first five ids.
+/// Position and width of the number of ids, in the second of the two numbers with the first five
+/// ids.
 const COUNT_SHIFT: u32 = 56;
 const COUNT_BITS: u32 = 4;
-/// The number whose highest bits record which neighbours hold words of this bucket, and the position of these bits.
+/// Index of the number whose highest bits record the neighbours with words of this bucket, and the
+/// position of these bits.
 const OVERFLOW: usize = 5;
 const OVERFLOW_SHIFT: u32 = COUNT_SHIFT + COUNT_BITS;
 
@@ -40,7 +42,7 @@ const PROBED: [usize; 5] = [0, 1, 2, 3, 4];
 /// The last resort for a word of many ids.
 const FARTHEST: usize = PROBED[4];
 
-/// A lookup may write this many ids: those of the word, and garbage after them.
+/// Maximum number of ids that a lookup writes: the ids of the word, followed by undefined values.
 pub(crate) const ROOM: usize = 2 * FEW_IDS + 8;
 
 pub(super) struct ShortWords {
@@ -177,8 +179,8 @@ impl Finder<'_> {
         prefetch(self.buckets.at(bucket as usize));
     }
 
-    /// Writes the ids of a word to the start of `ids` and returns their number; `None` on a miss. `bucket` is its home
-    /// bucket.
+    /// Writes the ids of a word to the start of `ids` and returns their number; `None` on a miss.
+    /// `bucket` is the home bucket of the word.
     #[inline(always)]
     pub(crate) fn find(
         self,
@@ -294,7 +296,7 @@ mod tests {
                 assert_eq!(simd.run(Ids(&table, words[1])), few);
             }
         }
-        // The four neighbours hold one each; the others were evicted.
+        // The four neighbours hold one word each; the other words were evicted.
         let found = words[2..].iter();
         let num_found = found.filter(|word| !AnySimd::detect().run(Ids(&table, **word)).is_empty());
         assert_eq!(num_found.count(), 4);
@@ -310,7 +312,8 @@ mod tests {
             table.insert(*word, &[1000]);
         }
         let ids = |number: usize| AnySimd::detect().run(Ids(&table, words[number]));
-        // Five buckets have room for ten words; then each evicts the one before, the second word of the home bucket.
+        // Five buckets have room for ten words. After that, each new word evicts its predecessor,
+        // the second word of the home bucket.
         let found: Vec<usize> = (0..40)
             .filter(|&number| ids(number) == [number as u32])
             .collect();

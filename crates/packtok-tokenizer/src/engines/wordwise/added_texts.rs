@@ -4,11 +4,12 @@ use aho_corasick::AhoCorasick;
 
 use crate::load::AddedToken;
 
-/// The texts by which added tokens are found: some in the original text, some in the normalized one.
+/// The search texts of added tokens. Some tokens are matched in the original text, some in the
+/// normalized text.
 pub(super) struct AddedTexts(AhoCorasick);
 
 impl AddedTexts {
-    /// `None` if the normalized text of a token is unknown or empty.
+    /// Returns `None` if the normalized text of a token is unknown or empty.
     pub(super) fn of(
         added_tokens: &[AddedToken],
         normalized: impl Fn(&str) -> Option<String>,

@@ -34,11 +34,12 @@ pub(super) fn normalizer_before_map(steps: &[&Value]) -> Result<Option<Normalize
     if after.iter().any(is_map) {
         return Err("it has more than one Precompiled normalizer".to_owned());
     }
-    // `Strip` would remove white space other than the separators from each word, and a map may turn it into text.
+    // `Strip` would remove white space other than the separators from each word, although a map
+    // may turn such white space into text.
     if before.iter().any(|step| type_of(step) == "Strip") {
         return Err("its Precompiled normalizer follows a Strip".to_owned());
     }
-    // No other step turns ASCII into anything else.
+    // Steps other than `Replace` keep ASCII text ASCII.
     let replaces_by_others = |step: &&Value| {
         let content = step["content"].as_str();
         type_of(step) == "Replace" && !content.is_some_and(str::is_ascii)
@@ -57,8 +58,11 @@ pub(super) fn normalizer_before_map(steps: &[&Value]) -> Result<Option<Normalize
         .ok_or_else(|| "its normalizer cannot be read".to_owned())
 }
 
+/// Checks that the normalizer keeps separators as white space.
+///
 /// # Errors
-/// The normalizer turns a separator into something other than white space, as a SentencePiece map can.
+/// The normalizer turns a separator into something other than white space, as a SentencePiece map
+/// can.
 pub(super) fn check_separators(normalizer: &Value) -> Result<(), String> {
     let normalizer = Normalizer::read(normalizer).ok_or("its normalizer cannot be read")?;
     for separator in SEPARATORS.map(char::from) {
@@ -76,6 +80,8 @@ pub(super) fn check_separators(normalizer: &Value) -> Result<(), String> {
     Ok(())
 }
 
+/// Checks that a step of the normalizer changes each word independently.
+///
 /// # Errors
 /// The step may change more than one word.
 pub(super) fn check_normalizer(step: &Value) -> Result<(), String> {
@@ -100,6 +106,8 @@ pub(super) fn check_normalizer(step: &Value) -> Result<(), String> {
     }
 }
 
+/// Checks that the pre-tokenizer removes white space and handles each word independently.
+///
 /// # Errors
 /// The pre-tokenizer may keep white space, or depend on more than one word.
 pub(super) fn check_pre_tokenizer(pre_tokenizer: &Value) -> Result<(), String> {
@@ -121,6 +129,8 @@ pub(super) fn check_pre_tokenizer(pre_tokenizer: &Value) -> Result<(), String> {
     }
 }
 
+/// Checks that a pre-tokenizer after the first handles each word independently.
+///
 /// # Errors
 /// The step may depend on more than one word.
 fn check_later_step(step: &Value) -> Result<(), String> {

@@ -34,12 +34,12 @@ use crate::engines::reference::Normalizer;
 use crate::engines::word_cache::{CachedEncoder, WordEncoder};
 use crate::load::AddedToken;
 
-/// Encodes one word by the reference engine: appends its ids.
+/// Encodes one word by the reference engine and appends its ids.
 pub(crate) type EncodeWord<'a> = dyn FnMut(&str, &mut Vec<u32>) -> Result<(), Cause> + 'a;
 
 /// The loaded engine. All threads share it.
 pub(crate) struct Wordwise {
-    /// The steps before a SentencePiece map, if there is one.
+    /// The normalizer steps before a SentencePiece map, if the file has a map.
     before_map: Option<Normalizer>,
     /// Encodes most new words; without it, the reference engine encodes all.
     model: Option<Model>,
@@ -51,7 +51,7 @@ impl Wordwise {
     /// The engine for a tokenizer.json.
     ///
     /// # Errors
-    /// Why white space does not separate its words.
+    /// The reason why white space does not separate the words of this tokenizer.
     pub(crate) fn read(json: &Value, added_tokens: &[AddedToken]) -> Result<Self, String> {
         let mut steps = Vec::new();
         collect_steps(&json["normalizer"], &mut steps);
@@ -76,15 +76,16 @@ impl Wordwise {
         }
     }
 
-    /// Whether most new words do not need the reference engine.
+    /// Whether the engine has a model of its own, so that most new words need not use the
+    /// reference engine.
     pub(crate) fn has_model(&self) -> bool {
         self.model.is_some()
     }
 
-    /// Checks by trial that separators separate words.
+    /// Checks, by encoding test words, that separators separate words.
     ///
     /// # Errors
-    /// One does not.
+    /// A separator does not separate words.
     pub(crate) fn check(&self, encode_word: &mut EncodeWord<'_>) -> Result<(), String> {
         let mut ids_of = |text: &str| {
             let mut ids = Vec::new();
@@ -108,10 +109,11 @@ impl Wordwise {
         Ok(())
     }
 
-    /// Appends the ids of a text; `false`, with nothing appended, if it falls back to the reference engine.
+    /// Appends the ids of a text. Returns `false`, with nothing appended, if the text falls back
+    /// to the reference engine.
     ///
     /// # Errors
-    /// Those of `encode_word`.
+    /// The errors of `encode_word`.
     pub(crate) fn encode_into(
         &self,
         text: &str,
@@ -178,7 +180,8 @@ impl SeparatedWords<'_, '_> {
         }
     }
 
-    /// Whether a word also has these ids if the white space at its start, its end or both is removed.
+    /// Whether a word still has these ids after removing the white space at its start, its end or
+    /// both.
     fn is_same_without_white_space(&mut self, word: &str, expected: &[u32]) -> Result<bool, Cause> {
         let mut ids = Vec::new();
         for part in [word.trim_start(), word.trim_end(), word.trim()] {
@@ -218,7 +221,7 @@ mod tests {
     fn a_mark_after_a_space_is_not_separate() {
         assert!(is_separate("a\u{301}"));
         assert!(!is_separate("\u{301}a"));
-        // An Arabic sign that forms a cluster with what follows it.
+        // An Arabic sign that forms a cluster with the following character.
         assert!(!is_separate("a\u{600}"));
         assert!(is_separate("語"));
         assert!(!is_separate("\u{200d}x"));

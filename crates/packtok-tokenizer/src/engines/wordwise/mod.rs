@@ -1,4 +1,4 @@
-//! The engine for files of any model whose words are separated by white space.
+//! The engine for files of any model in which white space separates the words.
 
 mod added_texts;
 mod coverage;

@@ -14,14 +14,15 @@ pub(super) enum Model {
 }
 
 impl Model {
-    /// The model of a tokenizer.json; `None` if the file has any other configuration than those covered.
+    /// The model of a tokenizer.json; `None` if the engine does not cover the configuration.
     pub(super) fn read(json: &Value, added_tokens: &[AddedToken]) -> Option<Self> {
         let word_piece = WordPiece::read(json, added_tokens).map(Self::WordPiece);
         let unigram = || Unigram::read(json, added_tokens);
         word_piece.or_else(|| Some(Self::Unigram(Box::new(unigram()?))))
     }
 
-    /// Appends the ids of a word; `false`, with nothing appended, if it falls back to the reference engine.
+    /// Appends the ids of a word. Returns `false`, with nothing appended, if the word falls back
+    /// to the reference engine.
     pub(super) fn append(&self, word: &str, scratch: &mut Scratch, ids: &mut Vec<u32>) -> bool {
         match self {
             Self::WordPiece(model) => model.append(word, scratch, ids),

@@ -13,7 +13,8 @@ pub(super) struct Scratch {
 #[derive(Clone, Copy)]
 pub(super) struct Node {
     pub(super) score: f64,
-    /// Start of its last token; the position itself if none ends here yet.
+    /// Start of the last token of the segmentation; equal to the position itself if no token ends
+    /// here yet.
     pub(super) start: usize,
     pub(super) id: u32,
 }

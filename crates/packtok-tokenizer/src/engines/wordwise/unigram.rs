@@ -18,7 +18,8 @@ use crate::engines::reference::Normalizer;
 use crate::load::AddedToken;
 use crate::load::{model_type, type_of};
 
-/// What the package subtracts from the lowest score for an unknown character.
+/// The Python package subtracts this from the lowest score to get the score of an unknown
+/// character.
 const PENALTY: f64 = 10.0;
 
 /// The loaded model and the steps before it.
@@ -26,7 +27,7 @@ pub(super) struct Unigram {
     normalizer: Normalizer,
     /// The normalized form of each ASCII character; `None` if it may depend on its neighbours.
     letters: [Option<u8>; 128],
-    /// What replaces a space.
+    /// The replacement of a space.
     space_mark: char,
     /// All tokens with their ids.
     tokens: DoubleArray,
@@ -39,8 +40,8 @@ pub(super) struct Unigram {
 }
 
 impl Unigram {
-    /// The model of a tokenizer.json whose words are separated by white space; `None` if it has any other
-    /// configuration.
+    /// The model of a tokenizer.json in which white space separates the words; `None` for any
+    /// other configuration.
     pub(super) fn read(json: &Value, added_tokens: &[AddedToken]) -> Option<Self> {
         let model = &json["model"];
         if model_type(model) != "Unigram" {
@@ -58,7 +59,8 @@ impl Unigram {
             }
         }
         let tokens = DoubleArray::of(entries).ok()?;
-        // Without an unknown token, `tokenizers` refuses words that could be segmented in another way.
+        // Without an unknown token, `tokenizers` refuses even words that have another
+        // segmentation.
         let unknown = u32::try_from(model["unk_id"].as_u64()?).ok()?;
         let added = AddedTexts::of(added_tokens, |content| normalizer.normalized(content))?;
         let bytes = if model["byte_fallback"] == true {
@@ -79,7 +81,8 @@ impl Unigram {
         })
     }
 
-    /// Appends the ids of a word; `false`, with nothing appended, if it falls back to the reference engine.
+    /// Appends the ids of a word. Returns `false`, with nothing appended, if the word falls back
+    /// to the reference engine.
     pub(super) fn append(&self, word: &str, scratch: &mut Scratch, ids: &mut Vec<u32>) -> bool {
         let Scratch {
             normalized,
@@ -153,7 +156,8 @@ impl Unigram {
         }
     }
 
-    /// Appends the ids of the best segmentation of a sequence. `path` is reused memory for the ends of its tokens.
+    /// Appends the ids of the best segmentation of a sequence. `path` is scratch memory for the
+    /// ends of the tokens.
     fn append_best(
         &self,
         sequence: &[u8],
@@ -192,14 +196,14 @@ impl Unigram {
     }
 }
 
-/// The ids of the tokens of all bytes; `None` if one does not exist.
+/// For each byte, the id of its token; `None` if a byte has no token.
 fn ids_of_bytes(tokens: &DoubleArray) -> Option<Box<[u32; 256]>> {
     let id = |byte| tokens.value_of(format!("<0x{byte:02X}>").as_bytes());
     let ids: Option<Vec<u32>> = (0..256).map(id).collect();
     ids?.into_boxed_slice().try_into().ok()
 }
 
-/// What replaces a space, if every word gets one before it and no other step splits words.
+/// The replacement of a space, if every word is prefixed with one and no other step splits words.
 fn space_mark_of(pre_tokenizer: &Value) -> Option<char> {
     let steps = pre_tokenizer["pretokenizers"].as_array()?;
     let [split, metaspace] = &steps[..] else {
@@ -233,7 +237,7 @@ fn letters(json: &Value, normalizer: &Normalizer) -> [Option<u8>; 128] {
     letters
 }
 
-/// Appends the texts that a normalizer replaces, which may be longer than one letter.
+/// Appends the texts that a normalizer replaces. They may be longer than one character.
 fn collect_replaced(normalizer: &Value, replaced: &mut String) {
     if let Some(text) = normalizer["pattern"]["String"].as_str() {
         replaced.push_str(text);

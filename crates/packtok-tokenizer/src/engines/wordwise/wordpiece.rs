@@ -35,7 +35,7 @@ pub(super) struct WordPiece {
     added: AddedTexts,
 }
 
-/// What the normalizer does to characters; the default does nothing.
+/// The settings of the normalizer. The default changes nothing.
 #[derive(Default, Deserialize)]
 struct Normalizer {
     clean_text: bool,
@@ -71,7 +71,7 @@ impl Model {
 }
 
 impl WordPiece {
-    /// The model of a tokenizer.json; `None` if the file has any other configuration.
+    /// The model of a tokenizer.json; `None` if the engine does not cover the configuration.
     pub(super) fn read(json: &Value, added_tokens: &[AddedToken]) -> Option<Self> {
         if model_type(&json["model"]) != "WordPiece"
             || type_of(&json["pre_tokenizer"]) != "BertPreTokenizer"
@@ -107,7 +107,8 @@ impl WordPiece {
         })
     }
 
-    /// Appends the ids of a word; `false` if it may contain an added token and falls back to the reference engine.
+    /// Appends the ids of a word. Returns `false` if the word may contain an added token and falls
+    /// back to the reference engine.
     pub(super) fn append(&self, word: &str, scratch: &mut Scratch, ids: &mut Vec<u32>) -> bool {
         let normalized = &mut scratch.normalized;
         normalized.clear();
@@ -193,7 +194,7 @@ fn is_text(c: char) -> bool {
     }
 }
 
-/// Chinese ideographs as BERT defines them, each of which is a word.
+/// Whether BERT defines the character as a Chinese ideograph. Each ideograph is a word.
 fn is_chinese(c: char) -> bool {
     matches!(
         c,
@@ -208,7 +209,7 @@ fn is_chinese(c: char) -> bool {
     )
 }
 
-/// Punctuation, each of which is a word.
+/// Whether the character is punctuation. Each such character is a word.
 fn is_mark(c: char) -> bool {
     if c.is_ascii() {
         c.is_ascii_punctuation()

@@ -5,7 +5,7 @@ use super::in_place::InPlaceMerge;
 use super::rules::MergeRules;
 use crate::engines::word_key::SHORT;
 
-/// Maximum bytes of a word that is merged in place; longer ones use a heap.
+/// Maximum length in bytes of a word that is merged in place. Longer words use a heap.
 const LONG: usize = 31;
 
 impl MergeRules {

@@ -1,4 +1,5 @@
-//! Merges long words: possible merges wait in a heap, lowest rank first, so n bytes take n log n steps.
+//! Merges long words. Possible merges wait in a heap, lowest rank first, so n bytes take n log n
+//! steps.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,11 +10,13 @@ use super::rules::View;
 /// Maximum number of symbols that are kept allocated.
 const MAX_RETAINED: usize = 1 << 16;
 
-/// What one thread needs for long words: 12 bytes for each symbol, and 8 or more for each possible merge.
+/// Scratch memory of one thread for long words: 12 bytes per symbol and at least 8 per possible
+/// merge.
 #[derive(Default)]
 pub(crate) struct MergeHeap {
     symbols: Vec<Symbol>,
-    /// Rank and position in one number, rank high: the leftmost merge of the lowest rank is the smallest number.
+    /// Each entry has the rank in the high bits and the position in the low bits, so the smallest
+    /// entry is the leftmost merge of the lowest rank.
     merges: BinaryHeap<Reverse<u64>>,
 }
 

@@ -23,7 +23,7 @@ const KEY_BITS: u32 = 2 * ID_BITS;
 /// Bits of a rule in its slot; above them are the high bits of its key.
 const RULE_BITS: u32 = 40;
 const HIGH_BITS: u32 = 64 - RULE_BITS;
-/// Bits of a key that are not stored in its slot; the number of the slot determines them.
+/// Bits of a key that the slot does not store; the slot number determines them.
 const LOW_BITS: u32 = KEY_BITS - HIGH_BITS;
 
 /// Average number of rules in a bucket.
@@ -41,7 +41,7 @@ pub(super) struct RuleTable {
     slots: HugeTable<u64>,
 }
 
-/// How keys are mixed, and which bits select the bucket.
+/// The parameters of the key mixing, and the bits that select a bucket.
 #[derive(Clone, Copy)]
 struct Mix {
     /// Odd, so that the product is a bijection.
@@ -51,10 +51,10 @@ struct Mix {
 }
 
 impl RuleTable {
-    /// Builds the table from the two different ids of each rule, and the rules.
+    /// Builds the table from all rules. Each rule comes with its pair of ids; all pairs differ.
     ///
     /// # Errors
-    /// No table was found; no such vocabulary is known.
+    /// The search found no collision-free table. No known vocabulary causes this.
     pub(super) fn new(merges: &[([u32; 2], MergeRule)]) -> Result<Self, String> {
         let num_slots = (merges.len() * 5 / 4)
             .next_power_of_two()
@@ -169,7 +169,7 @@ impl View<'_> {
         let mixed = self.mix.mixed(left, right);
         let filter = self.filter.at(mixed as usize >> 6) >> (mixed & 63) & 1 == 1;
         let seed = *self.seeds.at(self.mix.bucket(mixed));
-        // Unpredictable, so it must not become a branch.
+        // The condition is unpredictable, so this must not compile to a branch.
         let slot = select_unpredictable(filter, mixed ^ u64::from(seed), 0);
         Probe {
             slot: slot as usize,
@@ -177,7 +177,7 @@ impl View<'_> {
         }
     }
 
-    /// Reads the rule at a probe; [`NO_RULE`] if it is that of other ids.
+    /// Reads the rule at a probe; [`NO_RULE`] if the slot holds the rule of other ids.
     #[inline(always)]
     pub(super) fn read(self, probe: Probe) -> MergeRule {
         let slot = *self.slots.at(probe.slot);
@@ -202,7 +202,8 @@ impl Mix {
     #[inline(always)]
     fn mixed(self, left: u32, right: u32) -> u64 {
         let key = u64::from(left) << ID_BITS | u64::from(right);
-        // A product with an odd factor, then a XOR of the high half into the low half: both are bijections.
+        // A product with an odd factor, then a XOR of the high half into the low half. Both are
+        // bijections.
         let product = key.wrapping_mul(self.factor) & ((1 << KEY_BITS) - 1);
         product ^ product >> ID_BITS
     }

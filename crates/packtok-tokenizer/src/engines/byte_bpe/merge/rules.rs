@@ -1,7 +1,7 @@
 //! All merge rules of a vocabulary.
 //!
-//! A word starts as its bytes or characters (`alphabet`). Of all neighbours with a rule, those of lowest rank are
-//! merged, leftmost first, until none has one.
+//! A word starts as its bytes or characters (`alphabet`). Merging repeatedly applies the rule of
+//! lowest rank among all adjacent pairs, leftmost first, until no pair has a rule.
 
 use super::rule::{ID_BITS, MergeRule, NO_RULE};
 use super::rule_table::{self as rule_table, RuleTable};
@@ -11,19 +11,20 @@ use crate::engines::huge_table::{HugeTable, Slots};
 /// The rules of all pairs of ids.
 pub(crate) struct MergeRules {
     alphabet: Alphabet,
-    /// The rules of pairs of bytes, for alphabets of bytes: no probe is needed for the symbols that a word starts as.
+    /// The rules of pairs of bytes, for byte alphabets. The initial symbols of a word need no
+    /// probe.
     by_bytes: HugeTable<MergeRule>,
     by_ids: RuleTable,
 }
 
 impl MergeRules {
-    /// From the symbols that words start as, and the two ids and the resulting one of each rule, by rank. All are
-    /// below [`MAX_IDS`](super::rule::MAX_IDS).
+    /// Builds the rules from the alphabet and, by rank, the two ids and the resulting id of each
+    /// merge. All ids are below [`MAX_IDS`](super::rule::MAX_IDS).
     ///
-    /// Of several rules for two ids, the last one wins, as in the Python package.
+    /// If several rules have the same two ids, the last rule wins, as in the Python package.
     ///
     /// # Errors
-    /// Why no table can be built.
+    /// The rule table cannot be built.
     pub(crate) fn new(alphabet: Alphabet, by_rank: &[[u32; 3]]) -> Result<Self, String> {
         let mut merges: Vec<_> = (0..)
             .zip(by_rank)
@@ -90,8 +91,8 @@ impl View<'_> {
             .at(usize::from(left) << 8 | usize::from(right))
     }
 
-    /// Calls `symbol` with each symbol of a word and `merge` with the rule of each symbol and the next one. Returns
-    /// the number of symbols.
+    /// Calls `symbol` with each symbol of a word, and `merge` with the rule of each symbol and its
+    /// successor. Returns the number of symbols.
     #[inline(always)]
     pub(super) fn begin(
         self,

@@ -16,8 +16,8 @@ pub(super) fn after(mask: u64, next: u64) -> u64 {
 
 /// The bits of `through` that follow a bit of `from` in the same run.
 ///
-/// The carry of an addition runs from a bit to the end of its run. If several bits are in one run, the addition leaves
-/// the later ones as they are.
+/// The carry of an addition propagates from a bit to the end of its run. If a run has several
+/// bits, the addition leaves the later bits unchanged.
 #[inline(always)]
 pub(super) fn reached(from: u64, through: u64) -> u64 {
     let from = from & through;

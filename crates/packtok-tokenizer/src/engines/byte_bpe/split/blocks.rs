@@ -1,9 +1,10 @@
-//! Finds words 64 bytes at a time: where words start is computed for all bytes of a block at once, by arithmetic on
-//! its masks.
+//! Finds words 64 bytes at a time. Arithmetic on the masks of a block computes the word starts for
+//! all its bytes at once.
 //!
-//! A pattern depends on what comes before and after a byte. What extends from the block before is carried in
-//! [`Carry`]. What comes after is in the next block, whose masks are therefore computed first. The end of a text looks
-//! like endless white space: only there, white space is not split before its last character.
+//! A pattern depends on the bytes before and after a position. [`Carry`] holds the state from the
+//! previous block. The masks of the next block are computed first, because a pattern looks ahead.
+//! The end of a text acts like endless white space: only there, white space is not split before
+//! its last character.
 //!
 //! ```text
 //! text       I   c a n ' t   g o        letter & !(letter << 1) & !(space << 1)
@@ -17,8 +18,8 @@ use super::rules::{Carry, Rules};
 use super::wide::{Wide, Widen};
 use crate::engines::simd::{BLOCK, Masks, Simd};
 
-/// Ends of words that are found in one call; a block may add some more. Many, because the remainder forms a group with
-/// few prefetches in flight.
+/// Number of word ends found in one call; a block may add some more. The number is high, because
+/// the remainder forms a group with few prefetches in flight.
 const ENDS_PER_CALL: usize = 1024 - BLOCK;
 pub(crate) const ROOM: usize = ENDS_PER_CALL + BLOCK + 2;
 
@@ -28,7 +29,8 @@ pub(crate) struct SplitState {
     /// The masks of the block at `at`.
     block: Masks,
     carry: Carry,
-    /// The classes of the last character beyond ASCII of the block before, which may extend into this one.
+    /// The classes of the last character beyond ASCII of the previous block. The character may
+    /// extend into this block.
     last_wide: Wide,
     /// The end of the text, padded with spaces.
     last: [u8; BLOCK],
@@ -62,7 +64,7 @@ impl SplitState {
         if self.is_done || text.is_empty() {
             return 0;
         }
-        // What changes with every block is kept in registers.
+        // State that changes with every block is kept in registers.
         let (mut at, mut carry) = (self.at, self.carry);
         let mut block = match at {
             0 => self.masks(simd, rules, table, text, 0),
@@ -77,7 +79,7 @@ impl SplitState {
                 num_ends += 1;
             }
             if at == 0 {
-                // No word ends where the first one starts.
+                // The first word has no predecessor that could end at its start.
                 begins &= !1;
             }
             let left = text.len() - at;

@@ -72,8 +72,8 @@ impl Rules for Cl100k {
     }
 }
 
-/// All bytes of the symbols that start at `others`, and of one at the end of the block before: a letter after one of
-/// these belongs to the same word.
+/// All bytes of the symbols that start at `others`, and of a symbol that started at the end of the
+/// previous block. A letter after one of these symbols belongs to the same word.
 #[inline(always)]
 pub(super) fn lone_symbols(others: u64, block: &Masks, carry: &Carry) -> u64 {
     let mut symbols = others | carry.prefix & block.inner;
@@ -118,8 +118,8 @@ fn count(digits: usize, block: &Masks, mut begins: u64, carry: &mut Carry) -> u6
     begins
 }
 
-/// Where words of white space start, except what is `taken` by symbols; and one that was pending. `last` are
-/// characters that are split from those before them.
+/// The starts of white-space words, excluding white space that symbols have `taken`, and the start
+/// of a word that was pending. Before each character in `last`, white space is split.
 #[inline(always)]
 pub(super) fn whitespace_words(
     at: usize,
@@ -151,8 +151,8 @@ pub(super) fn whitespace_words(
     (whitespace_starts | after_lines, earlier)
 }
 
-/// White space after the newlines of a word is a word unless another newline follows it. If only the next block shows
-/// that, it is pending.
+/// White space after the newlines of a word is a word unless another newline follows. The word is
+/// pending if only the next block can show this.
 #[inline(always)]
 fn after_lines(
     at: usize,
@@ -197,7 +197,7 @@ fn after_lines(
     (after_newline, earlier)
 }
 
-/// The highest set bit; 0 if there is none.
+/// The highest set bit; 0 if no bit is set.
 fn last_bit(mask: u64) -> u64 {
     match mask {
         0 => 0,

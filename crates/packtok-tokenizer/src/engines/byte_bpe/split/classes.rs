@@ -49,31 +49,34 @@ pub(super) const OF_DEEPSEEK: [(&str, Classes); 6] = [
     (r"[一-龥぀-ゟ゠-ヿ]", CJK),
 ];
 
-/// Characters that differ in the last six bits only, which are those of the last byte in UTF-8.
+/// Number of characters that differ only in the last six bits. In UTF-8, the last byte holds these
+/// bits.
 const BLOCK: usize = 64;
 
 /// The last six bits of the lowest first byte of a character of four bytes.
 const OF_FOUR: usize = 0x30;
 
-/// The last six bits of the first bytes of U+00C0 to U+017F and U+0380 to U+047F, where case matters most. The other
-/// letters with case are of few languages, or alternate in case, so that two bytes do not decide it.
+/// The last six bits of the first bytes of U+00C0 to U+017F and U+0380 to U+047F, where case
+/// matters most. The remaining letters with case belong to few languages, or alternate in case, so
+/// that two bytes do not decide it.
 const LATIN_FIRST: usize = 0x3;
 const LATIN_LAST: usize = 0x5;
 const GREEK_FIRST: usize = 0xe;
 const CYRILLIC_LAST: usize = 0x11;
 
-/// The classes of every character, in two steps: the block of a character, and the character in it. Most blocks are
-/// equal and stored once, so the whole takes about 60 kB.
+/// The classes of every character, in two steps: the block of a character, and the character
+/// within the block. Most blocks are equal and stored once, so the table takes about 60 kB.
 pub(crate) struct ClassTable {
     /// By a character's number without the last six bits.
     block_of: Vec<u16>,
-    /// By the last six bits of a character's first byte and of its second. For three bytes, this is the block; for two
-    /// bytes, a block in which all entries are the classes of the character, so that both lengths are looked up in the
-    /// same way.
+    /// The block for the last six bits of a character's first byte and second byte. For characters
+    /// of three bytes, this is their block. For characters of two bytes, all entries of this block
+    /// are the classes of the character, so that one lookup serves both lengths.
     block_of_two: Vec<u16>,
     blocks: Vec<[Classes; BLOCK]>,
-    /// By their first two bytes: characters that are letters and nothing else; those that are lowercase letters; those
-    /// without case; and those in [`CJK`].
+    /// Characters whose first two bytes decide their class: `letters` are letters of no other
+    /// class, `lower` are lowercase letters, `both` are letters without case, and `cjk` are the
+    /// characters in [`CJK`].
     letters: FirstTwo,
     lower: FirstTwo,
     both: FirstTwo,
@@ -102,7 +105,8 @@ impl ClassTable {
         Self::with(patterns, |_| 0)
     }
 
-    /// With the numbers of the standard library, which `Digits` uses; its Unicode version may be newer.
+    /// Builds the table with the numbers of the standard library, which `Digits` uses. Its Unicode
+    /// version may be newer.
     pub(super) fn with_digits() -> Self {
         Self::with(&COMMON, |char| if char.is_numeric() { NUMBER } else { 0 })
     }
@@ -129,7 +133,8 @@ impl ClassTable {
         let of_two = (0..1 << 12).map(|two: usize| match two {
             // 0b110..... and 0b10......
             0..0x800 => blocks.number([all[two]; BLOCK]),
-            // 0b1110....; characters of four bytes are not looked up here.
+            // 0b1110....: a first byte of three. Characters of four bytes are not looked up in
+            // this table.
             _ => blocks.number(chunks[two & 0x3ff]),
         });
         let block_of_two: Vec<u16> = of_two.collect();
@@ -161,8 +166,8 @@ impl ClassTable {
         }
     }
 
-    /// First bytes of the letters beyond ASCII in the block at `at` that their first two bytes decide. None at the end
-    /// of a text. Bits at other bytes are garbage.
+    /// First bytes of the letters beyond ASCII in the block at `at` that the first two bytes
+    /// decide. Empty at the end of a text. Bits at all other bytes are undefined.
     #[inline(always)]
     pub(crate) fn match_first_two(&self, simd: impl Simd, text: &[u8], at: usize) -> u64 {
         match_first_two(simd, text, at, &self.letters)
@@ -279,7 +284,8 @@ mod tests {
             ClassTable::with_digits(),
         ] {
             let case = LETTER | NUMBER | WHITESPACE | UPPER | LOWER;
-            // Lowercase letters are decided where many languages have them; most others alternate with uppercase ones.
+            // Lowercase letters are decided where many languages have them. Most other lowercase
+            // letters alternate with uppercase letters.
             for (first_two, wanted, mask, one_in) in [
                 (&table.letters, LETTER, LETTER | NUMBER | WHITESPACE, 2),
                 (&table.lower, LETTER | LOWER, case, 8),

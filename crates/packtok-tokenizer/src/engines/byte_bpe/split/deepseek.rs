@@ -54,7 +54,8 @@ impl Rules for Deepseek {
 
         let others = symbol & !before(symbol, carry.other) & !before(space, carry.space);
         let ascii_letter = letter & !wide;
-        // Of a symbol beyond ASCII, `others` has only the first byte, and no letter follows that.
+        // For a symbol beyond ASCII, `others` only has its first byte, so `before` never reaches a
+        // letter after it.
         let after_prefix = before(others, carry.prefix);
         let joined = reached(after_prefix | carry.joined, ascii_letter);
         let line_whitespace_before = before(line_whitespace, carry.whitespace & !carry.newline);
@@ -73,7 +74,8 @@ impl Rules for Deepseek {
 
         let first_taken = newline & before(symbol, carry.other) | carry.taken;
         let taken = reached(first_taken, newline);
-        // The end of a text: white space is not split before its last character, as if it continued.
+        // Numbers and CJK characters end a text for white space. At the end of a text, white space
+        // is not split before its last character, so both classes are treated as white space here.
         let [with_ends, next_with_ends] = [block, next].map(|masks| Masks {
             whitespace: masks.whitespace | masks.number | masks.signs.cjk,
             ..*masks

@@ -57,7 +57,8 @@ impl Rules for Gpt2 {
         carry.other = other >> 63;
         carry.whitespace = whitespace >> 63;
         carry.space = block.space >> 63;
-        // A contraction is a word that starts with its apostrophe; the letter after the apostrophe starts no word.
+        // A contraction is a word that starts with its apostrophe. The letter after the apostrophe
+        // does not start a word.
         let apostrophes = block.apostrophe & others & after(letter, next.letter);
         let begins = with_contractions(begins, apostrophes, carry, |i| {
             contraction(text, at + i, |byte| byte)

@@ -1,8 +1,10 @@
-//! Splits texts into words by the patterns of current tokenizers, without a regular expression engine.
+//! Splits texts into words by the patterns of current tokenizers, without a regular expression
+//! engine.
 //!
-//! `blocks` does it 64 bytes at a time on the masks of a back end, by the rules of each pattern (`gpt2`, `cl100k`,
-//! `o200k`, `deepseek`), and for texts that no pattern splits (`pieces`). `oracle` does it word by word, as one reads
-//! a pattern; `tests` compare the two. `tests/it/fast.rs` compares the blocks with the reference engine.
+//! `blocks` splits 64 bytes at a time on the masks of a back end, by the rules of each pattern
+//! (`gpt2`, `cl100k`, `o200k`, `deepseek`), or at token boundaries for texts without a pattern
+//! (`pieces`). `oracle` splits word by word, a literal reading of each pattern; `tests` compare
+//! the two. `tests/it/fast.rs` compares the blocks with the reference engine.
 
 mod bits;
 mod blocks;

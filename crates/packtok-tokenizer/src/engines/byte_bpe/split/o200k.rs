@@ -104,7 +104,8 @@ impl Rules for O200k {
         carry.space = space >> 63;
         carry.taken = taken >> 63;
         carry.prefix = prefix >> 63;
-        // White space and letters are never pending together: one of them is the last byte of the block.
+        // White space and letters are never pending together, because whichever is pending contains the
+        // last byte of the block.
         let begins = begins & !contracted | after_contractions;
         (begins, earlier.or(earlier_uppers))
     }
@@ -140,9 +141,9 @@ fn symbols(block: &Masks, carry: &Carry) -> Symbols {
 fn symbols_and_marks(block: &Masks, carry: &Carry) -> Symbols {
     #[derive(Clone, Copy, PartialEq)]
     enum Word {
-        /// Not a word of symbols.
+        /// No position in a word of symbols.
         Other,
-        /// One symbol without a space before it.
+        /// After one symbol without a space before it.
         One,
         Symbols,
         Ended,
@@ -196,7 +197,8 @@ fn contractions(text: &[u8], at: usize, mut apostrophes: u64, carry: &mut Carry)
     while apostrophes != 0 {
         let i = apostrophes.trailing_zeros();
         apostrophes &= apostrophes - 1;
-        // A word starts after a contraction; if it starts with an apostrophe, that is not another contraction.
+        // A word starts after a contraction. If that word starts with an apostrophe, it is not
+        // another contraction.
         if after >> i & 1 == 1 {
             continue;
         }
@@ -213,7 +215,8 @@ fn contractions(text: &[u8], at: usize, mut apostrophes: u64, carry: &mut Carry)
     (contracted, after)
 }
 
-/// The runs of uppercase letters at `after_both` that are words, and one that was pending.
+/// The starts of words among the runs of uppercase letters at `after_both`, and the start of a run
+/// that was pending.
 #[cold]
 fn words_of_upper(
     at: usize,
@@ -223,7 +226,8 @@ fn words_of_upper(
     next: &Masks,
     carry: &mut Carry,
 ) -> (u64, Option<u32>) {
-    // `None` if the run continues in the next block; else whether another letter follows it.
+    // `None` if the run continues in the next block; otherwise, whether another letter follows the
+    // run.
     let goes_on = |first: u32| {
         let end = first + (upper >> first).trailing_ones();
         match end {

@@ -1,7 +1,7 @@
-//! The end of each word, found one after the other. Tests compare the blocks with it.
+//! Finds the end of each word, one after the other. Tests compare the blocks with these results.
 //!
-//! A pattern is tried at a position, takes its first alternative that matches, and continues at the end of the match.
-//! Each function below is one pattern, written as such a step.
+//! A pattern is tried at a position, takes its first alternative that matches, and continues at
+//! the end of the match. Each function below performs such a step for one pattern.
 
 use super::classes::{
     CJK, ClassTable, Classes, LETTER, LOWER, NEWLINE, NUMBER, SYMBOL, UPPER, WHITESPACE,
@@ -54,7 +54,8 @@ impl Splitter {
         if len == 0 || classes & WHITESPACE != 0 {
             return self.whitespace(text, at, 0);
         }
-        // A character has at most one of these three classes, and so do all characters of a run.
+        // A character belongs to at most one of these three classes, and all characters of a run
+        // share a class.
         self.classes
             .run(text, start + len, VISIBLE, classes & VISIBLE)
     }
@@ -98,10 +99,11 @@ impl Splitter {
         self.lines_or_whitespace(text, at, 0)
     }
 
-    /// As cl100k, but words depend on the case of letters and include contractions: `P?U*L+C?|P?U+L*C?|\p{N}{1,3}|
-    /// ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+` with P = `[^\r\n\p{L}\p{N}]`, U = [`UPPER`] and L =
-    /// [`LOWER`], which share some letters and all marks, and C = `(?i:'s|'t|'re|'ve|'m|'ll|'d)`. Tekken's has no C,
-    /// and each number is a word.
+    /// As cl100k, but words depend on the case of letters and include contractions:
+    /// `P?U*L+C?|P?U+L*C?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+` with P =
+    /// `[^\r\n\p{L}\p{N}]`, U = [`UPPER`] and L = [`LOWER`], which share some letters and all
+    /// marks, and C = `(?i:'s|'t|'re|'ve|'m|'ll|'d)`. The pattern of Tekken has no C, and each
+    /// number is a word.
     fn o200k(&self, text: &str, at: usize) -> usize {
         let bytes = text.as_bytes();
         let (classes, len) = self.classes.at(text, at);
@@ -192,7 +194,7 @@ impl Splitter {
         }
     }
 
-    /// `U+L*`, if `U*L+` did not match.
+    /// Matches `U+L*`; called if `U*L+` did not match.
     fn upper(&self, text: &str, start: usize) -> Option<usize> {
         let end = self.classes.run(text, start, UPPER, UPPER);
         (end > start).then_some(end)
@@ -221,8 +223,9 @@ impl Splitter {
         (end > start).then_some(end)
     }
 
-    /// `\s+(?!\S)|\s+`: without the last character, which belongs to the next word, unless it is the only one. A text
-    /// ends before characters of the classes `ends`.
+    /// `\s+(?!\S)|\s+`: the run of white space without its last character, which belongs to the
+    /// next word. A run of a single character is a word. A text also ends before characters of the
+    /// classes `ends`.
     fn whitespace(&self, text: &str, at: usize, ends: Classes) -> usize {
         let (mut last, mut end) = (at, at);
         let is_end = loop {
@@ -259,7 +262,8 @@ impl ClassTable {
         char.map_or((0, 0), |char| (self.of(char as usize), char.len_utf8()))
     }
 
-    /// The end of the run of characters from `at` on whose classes in `mask` are `wanted`.
+    /// The end of the run of characters from `at` on whose classes, masked by `mask`, equal
+    /// `wanted`.
     fn run(&self, text: &str, at: usize, mask: Classes, wanted: Classes) -> usize {
         let is_other = |&(_, char): &(usize, char)| self.of(char as usize) & mask != wanted;
         let end = text[at..].char_indices().find(is_other);

@@ -8,10 +8,11 @@ pub(crate) const QWEN_PATTERN: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}
 
 pub(crate) const O200K_PATTERN: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
-/// In Mistral's newer vocabularies.
+/// The pattern of Mistral's newer vocabularies.
 const TEKKEN_PATTERN: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
-/// From DeepSeek's third version on. The file has the line ends in the last pattern as characters.
+/// The patterns of DeepSeek from version 3 on. The last pattern contains the line ends as literal
+/// characters, as in the file.
 const DEEPSEEK_PATTERNS: [&str; 3] = [
     r"\p{N}{1,3}",
     "[一-龥぀-ゟ゠-ヿ]+",
@@ -39,14 +40,15 @@ pub(crate) enum Pattern {
         is_tekken: bool,
     },
     Deepseek,
-    /// No pattern: texts are split where no token crosses. With `each_space`, a word also starts at every space.
+    /// No pattern: texts are split at positions that no token crosses. With `each_space`, a word
+    /// also starts at every space.
     Pieces {
         each_space: bool,
     },
 }
 
 impl Pattern {
-    /// The pattern of a tokenizer.json, if it is one of these.
+    /// The known pattern with this regular expression.
     pub(crate) fn of(regex: &str) -> Option<Self> {
         Some(match regex {
             GPT2_PATTERN => Self::Gpt2,
@@ -58,7 +60,7 @@ impl Pattern {
         })
     }
 
-    /// Several patterns that are applied one after the other, if they are one of these.
+    /// The known pattern that consists of these regular expressions, applied one after the other.
     pub(crate) fn of_several(regexes: &[&str]) -> Option<Self> {
         match regexes {
             [regex] => Self::of(regex),

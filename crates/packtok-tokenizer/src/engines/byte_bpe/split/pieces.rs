@@ -47,8 +47,8 @@ impl Kind {
 /// The pairs of bytes inside tokens.
 pub(super) struct Table {
     pub(super) pairs: Pairs,
-    /// For each kind, and each kind after it: all bits if no token has them next to each other, else none. Padded to
-    /// whole vectors.
+    /// For each kind and each following kind: all bits set if no token has the two kinds next to
+    /// each other, else zero. Padded to whole vectors.
     apart: [[u64; NUM_KINDS + 2]; NUM_KINDS],
 }
 
@@ -63,7 +63,8 @@ impl Table {
         Self { pairs, apart }
     }
 
-    /// Where no token has the two kinds around the start of a byte. Both arguments have one mask for each kind.
+    /// Positions at which no token has the two kinds next to each other: the kind before a byte,
+    /// and the kind of the byte. Both arguments have one mask per kind.
     #[inline(always)]
     fn apart(&self, before: [u64; NUM_KINDS], kinds: [u64; NUM_KINDS]) -> u64 {
         let mut after_apart = [0; NUM_KINDS + 2];
@@ -140,7 +141,7 @@ impl Rules for Pieces<'_> {
         while places != 0 {
             let i = places.trailing_zeros() as usize;
             places &= places - 1;
-            // The first byte of the text and the end of the text have only one neighbour.
+            // At the start of the text and at its end, a position has only one neighbour.
             if let Some(&[left, right]) = text.get((at + i).wrapping_sub(1)..=at + i) {
                 begins |= u64::from(!self.table.pairs.has(left, right)) << i;
             }

@@ -1,9 +1,9 @@
-//! What a pattern defines, and the state that it carries from block to block.
+//! The rules that a pattern implements, and the state that it carries from block to block.
 
 use crate::engines::simd::Masks;
 
-/// State that extends from one block into the next. A mask is the last bit of the block before, as bit 0, unless
-/// stated otherwise.
+/// State carried from one block into the next. Unless stated otherwise, bit 0 of a mask is the
+/// last bit of the previous block.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Carry {
     pub(super) letter: u64,
@@ -31,7 +31,8 @@ pub(super) struct Carry {
     pub(super) lowered: u64,
     /// Letters without case, and marks.
     pub(super) both: u64,
-    /// Uppercase letters from this position on are a word unless a letter of another kind follows them.
+    /// Start of a run of uppercase letters. The run is a word unless a letter of another kind
+    /// follows it.
     pub(super) pending_upper: Option<u32>,
     /// Numbers in the current word.
     pub(super) num_digits: u32,
@@ -41,15 +42,16 @@ pub(super) struct Carry {
 
 /// The rules of a pattern for a block.
 pub(super) trait Rules: Copy {
-    /// Whether it needs the classes of characters beyond ASCII.
+    /// Whether the pattern needs the classes of characters beyond ASCII.
     const NEEDS_BEYOND_ASCII: bool = true;
-    /// Whether it needs [`Masks::case`]; marks then count as letters.
+    /// Whether the pattern needs [`Masks::case`]; marks then count as letters.
     const NEEDS_CASE: bool = false;
-    /// Whether it needs [`Masks::signs`]; marks then count as letters, and Chinese characters do not.
+    /// Whether the pattern needs [`Masks::signs`]. If so, marks count as letters, and Chinese
+    /// characters do not.
     const NEEDS_SIGNS: bool = false;
 
-    /// Where words start in the block at `at`. A word before all of these may start at the second result, if it was
-    /// pending.
+    /// The starts of words in the block at `at`. The second result is the start of an earlier word
+    /// that was pending.
     fn begins(
         self,
         text: &[u8],

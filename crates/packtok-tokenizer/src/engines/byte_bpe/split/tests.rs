@@ -83,7 +83,7 @@ fn check(splitters: &[Splitter], text: &str) {
     }
 }
 
-/// What occurs at the edges of words: each class, with characters of all lengths.
+/// Strings that occur at the edges of words: each class, with characters of all lengths.
 const PARTS: [&str; 64] = [
     " ",
     " ",

@@ -20,8 +20,8 @@ pub(super) struct Wide {
     cjk: u64,
 }
 
-/// Adds the classes of characters beyond ASCII to the masks: first for the first byte of each, then for its other
-/// bytes.
+/// Adds the classes of characters beyond ASCII to the masks: first to the first byte of each
+/// character, then to its other bytes.
 pub(super) struct Widen<'a, R> {
     pub(super) rules: PhantomData<R>,
     pub(super) last: &'a mut Wide,
@@ -117,7 +117,8 @@ impl<R: Rules> Job for Widen<'_, R> {
     }
 }
 
-/// Extends the bits at first bytes to all bytes of their characters, and continues a character from the block before.
+/// Extends the bits at first bytes to all bytes of their characters, including a character that
+/// started in the previous block.
 #[inline(always)]
 fn with_inner(begins: u64, last: u64, inner: u64) -> u64 {
     let mut all = begins;
