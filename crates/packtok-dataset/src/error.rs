@@ -10,10 +10,10 @@ use packtok_formats::raw::RawError;
 /// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a dataset, a plan or a batch cannot be built or read.
+/// The reason why a dataset, a plan or a batch cannot be built or read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No files were given.
+    /// The list of files is empty.
     #[error("no pbin given; give at least one")]
     NoFiles,
     /// Files have different token widths.
@@ -24,11 +24,11 @@ pub enum Error {
     WidthDiffers {
         /// The file.
         path: PathBuf,
-        /// Its width.
+        /// Width of its tokens in bytes.
         found: u64,
         /// The first file.
         first: PathBuf,
-        /// That file's width.
+        /// Width of the tokens in the first file, in bytes.
         expected: u64,
     },
     /// A file changed since it was listed.
@@ -39,9 +39,9 @@ pub enum Error {
     FileReplaced {
         /// The file.
         path: PathBuf,
-        /// What differs.
+        /// The name of the differing number.
         what: &'static str,
-        /// The value found; 0 if there is no checksum.
+        /// The actual number; 0 for a missing checksum.
         found: u64,
         /// The expected value.
         expected: u64,
@@ -122,7 +122,7 @@ pub enum Error {
         /// The requested block size.
         block_size: u64,
     },
-    /// An overlap is not smaller than the block size.
+    /// The overlap is not smaller than the block size.
     #[error("overlap {overlap} is not smaller than block_size {block_size}")]
     Overlap {
         /// The requested overlap.
@@ -204,7 +204,7 @@ pub enum Error {
         /// Tokens of the batch, padding included.
         tokens: u64,
     },
-    /// The items have different lengths, so they do not form rows.
+    /// The items have different lengths, so they cannot form rows.
     #[error("whole documents have no common length; use packing \"document\" for batches")]
     NoRows,
     /// Sources have rows of different lengths.
@@ -299,7 +299,7 @@ pub enum Error {
     PlanFile {
         /// The plan file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault of the file.
         fault: crate::plans::layout::PlanFault,
     },
     /// An I/O operation failed.

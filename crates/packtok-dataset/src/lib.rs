@@ -2,9 +2,9 @@
 //! batch.
 //!
 //! Data flows one way. [`files`] opens token files. [`items`] combines them into one stream,
-//! divides it into items and writes many items into a batch. [`plans`] computes which documents
-//! share a block and which side of a split they are on; [`planning`] finds or builds such a plan.
-//! [`order`] determines the order of items.
+//! divides the stream into items and writes many items into a batch. [`plans`] computes which
+//! documents share a block and which side of a split they are on; [`planning`] finds or builds
+//! such a plan. [`order`] determines the order of items.
 #![forbid(unsafe_code)]
 
 mod error;

@@ -23,7 +23,7 @@ const CHECK_DOCUMENTS: u64 = 1 << 12;
 /// Number of tokens after which to check even if there were fewer documents.
 const CHECK_TOKENS: u64 = 1 << 22;
 
-/// How blocks are planned.
+/// The rule for planning blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Planner {
     /// See [`plan_best_fit`].
@@ -41,7 +41,7 @@ pub enum Planner {
 /// Which documents are held out.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rule {
-    /// About the given fraction of the documents, chosen by a hash of their tokens.
+    /// Selects about `fraction` of the documents by a hash of their tokens.
     Hash {
         /// Fraction of the documents, 0 to 1.
         fraction: f64,
@@ -58,19 +58,19 @@ pub enum Rule {
         /// Fraction of the documents, 0 to 1.
         fraction: f64,
     },
-    /// All documents from a given one on.
+    /// Selects all documents from a given document on.
     From {
         /// The first held-out document.
         document: u64,
     },
 }
 
-/// Returns the path of the plan of `stream`; builds it in one of `folders` if none contains it.
+/// Returns the path of the plan of `stream`. Builds the plan in one of `folders` if none contains
+/// it.
 ///
 /// # Errors
-/// [`Error::BlockTokens`],
-/// [`Error::NoWritableFolder`],
-/// [`packtok_jobs::Error::Cancelled`], and the errors of reading the files.
+/// [`Error::BlockTokens`], [`Error::NoWritableFolder`], [`packtok_jobs::Error::Cancelled`], and
+/// the errors of reading the files.
 pub fn find_or_plan(
     stream: &TokenStream,
     planner: Planner,
@@ -98,11 +98,12 @@ pub fn find_or_plan(
     })
 }
 
-/// Returns the path of the split of `stream`; builds it in one of `folders` if none contains it.
+/// Returns the path of the split of `stream`. Builds the split in one of `folders` if none
+/// contains it.
 ///
 /// # Errors
-/// [`Error::Fraction`], [`Error::SplitOfSplit`], [`Error::NoSuchSplit`]
-/// if there are too few documents, and as [`find_or_plan`].
+/// [`Error::Fraction`], [`Error::SplitOfSplit`], [`Error::NoSuchSplit`] if there are too few
+/// documents, and as [`find_or_plan`].
 pub fn find_or_split(
     stream: &TokenStream,
     rule: Rule,

@@ -25,8 +25,8 @@ pub(super) struct CacheLimits {
 }
 
 impl CacheLimits {
-    /// `PACKTOK_CACHE_DIR`, or `packtok/pbins` in the user's cache; `PACKTOK_CACHE_BYTES`, or 100
-    /// GiB.
+    /// The limits from the environment: the folder is `PACKTOK_CACHE_DIR`, or `packtok/pbins` in
+    /// the user's cache; the size is `PACKTOK_CACHE_BYTES`, or 100 GiB.
     pub(super) fn of_environment() -> Result<Self> {
         let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
         let cache = || {

@@ -1,11 +1,11 @@
 //! A local copy of a pbin in an object store, filled piece by piece as it is read.
 //!
-//! The file has the length of the object. Header and everything after the data are present from the
-//! start; a piece of data is present if and only if its checksum matches. There is no other state,
-//! so processes need not coordinate: two processes that miss the same piece write the same bytes, a
-//! piece that was half written at a crash is fetched again, and no piece is trusted without a
-//! check. Pieces are never evicted, because views of the map may refer to them. Whole files are
-//! evicted instead, and only if no process has them open.
+//! The file has the length of the object. The header and everything after the data are present
+//! from the start; a piece of data is present if and only if its checksum matches. There is no
+//! other state, so processes need not coordinate: two processes that miss the same piece write the
+//! same bytes, a piece that was half written at a crash is fetched again, and every piece is
+//! checked before use. Pieces are never evicted, because views of the map may refer to them. Whole
+//! files are evicted instead, and only if no process has them open.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -33,8 +33,8 @@ pub(crate) struct CachedObject {
 }
 
 impl CachedObject {
-    /// Opens or creates the local file of the object at `url`, and the token file in it. The data may
-    /// not be present yet.
+    /// Opens or creates the local file of the object at `url`, and opens it as a token file. Its
+    /// data may not be present yet.
     pub(crate) fn open(url: &str, limits: CacheLimits) -> Result<(Self, TokenFile)> {
         limits.create_folder()?;
         let remote = RemoteFile::open(Location::parse(url)?)?;
@@ -65,14 +65,15 @@ impl CachedObject {
         let start = piece * CHECKED_DATA_BYTES;
         let stop = (start + CHECKED_DATA_BYTES).min(token_file.data_bytes());
         self.limits.make_room(stop - start)?;
-        // A new connection each time, because a forked process cannot use its parent's.
+        // Each fetch opens a new connection, because a forked process cannot use the connection of
+        // its parent.
         let remote = RemoteFile::of(Location::parse(&self.url)?, self.object.clone());
         let bytes = remote.bytes(HEADER_BYTES + start..HEADER_BYTES + stop)?;
         self.file
             .write_all_at(&bytes, HEADER_BYTES + start)
             .map_err(|cause| Error::io(token_file.path(), cause))?;
-        // Verify the fetched bytes where they will be read. An error names the object, not the
-        // local file.
+        // Verify the fetched bytes at the place from which they will be read. An error names the
+        // object, not the local file.
         match token_file.verify_data_piece(piece) {
             Err(packtok_formats::Error::Pbin(packtok_pbin::Error::Checksum {
                 what,
@@ -145,7 +146,7 @@ fn make(remote: &RemoteFile, path: &Path, limits: &CacheLimits) -> Result<()> {
         made.as_file().write_all_at(&bytes, at).map_err(io)?;
         at = stop;
     }
-    // If several processes create it, the first one's file stays; their content is equal.
+    // If several processes create the file, the first file stays; the contents are equal.
     match rename_new(made.path(), path) {
         Ok(()) => {
             made.disable_cleanup(true);

@@ -1,5 +1,5 @@
-//! One token file for random access: mapped, verified at first read if requested, and fetched on demand
-//! if it is in an object store.
+//! One token file for random access. The file is mapped, verified at first read if requested, and
+//! fetched on demand if it is in an object store.
 
 use std::ops::Range;
 use std::path::Path;
@@ -20,14 +20,14 @@ use crate::files::manifest::{Entry, FileFormat};
 #[derive(Debug)]
 pub struct CheckedFile {
     file: TokenFile,
-    /// `None` if there is nothing to check, the fastest case.
+    /// `None` if there is nothing to check. This is the fast path.
     checks: Option<Box<Checks>>,
 }
 
 /// Work before data is read for the first time.
 #[derive(Debug)]
 struct Checks {
-    /// One bit per piece of the data that was verified.
+    /// One bit per piece of the data, set if the piece was verified.
     verified: Box<[AtomicU64]>,
     /// The source of the data, if it is not local.
     #[cfg(feature = "remote")]
@@ -38,7 +38,8 @@ impl CheckedFile {
     /// Opens the file at a path or URL. The data of a URL is always verified.
     ///
     /// # Errors
-    /// [`Error::NoChecksums`] if it cannot be verified; the errors of opening or fetching it.
+    /// [`Error::NoChecksums`] if the file must be verified but has no checksums; the errors of
+    /// opening or fetching it.
     pub fn open(path: &Path, verify: bool) -> Result<Self> {
         #[cfg(feature = "remote")]
         if packtok_store::is_url(path) && !path.exists() {
@@ -53,7 +54,7 @@ impl CheckedFile {
         Self::of(TokenFile::open(path)?, verify)
     }
 
-    /// Opens the file that an entry describes, without comparing the two.
+    /// Opens the file that an entry describes, without comparing the file with the entry.
     ///
     /// # Errors
     /// As [`CheckedFile::open`].
@@ -94,7 +95,7 @@ impl CheckedFile {
         })
     }
 
-    /// The file. If it is fetched, its data may not be present yet.
+    /// The token file. For a file in an object store, the data may not be present yet.
     pub fn token_file(&self) -> &TokenFile {
         &self.file
     }

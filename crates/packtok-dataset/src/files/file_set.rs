@@ -1,7 +1,7 @@
 //! The pbins of a dataset in order, addressed as one sequence of tokens and documents.
 //!
-//! Responsible for opening a file at first use, for checking that it is the one that was listed,
-//! and for verifying its data at first read if requested.
+//! Responsible for opening a file at first use, for checking that the file still matches its
+//! entry, and for verifying its data at first read if requested.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -32,8 +32,8 @@ pub struct Files {
     documents: Ranges,
 }
 
-/// A slot for an open file. It fills one cache line, the only one that an item of an open file
-/// touches.
+/// A slot for an open file. It fills one cache line; accessing an item of an open file touches no
+/// other line of the array.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Slot(OnceLock<CheckedFile>);
@@ -107,7 +107,7 @@ impl Files {
         self.slots.len()
     }
 
-    /// Always false: there is at least one file.
+    /// Always false, because there is at least one file.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
@@ -162,7 +162,7 @@ impl Files {
         self.documents.find(document)
     }
 
-    /// A file by its number; it is opened at first use.
+    /// The file with number `file`, which is opened at first use.
     ///
     /// # Errors
     /// [`Error::FileReplaced`], [`Error::NoChecksums`], and the errors of opening a pbin.
@@ -213,15 +213,15 @@ impl Files {
         (!bytes.is_empty()).then_some(bytes)
     }
 
-    /// A file that is open and has nothing to verify.
+    /// The file, if it is open and needs no verification.
     #[inline]
     fn ready_file(&self, file: usize) -> Option<&TokenFile> {
         let open = self.slots.get(file)?.0.get()?;
         open.is_ready().then(|| open.token_file())
     }
 
-    /// Advises the system how the files will be read, now for open files and at opening for the
-    /// others.
+    /// Advises the system how the files will be read. Open files are advised now, the other files
+    /// when they are opened.
     ///
     /// # Errors
     /// [`packtok_pbin::Error::Io`].
@@ -288,7 +288,7 @@ impl Meaning {
     }
 }
 
-/// The range of each file in the concatenation of all, counted in what `number` returns.
+/// The range of each file in the concatenation of all files, in the unit that `number` returns.
 fn ranges(entries: &[Entry], number: impl Fn(&Entry) -> u64) -> Result<Ranges> {
     Ranges::new(entries.iter().map(number)).map_err(|file| {
         let path = entries[file].path.clone();

@@ -7,7 +7,8 @@ use packtok_jobs::{Monitor, Progress, report_progress};
 use crate::error::Result;
 use crate::files::manifest::Entry;
 
-/// Tokens that are read between two reports of progress; a multiple of four bytes for every width.
+/// Number of tokens read between two progress reports. It is a multiple of four bytes for every
+/// width.
 const STEP_TOKENS: u64 = 1 << 22;
 
 /// The largest ids in the files of `entries`, without the zeros at their ends.

@@ -51,9 +51,9 @@ pub struct Entry {
     /// Checksum of the trailer, which identifies the complete content; absent without a trailer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trailer_crc32c: Option<u32>,
-    /// CRC32C of the index of a file without a trailer: the pickle of a pbin, or everything before the
-    /// first token of an NPY file. Distinguishes files whose documents
-    /// differ only in length.
+    /// CRC32C of the index of a file without a trailer: the pickle of a pbin, or everything before
+    /// the first token of an NPY file. Distinguishes files that differ only in the lengths of
+    /// their documents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index_crc32c: Option<u32>,
     /// The format of the file.
@@ -111,7 +111,7 @@ impl Entry {
         }
     }
 
-    /// Checks that the file found at the path matches the entry.
+    /// Checks that the file at the path matches the entry; `found` is the entry of that file.
     ///
     /// # Errors
     /// [`Error::FileReplaced`] for the first number that differs.

@@ -1,8 +1,9 @@
 //! A folder of samples in MDS format, local or in an object store.
 //!
-//! Shards are opened when a sample of theirs is first read. Those of a store are downloaded whole into the user's cache, because
-//! an index has hashes of whole files only, and compressed ones are decompressed there. Files in the cache may be evicted while
-//! they are mapped: the system keeps them until the last map ends.
+//! A shard is opened when one of its samples is first read. A shard in a store is downloaded as a
+//! whole into the user's cache, because an index only has hashes of whole files; compressed shards
+//! are decompressed there. Files in the cache may be evicted while they are mapped: the system
+//! keeps them until the last map ends.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -33,8 +34,9 @@ pub struct MdsFolder {
 }
 
 impl MdsFolder {
-    /// Opens the folder at a path or URL. With `verify`, a hash of each shard is checked when it is first used; shards that are
-    /// fetched or decompressed are always checked if the index has hashes of them.
+    /// Opens the folder at a path or URL. With `verify`, a hash of each shard is checked when the
+    /// shard is first used. Shards that are fetched or decompressed are always checked if the
+    /// index has their hashes.
     ///
     /// # Errors
     /// The index cannot be read, is invalid, or has columns that are not supported.
@@ -87,15 +89,15 @@ impl MdsFolder {
         &self.index
     }
 
-    /// What the samples are, if the folder says so.
+    /// The description of the samples, if the folder contains one.
     pub fn marker(&self) -> Option<&Marker> {
         self.marker.as_ref()
     }
 
-    /// Sample `number` of all.
+    /// Sample `number` of the whole folder.
     ///
     /// # Errors
-    /// There is no such sample; its shard cannot be opened or is damaged.
+    /// The folder has no such sample; or its shard cannot be opened or is damaged.
     #[inline]
     pub fn sample(&self, number: u64) -> Result<Sample<'_>> {
         let Some((shard, number)) = self.index.find(number) else {
@@ -109,13 +111,13 @@ impl MdsFolder {
         Ok(self.shard(shard)?.sample(number)?)
     }
 
-    /// The shard at this position in the index, opened if it is not.
+    /// The shard at this position in the index. Opens the shard at first use.
     ///
     /// # Errors
-    /// It cannot be opened or is damaged.
+    /// The shard cannot be opened or is damaged.
     ///
     /// # Panics
-    /// There is no such shard.
+    /// If the index has no such shard.
     #[inline]
     pub fn shard(&self, number: usize) -> Result<&Arc<Shard>> {
         if let Some(shard) = self.shards[number].get() {
@@ -141,13 +143,14 @@ impl MdsFolder {
         Ok(())
     }
 
-    /// Opens the shard at this position in the index for the caller alone, checked as the folder's shards are.
+    /// Opens the shard at this position in the index for the caller alone, with the same checks as
+    /// [`MdsFolder::shard`].
     ///
     /// # Errors
-    /// It cannot be opened or is damaged.
+    /// The shard cannot be opened or is damaged.
     ///
     /// # Panics
-    /// There is no such shard.
+    /// If the index has no such shard.
     pub fn open_alone(&self, number: usize) -> Result<Shard> {
         let entry = &self.index.shards()[number];
         let columns = self.index.columns(number);
@@ -191,7 +194,8 @@ impl MdsFolder {
             limits.make_room(entry.raw_data.bytes)?;
             self.make(entry, stored, &path, limits)?;
         } else if let Ok(file) = File::options().append(true).open(&path) {
-            // The order in which files are evicted. A file that cannot be touched is evicted earlier.
+            // Files are evicted in the order of this time. A file whose time cannot be set is
+            // evicted earlier.
             let _ = file.set_modified(SystemTime::now());
         }
         let shard = Shard::open_copy(&path, stored, entry, Arc::clone(columns))?;

@@ -1,17 +1,17 @@
-//! Finds which of many contiguous ranges contains a position.
+//! Finds the range that contains a position, among many contiguous ranges.
 //!
-//! Responsible for a lookup whose cost does not grow with the number of ranges and that touches few
-//! cache lines: items of a dataset come from all over ten thousand files.
+//! Responsible for a lookup whose cost does not grow with the number of ranges and that touches
+//! few cache lines: the items of a batch are spread over ten thousand files.
 
 use std::ops::Range;
 
-/// The start of each of several contiguous ranges, and the end of the last one.
+/// The starts of several contiguous ranges, and the end of the last range.
 #[derive(Debug)]
 pub(crate) struct Ranges {
     starts: Vec<u64>,
-    /// Positions are divided into sections of 2^shift. Holds for each section the last range that
-    /// starts at or before its start, plus one more entry that bounds the search in the last
-    /// section.
+    /// Positions are divided into sections of 2^shift. The entry of a section is the last range
+    /// that starts at or before the start of the section. One more entry bounds the search in the
+    /// last section.
     sections: Vec<u32>,
     shift: u32,
     /// Ranges per position, in units of 2^-64.
@@ -22,7 +22,8 @@ impl Ranges {
     /// Concatenates ranges of these lengths.
     ///
     /// # Errors
-    /// The number of the range at which the sum of the lengths, or the number itself, is too large.
+    /// The number of the range at which the sum of the lengths, or the number of ranges, is too
+    /// large.
     pub(crate) fn new(lens: impl IntoIterator<Item = u64>) -> Result<Self, usize> {
         let mut starts = vec![0u64];
         for len in lens {
@@ -35,8 +36,8 @@ impl Ranges {
         }
         let (total, num_ranges) = (starts[starts.len() - 1], starts.len() as u64 - 1);
         let mut shift = 0;
-        // One to two sections per range, so that with equal ranges few of them start in each
-        // section.
+        // One to two sections per range, so that few ranges start in the same section if their
+        // lengths are equal.
         while total >> shift > 2 * num_ranges {
             shift += 1;
         }
@@ -49,7 +50,7 @@ impl Ranges {
             last as u32
         });
         let sections = sections.collect();
-        // Rounded up, so that the first position of a range is not attributed to the range before.
+        // Rounded up, so that the first position of a range is not assigned to the previous range.
         let per_position = (u128::from(num_ranges) << 64).div_ceil(u128::from(total.max(1)));
         Ok(Self {
             starts,
@@ -112,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    /// The range found by a linear search.
+    /// The range that contains a position, found by a linear search.
     fn walked(lens: &[u64], position: u64) -> usize {
         let mut end = 0;
         let holds = |&len: &u64| {

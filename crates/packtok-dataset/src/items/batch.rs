@@ -45,10 +45,10 @@ pub struct Filling {
     pub aligned: bool,
     /// Whether to compute the segments of the batch.
     pub segments: bool,
-    /// Whether the document of padding is the number after that of the last document, for arrays of
-    /// unsigned integers; otherwise it is −1.
+    /// Whether, in arrays of unsigned integers, the document number of padding follows the number
+    /// of the last document; otherwise the number is −1.
     pub number_padding: bool,
-    /// The tokens between which labels count; `None` if all count.
+    /// The markers between which labels count in the loss; `None` if all labels count.
     pub loss_markers: Option<LossMarkers>,
 }
 
@@ -89,7 +89,7 @@ pub fn fill<'a>(
     read(&mut next)?;
     for (i, &(source, _)) in rows.iter().enumerate() {
         let place = i * len..(i + 1) * len;
-        // Prefetches the tokens of the next row while this one is written.
+        // Fetching the next row prefetches its tokens while this row is written.
         std::mem::swap(&mut row, &mut next);
         read(&mut next)?;
         row.write_tokens(source.stream(), filling, batch, place.clone())?;
@@ -105,7 +105,8 @@ pub fn fill<'a>(
 }
 
 impl Segments {
-    /// No segments yet, for `num_rows` rows of `len` tokens; `None` if they are not wanted.
+    /// Empty segments for `num_rows` rows of `len` tokens; `None` if `filling` does not request
+    /// segments.
     ///
     /// # Errors
     /// [`Error::BatchTooLong`].
@@ -153,7 +154,7 @@ pub(super) struct Row<'a> {
     parts: Vec<Part<'a>>,
     /// Positions of inputs without a target, unless inputs are their own labels.
     unlabelled: Vec<usize>,
-    /// Positions of inputs whose label does not count because of its place among markers.
+    /// Ranges of inputs whose labels do not count, because they are not between loss markers.
     ignored: Vec<Range<usize>>,
     /// Starts of segments in ascending order, if requested. The first is 0 unless the row is all
     /// padding.
@@ -243,7 +244,7 @@ impl<'a> Row<'a> {
     }
 
     /// Appends the starts of documents among the inputs `tokens` of a file, which come next in the
-    /// row. Returns whether the last document continues after them.
+    /// row. Returns whether the last document continues after the inputs.
     fn find_segments(&mut self, file: &TokenFile, tokens: Range<u64>) -> Result<bool> {
         let mut start = tokens.start;
         for document in file.documents_from(start)? {
@@ -260,7 +261,7 @@ impl<'a> Row<'a> {
         Ok(start > tokens.end)
     }
 
-    /// Appends the inputs whose labels are tokens of a part and do not count.
+    /// Appends the inputs whose labels are tokens of a part and do not count in the loss.
     fn find_ignored(
         &mut self,
         markers: LossMarkers,
@@ -287,7 +288,7 @@ impl<'a> Row<'a> {
     }
 
     /// Appends the starts of documents among the inputs `bytes` of a file, which come next in the
-    /// row: the first input and each one after a separator.
+    /// row: the first input, and each input after a separator.
     fn separate(&mut self, width: TokenWidth, bytes: &[u8], separator: u32) {
         match width {
             TokenWidth::U8 => self.separate_each(bytes, separator, u8::from_le_bytes),
@@ -395,8 +396,8 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Appends the segments of the row, which starts at `origin` of the batch; padding is the last
-    /// one.
+    /// Appends the segments of the row, which starts at `origin` of the batch. The last segment is
+    /// the padding, if any.
     pub(super) fn append_to(&self, segments: &mut Segments, origin: usize) {
         let padding = (self.end < self.len).then_some(self.end..self.len);
         for segment in self.segments().chain(padding) {

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// Blocks of equal size and stride over a sequence of tokens. Tokens after the last full block are
-/// in none.
+/// Blocks of equal size and stride over a sequence of tokens. Tokens after the last full block
+/// belong to no block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockLayout {
     block_size: u64,

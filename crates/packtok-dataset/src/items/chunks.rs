@@ -1,5 +1,5 @@
-//! Chunk arithmetic: the start and end of chunk `i`. Unlike blocks, chunks cover all tokens, so those
-//! at the end are shorter.
+//! Chunk arithmetic: the start and end of chunk `i`. Unlike blocks, chunks cover all tokens, so
+//! the last chunks are shorter.
 
 use std::ops::Range;
 
@@ -26,7 +26,7 @@ impl ChunkLayout {
         self.chunk_size
     }
 
-    /// Number of chunks of `num_tokens` tokens: one for every stride that starts in them.
+    /// Number of chunks of `num_tokens` tokens: one for every stride that starts among the tokens.
     pub(crate) fn len(&self, num_tokens: u64) -> u64 {
         num_tokens.div_ceil(self.stride)
     }
@@ -40,7 +40,7 @@ impl ChunkLayout {
     /// Number of tokens that all chunks of `num_tokens` tokens lack to be complete.
     pub(crate) fn num_padding_tokens(&self, num_tokens: u64) -> u64 {
         let len = self.len(num_tokens);
-        // The first chunk that is not complete, if there is one.
+        // The first incomplete chunk, if there is one.
         let first = (num_tokens + 1)
             .saturating_sub(self.chunk_size)
             .div_ceil(self.stride);

@@ -6,7 +6,7 @@ use packtok_pbin::TokenWidth;
 
 /// An integer type that ids can be written as.
 pub trait Id: Copy + Send + 'static {
-    /// Its NumPy dtype.
+    /// Name of the NumPy dtype.
     const DTYPE: &'static str;
     /// The highest id it holds.
     const MAX: u32;
@@ -104,7 +104,7 @@ impl IdsMut<'_> {
         self.len() == 0
     }
 
-    /// Writes `ids` from position `at` on; those that the type cannot hold wrap.
+    /// Writes `ids` from position `at` on. Ids that the type cannot represent wrap.
     pub(crate) fn copy(&mut self, at: usize, ids: &[u32]) {
         let place = at..at + ids.len();
         match self {
@@ -127,7 +127,7 @@ impl IdsMut<'_> {
         }
     }
 
-    /// Fills a range with one value, which wraps if the type cannot hold it.
+    /// Fills a range with one value. A value that the type cannot represent wraps.
     pub(crate) fn set(&mut self, place: Range<usize>, value: i32) {
         match self {
             Self::U16(ids) => ids[place].fill(value as u16),
@@ -137,7 +137,7 @@ impl IdsMut<'_> {
         }
     }
 
-    /// Fills a range with 0, 1, 2, …; numbers that the type cannot hold wrap.
+    /// Fills a range with 0, 1, 2, …. Numbers that the type cannot represent wrap.
     pub(crate) fn count(&mut self, place: Range<usize>) {
         match self {
             Self::U16(ids) => (0u32..)

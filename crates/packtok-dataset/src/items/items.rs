@@ -1,7 +1,7 @@
 //! The tokens of an item, for each packing.
 //!
-//! Responsible for the number of items, their tokens, and which tokens are inputs with which label.
-//! `batch` writes the arrays of a batch.
+//! Responsible for the number of items, their tokens, and the division of these tokens into inputs
+//! and labels. `batch` writes the arrays of a batch.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::items::ids::Id;
 use crate::items::token_stream::{FileSpan, Span, TokenStream};
 use crate::plans::plan::BlockPlan;
 
-/// How a stream is divided into items.
+/// The rule that divides a stream into items.
 #[derive(Debug)]
 pub enum Packing {
     /// Blocks of equal size, across documents.
@@ -35,9 +35,9 @@ pub enum Packing {
         /// As for [`Packing::Chunks`].
         separator: Option<u32>,
     },
-    /// Chunks that cover all tokens, across documents; those at the end are padded.
+    /// Chunks that cover all tokens, across documents. The last chunks are padded.
     Chunks {
-        /// Tokens of a chunk, all of which are inputs.
+        /// Number of tokens in a chunk, all of which are inputs.
         chunk_size: u64,
         /// Tokens that a chunk shares with the next.
         overlap: u64,
@@ -62,7 +62,8 @@ pub enum Packing {
 pub struct Items {
     stream: TokenStream,
     layout: Layout,
-    /// The id that ends every document, if it determines the documents in place of the files' indexes.
+    /// The id that ends every document, if documents are found by this id instead of the files'
+    /// indexes.
     separator: Option<u32>,
 }
 
@@ -72,7 +73,8 @@ enum Layout {
     Blocks(BlockLayout),
     /// Blocks of each file.
     ByFile {
-        /// The blocks of the first file; those of other files differ only in number.
+        /// The blocks of the first file. The layouts of other files differ only in the number of
+        /// blocks.
         layout: BlockLayout,
         /// Block ranges of the files in the overall sequence.
         blocks: Ranges,
@@ -82,7 +84,7 @@ enum Layout {
     /// Chunks of the stream or of each file.
     Chunks {
         layout: ChunkLayout,
-        /// Chunk ranges of the files in the overall sequence; `None` for chunks of the stream.
+        /// Ranges of chunk numbers of the files; `None` if chunks divide the whole stream.
         by_file: Option<Ranges>,
     },
     /// Documents truncated to this number of tokens.
@@ -93,7 +95,7 @@ enum Layout {
     Whole,
 }
 
-/// The token ranges of an item: one, or those of a plan.
+/// The token ranges of an item: a single range, or the ranges of a plan.
 enum Spans<I> {
     One(Option<Span>),
     Planned(I),
@@ -113,11 +115,11 @@ impl<I: Iterator<Item = Range<u64>>> Iterator for Spans<I> {
 /// The label of the last input of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LastLabel {
-    /// The token after it.
+    /// The token after the input.
     Next,
-    /// The token after it if that belongs to the same document, otherwise none.
+    /// The token after the input if both belong to the same document, otherwise no label.
     NextOfDocument,
-    /// None.
+    /// No label.
     Missing,
 }
 
@@ -215,7 +217,7 @@ impl Items {
         Some(block_size - 1)
     }
 
-    /// The ordinal of `item`, which counts from the end if it is negative.
+    /// The ordinal of `item`. A negative `item` counts from the end.
     ///
     /// # Errors
     /// [`Error::NoSuchItem`].
@@ -224,8 +226,8 @@ impl Items {
         let items = self.len();
         let ordinal = match item {
             0.. => item as u64,
-            // If `item` counts back past the first item, this wraps to a number past the end, which
-            // is rejected below.
+            // If `item` counts back past the first item, this wraps to a number past the end,
+            // which the check below rejects.
             _ => items.wrapping_sub(item.unsigned_abs()),
         };
         if ordinal < items {
@@ -281,7 +283,7 @@ impl Items {
     /// The errors of opening its file; damaged offsets or a damaged plan; a checksum that does not match.
     #[inline]
     pub fn one_piece(&self, i: u64) -> Result<Option<&[u8]>> {
-        // The fast path returns an `Option`: a `Result` with the error type is returned through
+        // The fast path returns an `Option`: a `Result` with this error type is returned through
         // memory, which stalls the processor.
         match self.ready_piece(i) {
             Some(bytes) => Ok(Some(bytes)),
@@ -344,8 +346,7 @@ impl Items {
         Ok(ids)
     }
 
-    /// The number of inputs among the tokens of a span, which come first, and the label of the last
-    /// input.
+    /// The number of inputs at the start of a span, and the label of the last input.
     ///
     /// The last token of a block is only a label. A document that is not longer than a row has no
     /// such token.
@@ -364,7 +365,7 @@ impl Items {
         }
     }
 
-    /// The documents that item `i`, which must be below [`Items::len`], has tokens of.
+    /// The documents that item `i`, which must be below [`Items::len`], contains tokens of.
     ///
     /// # Errors
     /// The errors of opening files; damaged offsets or a damaged plan.
@@ -391,7 +392,7 @@ impl Items {
         Ok(parts)
     }
 
-    /// Number of tokens that are in no item.
+    /// Number of tokens that belong to no item.
     ///
     /// # Errors
     /// The errors of opening files; damaged offsets or a damaged plan.
@@ -416,7 +417,8 @@ impl Items {
         }
     }
 
-    /// The id that ends every document, if it determines the documents in place of the files' indexes.
+    /// The id that ends every document, if documents are found by this id instead of the files'
+    /// indexes.
     pub(crate) fn separator(&self) -> Option<u32> {
         self.separator
     }
@@ -486,7 +488,7 @@ fn check_block_size(block_size: u64) -> Result<()> {
     Ok(())
 }
 
-/// Restates `error` in terms of rows, because the caller did not ask for blocks.
+/// Rewrites `error` in terms of rows, because the caller's options do not mention blocks.
 fn in_rows(error: Error, context_length: u64) -> Error {
     match error {
         Error::TooFewTokens {

@@ -1,7 +1,8 @@
-//! Which labels count in the loss, by two tokens that mark the parts of a document that do.
+//! Selects the labels that count in the loss by two markers: tokens that begin and end the counted
+//! parts of a document.
 //!
-//! A token counts if the last marker before it in its document is the begin marker and it is no
-//! marker itself. At the start of a document, no token counts.
+//! A token counts if the last marker before it in its document is the begin marker and the token
+//! itself is not a marker. At the start of a document, no token counts.
 
 use std::ops::Range;
 
@@ -10,23 +11,23 @@ use packtok_pbin::TokenWidth;
 use crate::error::Result;
 use crate::files::file_set::Files;
 
-/// The tokens between which labels count.
+/// The markers between which labels count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LossMarkers {
-    /// The tokens after it count.
+    /// Tokens after this marker count.
     pub begin: u32,
-    /// It ends the tokens that count.
+    /// Tokens after this marker do not count.
     pub end: u32,
 }
 
 impl LossMarkers {
-    /// Calls `ignore` with the ranges of `tokens`, which are of one file, that do not count, as positions from the
-    /// start of `tokens`. Adjacent ranges may be separate.
+    /// Calls `ignore` with the ranges of `tokens` that do not count, as positions from the start
+    /// of `tokens`. All tokens are of one file. Adjacent ranges may be reported separately.
     ///
-    /// Reads the document of the first token backwards from there to the last marker.
+    /// To determine the state at the first token, reads its document backwards to the last marker.
     ///
     /// # Errors
-    /// Those of reading the file.
+    /// The errors of reading the file.
     pub(super) fn ignored(
         self,
         files: &Files,
@@ -56,7 +57,7 @@ impl LossMarkers {
         Ok(())
     }
 
-    /// Whether a token after `bytes` counts; `None` if they contain no marker.
+    /// Whether a token after `bytes` counts; `None` if `bytes` contain no marker.
     fn last_of(self, width: TokenWidth, bytes: &[u8]) -> Option<bool> {
         match width {
             TokenWidth::U8 => self.last_of_each(bytes, u8::from_le_bytes),
@@ -97,7 +98,7 @@ impl LossMarkers {
         mut ignore: impl FnMut(Range<usize>),
     ) {
         let (tokens, _) = bytes.as_chunks::<N>();
-        // Start of the tokens that do not count, while `counts` is false.
+        // Start of the current range that does not count; only used while `counts` is false.
         let mut start = 0;
         for (i, &token) in tokens.iter().enumerate() {
             let Some(next) = self.after(decode(token).into()) else {
@@ -116,7 +117,7 @@ impl LossMarkers {
         }
     }
 
-    /// Whether the tokens after `id` count; `None` if it is no marker.
+    /// Whether the tokens after `id` count; `None` if `id` is not a marker.
     fn after(self, id: u32) -> Option<bool> {
         if id == self.begin {
             Some(true)
@@ -135,7 +136,7 @@ mod tests {
     #[test]
     fn ranges_equal_a_loop_over_the_tokens() {
         let markers = LossMarkers { begin: 1, end: 2 };
-        // All sequences of up to six tokens, of which 1 and 2 are the markers.
+        // All sequences of up to six tokens from an alphabet in which 1 and 2 are the markers.
         for len in 0..7_u32 {
             for number in 0..3_u32.pow(len) {
                 let tokens: Vec<u8> = (0..len)

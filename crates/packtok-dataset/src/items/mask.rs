@@ -1,8 +1,8 @@
 //! The attention mask of an item, from the document of each of its tokens.
 
-/// Writes the mask of the tokens that each token may attend to: itself and those before it in its
-/// document. `document_ids` are those of one item, so the tokens of a document are consecutive. `mask`
-/// has a row for each token and must be all false.
+/// Writes the attention mask: each token may attend to itself and to the earlier tokens of its
+/// document. `document_ids` are the ids of one item, so the tokens of a document are consecutive.
+/// `mask` has a row for each token and must be all false.
 ///
 /// # Panics
 /// If `mask` does not have as many rows and columns as there are tokens.

@@ -1,5 +1,5 @@
-//! Batches of rows whose tokens are in memory, as a stream makes them. Their fields are those of
-//! the items of files.
+//! Batches of rows whose tokens are in memory, as streams make them. They have the same fields as
+//! batches of the items of files.
 
 use std::ops::Range;
 
@@ -44,16 +44,16 @@ impl RowIds<'_> {
 pub struct TokenRow<'a> {
     /// The inputs, then the padding.
     pub ids: RowIds<'a>,
-    /// Numbers of inputs of the documents, in order; none is 0.
+    /// The number of inputs of each document, in order; never 0.
     pub segments: &'a [u32],
     /// The token after the last input, if it is the label of that input.
     pub next: Option<i64>,
-    /// Whether the label of a document's last token is the first token of the next document of the
-    /// row; otherwise it has none.
+    /// Whether the first token of the next document in the row is the label of a document's last
+    /// token. If not, the last token has no label.
     pub joins_documents: bool,
 }
 
-/// Writes `rows` of `len` tokens each; the padding of a row is a part of its ids.
+/// Writes `rows` of `len` tokens each. The ids of a row include its padding.
 ///
 /// # Errors
 /// [`Error::BatchTooLong`](crate::items::Error::BatchTooLong).

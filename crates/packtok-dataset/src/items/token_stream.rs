@@ -77,7 +77,7 @@ impl TokenStream {
         Ok(Self { files, runs })
     }
 
-    /// The underlying files, including documents that are not selected.
+    /// The underlying files, including documents that the stream does not select.
     pub fn files(&self) -> &Files {
         &self.files
     }
@@ -87,7 +87,7 @@ impl TokenStream {
         self.runs.is_some()
     }
 
-    /// Identifies this stream; a plan is for one fingerprint.
+    /// Identifies this stream. A plan is only valid for one fingerprint.
     pub fn fingerprint(&self) -> DataFingerprint {
         let runs = self.runs.as_ref();
         runs.map_or_else(|| self.files.fingerprint(), SplitRuns::fingerprint)
@@ -238,11 +238,11 @@ impl TokenStream {
 /// Documents that are adjacent both in a file and in the stream.
 struct Neighbours<'a> {
     token_file: &'a TokenFile,
-    /// Their range in the stream.
+    /// The range of these documents in the stream.
     documents: Range<u64>,
-    /// The number of the first in the file.
+    /// The number of the first document in the file.
     first_in_file: u64,
-    /// The first virtual token of the first.
+    /// The first virtual token of the first document.
     first_token: u64,
     /// The first token of the first in the file.
     first_token_in_file: u64,
@@ -251,7 +251,7 @@ struct Neighbours<'a> {
 }
 
 impl Neighbours<'_> {
-    /// Virtual tokens of document `i` of the stream, which must be one of them.
+    /// Virtual tokens of document `i` of the stream, which must be one of `documents`.
     fn tokens(&self, i: u64) -> Result<Range<u64>> {
         let in_file = self.first_in_file + (i - self.documents.start);
         let tokens = self.token_file.document_tokens(in_file)?;

@@ -1,24 +1,26 @@
 //! Random masks of the contexts of encoder-decoder samples.
 //!
-//! Each is a function of the seed, the epoch and the sample, so that workers and restarts change nothing.
+//! A mask is a function of the seed, the epoch and the sample. So the number of workers and
+//! restarts do not affect it.
 
 use packtok_jobs::splitmix::{GAMMA, mixed};
 
-/// How contexts are masked.
+/// The parameters of the masks.
 #[derive(Debug, Clone, Copy)]
 pub struct ContextMasks {
-    /// From this seed.
+    /// The seed of all masks.
     pub seed: u64,
     /// The probability that a context is masked.
     pub mask_prob: f64,
     /// The probability that a masked context is masked as a whole.
     pub mask_seq_prob: f64,
-    /// Masks in part have between 1 and this number of tokens, exclusive.
+    /// A partial mask has at least 1 and fewer than this number of tokens.
     pub context_size: u64,
 }
 
 impl ContextMasks {
-    /// For each of `num_contexts` contexts of a sample, the number of tokens at its end that are masked; `None` if all are.
+    /// For each of the `num_contexts` contexts of a sample, the number of masked tokens at its
+    /// end; `None` if the whole context is masked.
     pub fn of(&self, epoch: u64, sample: u64, num_contexts: usize) -> Vec<Option<u64>> {
         let mut state = [epoch, sample]
             .iter()
@@ -30,7 +32,7 @@ impl ContextMasks {
             mixed(state)
         };
         let masks = (0..num_contexts).map(|_| {
-            // Two words for each context, so that its mask does not depend on the others.
+            // Each context uses two words, so that its mask does not depend on the other contexts.
             let (uniform, length) = ((next() >> 11) as f64 / (1u64 << 53) as f64, next());
             if uniform >= self.mask_prob {
                 Some(0)
@@ -64,7 +66,8 @@ mod tests {
                 counts[mask.unwrap_or(5) as usize] += 1;
             }
         }
-        // 80,000 draws: a half unmasked, an eighth whole, and a quarter of three eighths each of the lengths 1 to 4.
+        // 80,000 draws: a half has no mask, an eighth is fully masked, and each of the lengths 1
+        // to 4 has a quarter of the remaining three eighths.
         let expected = [40_000, 7_500, 7_500, 7_500, 7_500, 10_000];
         for (found, expected) in counts.into_iter().zip(expected) {
             assert!((found as i64 - expected).abs() < 500, "{counts:?}");

@@ -1,5 +1,5 @@
 //! Limits of mixtures.
 
-/// Maximum sum of weights. Two of them still add in 64 bits, and products with a count fit in 128
-/// bits.
+/// Maximum sum of weights. The sum of two such values fits in 64 bits, and the product with a
+/// count in 128 bits.
 pub(crate) const MAX_TOTAL_WEIGHT: u64 = 1 << 62;

@@ -19,8 +19,8 @@ use crate::order::limits::MAX_TOTAL_WEIGHT;
 
 /// Items between two checkpoints, before any are dropped.
 const FIRST_INTERVAL: u64 = 1024;
-/// Maximum count of numbers in all checkpoints (8 MiB). Beyond it, every second checkpoint is
-/// dropped.
+/// Maximum number of counts in all checkpoints (8 MiB). If the limit is exceeded, every second
+/// checkpoint is dropped.
 const MAX_CHECKPOINT_NUMBERS: usize = 1 << 20;
 
 /// The source of one item, and its ordinal within that source.
@@ -28,7 +28,7 @@ const MAX_CHECKPOINT_NUMBERS: usize = 1 << 20;
 pub struct Draw {
     /// Index of the source among the weights.
     pub source: usize,
-    /// Number of items of this source before this one.
+    /// Number of earlier items of this source.
     pub ordinal: u64,
 }
 
@@ -356,7 +356,7 @@ mod tests {
             counts[draw.source] += 1;
             for (&weight, &count) in weights.iter().zip(&counts) {
                 let error = (count * total - k * i128::from(weight)).abs();
-                // |count - share| <= 1 - 1 / (2m - 2), and 0 for one source.
+                // count - share| <= 1 - 1 / (2m - 2), and 0 for a single source.
                 assert!(
                     error * (2 * m - 2).max(1) <= total * (2 * m - 3).max(0),
                     "{weights:?} {k}"
@@ -410,7 +410,7 @@ mod tests {
         for k in [49_999, 0, 1023, 1024, 1025, 30_000, 29_999, 30_001, 5] {
             assert_eq!(mixture.draw(k), in_order[k as usize]);
         }
-        // One full period later the same sources follow.
+        // After one full period, the same sources follow again.
         let period: u64 = weights.iter().sum();
         for k in [0, 1023, 40_000] {
             let Draw { source, ordinal } = in_order[k as usize];
@@ -475,8 +475,9 @@ mod tests {
 
         #[test]
         fn both_rules_keep_the_same_shares(weights in proptest::collection::vec(1_u64..50, 1..8)) {
-            // Equal deadlines in whole slots are ordered by source, so the two sequences may differ
-            // in order, but both satisfy the bound. With at most two sources they cannot differ.
+            // Sources with equal deadlines in whole slots are ordered by source. So the two
+            // sequences may differ in order, but both satisfy the bound. With at most two sources,
+            // they cannot differ.
             let draws = Mixture::new(&weights).unwrap().draws(0..500);
             let naive = chairman(&weights, 500);
             if weights.len() <= 2 {

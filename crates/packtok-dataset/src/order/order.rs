@@ -2,18 +2,19 @@
 //!
 //! A global batch is what all ranks consume in one step. Epoch `e` has positions `0, 1, 2, …`,
 //! divided into global batches of `batch_len`; `permutation` maps positions to items. This module
-//! knows nothing of ranks, files or resumed runs: callers request positions.
+//! is independent of ranks, files and resumed runs: callers request positions.
 
 use std::num::NonZeroU64;
 
 use crate::order::permutation::{Permutation, Positions};
 
-/// What happens to the items at the end of an epoch that do not fill a global batch.
+/// The treatment of the items at the end of an epoch that do not fill a global batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EpochEnd {
-    /// They are dropped from this epoch.
+    /// The items are dropped from this epoch.
     Drop,
-    /// They come first in the next epoch, so that over epochs no item is dropped or repeated.
+    /// The items come first in the next epoch, so that over all epochs no item is dropped or
+    /// repeated.
     Carry,
     /// The batch is filled with the first items of the epoch.
     Pad,
@@ -31,7 +32,8 @@ pub struct Order {
 }
 
 impl Order {
-    /// Items in sequential order without a seed, or shuffled differently in each epoch with one.
+    /// The order of items. Without a seed, items are in sequential order; with a seed, they are
+    /// shuffled differently in each epoch.
     pub fn new(
         num_items: u64,
         seed: Option<u64>,
@@ -48,7 +50,7 @@ impl Order {
 
     /// Number of positions in epoch `epoch` from position `skip` on.
     ///
-    /// Full global batches counted from `skip`, except that the last one may be short.
+    /// These are full global batches counted from `skip`; only the last one may be short.
     pub fn num_positions(&self, epoch: u64, skip: u64) -> u64 {
         let batch_len = self.batch_len.get();
         let left = (self.num_carried(epoch) + self.num_items).saturating_sub(skip);
@@ -67,7 +69,8 @@ impl Order {
         }
     }
 
-    /// The epoch of global batch `step`, counted over all epochs, and its number in that epoch.
+    /// The epoch of global batch `step`, where `step` counts over all epochs, and the number of
+    /// the batch in that epoch.
     ///
     /// `None` if epochs have no global batches.
     pub fn epoch_of(&self, step: u64) -> Option<(u64, u64)> {
@@ -87,9 +90,9 @@ impl Order {
 
     /// Writes the items at positions `start`, `start + step`, `start + 2 * step`, …
     ///
-    /// Positions past the last item of an epoch wrap to its first item, which is how padding works;
-    /// if items are carried over, they continue in the next epoch. Without items nothing is
-    /// written.
+    /// Positions past the last item of an epoch wrap to its first item, which implements padding.
+    /// If items are carried over, these positions continue in the next epoch. If there are no
+    /// items, nothing is written.
     pub fn fill(&self, epoch: u64, start: u64, step: NonZeroU64, out: &mut [u64]) {
         let Some(num_items) = NonZeroU64::new(self.num_items) else {
             return;

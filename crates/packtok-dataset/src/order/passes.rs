@@ -1,4 +1,4 @@
-//! Maps the draws of a mixture to items: pass after pass over each source, each pass in a different
+//! Maps the draws of a mixture to items. Each source is read in passes, each pass in a different
 //! order.
 
 use std::num::NonZeroU64;
@@ -14,15 +14,15 @@ use crate::order::permutation::Permutation;
 pub struct Passes {
     num_items: Vec<NonZeroU64>,
     seed: Option<u64>,
-    /// The last pass of each source. Calls nearly always stay in the same pass, and building a
-    /// permutation of few items takes microseconds.
+    /// The last pass of each source. Calls nearly always stay in the same pass, and building the
+    /// permutation of a small source takes microseconds.
     last: Mutex<Vec<Option<(u64, Permutation)>>>,
 }
 
 impl Passes {
     /// Passes over sources with these numbers of items. Without a seed, each pass is sequential.
     ///
-    /// The permutations of source `s` use as seed the output number `s` of SplitMix64 started from
+    /// The seed for the permutations of source `s` is output number `s` of SplitMix64 started from
     /// `seed`.
     pub fn new(num_items: Vec<NonZeroU64>, seed: Option<u64>) -> Self {
         let last = Mutex::new(vec![None; num_items.len()]);
@@ -33,7 +33,7 @@ impl Passes {
         }
     }
 
-    /// The items of `draws`, each of its source.
+    /// The items of `draws`. Each item is an index in the source of its draw.
     ///
     /// # Panics
     /// If a draw's source does not exist.

@@ -1,14 +1,15 @@
 //! The shuffle: a keyed permutation of `0..n` that needs no list of `n` numbers. No other code
 //! shuffles.
 //!
-//! Above [`TABLE_LEN`] numbers it is a Feistel network over pairs `(left, right)` of digits in a
-//! mixed radix `a * b`, with `n <= a * b < n + a`. The few results that are not below `n` pass
-//! through the network again until they are, which keeps it a bijection of `0..n` ("generalized
-//! Feistel cipher" and "cycle walking": Black and Rogaway, *Ciphers with Arbitrary Finite Domains*,
-//! CT-RSA 2002). Both radices are about `sqrt(n)`, so fewer than one number in `sqrt(n)` needs a
-//! second pass. A network is weakest if its halves are small; for small `n` the numbers are
-//! shuffled by Fisher and Yates into a table of at most 2 KiB. Keys come from SplitMix64 (Steele,
-//! Lea and Flood, *Fast Splittable Pseudorandom Number Generators*, OOPSLA 2014).
+//! For more than [`TABLE_LEN`] numbers, it is a Feistel network over pairs `(left, right)` of
+//! digits in a mixed radix `a * b`, with `n <= a * b < n + a`. The few results that are not below
+//! `n` pass through the network again until they are, which keeps it a bijection of `0..n`
+//! ("generalized Feistel cipher" and "cycle walking": Black and Rogaway, *Ciphers with Arbitrary
+//! Finite Domains*, CT-RSA 2002). Both radices are about `sqrt(n)`, so fewer than one number in
+//! `sqrt(n)` needs a second pass. A network is weakest if its halves are small, so for small `n`
+//! the algorithm of Fisher and Yates shuffles the numbers into a table of at most 2 KiB. Keys come
+//! from SplitMix64 (Steele, Lea and Flood, *Fast Splittable Pseudorandom Number Generators*,
+//! OOPSLA 2014).
 //!
 //! Stopped runs rely on the order: changing any constant here breaks resuming.
 //! `docs/reference/order_of_items.md` specifies the order, and golden values test it.
@@ -346,7 +347,8 @@ mod tests {
 
     #[test]
     fn positions_and_pairs_of_positions_are_uniform_over_epochs() {
-        // The smallest network, whose halves are 33 and 32; defects would be largest here.
+        // The smallest network, whose halves are 33 and 32. Defects would be largest for this
+        // length.
         let len = TABLE_LEN + 1;
         let epochs = 20 * len;
         let mut firsts = vec![0; len as usize];

@@ -1,7 +1,7 @@
-//! Finds a plan file in one of several folders, or builds it in the first writable one.
+//! Finds a plan file in one of several folders, or builds it in the first writable folder.
 //!
 //! Responsible for letting one process build a file while others wait, and for never returning a
-//! file that is damaged or for other data. The caller chooses the folders.
+//! file that is damaged or belongs to other data. The caller chooses the folders.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -35,15 +35,15 @@ pub fn file_name(key: &Key) -> String {
 
 /// Returns the path of the file for `key`; `build` builds it if no folder contains it.
 ///
-/// Uses the first of `folders` with a valid file, otherwise the first one that is writable; missing
+/// Uses the first of `folders` with a valid file, otherwise the first writable folder. Missing
 /// folders are created. A file with a wrong checksum or key counts as missing and is replaced. If
-/// several processes call this for the same folders, one builds and the others wait; if the builder
-/// is killed, the next one takes over. `build` receives the path to publish under, and is called
-/// again for the next folder if writing to a folder fails.
+/// several processes call this for the same folders, one builds and the others wait; if the
+/// builder is killed, the next process takes over. `build` receives the path to publish under, and
+/// is called again for the next folder if writing to a folder fails.
 ///
 /// # Errors
-/// [`Error::NoWritableFolder`]; [`packtok_jobs::Error::Cancelled`] if `monitor` breaks while waiting for another
-/// process; the errors of `build`.
+/// [`Error::NoWritableFolder`]; [`packtok_jobs::Error::Cancelled`] if `monitor` breaks while
+/// waiting for another process; the errors of `build`.
 pub fn find_or_build(
     folders: &[PathBuf],
     key: &Key,
@@ -75,7 +75,8 @@ fn is_valid(path: &Path, key: &Key) -> bool {
     checked.is_ok()
 }
 
-/// Whether the error is that a file at `dst` could not be written, not that building failed.
+/// Whether the error means that a file at `dst` could not be written. False for other errors of
+/// building.
 fn is_about(error: &Error, dst: &Path) -> bool {
     let (Error::Io { path, .. } | Error::Pbin(packtok_pbin::Error::Io { path, .. })) = error else {
         return false;
@@ -157,11 +158,11 @@ impl Lock {
             .truncate(false)
             .open(path)?;
         match file_system::try_lock(&file)? {
-            // The owner may have removed the file between the open and the lock; then the lock
-            // protects nothing.
+            // The owner may have removed the file between the open and the lock. In that case the
+            // lock protects nothing.
             Locked::Taken => Ok(file_system::is_named(&file, path)?.then_some(file)),
             Locked::Held => Ok(None),
-            // Every process builds, and the last one's file stays; all are equal.
+            // Without locks, every process builds. The last file stays; all files are equal.
             Locked::Unsupported => Ok(Some(file)),
         }
     }
@@ -169,7 +170,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // If it cannot be removed, the next builder in this folder locks the same file.
+        // If the lock file cannot be removed, the next builder in this folder locks the same file.
         let _ = fs::remove_file(&self.path);
     }
 }

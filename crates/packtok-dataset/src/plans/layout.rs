@@ -77,9 +77,9 @@ pub enum PlanFault {
     /// An entry of the body is invalid.
     #[error("{what} {number} is out of range; the file is damaged")]
     Entry {
-        /// What the entry describes.
+        /// The kind of the entry.
         what: &'static str,
-        /// Its number.
+        /// The number of the entry.
         number: u64,
     },
 }

@@ -15,7 +15,8 @@ use crate::plans::plan_file::{
 };
 
 const PIECE_BYTES: usize = 12;
-/// Pieces are checksummed and written in groups; one at a time would cost more than the planning.
+/// Number of bytes that are checksummed and written together. Writing single pieces would cost
+/// more than planning.
 const GROUP_BYTES: usize = 64 * 1024;
 
 /// Consecutive tokens that are part of a block.
@@ -186,8 +187,8 @@ pub struct PlanWriter {
 }
 
 impl PlanWriter {
-    /// Starts a plan that can be published as `dst`; option 0 of `key` is the number of tokens of a
-    /// block.
+    /// Starts a plan that can be published as `dst`. Option 0 of `key` is the number of tokens of
+    /// a block.
     ///
     /// # Errors
     /// [`Error::BlockTokens`], [`Error::Io`], [`Error::Pbin`].
@@ -203,7 +204,7 @@ impl PlanWriter {
         })
     }
 
-    /// Appends a block. Its pieces must fit into it and must not be empty.
+    /// Appends a block. Its pieces must fit into a block and must not be empty.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -224,11 +225,11 @@ impl PlanWriter {
         Ok(())
     }
 
-    /// Finishes the plan of a stream of `num_tokens` tokens, of which `num_dropped_tokens` are in
-    /// no block, and publishes it.
+    /// Finishes and publishes the plan of a stream of `num_tokens` tokens, of which
+    /// `num_dropped_tokens` belong to no block.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Pbin`]; the final name does not exist then.
+    /// [`Error::Io`], [`Error::Pbin`]. In that case, no file exists under the final name.
     pub fn publish(mut self, num_tokens: u64, num_dropped_tokens: u64) -> Result<()> {
         self.hand_on()?;
         self.first_pieces.copy_to(&mut self.file)?;

@@ -196,7 +196,7 @@ impl PlanFileWriter {
             .map_err(|source| Error::io(&self.dst, source))
     }
 
-    /// Writes the header and publishes the file, replacing an existing one.
+    /// Writes the header and publishes the file, replacing any existing file.
     pub(crate) fn publish(mut self, counts: [u64; NUM_COUNTS]) -> Result<()> {
         let header = Header {
             key: self.key,

@@ -5,13 +5,13 @@ use std::ops::Range;
 use crate::error::Result;
 use crate::plans::plan::{TokenSpan, check_block_tokens};
 
-/// Plans the blocks of `block_size` tokens and returns the number of tokens that are in none.
+/// Plans blocks of `block_size` tokens. Returns the number of tokens that belong to no block.
 ///
 /// A block starts where a document starts. The next block starts at the first document that is not
-/// completely inside it, so the tokens of that document inside the block are in both blocks. If
-/// that document is the block's own first document, the next block starts at the following
-/// document, and the rest of the long document is in no block. A block that would extend past the
-/// end of the stream is dropped. Empty documents have no effect.
+/// completely inside the block, so the tokens of that document inside the block belong to both
+/// blocks. If that document is the block's own first document, the next block starts at the
+/// following document, and the rest of the long document belongs to no block. A block that would
+/// extend past the end of the stream is dropped. Empty documents have no effect.
 ///
 /// `documents` returns the ranges of all documents, contiguous and in order.
 ///
@@ -65,7 +65,7 @@ struct Blocks<'a, E> {
 }
 
 impl<E: FnMut(&[TokenSpan]) -> Result<()>> Blocks<'_, E> {
-    /// Starts a block at a document. Returns `None` if the document fills the block, so that it is
+    /// Starts a block at a document. Returns `None` if the document fills the block, which is then
     /// complete.
     fn open_at(&mut self, start: u64, end: u64) -> Result<Option<u64>> {
         if end - start <= self.block_size {

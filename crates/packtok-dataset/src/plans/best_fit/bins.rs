@@ -102,7 +102,7 @@ impl Bins {
         bin
     }
 
-    /// Removes and returns the bin that reached `room` last; at least one has it.
+    /// Removes and returns the bin that reached `room` last. At least one bin has this room.
     fn take(&mut self, room: usize) -> u32 {
         let bin = self.last_with_room[room];
         let before = self.before[bin as usize];

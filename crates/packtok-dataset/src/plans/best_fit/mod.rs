@@ -11,21 +11,21 @@ use std::ops::Range;
 use crate::error::Result;
 use crate::plans::plan::{TokenSpan, check_block_tokens};
 
-/// Number of pieces packed together. A few blocks of each window stay half empty: with 2^18 pieces,
-/// padding is 0.003 % at 2048 tokens and 0.03 % at 131,072; with 2^16 it is 0.006 % and 0.12 %.
-/// More pieces do not fit in the caches (`cargo bench --bench best_fit`, 4 Mi documents of
+/// Number of pieces packed together. A few blocks of each window stay half empty: with 2^18
+/// pieces, padding is 0.003 % at 2048 tokens and 0.03 % at 131,072; with 2^16, it is 0.006 % and
+/// 0.12 %. More pieces do not fit in the caches (`cargo bench --bench best_fit`, 4 Mi documents of
 /// log-normal length).
 pub const WINDOW_PIECES: usize = 1 << 18;
 const NO_BLOCK: u32 = u32::MAX;
 
 /// Packs documents into blocks of at most `context_length` tokens.
 ///
-/// A longer document is split into full blocks and a remainder; no other document is split, and
-/// every token is in exactly one block. Each window of [`WINDOW_PIECES`] pieces is packed
-/// independently: pieces in descending order of length, equal lengths in stream order, each into
-/// the block with the least sufficient room (among several, the one that received a piece last), or
-/// into a new block. Blocks are emitted in the order of their first token, and so are the pieces of
-/// a block. Empty documents are in no block.
+/// A document longer than `context_length` is split into full blocks and a remainder. No other
+/// document is split, and every token is in exactly one block. Each window of [`WINDOW_PIECES`]
+/// pieces is packed independently: pieces in descending order of length, equal lengths in stream
+/// order, each into the block with the least sufficient room, or into a new block. Among several
+/// such blocks, the block that received a piece last is used. Blocks are emitted in the order of
+/// their first token, and so are the pieces of a block. Empty documents are in no block.
 ///
 /// # Errors
 /// [`Error::BlockTokens`](crate::Error::BlockTokens), and the errors of `documents` and `emit`.

@@ -1,4 +1,4 @@
-//! Train and validation: which documents are on which side of a split.
+//! Train and validation: assigns each document to a side of a split.
 //!
 //! Responsible for the rules that assign a document to a side. `runs` stores the sides.
 
@@ -18,12 +18,12 @@ use runs::RunsWriter;
 pub use runs::{SplitRun, SplitRuns};
 pub use side::Side;
 
-/// A document, as the hash needs it.
+/// The properties of a document that its hash depends on.
 #[derive(Debug, Clone)]
 pub struct Document<'a> {
-    /// Its tokens in the complete stream.
+    /// The tokens of the document, as a range of the complete stream.
     pub tokens: Range<u64>,
-    /// Its bytes, in the file's token width.
+    /// The tokens of the document as bytes, in the file's token width.
     pub bytes: &'a [u8],
 }
 
@@ -47,8 +47,8 @@ pub fn key_at(data: DataFingerprint, first_validation_document: u64) -> Key {
 
 /// Assigns every document a side that depends only on its tokens and a seed, and publishes `dst`.
 ///
-/// Equal documents are on the same side, and no document changes its side when others are added or
-/// removed. About the fraction of documents in `key` is held out.
+/// Equal documents are on the same side, and adding or removing other documents does not change
+/// the side of a document. About the fraction of documents in `key` is held out.
 ///
 /// # Errors
 /// The errors of `documents`; the file cannot be written.
@@ -72,7 +72,7 @@ pub fn write_by_hash<'a>(
     writer.publish()
 }
 
-/// Holds out the documents from the one in `key` on, and publishes `dst`.
+/// Holds out all documents from the document in `key` on, and publishes `dst`.
 ///
 /// `num_train_tokens` is the number of tokens before that document.
 ///

@@ -1,8 +1,9 @@
-//! SplitRuns of consecutive documents on one side: their start in the complete stream and on their side.
+//! Runs of consecutive documents on one side: the start of each in the complete stream and on its
+//! side.
 //!
-//! Responsible for the body of a split file. SplitRuns alternate between the sides, and the first one is
-//! on the train side, possibly empty. So run n is on the train side if n is even. Positions on a
-//! side are called virtual.
+//! Responsible for the body of a split file. Runs alternate between the sides, and the first run
+//! is on the train side, possibly empty. So run n is on the train side if n is even. Positions on
+//! a side are called virtual.
 
 use std::ops::Range;
 use std::path::Path;
@@ -18,12 +19,12 @@ use crate::plans::plan_file::{
 const RECORD_BYTES: usize = 32;
 const GROUP_BYTES: usize = 64 * 1024;
 
-/// Consecutive documents on one side.
+/// A run of consecutive documents on one side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SplitRun {
-    /// Their numbers among all documents.
+    /// The numbers of the documents among all documents.
     pub documents: Range<u64>,
-    /// Their tokens in the complete stream.
+    /// The tokens of the documents, as a range of the complete stream.
     pub tokens: Range<u64>,
     /// Number of the first document on this side.
     pub first_virtual_document: u64,
@@ -145,7 +146,7 @@ impl SplitRuns {
         self.file.path()
     }
 
-    /// Number of documents and of tokens on both sides, those of the stream that was split.
+    /// Total number of documents and tokens on both sides, as in the stream before the split.
     pub fn totals(&self) -> (u64, u64) {
         let totals = self.record(self.num_runs);
         (totals.document, totals.token)
@@ -217,8 +218,8 @@ impl SplitRuns {
         Ok(run.documents.start + (i - run.first_virtual_document))
     }
 
-    /// The position among all tokens of token `i` of this side, and the number of tokens from it to
-    /// the end of its run.
+    /// The position among all tokens of token `i` of this side, and the number of tokens from
+    /// there to the end of its run.
     ///
     /// # Errors
     /// As [`SplitRuns::run_of_token`].
@@ -228,8 +229,8 @@ impl SplitRuns {
         Ok((token, run.tokens.end - token))
     }
 
-    /// Binary search for the last run of this side whose start satisfies `is_before`, or the first
-    /// run.
+    /// Binary search for the last run of this side whose start satisfies `is_before`. Returns the
+    /// first run if no start does.
     fn last_run(&self, is_before: impl Fn(&Record) -> bool) -> u64 {
         let offset = match self.side {
             Side::Train => 0,
