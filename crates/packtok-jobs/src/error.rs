@@ -9,7 +9,7 @@ use crate::limits::ThreadLimits;
 /// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a task cannot start or continue.
+/// The reason why a task cannot start or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An I/O operation failed.
@@ -23,7 +23,7 @@ pub enum Error {
     /// A thread could not be started.
     #[error("cannot start {purpose}; {ThreadLimits}")]
     Threads {
-        /// What the thread is for, with an article.
+        /// The purpose of the thread, with an article.
         purpose: &'static str,
         /// The error of the system.
         source: io::Error,

@@ -1,7 +1,7 @@
-//! What long tasks share: workers whose results arrive in order, progress and cancellation, the
-//! journal that a killed task resumes from, and the division of work into shards.
+//! Infrastructure of long tasks: workers whose results arrive in order, progress and cancellation,
+//! the journal from which a killed task resumes, and the division of work into shards.
 //!
-//! This crate does not know what a task does: its results and errors are type parameters.
+//! This crate is independent of the work of a task: results and errors are type parameters.
 #![forbid(unsafe_code)]
 
 mod error;

@@ -11,7 +11,8 @@ pub struct MemoryLimit;
 /// Displays which limits refuse a thread, and the remedy.
 pub struct ThreadLimits;
 
-/// The limits of memory that make the system refuse it, with the name of each and the option of `ulimit` in kB.
+/// The memory limits whose excess makes allocations fail: each with its name and its option of
+/// `ulimit`, which takes kB.
 const OF_MEMORY: [(Resource, &str, &str); 2] = [
     (Resource::As, "address space", "ulimit -v"),
     (Resource::Data, "data", "ulimit -d"),
@@ -53,7 +54,8 @@ impl fmt::Display for ThreadLimits {
     }
 }
 
-/// The number of processes and threads that the control group of this process may have, if it is limited.
+/// Maximum number of processes and threads in the control group of this process; `None` without a
+/// limit.
 fn pids_of_group() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let of_line = |line: &str| {
@@ -64,7 +66,8 @@ fn pids_of_group() -> Option<u64> {
             _ if controllers.split(',').any(|one| one == "pids") => "/sys/fs/cgroup/pids",
             _ => return None,
         };
-        // In a container, the path of the group may be that of the host; its own group is then the root.
+        // In a container, the path may be relative to the host. The group of the container is then
+        // the root.
         let max = fs::read_to_string(format!("{folder}{path}/pids.max"))
             .or_else(|_| fs::read_to_string(format!("{folder}/pids.max")));
         max.ok()?.trim().parse().ok()

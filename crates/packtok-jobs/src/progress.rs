@@ -13,7 +13,7 @@ pub struct Progress {
     pub total_bytes: u64,
     /// Documents done so far.
     pub documents: u64,
-    /// Samples done so far, by a task that writes samples and not documents.
+    /// Samples done so far; `None` for tasks that process documents instead of samples.
     pub samples: Option<u64>,
     /// Tokens done so far.
     pub tokens: u64,

@@ -1,6 +1,6 @@
 //! Results of parallel work, received by one thread in the order of the work.
 //!
-//! At most `window` results are between a worker that starts one and the receiver. That bounds
+//! At most `window` results are in flight between the workers and the receiver. This bounds the
 //! memory, however uneven the work is.
 
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How often the receiver polls for an interruption while it waits.
+/// Interval at which the waiting receiver polls for an interruption.
 const TICK: Duration = Duration::from_millis(50);
 
 /// Whether a consumer wants more results.
@@ -16,7 +16,7 @@ const TICK: Duration = Duration::from_millis(50);
 pub enum Flow {
     /// Continue.
     Continue,
-    /// Stop: the rest of the work is not done.
+    /// Stop: the remaining work is skipped.
     Stop,
 }
 
@@ -25,13 +25,13 @@ pub trait Consume<T, E> {
     /// Consumes the next result in order. Its memory is reused afterwards.
     ///
     /// # Errors
-    /// The run ends with it.
+    /// An error ends the run.
     fn consume(&mut self, result: &mut T) -> Result<Flow, E>;
 
     /// Called at least every 50 ms with the bytes read so far.
     ///
     /// # Errors
-    /// The run ends with it.
+    /// An error ends the run.
     fn tick(&mut self, bytes_read: u64) -> Result<(), E>;
 }
 
@@ -80,8 +80,8 @@ impl<T: Default, E> OrderedResults<T, E> {
         }
     }
 
-    /// Waits until another result may be started and returns one to fill, which may contain an
-    /// earlier result; `None` when the run is over.
+    /// Waits until another result may be started, and returns the result to fill. It may contain
+    /// an earlier result. `None` when the run is over.
     pub fn wait_for_room(&self) -> Option<T> {
         let mut state = lock(&self.state);
         while state.num_started >= state.num_received + self.window {
@@ -104,8 +104,8 @@ impl<T: Default, E> OrderedResults<T, E> {
     pub fn put(&self, number: u64, result: Result<T, E>) {
         let mut state = lock(&self.state);
         state.results.insert(number, result);
-        // The receiver only waits for the next result; waking it for others would take a core from
-        // a worker.
+        // The receiver only waits for the next result. Waking it for other results would take a
+        // core from a worker.
         let is_next = number == state.num_received;
         drop(state);
         if is_next {
@@ -118,7 +118,7 @@ impl<T: Default, E> OrderedResults<T, E> {
         self.is_over.load(Ordering::Relaxed)
     }
 
-    /// Tells all workers to end.
+    /// Makes all workers end.
     fn end(&self) {
         self.is_over.store(true, Ordering::Relaxed);
         // Taking the lock ensures that no worker is between its check of `is_over` and its wait.
@@ -132,8 +132,8 @@ impl<T: Default, E> OrderedResults<T, E> {
     }
 
     /// Passes the results to `consumer`, in order, until it stops or all workers have ended.
-    /// Returns the number of results if all workers have ended, otherwise `None`. Then, and after an
-    /// error, the run is over: workers end after their current result.
+    /// Returns the number of results if all workers have ended, or `None` if `consumer` stopped.
+    /// After `None` or an error, the run is over: workers end after their current result.
     ///
     /// # Errors
     /// The first error in order, or the error of `consumer`.
@@ -181,7 +181,8 @@ impl<T: Default, E> OrderedResults<T, E> {
     }
 }
 
-/// Ends the run when it is dropped: without it, a panic of the consumer would leave workers waiting.
+/// Ends the run when it is dropped. Without this guard, a panic of the consumer would leave
+/// workers waiting.
 struct Ending<'a, T: Default, E>(&'a OrderedResults<T, E>);
 
 impl<T: Default, E> Drop for Ending<'_, T, E> {

@@ -1,4 +1,4 @@
-//! Shard arithmetic: which bytes of a corpus a shard owns.
+//! Shard arithmetic: the byte range of a corpus that a shard owns.
 //!
 //! The concatenation of all sources has `total_bytes`. Shard `k` of `N` owns the lines whose first
 //! byte is in `k·total/N..(k+1)·total/N`; the files of a corpus are cut at these bytes.
@@ -29,7 +29,7 @@ impl Shard {
         Ok(Self { index, count })
     }
 
-    /// Its number, from 0.
+    /// Index of the shard, from 0.
     pub fn index(self) -> u64 {
         self.index
     }
@@ -44,11 +44,11 @@ impl Shard {
         self.start(self.index, total_bytes)..self.start(self.index + 1, total_bytes)
     }
 
-    /// The range of a file in which the shard's lines start; `None` if it is empty. The file has
-    /// `bytes` bytes, after `bytes_before` bytes of other files.
+    /// The range of a file in which the shard's lines start; `None` if the range is empty. The
+    /// file has `bytes` bytes and follows `bytes_before` bytes of other files.
     ///
-    /// An empty file belongs to the shard that owns the next byte; at the end of the corpus, to the
-    /// last shard.
+    /// An empty file belongs to the shard that owns the next byte; at the end of the corpus, to
+    /// the last shard.
     pub fn share(self, total_bytes: u64, bytes_before: u64, bytes: u64) -> Option<Range<u64>> {
         let span = self.span(total_bytes);
         if bytes == 0 {

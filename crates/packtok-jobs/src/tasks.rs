@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::error::Error;
 use crate::results::{Consume, OrderedResults};
 
-/// Results in flight for each thread. Many, because tasks are small and the receiver is one thread
-/// more than there may be cores: workers must not wait for it.
+/// Results in flight per thread. The number is high because tasks are small and workers must not
+/// wait for the receiver, which is one thread more than there may be cores.
 const WINDOW_PER_THREAD: usize = 32;
 
-/// Applies `work` to the numbers below `num_tasks`, on `num_threads` threads, and passes the results
-/// to `consumer` in order.
+/// Applies `work` to the numbers below `num_tasks`, on `num_threads` threads, and passes the
+/// results to `consumer` in order.
 ///
-/// `work` fills a result, which may contain an earlier one to reuse.
+/// `work` fills a result, which may contain an earlier result to reuse.
 ///
 /// # Errors
 /// The first error in order, or the error of `consumer`.
@@ -109,7 +109,7 @@ mod tests {
             let work = |(): &mut (), task: usize, result: &mut usize| {
                 let ahead = started.fetch_add(1, Ordering::SeqCst) + 1;
                 let ahead = ahead.saturating_sub(received.load(Ordering::SeqCst));
-                // One more can be received but not yet counted here.
+                // One more result may have been received but not counted here yet.
                 assert!(
                     ahead <= WINDOW_PER_THREAD * num_threads + 1,
                     "{ahead} results in flight"

@@ -1,8 +1,8 @@
 //! The journal of a long run, kept next to its output so that a killed run can resume.
 //!
 //! While an output `x` is being made, the folder `x.partial` contains the journal, the unfinished
-//! parts and the claim of the owner. Entries are only appended. A part that an entry describes may
-//! be incomplete, so readers of an entry verify what it describes.
+//! parts and the claim of the owner. Entries are only appended. After a crash, a part may lack
+//! data that an entry describes, so readers verify the data of each entry.
 
 mod owner;
 mod record;
@@ -26,8 +26,8 @@ const JOURNAL_NAME: &str = "journal";
 /// Suffix of the folder.
 const SUFFIX: &str = ".partial";
 
-/// Another run may remove the folder while this one opens it. More than a few times in a row are
-/// not a coincidence.
+/// Maximum number of attempts to open the folder. Another run may remove the folder at the same
+/// time, but hardly more than a few times in a row.
 const MAX_ATTEMPTS: u32 = 16;
 
 /// The folder of the unfinished parts of an output.
@@ -86,8 +86,8 @@ impl Journal {
         Self::open_in(folder_of(output), output, tick)
     }
 
-    /// Like [`Journal::open`], but if another process owns the journal, opens a private one, which
-    /// cannot be resumed.
+    /// As [`Journal::open`], but if another process owns the journal, opens a private journal,
+    /// which cannot be resumed.
     ///
     /// For outputs that several processes may make at once because all of them write the same
     /// bytes.
@@ -160,7 +160,7 @@ impl Journal {
         &self.folder
     }
 
-    /// The head and the entries after it, up to the first incomplete one; `None` if there is no
+    /// The head and the entries after it, up to the first incomplete entry; `None` if there is no
     /// head.
     ///
     /// # Errors
@@ -239,7 +239,7 @@ impl Journal {
     /// Checks that this process still owns the journal.
     ///
     /// # Errors
-    /// [`Error::OutputTaken`] if it does not.
+    /// [`Error::OutputTaken`] if another process owns the journal.
     pub fn check_owner(&self) -> Result<()> {
         if self.owner.is_lost() {
             return Err(Error::OutputTaken {

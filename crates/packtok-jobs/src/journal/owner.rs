@@ -6,8 +6,9 @@
 //! has no owner. Clocks of different machines are never compared.
 //!
 //! Without locks, the first claim is a file that only one process can create, and a claim whose
-//! process has ended on this machine is free at once. What is weaker: a process that is stopped for
-//! longer than a claim is watched and continues later may write until it reads the claim again.
+//! process has ended on this machine is free at once. This case has a weakness: a process that is
+//! stopped for longer than the timeout of a claim and then continues may write until it reads the
+//! claim again.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
@@ -31,21 +32,22 @@ const SPEEDUP: u64 = if cfg!(test) { 50 } else { 1 };
 /// Interval at which a claim is renewed.
 const RENEWAL_INTERVAL: Duration = Duration::from_millis(5_000 / SPEEDUP);
 
-/// How long a claim is watched before its owner is presumed dead.
+/// Time for which a claim must stay unchanged before its owner is presumed dead.
 const CLAIM_TIMEOUT: Duration = Duration::from_millis(30_000 / SPEEDUP);
 
 /// Polling interval while a claim is watched.
 const POLL_INTERVAL: Duration = Duration::from_millis(500 / SPEEDUP);
 
-/// How long a lock without a claim is waited for. A child process of another thread has a copy of the lock from
-/// its fork until its exec, and an owner that has just taken the lock has no claim yet.
+/// Maximum wait for a lock without a claim. Such a lock may be the copy of a child process between
+/// its fork and its exec, or belong to an owner that has just locked and not written its claim
+/// yet.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 2 });
 
-/// How long a process waits, after it has taken over a claim without a lock, for others that do the
-/// same at that moment.
+/// After a takeover of a claim without a lock: the wait for other processes that take it over at
+/// the same moment.
 const SETTLING_TIME: Duration = Duration::from_millis(1_000 / SPEEDUP);
 
-/// Polling interval while such a lock is waited for.
+/// Polling interval while waiting for such a lock.
 const LOCK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// File name of the claim in the journal's folder.
@@ -75,7 +77,7 @@ struct Claim {
     host: String,
     /// Identifies the machine and its boot.
     boot: String,
-    /// Identifies what `pid` is a number of: a container may have its own.
+    /// The namespace of `pid`: a container may number its processes separately.
     #[serde(default)]
     pid_namespace: String,
     pid: u32,
@@ -156,7 +158,7 @@ impl Owner {
         })
     }
 
-    /// Whether another process took over the journal, which it may do only where files cannot be
+    /// Whether another process took over the journal. This can only happen where files cannot be
     /// locked.
     pub(super) fn is_lost(&self) -> bool {
         self.pulse.is_lost.load(Ordering::Relaxed)
@@ -230,7 +232,7 @@ impl Claim {
         }
     }
 
-    /// The claim at `path`; `None` if there is none.
+    /// The claim at `path`; `None` if the file does not exist.
     fn read(path: &Path) -> Option<Self> {
         match fs::read(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
@@ -284,8 +286,8 @@ impl Claim {
         Ok(Claim::read(path).is_some_and(|now| now.attempt == self.attempt))
     }
 
-    /// Whether the process has ended, which only a process on the same machine, with the same numbers
-    /// of processes, can tell.
+    /// Whether the process has ended. Only a process on the same machine, in the same pid
+    /// namespace, can determine this.
     fn has_ended_here(&self, here: &Claim) -> bool {
         let is_here = !self.pid_namespace.is_empty()
             && (&self.boot, &self.pid_namespace) == (&here.boot, &here.pid_namespace);
@@ -374,14 +376,15 @@ mod tests {
         (folder, output, claim)
     }
 
-    // On a busy machine a thread may wait for seconds, so nothing here has to happen within a short time.
+    // On a busy machine a thread may wait for seconds, so this test requires nothing to happen
+    // within a short time.
     #[test]
     fn a_lock_without_a_claim_is_waited_for() {
         let folder = tempfile::TempDir::new().unwrap();
         let open = || File::create(folder.path().join("journal")).unwrap();
         let inherited = open();
         inherited.lock().unwrap();
-        // As a child process does that has not got to its exec.
+        // Like a child process between its fork and its exec.
         let child = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(200));
             drop(inherited);
@@ -445,7 +448,8 @@ mod tests {
         }
     }
 
-    /// How many of eight processes without locks take the claim at `path` without watching another's.
+    /// Runs eight threads as processes without locks. Returns how many take the claim at `path`
+    /// without watching another claim.
     fn num_owners(path: &Path) -> usize {
         let together = Barrier::new(8);
         std::thread::scope(|scope| {
@@ -504,7 +508,7 @@ mod tests {
         assert!(!unlocked().take(&claim, renew).unwrap());
     }
 
-    // As when the lock manager of NFS starts while a run is writing.
+    // The situation after the lock manager of NFS starts while a run is writing.
     #[test]
     fn a_lock_does_not_free_the_claim_of_a_process_without_one() {
         let (_folder, _, claim) = claimed();

@@ -1,5 +1,5 @@
-//! The encoding of a journal entry: a line that starts with its checksum, so that an incomplete one
-//! is detected.
+//! The encoding of a journal entry: a line that starts with its checksum, so that an incomplete
+//! line is detected.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
