@@ -5,12 +5,13 @@ use super::node::{Node, Operator};
 use super::sample::TokenForm;
 use crate::error::Result;
 
-/// Makes batches: samples whose [`Sample::rows`] are those of the node before.
+/// Groups samples into batches. A batch is a sample whose [`Sample::rows`] are samples of the node
+/// before.
 pub(super) struct Batches {
     /// The number of samples in a batch, at least 1.
     pub(super) size: usize,
     pub(super) drop_last: bool,
-    /// Whether columns of tokens are stacked: lists would become one tensor for each position.
+    /// Whether columns of tokens are stacked. As lists, they would become one tensor per position.
     pub(super) stacks: bool,
 }
 

@@ -1,4 +1,5 @@
-//! Checks records that nothing else checks: those that a function of the caller receives.
+//! Checks records before a function of the caller receives them, because no other step checks
+//! them.
 
 use std::sync::Arc;
 
@@ -56,7 +57,7 @@ fn check(record: &SourceRecord) -> std::result::Result<(), BadDocument> {
     }
 }
 
-/// Checks that a record is not longer than its source allows.
+/// Checks that a record is not longer than the limit of its source.
 pub(super) fn check_length(record: &SourceRecord) -> std::result::Result<(), BadDocument> {
     match *record {
         SourceRecord::Oversize {

@@ -7,7 +7,7 @@ use super::node::Node;
 use super::position::{Numbers, Position, damaged};
 use crate::error::Result;
 
-/// One stream after the other.
+/// Yields several streams one after the other.
 pub(super) struct Concat {
     upstreams: Vec<Box<dyn Node>>,
     current: usize,

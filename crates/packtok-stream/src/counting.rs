@@ -7,7 +7,7 @@ use super::sample::Name;
 use super::value::Value;
 use crate::error::Result;
 
-/// What a count decides.
+/// The samples to keep, selected by their number.
 #[derive(Debug, Clone)]
 pub enum Counting {
     /// The first samples, this many.

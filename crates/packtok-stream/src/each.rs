@@ -6,14 +6,14 @@ use super::sample::{DocumentPart, IDS_COLUMN, Name, RowFields, RowLayout, TokenF
 use super::value::Value;
 use crate::error::{Error, Result};
 
-/// What is done to a sample.
+/// A change that is applied to each sample.
 #[derive(Debug, Clone)]
 pub enum Change {
     /// Ids are added at the start and at the end of a document.
     Ends {
         /// The column of ids.
         column: Name,
-        /// The column whose length follows, if a sample has it.
+        /// The mask column, which is extended like the ids, if a sample has it.
         mask_column: Name,
         /// The first and the last id.
         ends: (Option<i64>, Option<i64>),
@@ -26,13 +26,13 @@ pub enum Change {
         values: Vec<(Name, i64)>,
         /// The length of the columns after it.
         length: usize,
-        /// The fields of the rows, if not those that they have.
+        /// The fields of the rows; `None` keeps the fields that the rows have.
         fields: Option<RowFields>,
     },
 }
 
-/// The ids that are missing at the start and at the end. If both are the same, one of them suffices,
-/// and the last one is added.
+/// The ids that are missing at the start and at the end. If both ids are equal, one of them
+/// suffices, and it is added at the end.
 fn missing_ends<T: Copy + PartialEq>(
     (first_id, last_id): (Option<T>, Option<T>),
     (first, last): (Option<T>, Option<T>),
@@ -68,7 +68,7 @@ impl Change {
                 if sample.layout.as_deref().is_some_and(has_fields) {
                     return Err(Error::EndsOfRow);
                 }
-                // Of a row that gets more tokens, the documents are no longer known.
+                // Added tokens change the row, so the document of each token is no longer known.
                 sample.layout = None;
                 sample.form = TokenForm::Tensor;
                 let ids = sample.take_required_tokens(column)?;

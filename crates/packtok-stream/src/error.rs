@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a stream cannot continue.
+/// The reason why a stream cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A state has bytes that no stream of this recipe writes.
@@ -26,19 +26,19 @@ pub enum Error {
         prefix(at)
     )]
     NoTokens {
-        /// Its file and position, if it is from a file.
+        /// File and position of the sample, if it is from a file.
         at: Option<String>,
         /// The column.
         column: String,
     },
-    /// The column of a sample has something else than tokens.
+    /// The column of a sample contains a value that is not tokens.
     #[error("{}column {column:?} of a sample {reason}", prefix(at))]
     UnfitColumn {
-        /// Its file and position, if it is from a file.
+        /// File and position of the sample, if it is from a file.
         at: Option<String>,
         /// The column.
         column: String,
-        /// What it has, as a predicate, and what was expected.
+        /// The actual content, as a predicate, and the expected content.
         reason: String,
     },
     /// A sample that is not from a file has no text.
@@ -49,7 +49,7 @@ pub enum Error {
     NoText {
         /// The column.
         column: String,
-        /// The type of what the column has instead.
+        /// The type of the column's actual content, if the column exists.
         found: Option<&'static str>,
     },
     /// Two columns of a document have different lengths.
@@ -58,11 +58,11 @@ pub enum Error {
         prefix(at)
     )]
     UnequalColumns {
-        /// Its file and position, if it is from a file.
+        /// File and position of the sample, if it is from a file.
         at: Option<String>,
         /// The first column.
         first: String,
-        /// The other one.
+        /// The second column.
         second: String,
     },
     /// A file has no raw index.
@@ -73,7 +73,7 @@ pub enum Error {
         /// The index.
         index: PathBuf,
     },
-    /// A raw index is not that of the file.
+    /// A raw index belongs to another version of the file.
     #[error("{}: its index is of another version of the file; write it again with `packtok index {}`", path.display(), path.display())]
     StaleRawIndex {
         /// The file.
@@ -97,9 +97,9 @@ pub enum Error {
     OtherFile {
         /// The file.
         path: PathBuf,
-        /// Its length then.
+        /// Length of the file when the dataset was made.
         expected_bytes: u64,
-        /// Its length now.
+        /// Current length of the file.
         found_bytes: u64,
     },
     /// A sample is longer than it should become.
@@ -112,20 +112,20 @@ pub enum Error {
         at: Option<String>,
         /// The column.
         column: String,
-        /// Its tokens.
+        /// Number of tokens in the column.
         len: usize,
-        /// The highest number of them.
+        /// The maximum number of tokens.
         length: usize,
     },
     /// A document has no text, or the tokenizer refuses it.
     #[error("{at}: {reason}; fix it, or set on_bad_document to skip")]
     BadDocument {
-        /// Its file and position.
+        /// File and position of the document.
         at: String,
         /// The reason.
         reason: String,
     },
-    /// What comes after lanes would need a buffer.
+    /// A step after lanes would need a buffer.
     #[error(
         "after distribute, only batch, pad, add_bos_eos, take, stride, enumerate and map can follow; put other steps before it"
     )]
@@ -162,7 +162,7 @@ pub enum Error {
         num_lanes: u64,
         /// The largest number of lanes that all have something to read.
         possible: u64,
-        /// Whether a file cannot be cut.
+        /// Whether some file cannot be cut.
         has_whole: bool,
     },
     /// The caller's code failed.
@@ -170,7 +170,7 @@ pub enum Error {
     Caller {
         /// The number under which the caller keeps the cause.
         number: u64,
-        /// Its message.
+        /// The message of the cause.
         message: String,
     },
     /// An error of the files, or of their documents.

@@ -96,7 +96,7 @@ impl Fit {
 impl Window {
     /// Determines the rows.
     fn plan(&mut self, length: u64) -> Result<()> {
-        // The documents as one sequence of tokens.
+        // All documents, concatenated into one sequence of tokens.
         let mut starts = Vec::with_capacity(self.documents.len());
         let mut end = 0;
         for document in &self.documents {

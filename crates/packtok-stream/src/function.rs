@@ -12,16 +12,18 @@ use super::position::{Numbers, Position, damaged};
 use super::sample::{DocumentPart, RowLayout, SampleOrigin, StreamRow};
 use crate::error::Result;
 
-/// The position of a sample among those that a function is called with: the lane, and the number of the
-/// sample in the lane. For a sample of joined lanes, the lane is `None` and the number that of the row.
+/// The position of a sample among all inputs of a function: the lane, and the number of the sample
+/// in the lane. For a sample of joined lanes, the lane is `None` and the number is the number of
+/// the row.
 pub type SampleKey = (Option<u64>, u64);
 
 /// A function of samples. It must return the same for the same sample.
 pub trait Function: Send + Sync {
-    /// Returns a result for each of `samples`, in order; `None` drops the sample. Fewer results than
-    /// samples are followed by the error.
+    /// Returns a result for each of `samples`, in order; `None` drops the sample. If there are
+    /// fewer results than samples, the error belongs to the next sample.
     ///
-    /// `keys` has one for each sample, which depends on the sample's position in the stream alone.
+    /// `keys` has a key for each sample, which only depends on the sample's position in the
+    /// stream.
     fn call(&self, samples: Vec<Sample>, keys: &[SampleKey]) -> (Vec<Option<Sample>>, Result<()>);
 
     /// Whether states hold its outputs, because it returns others for the same samples later.
@@ -30,7 +32,7 @@ pub trait Function: Send + Sync {
     /// The bytes of outputs.
     fn pack(&self, samples: &[&Sample]) -> Vec<u8>;
 
-    /// The outputs that [`Function::pack`] packed.
+    /// The outputs that [`Function::pack`] serialized.
     ///
     /// # Errors
     /// The bytes are damaged.
@@ -91,7 +93,7 @@ impl Worker for CallWorker {
     }
 }
 
-/// What a sample has that a function does not change.
+/// The properties of a sample that a function does not change.
 struct Kept {
     place: Option<SampleOrigin>,
     on_bad_document: OnBadDocument,
@@ -136,20 +138,20 @@ impl Kept {
 
 /// Samples of the caller.
 pub trait Samples: Send {
-    /// The next samples, at least one and at most `limit`; none at the end.
+    /// The next samples, at least one and at most `limit`; empty at the end.
     ///
     /// # Errors
     /// The caller's source failed.
     fn next(&mut self, limit: usize) -> Result<Vec<Sample>>;
 
-    /// The source's own state before the next sample, if it has one.
+    /// The state of the source before the next sample, if the source has a state of its own.
     ///
     /// # Errors
     /// The caller's source failed.
     fn state(&mut self) -> Result<Option<Vec<u8>>>;
 
-    /// Goes to sample `number`, counted from the start, where [`Samples::state`] returned `state`.
-    /// Called before anything else, or never.
+    /// Moves to sample `number`, counted from the start, where [`Samples::state`] returned
+    /// `state`. Called at most once, before all other methods.
     ///
     /// # Errors
     /// The caller's source failed or is shorter.
@@ -165,10 +167,12 @@ pub(super) struct SamplesNode {
     on_bad_document: OnBadDocument,
     taken: VecDeque<Sample>,
     number: u64,
-    /// The number of the first of the samples that were taken last, and the source's state there.
+    /// The number of the first sample in `taken`, when these samples were taken. `state` is the
+    /// state of the source at that sample.
     taken_from: u64,
     state: Option<Vec<u8>>,
-    /// Samples to take next: few at first, so that the first one comes at once.
+    /// Maximum number of samples to take next. It starts low, so that the first sample arrives at
+    /// once.
     limit: usize,
 }
 
@@ -185,7 +189,7 @@ impl SamplesNode {
         }
     }
 
-    /// Goes forward to sample `target`.
+    /// Advances to sample `target`.
     fn skip_to(&mut self, target: u64) -> Result<()> {
         while self.number < target {
             if self.next()?.is_none() {

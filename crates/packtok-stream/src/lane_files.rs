@@ -1,8 +1,9 @@
-//! Which parts of files each lane reads.
+//! The parts of files that each lane reads.
 //!
-//! Files that can be cut are divided by bytes, as those of a shard are. A compressed file, and one
-//! whose format has no place to start at, is read by one lane: the largest ones are distributed first,
-//! each to the lane with the fewest bytes, and what can be cut fills the lanes up to the same level.
+//! Files that can be cut are divided by bytes, as for shards. A compressed file, or a file in a
+//! format without entry points, is read by one lane. These files are distributed first, the
+//! largest first, each to the lane with the fewest bytes. The files that can be cut then fill all
+//! lanes up to the same level.
 
 use std::path::Path;
 
@@ -13,18 +14,18 @@ use serde::Deserialize;
 
 use crate::error::{Error, Result};
 
-/// Lanes with more bytes than this are not searched for lanes without a line: finding the parts of all
-/// lanes reads files at every boundary, and only a longer line can leave such a lane without one.
+/// Lanes with more bytes than this are not checked for being empty. The check reads files at every
+/// boundary, and only a line longer than this can leave such a lane without a line.
 const SEARCHED_BYTES: u64 = 1 << 20;
 
-/// How files are divided among lanes.
+/// The rule that divides files among lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Division {
     /// So that lanes have about as many bytes each.
     Equal,
-    /// As in states of earlier versions: a file that cannot be cut belongs to the lane that owns its
-    /// first byte.
+    /// The rule of earlier versions, which their states need: a file that cannot be cut belongs to
+    /// the lane that owns its first byte.
     ByFirstByte,
 }
 
@@ -33,11 +34,11 @@ pub(super) enum Division {
 pub struct LaneShares {
     /// The files of the source, in words.
     pub source: String,
-    /// Bytes of each lane, of compressed files as they are stored.
+    /// Number of bytes of each lane. For compressed files, this counts compressed bytes.
     pub bytes: Vec<u64>,
 }
 
-/// Whether one lane reads the whole file. The content of a file in a store is not read for it.
+/// Whether one lane reads the whole file. The check does not read the content of files in a store.
 fn is_whole(source: &Source) -> Result<bool> {
     Ok(match source.format {
         Format::Parquet | Format::Arrow => false,
@@ -64,7 +65,7 @@ pub(super) fn described<'a>(paths: impl ExactSizeIterator<Item = &'a Path>) -> S
 /// Files that are divided among lanes.
 pub(super) struct LaneFiles {
     sources: Vec<Source>,
-    /// Whether one lane reads the whole file, for each source.
+    /// For each source, whether one lane reads the whole file.
     whole: Vec<bool>,
     count: u64,
     division: Division,
@@ -88,13 +89,13 @@ impl LaneFiles {
         Ok(this)
     }
 
-    /// What lane `index` reads, in the order of the sources.
+    /// The parts that lane `index` reads, in the order of the sources.
     ///
     /// # Errors
     /// A file cannot be read, or a lane has nothing to read.
     pub(super) fn of_lane(&self, index: u64) -> Result<Vec<Source>> {
         let parts = self.parts(index)?;
-        // All ranks must find that a lane lacks data, also those that do not read it.
+        // All ranks must detect an empty lane, including ranks that do not read it.
         let is_unequal = |shares: LaneShares| {
             shares.bytes.contains(&0) && shares.bytes.iter().any(|&bytes| bytes > 0)
         };
@@ -125,7 +126,8 @@ impl LaneFiles {
         Ok(parts)
     }
 
-    /// Whether cutting files leaves a lane without anything to read, and files suffice for all lanes.
+    /// Whether cutting files leaves a lane without documents although there are enough files for
+    /// all lanes.
     fn needs_files(&self) -> Result<bool> {
         let total_bytes: u64 = self.sources.iter().map(|source| source.bytes).sum();
         let is_table = |source: &Source| source.format != Format::Jsonl;
@@ -150,7 +152,7 @@ impl LaneFiles {
             .count() as u64
     }
 
-    /// Whole files, and what can be cut up to the common level.
+    /// The whole files of a lane, and the cut parts that fill the lane up to the common level.
     fn leveled(&self, index: u64) -> Result<Vec<Source>> {
         let (owners, loads) = self.owners();
         let spans = self.spans(&loads);
@@ -174,8 +176,8 @@ impl LaneFiles {
         Ok(parts)
     }
 
-    /// The lane of each whole file, the largest first to the lane with the fewest bytes, and the bytes of
-    /// each lane.
+    /// The lane of each whole file, and the number of bytes of each lane. The largest file is
+    /// assigned first, each to the lane with the fewest bytes.
     fn owners(&self) -> (Vec<u64>, Vec<u64>) {
         let mut loads = vec![0; self.count as usize];
         let mut owners = vec![0; self.sources.len()];
@@ -191,8 +193,8 @@ impl LaneFiles {
         (owners, loads)
     }
 
-    /// The boundaries of lanes in the bytes of all files that can be cut: each lane gets what it lacks to
-    /// the level that these bytes reach.
+    /// The boundaries of lanes in the bytes of all files that can be cut. Each lane receives the
+    /// bytes that it lacks to the common level.
     fn spans(&self, loads: &[u64]) -> Vec<u64> {
         let divisible = self
             .sources
@@ -224,7 +226,7 @@ impl LaneFiles {
         spans
     }
 
-    /// The bytes of each lane; `None` for the division of earlier versions.
+    /// The number of bytes of each lane; `None` for the division of earlier versions.
     pub(super) fn shares(&self) -> Option<LaneShares> {
         if self.division == Division::ByFirstByte {
             return None;

@@ -1,11 +1,12 @@
-//! Lanes: parts of the corpus, each read by its own chain of nodes, and the one stream of their rows.
+//! Lanes: parts of the corpus, each read by its own chain of nodes, joined into one stream of
+//! rows.
 //!
-//! Row `p` of the stream is row `p div V` of lane `p mod V`; lanes that have ended are skipped. Rank
-//! `r` of `R` returns the rows `p ≡ r mod R`. So the stream depends on the number of lanes, which the
-//! recipe fixes, but not on the number of ranks.
+//! Row `p` of the stream is row `p div V` of lane `p mod V`; lanes that have ended are skipped.
+//! Rank `r` of `R` returns the rows `p ≡ r mod R`. So the stream depends on the number of lanes,
+//! which the recipe fixes, but not on the number of ranks.
 //!
-//! If R divides V and no lane ends, a rank needs its own lanes only. Otherwise it computes all lanes:
-//! which row follows the end of a lane depends on where the other lanes end.
+//! If R divides V and no lane ends, a rank only needs its own lanes. Otherwise it computes all
+//! lanes: the row that follows the end of a lane depends on the ends of the other lanes.
 
 use super::Sample;
 use super::node::Node;
@@ -20,12 +21,13 @@ pub struct Ranks {
     pub rank: u64,
     /// Number of ranks.
     pub count: u64,
-    /// Whether the last rows are returned if they are fewer than the ranks; they are left out otherwise.
+    /// Whether a last round with fewer rows than ranks is returned. Otherwise, its rows are
+    /// dropped.
     pub may_be_short: bool,
 }
 
 impl Ranks {
-    /// The lanes that this rank reads, of `num_lanes`. `is_endless` says that no lane ends.
+    /// The lanes that this rank reads, out of `num_lanes`. `is_endless` means that no lane ends.
     pub fn lanes(self, num_lanes: u64, is_endless: bool) -> Vec<u64> {
         let reads_own = is_endless && num_lanes.is_multiple_of(self.count);
         let is_read = |lane: &u64| !reads_own || lane % self.count == self.rank;
@@ -52,7 +54,7 @@ struct Lane {
 }
 
 impl Lanes {
-    /// Joins `lanes`, which are those of [`Ranks::lanes`].
+    /// Joins `lanes`, the result of [`Ranks::lanes`] with a node for each lane.
     pub(super) fn new(lanes: Vec<(u64, Box<dyn Node>)>, num_lanes: u64, ranks: Ranks) -> Self {
         let lane = |(number, node)| Lane {
             number,
@@ -72,7 +74,7 @@ impl Lanes {
         self.lanes.len() as u64 == self.num_lanes
     }
 
-    /// The next row of the lanes that are read; `None` when all have ended.
+    /// The next row of the lanes that this rank reads; `None` when all lanes have ended.
     fn next_row(&mut self) -> Result<Option<Sample>> {
         let num_read = self.lanes.len();
         for _ in 0..num_read {
@@ -85,7 +87,7 @@ impl Lanes {
                 Some(row) => return Ok(Some(row)),
                 None => lane.has_ended = true,
             }
-            // Its turn goes to the next lane.
+            // The lane has ended, so the next lane is read instead.
         }
         Ok(None)
     }
@@ -134,7 +136,7 @@ impl Node for Lanes {
 
     fn save(&self, state: &mut Numbers) {
         state.push(self.num_rows);
-        // Without an ended lane, the next one follows from the number of rows.
+        // If no lane has ended, the number of rows determines the next lane.
         let has_ended = self.lanes.iter().any(|lane| lane.has_ended);
         state.push(u64::from(has_ended));
         if has_ended {

@@ -1,12 +1,12 @@
 //! Streams: documents are read, tokenized, made into rows, shuffled and batched while the caller
 //! consumes them.
 //!
-//! A stream is a chain of nodes (`node.rs`). The caller's thread pulls samples through it; only
-//! tokenizing and functions run ahead on other threads (`parallel.rs`). What comes out depends on
-//! the recipe and on nothing else.
+//! A stream is a chain of nodes (`node.rs`). The caller's thread pulls samples through the chain;
+//! only tokenizing and functions run ahead on other threads (`parallel.rs`). The samples depend on
+//! the recipe only.
 //!
-//! A state has positions and no data. It is complete at any time, because every node can say from
-//! where its next sample can be computed again (`position.rs`).
+//! A state contains positions and no data. It is complete at any time, because every node can name
+//! the position from which it can recompute its next sample (`position.rs`).
 #![forbid(unsafe_code)]
 
 mod batches;
@@ -82,7 +82,7 @@ impl Stream {
     /// Starts a stream at its beginning, or at `state`. `tick` is called while the caller waits.
     ///
     /// # Errors
-    /// Threads cannot be started, or the state is not one of this recipe.
+    /// Threads cannot be started, or the state belongs to another recipe.
     pub fn new(
         recipe: Recipe,
         num_threads: usize,
@@ -150,7 +150,7 @@ impl Stream {
         }
     }
 
-    /// What was left out so far.
+    /// Counts of the documents and tokens that were dropped so far.
     pub fn counts(&self) -> StreamCounts {
         self.report.counts()
     }

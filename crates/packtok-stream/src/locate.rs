@@ -5,7 +5,7 @@ use super::sample::{DocumentPart, SampleOrigin};
 
 /// The documents of a row.
 pub enum LocatedRow {
-    /// The sample is a document, which may not be from a file.
+    /// The sample is a document. `None` if the document is not from a file.
     Document(Option<SampleOrigin>),
     /// The sample is a row of tokens, with the number of tokens of each part.
     Row(Vec<(DocumentPart, u32)>),

@@ -1,5 +1,5 @@
-//! A node of a stream, nodes without state, and the history that a node with a buffer keeps of
-//! the one before it.
+//! A node of a stream, nodes without state, and the history that a node with a buffer keeps of the
+//! node before it.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use super::Sample;
 use super::position::{Numbers, Position, damaged};
 use crate::error::Result;
 
-/// One step of a stream. Samples depend on nothing but the recipe and the position.
+/// One step of a stream. Its samples depend only on the recipe and the position.
 pub(super) trait Node: Send {
     /// The next sample, or `None` at the end. After an error, every call returns an error.
     fn next(&mut self) -> Result<Option<Sample>>;
@@ -15,7 +15,7 @@ pub(super) trait Node: Send {
     /// Appends the mark of the next sample: enough for [`Node::advance`].
     fn mark(&self, mark: &mut Numbers);
 
-    /// Goes forward to a mark of this position or a later one. Computes as little as possible.
+    /// Advances to a mark of this position or of a later one. Computes as little as possible.
     fn advance(&mut self, mark: &mut Position<'_>) -> Result<()>;
 
     /// Appends the state before the next sample.
@@ -24,19 +24,19 @@ pub(super) trait Node: Send {
     /// Continues at a state of the same recipe.
     fn load(&mut self, state: &mut Position<'_>) -> Result<()>;
 
-    /// Begins or ends a time in which no work runs ahead on other threads, because samples are only
-    /// recomputed for a buffer. These times may be nested; the first one begins before the first
-    /// sample.
+    /// Enters or leaves recomputing mode, in which no work runs ahead on other threads, because
+    /// samples are only recomputed for a buffer. The modes may be nested; the first one is entered
+    /// before the first sample.
     fn set_recomputing(&mut self, is_recomputing: bool);
 }
 
-/// What a node without a state of its own does.
+/// The behaviour of a node without a state of its own.
 pub(super) trait Operator: Send {
-    /// The next sample, from the next ones of the node before; as [`Node::next`].
+    /// The next sample, made from the next samples of the node before; as [`Node::next`].
     fn next(&mut self, upstream: &mut dyn Node) -> Result<Option<Sample>>;
 }
 
-/// A node without a state of its own: its position is that of the node before.
+/// A node without a state of its own. Its position is the position of the node before.
 pub(super) struct Stateless<O> {
     upstream: Box<dyn Node>,
     operator: O,
@@ -74,8 +74,8 @@ impl<O: Operator> Node for Stateless<O> {
     }
 }
 
-/// Pulls between two states that [`History`] keeps. Going from a state to a mark after it costs
-/// reading, but no tokenizing.
+/// Number of pulls between two states that [`History`] keeps. Advancing from a state to a later
+/// mark costs reading, but no tokenizing.
 const SPACING: u64 = 64;
 
 /// A node, and states from which each of its samples that is still needed can be reached.
@@ -115,7 +115,7 @@ impl History {
         Ok(sample)
     }
 
-    /// Forgets what only samples before number `oldest` need.
+    /// Removes the states that only samples before number `oldest` need.
     pub(super) fn forget_before(&mut self, oldest: u64) {
         while self.states.get(1).is_some_and(|(at, _)| *at <= oldest) {
             self.states.pop_front();
@@ -127,7 +127,7 @@ impl History {
         self.node.mark(mark);
     }
 
-    /// Goes forward to sample `number`, whose mark is `mark`.
+    /// Advances to sample `number`, whose mark is `mark`.
     pub(super) fn advance(&mut self, number: u64, mark: &[u8]) -> Result<()> {
         if number < self.number {
             return Err(damaged());

@@ -1,5 +1,5 @@
-//! Sources whose documents have numbers and are read in any order: token files, and plain files of JSON
-//! lines with a raw index. The position is one number.
+//! Sources whose documents have numbers and can be read in any order: token files, and plain files
+//! of JSON lines with a raw index. A position is one number.
 
 use std::fs::File;
 use std::num::NonZeroU64;
@@ -34,7 +34,7 @@ pub trait Numbered: Send + Sync {
     /// Document `i`.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The document cannot be read.
     fn document(&self, i: u64) -> Result<Sample>;
 
     /// The first document that starts at or after a share of the bytes or tokens, `index / count`.
@@ -44,7 +44,7 @@ pub trait Numbered: Send + Sync {
     fn boundary(&self, index: u64, count: u64) -> Result<u64>;
 }
 
-/// In which order the documents are read.
+/// The order in which the documents are read.
 #[derive(Debug, Clone, Copy)]
 pub struct NumberedOptions {
     /// Whether an epoch follows another without end.
@@ -53,10 +53,10 @@ pub struct NumberedOptions {
     pub shuffle_seed: Option<u64>,
 }
 
-/// The documents of a lane, or all of them.
+/// The numbers of the documents of a lane; without a lane, of all documents.
 ///
 /// # Errors
-/// The lane has none, or a file cannot be read.
+/// The lane has no documents, or a file cannot be read.
 pub(super) fn documents_of_lane(
     documents: &dyn Numbered,
     lane: Option<Shard>,
@@ -68,7 +68,8 @@ pub(super) fn documents_of_lane(
     let boundaries = (0..=count).map(|index| documents.boundary(index, count));
     let mut boundaries = boundaries.collect::<Result<Vec<_>>>()?;
     if boundaries.windows(2).any(|pair| pair[0] == pair[1]) {
-        // A lane has no document, because those before it are long: lanes have as many documents each.
+        // Some lane has no document, because a document before it is long. Divide by number of
+        // documents instead.
         let num_documents = documents.num_documents();
         if num_documents < count {
             return Err(Error::EmptyLane {
@@ -253,10 +254,10 @@ fn share_of(total: u64, index: u64, count: u64) -> u64 {
 pub(super) struct IndexedLines {
     sources: Arc<[Source]>,
     files: Vec<File>,
-    /// For each file, the number of its first line and the bytes of the files before it; at the end,
-    /// the totals.
+    /// For each file, the number of its first line and the total length of the files before it in
+    /// bytes. The last entry has the totals.
     starts: Vec<(u64, u64)>,
-    /// Offset and length in bytes of each line, all files one after the other.
+    /// Offset and length in bytes of each line, for all files one after the other.
     lines: Vec<(u64, u32)>,
     max_document_bytes: u64,
     on_bad_document: OnBadDocument,
@@ -266,7 +267,8 @@ impl IndexedLines {
     /// Opens the files and reads their indexes.
     ///
     /// # Errors
-    /// A file is not plain JSON lines, or its index is missing, damaged or of another file.
+    /// A file is not plain JSON lines, or its index is missing, damaged or belongs to another
+    /// file.
     pub(super) fn open(
         sources: Vec<Source>,
         max_document_bytes: u64,
@@ -326,8 +328,8 @@ impl IndexedLines {
 /// Bytes after the last line that are read to see whether they are blank.
 const MAX_BLANK_BYTES: u64 = 1 << 20;
 
-/// Checks that an index is that of the file as it is now: its lines are in order, the first and the last
-/// one end with the line, and nothing follows them.
+/// Checks that an index matches the current file: its lines are in order, the first and the last
+/// entry end at line ends, and no line follows the last entry.
 fn check_index(source: &Source, file: Option<&File>, lines: &[(u64, u32)], end: u64) -> Result<()> {
     let stale = || Error::StaleRawIndex {
         path: source.path.clone(),
@@ -355,7 +357,7 @@ fn check_index(source: &Source, file: Option<&File>, lines: &[(u64, u32)], end: 
     let first_end = first + u64::from(first_len);
     let len = (source.bytes - first_end).min(2) as usize;
     read(&mut ends[..len], first_end)?;
-    // The `\r` before a line end is not part of a line.
+    // A `\r` before the line end is not part of a line.
     let ends_line = matches!(&ends[..len], [] | [b'\n', ..] | [b'\r', b'\n']);
     if ends_line && rest.iter().all(u8::is_ascii_whitespace) {
         Ok(())

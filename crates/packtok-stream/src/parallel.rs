@@ -1,10 +1,10 @@
-//! Work on samples by several threads, with results in the order of the samples.
+//! Processes samples on several threads, with results in the order of the samples.
 //!
-//! A job takes the next samples from the node before it, under a lock, and works on them. The
-//! caller's thread takes finished jobs in order and starts new ones, so a bounded number of jobs is
-//! ahead of it, also while the caller does something else. Nothing in flight is part of a state:
-//! the state is that of the node before, at the start of the current job, and how many of the job's
-//! samples were consumed.
+//! A job takes the next samples from the node before it, under a lock, and processes them. The
+//! caller's thread takes finished jobs in order and starts new jobs. So a bounded number of jobs
+//! runs ahead, even while the caller is busy. Data in flight are not part of a state: the state
+//! consists of the state of the node before at the start of the current job, and the number of
+//! consumed samples of the job.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,7 +19,7 @@ use super::node::Node;
 use super::position::{Numbers, Position, damaged};
 use crate::error::{Error, Result};
 
-/// A job takes samples until they have this many bytes or this number. Large enough that locks and
+/// A job takes samples up to this number of bytes or [`JOB_SAMPLES`]. Large enough that locks and
 /// states cost little, small enough that a job's data stay in a core's cache.
 const JOB_BYTES: usize = 1 << 18;
 const JOB_SAMPLES: usize = 1 << 10;
@@ -27,35 +27,35 @@ const JOB_SAMPLES: usize = 1 << 10;
 /// Samples of the first job, which grows with every job: the first results come at once.
 const FIRST_JOB_SAMPLES: usize = 4;
 
-/// Jobs that run ahead in a lane, at least: one is consumed while the other is worked on.
+/// Minimum number of jobs that run ahead in a lane: one is consumed while the next is processed.
 const LANE_WINDOW: usize = 2;
 
-/// How often a waiting caller polls for an interruption.
+/// Interval at which a waiting caller polls for an interruption.
 const TICK: Duration = Duration::from_millis(50);
 
 /// Polls for an interruption, which is an error.
 pub type StopCheck = dyn Fn() -> Result<()> + Send + Sync;
 
-/// What becomes of a sample.
+/// The result for one sample.
 pub(super) enum Outcome {
-    /// It is passed on.
+    /// The sample is passed on.
     Keep(Sample),
-    /// It is dropped.
+    /// The sample is dropped.
     Drop,
 }
 
 /// The work on one thread.
 pub(super) trait Worker: Send {
-    /// Works on samples and passes a result for each of them to `put`, in order, up to the first
-    /// error. `put` returns false when no more results are wanted.
+    /// Processes samples and passes a result for each to `put`, in order, up to the first error.
+    /// `put` returns false when no more results are needed.
     fn work(&mut self, given: Given, put: &mut dyn FnMut(Result<Outcome>) -> bool);
 }
 
 /// The samples of a call.
 pub(super) struct Given {
-    /// The lane that they are in; 0 without lanes.
+    /// The lane of the samples; 0 without lanes.
     pub(super) lane: u64,
-    /// Number of the first one, counted from the start of the stream or lane.
+    /// Number of the first sample, counted from the start of the stream or lane.
     pub(super) first: u64,
     pub(super) samples: Vec<Sample>,
 }
@@ -83,8 +83,9 @@ pub(super) trait Outputs {
 /// The threads and workers of one step, which all lanes share.
 pub(super) struct Workers {
     operation: Arc<dyn Operation>,
-    /// Of this step only: a job waits for the node before, whose jobs could otherwise never start.
-    /// `None` if the caller's thread works.
+    /// The thread pool of this step. Steps do not share a pool: a job waits for the node before,
+    /// and in a shared pool the jobs of that node could never start. `None` if the caller's thread
+    /// does the work.
     pool: Option<rayon::ThreadPool>,
     idle: Mutex<Vec<Box<dyn Worker>>>,
     limits: Limits,
@@ -94,7 +95,7 @@ impl Workers {
     /// Starts the threads.
     ///
     /// # Errors
-    /// They cannot be started.
+    /// The threads cannot be started.
     pub(super) fn new(operation: Arc<dyn Operation>, limits: Limits) -> Result<Self> {
         let start = || {
             rayon::ThreadPoolBuilder::new()
@@ -131,7 +132,7 @@ pub(super) struct Parallel {
     current: Task,
     /// Results of the current job that were consumed.
     num_consumed: u64,
-    /// How many nodes recompute their samples with this one.
+    /// Number of nested requests to recompute, from [`Node::set_recomputing`].
     num_recomputing: usize,
 }
 
@@ -148,7 +149,8 @@ struct Upstream {
     node: Box<dyn Node>,
     /// Number of its next sample, counted from the start of the stream.
     number: u64,
-    /// Increases when the node goes elsewhere: jobs that were started before are no longer wanted.
+    /// Increases when the node moves to another position. Jobs of earlier generations are
+    /// discarded.
     generation: u64,
     /// Number of the next job of this generation.
     next_job: u64,
@@ -157,7 +159,7 @@ struct Upstream {
     job_samples: usize,
 }
 
-/// Jobs of the current generation that were not taken yet.
+/// Finished jobs of the current generation that have not been taken yet.
 #[derive(Default)]
 struct Finished {
     generation: u64,
@@ -178,7 +180,7 @@ struct Task {
     is_last: bool,
 }
 
-/// How much is done ahead of the caller.
+/// Limits of the work that runs ahead of the caller.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Jobs that run ahead; with 0, the caller's thread works.
@@ -190,8 +192,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// For work on `num_threads` threads that is not the caller's. The jobs that run ahead are divided among
-    /// lanes, so that memory does not grow with their number.
+    /// Limits for work on `num_threads` threads besides the caller's. The lanes share the jobs
+    /// that run ahead, so that memory does not grow with the number of lanes.
     pub(super) fn of_threads(num_threads: usize, num_lanes: usize) -> Self {
         Self {
             window: (2 * num_threads + 2).div_ceil(num_lanes).max(LANE_WINDOW),
@@ -201,7 +203,7 @@ impl Limits {
     }
 }
 
-/// What a job takes from the node before.
+/// The input of a job, taken from the node before.
 struct Taken {
     job: Task,
     samples: Vec<Sample>,
@@ -298,10 +300,10 @@ impl Parallel {
         }
     }
 
-    /// Passes on the job from whose start the next sample can be reached, and how many samples are
-    /// between.
+    /// Calls `use_it` with the job from whose start the next sample can be reached, and the number
+    /// of samples in between.
     fn with_position(&self, use_it: impl FnOnce(&Task, u64)) {
-        // Nothing is ahead of this thread, so the node before is at the next sample.
+        // No work is ahead of this thread, so the node before is at the next sample.
         let is_here = self.num_recomputing > 0
             || (self.shared.workers.pool.is_none() && self.current.results.is_empty());
         if is_here {
@@ -380,7 +382,7 @@ impl Upstream {
         Ok(sample)
     }
 
-    /// Goes forward to sample `number`.
+    /// Advances to sample `number`.
     fn skip_to(&mut self, number: u64) -> Result<()> {
         while self.number < number {
             if self.next()?.is_none() {
@@ -591,7 +593,7 @@ impl Node for Parallel {
         } else {
             self.num_recomputing -= 1
         }
-        // Results that were not computed again, but were in the state.
+        // Keeps results that came from a state and were not recomputed.
         let kept = std::mem::take(&mut self.current.results);
         self.begin();
         self.current.results = kept;

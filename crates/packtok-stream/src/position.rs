@@ -1,8 +1,9 @@
 //! Positions in a stream, in two forms.
 //!
-//! A *state* is complete: a node of the same recipe that loads it continues there. A *mark* is a few
-//! numbers, valid only for a node that is at or before it; [`super::node::Node::advance`] goes there
-//! without computing what lies between. A buffer of rows is stored as one state and one mark per row.
+//! A *state* is complete: a node of the same recipe that loads the state continues there. A *mark*
+//! is a few numbers, only valid for a node at the same or an earlier position;
+//! [`super::node::Node::advance`] moves to a mark without computing the samples in between. A
+//! buffer of rows is stored as one state and one mark per row.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -20,7 +21,8 @@ pub type LaneStates = BTreeMap<u64, Vec<u8>>;
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Numbers {
     bytes: Vec<u8>,
-    /// The states of lanes are kept apart, because each rank has those of some lanes.
+    /// The states of lanes are stored separately, because each rank only has the states of some
+    /// lanes.
     pub(super) lanes: LaneStates,
 }
 
@@ -40,7 +42,7 @@ impl Numbers {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Appends what `other` contains.
+    /// Appends the content of `other`.
     pub(super) fn append(&mut self, other: &Self) {
         self.bytes.extend_from_slice(&other.bytes);
         let lanes = other.lanes.iter();
@@ -59,7 +61,7 @@ impl Numbers {
     }
 }
 
-/// Reads what [`Numbers`] wrote.
+/// Reads the bytes that [`Numbers`] wrote.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Position<'a> {
     bytes: &'a [u8],
@@ -96,7 +98,7 @@ impl<'a> Position<'a> {
     /// The next number, which must be at most `limit`.
     ///
     /// # Errors
-    /// As [`Position::number`], or the number is larger.
+    /// As [`Position::number`]; or the number is larger.
     pub(super) fn number_to(&mut self, limit: u64) -> Result<u64> {
         match self.number()? {
             number if number <= limit => Ok(number),
@@ -104,10 +106,10 @@ impl<'a> Position<'a> {
         }
     }
 
-    /// The next bytes.
+    /// The next bytes, with their length first.
     ///
     /// # Errors
-    /// There are fewer than their length says.
+    /// Fewer bytes than this length are left.
     pub(super) fn bytes(&mut self) -> Result<&'a [u8]> {
         let len = usize::try_from(self.number()?).map_err(|_| damaged())?;
         let (bytes, rest) = self.bytes.split_at_checked(len).ok_or_else(damaged)?;
@@ -115,10 +117,10 @@ impl<'a> Position<'a> {
         Ok(bytes)
     }
 
-    /// Ends reading.
+    /// Checks that all bytes were read.
     ///
     /// # Errors
-    /// There are bytes left.
+    /// Some bytes are left.
     pub(super) fn finish(self) -> Result<()> {
         if self.bytes.is_empty() {
             Ok(())
@@ -134,8 +136,8 @@ const CHECKSUM_BYTES: usize = 4;
 /// Highest ratio of deflate.
 const MAX_RATIO: u64 = 1032;
 
-/// `bytes` and their CRC32C as 4 bytes in little-endian, compressed with deflate: the marks of a
-/// buffer resemble each other.
+/// Compresses `bytes`, followed by their CRC32C as 4 bytes in little-endian order, with deflate.
+/// The marks of a buffer resemble each other, so they compress well.
 pub(super) fn packed(mut bytes: Vec<u8>) -> Vec<u8> {
     let crc = crc32c::crc32c(&bytes);
     bytes.extend_from_slice(&crc.to_le_bytes());
@@ -145,10 +147,10 @@ pub(super) fn packed(mut bytes: Vec<u8>) -> Vec<u8> {
     written.unwrap_or_default()
 }
 
-/// The bytes that [`packed`] packed.
+/// Decompresses the result of [`packed`].
 ///
 /// # Errors
-/// They were damaged.
+/// The bytes are damaged.
 pub(super) fn unpacked(packed: &[u8]) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let limit = MAX_RATIO * (packed.len() as u64 + 1);

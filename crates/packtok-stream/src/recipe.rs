@@ -1,4 +1,4 @@
-//! A stream as data: what reads, and what is done to the samples.
+//! A stream as data: the sources, and the steps that process the samples.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -33,25 +33,25 @@ pub enum Recipe {
     Files {
         /// The files.
         sources: Arc<[Source]>,
-        /// How they are read.
+        /// Options for reading the files.
         read: ReadOptions,
-        /// In what order.
+        /// The order of the records.
         ring: RingOptions,
     },
     /// Documents by their numbers.
     Numbered {
         /// The documents.
         documents: Arc<dyn Numbered>,
-        /// Which of them.
+        /// The numbers of the documents to read.
         range: Range<u64>,
-        /// In what order.
+        /// The order of the documents.
         options: NumberedOptions,
     },
     /// The caller's samples.
     Samples {
         /// The samples.
         samples: Box<dyn Samples>,
-        /// What becomes of one without a text.
+        /// The action for a sample without text.
         on_bad_document: OnBadDocument,
     },
     /// Several streams, one after the other.
@@ -60,7 +60,7 @@ pub enum Recipe {
     Interleave {
         /// The streams.
         streams: Vec<Recipe>,
-        /// Their proportions, one for each.
+        /// The weight of each stream.
         weights: Vec<u64>,
     },
     /// Lanes, joined to one stream that ranks share.
@@ -71,20 +71,21 @@ pub enum Recipe {
         num_lanes: u64,
         /// The ranks.
         ranks: Ranks,
-        /// What lanes read of each source of files.
+        /// The bytes that each lane reads, for each source of files.
         shares: Vec<LaneShares>,
     },
     /// Something is done to the samples of a stream.
     Step(Box<Recipe>, Step),
 }
 
-/// What is done to the samples of a stream.
+/// A step that processes the samples of a stream.
 pub enum Step {
     /// Threads work on each sample. Lanes share the threads.
     Work(Arc<Work>),
     /// Rows are made of documents.
     Rows(RowOptions),
-    /// Rows are made of complete documents that fit together; a longer one is divided.
+    /// Complete documents are combined into rows by best fit. A document longer than a row is
+    /// divided.
     Fit {
         /// Options of the rows.
         options: RowOptions,
@@ -108,7 +109,7 @@ pub enum Step {
         size: usize,
         /// Whether an incomplete last batch is dropped.
         drop_last: bool,
-        /// Whether columns of tokens are stacked, and not a matter of the caller.
+        /// Whether columns of tokens are stacked. Otherwise, the caller combines them.
         stacks: bool,
     },
 }
@@ -119,13 +120,13 @@ pub struct Work {
     workers: Mutex<Option<Arc<Workers>>>,
 }
 
-/// What is done to each sample.
+/// The kind of work on each sample.
 pub enum WorkKind {
     /// A function of the caller is called.
     Call {
         /// The function.
         function: Arc<dyn Function>,
-        /// How many calls may run ahead.
+        /// Limits of the calls that run ahead.
         limits: Limits,
     },
     /// Records are checked, so that all that come after it are JSON objects or texts.
@@ -135,7 +136,7 @@ pub enum WorkKind {
 }
 
 impl Work {
-    /// Work that has not started.
+    /// Work whose threads have not been started.
     pub fn new(kind: WorkKind) -> Arc<Self> {
         Arc::new(Self {
             kind,
@@ -165,12 +166,12 @@ impl Work {
     }
 }
 
-/// What the nodes of a stream share.
+/// The state that the nodes of a stream share.
 pub(super) struct Context {
     pub(super) num_threads: usize,
     /// The lane that is built; 0 without lanes.
     pub(super) lane: u64,
-    /// How many lanes are built; 1 without lanes.
+    /// The number of lanes that are built; 1 without lanes.
     pub(super) num_lanes: usize,
     pub(super) report: Arc<Report>,
     pub(super) tick: Arc<StopCheck>,

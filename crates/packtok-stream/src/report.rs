@@ -1,4 +1,4 @@
-//! What a stream left out.
+//! Counts of the documents and tokens that a stream dropped.
 
 use std::sync::Mutex;
 
@@ -15,13 +15,13 @@ use crate::error::{Error, Result};
 /// Maximum number of bad documents that are listed; all are counted.
 const MAX_LISTED: usize = 1000;
 
-/// What a document that is not from a file is called.
+/// Name in messages for a document that is not from a file.
 const A_SAMPLE: &str = "a sample";
 
 /// A document that was skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Bad {
-    /// Its file and position.
+    /// File and position of the document.
     pub at: String,
     /// Why it was skipped.
     pub reason: String,
@@ -36,10 +36,10 @@ impl Bad {
     }
 }
 
-/// StreamCounts bad documents and dropped tokens.
+/// Counts bad documents and dropped tokens.
 ///
-/// Documents that are read ahead are counted, too, and documents that are computed again after a
-/// resume are counted again.
+/// Documents that are read ahead are counted too, and documents that are recomputed after a resume
+/// are counted again.
 #[derive(Debug, Default)]
 pub(super) struct Report(Mutex<StreamCounts>);
 
@@ -50,9 +50,10 @@ pub struct StreamCounts {
     pub num_bad: u64,
     /// The first of them.
     pub listed: Vec<Bad>,
-    /// Tokens that are in no row: of incomplete rows that were dropped, and of documents that are too long.
+    /// Tokens that are in no row: those of dropped incomplete rows, and of documents that are too
+    /// long.
     pub num_dropped_tokens: u64,
-    /// What lanes read of each source of files.
+    /// The bytes that each lane reads, for each source of files.
     pub lane_shares: Vec<LaneShares>,
 }
 
@@ -69,7 +70,7 @@ impl Report {
         lock(&self.0).lane_shares = shares;
     }
 
-    /// StreamCounts tokens that are in no row.
+    /// Counts tokens that are in no row.
     pub(super) fn add_dropped(&self, num_tokens: usize) {
         if num_tokens > 0 {
             lock(&self.0).num_dropped_tokens += num_tokens as u64;

@@ -1,9 +1,10 @@
-//! Reads several shards in turns: one record of the first, one of the second, and so on.
+//! Reads several shards in turn: one record of the first, one of the second, and so on.
 //!
-//! The shards of an epoch are in a list, shuffled if requested. The first `num_active` are open. A
-//! record is read from the shard at the head of the queue, which then goes to its end; a shard
-//! without further records leaves, and the next one of the list joins at the end. Shards of two
-//! epochs are never open at once. This is the order of epochraft's `from_files`.
+//! The shards of an epoch are in a list, shuffled if requested. The first `num_active` shards are
+//! open. A record is read from the shard at the head of a queue, which then moves to the end of
+//! the queue. A shard without further records leaves the queue, and the next shard of the list
+//! joins at the end. Shards of two epochs are never open at the same time. This is the order of
+//! epochraft's `from_files`.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
@@ -19,18 +20,18 @@ use super::position::{Numbers, Position, damaged};
 use super::sample::{Name, OriginFiles, SampleOrigin, SourceRecord};
 use crate::error::{Error, Result};
 
-/// What a ring reads.
+/// Options of a ring: its order, and the handling of its documents.
 #[derive(Debug, Clone)]
 pub struct RingOptions {
-    /// How many shards are open at once, at least 1.
+    /// Number of shards that are open at the same time, at least 1.
     pub num_active: usize,
     /// Whether an epoch follows another without end.
     pub repeat: bool,
-    /// The seed of the order of the shards; `None` for that of the list.
+    /// The seed of the order of the shards; `None` for the order of the list.
     pub shuffle_seed: Option<u64>,
     /// The name of the column of a source whose records are texts.
     pub text_column: Name,
-    /// What becomes of a document without a text, wherever in the stream that is noticed.
+    /// The action for a document without text, at whichever step of the stream it is detected.
     pub on_bad_document: OnBadDocument,
 }
 
@@ -45,7 +46,7 @@ pub(super) struct Ring {
     active: VecDeque<OpenFile>,
     /// Records read in all epochs.
     num_records: u64,
-    /// Its value at the start of this epoch.
+    /// Value of `num_records` at the start of this epoch.
     num_records_before: u64,
 }
 
@@ -77,7 +78,7 @@ impl Ring {
         })
     }
 
-    /// Opens the next shard of this epoch; false if there is none.
+    /// Opens the next shard of this epoch; returns false if no shard is left.
     fn open_next(&mut self) -> Result<bool> {
         let Some(source) = self.source_at(self.next_shard) else {
             return Ok(false);
@@ -89,7 +90,8 @@ impl Ring {
         Ok(true)
     }
 
-    /// Opens the first shards of an epoch, the next one if this one is over; false at the end.
+    /// Opens the first shards of the current epoch, or of the next epoch if the current one has
+    /// ended. Returns false at the end.
     fn open_epoch(&mut self) -> Result<bool> {
         if self.next_shard > 0 {
             if !self.options.repeat {
@@ -106,8 +108,8 @@ impl Ring {
         Ok(!self.active.is_empty())
     }
 
-    /// Reads on to the next record that is not blank and passes it on with the index of its source;
-    /// `None` at the end.
+    /// Reads the next record that is not blank and passes it to `take` with the index of its
+    /// source; `None` at the end.
     fn read<T>(&mut self, take: impl FnOnce(usize, &Record<'_>) -> T) -> Result<Option<T>> {
         loop {
             if self.active.is_empty() && !self.open_epoch()? {
@@ -238,7 +240,7 @@ fn load_position(state: &mut Position<'_>) -> Result<RecordPosition> {
     })
 }
 
-/// The sample of a record, which is not parsed yet.
+/// The sample of a record. The record is not parsed yet.
 fn sample(
     place: SampleOrigin,
     record: &Record<'_>,

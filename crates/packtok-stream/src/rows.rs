@@ -12,14 +12,15 @@ use super::sample::{DocumentPart, Name, RowFields, RowLayout, SampleOrigin};
 use super::value::Value;
 use crate::error::{Error, Result};
 
-/// How documents become rows.
+/// The rule for combining documents into rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowsOf {
     /// Consecutive tokens of all documents.
     Concat,
     /// Consecutive tokens of one document.
     Document,
-    /// Complete documents that fit, in order. A row ends before the document that does not fit.
+    /// Complete documents that fit, in order. A row ends before the first document that does not
+    /// fit.
     Whole {
         /// Whether a document longer than a row is dropped; it is truncated otherwise.
         discard_long: bool,
@@ -29,27 +30,27 @@ pub enum RowsOf {
 /// Options of rows.
 #[derive(Debug, Clone)]
 pub struct RowOptions {
-    /// How documents become rows.
+    /// The rule for combining documents into rows.
     pub of: RowsOf,
     /// Tokens of a complete row, at least 1.
     pub length: usize,
-    /// The columns of a row. Those of one document have equal lengths.
+    /// The columns of a row. All columns of a document have the same length.
     pub columns: Vec<Name>,
-    /// Whether an incomplete row is dropped, at the end or, with [`RowsOf::Document`], of each
-    /// document.
+    /// Whether incomplete rows are dropped: at the end, or with [`RowsOf::Document`], at the end
+    /// of each document.
     pub drop_remainder: bool,
     /// The fields that rows have in addition to the columns.
     pub fields: RowFields,
 }
 
-/// A document of which rows are made.
+/// A document that is being divided into rows.
 pub(super) struct Document {
     pub(super) number: u64,
     pub(super) mark: Vec<u8>,
     columns: Vec<Value>,
     pub(super) len: usize,
     place: Option<SampleOrigin>,
-    /// The token after the last one, if the document was truncated.
+    /// The token after the last kept token, if the document was truncated.
     next: Option<i64>,
 }
 
@@ -128,7 +129,8 @@ impl RowBuilder {
         }
     }
 
-    /// The row; `next` is the token after its last one, if that is a label.
+    /// Finishes the row. `next` is the token after its last token, if that token is the label of
+    /// the last token.
     pub(super) fn finish(mut self, options: &RowOptions, next: Option<i64>) -> Sample {
         self.layout.next = next;
         let names = options.columns.iter().cloned();
@@ -145,10 +147,11 @@ pub(super) struct Rows {
     upstream: History,
     options: RowOptions,
     report: Arc<Report>,
-    /// Documents that were not used up, and their tokens without the first `offset`.
+    /// Documents with unused tokens. The first `offset` tokens of the first document are used.
     pending: VecDeque<Document>,
     num_tokens: usize,
-    /// Tokens of the first pending document that were used, or of the next one.
+    /// Number of used tokens of the first pending document, or, if none is pending, of the next
+    /// document.
     offset: usize,
 }
 
@@ -180,7 +183,7 @@ impl Rows {
         if used > 0 && used >= document.len {
             return Err(damaged());
         }
-        // A document without tokens may still be the one that a state names.
+        // A document without tokens is not pending, but a state may name it.
         if document.len > 0 {
             self.num_tokens += document.len - used;
             self.pending.push_back(Document {
@@ -212,7 +215,7 @@ impl Rows {
         row.finish(&self.options, next)
     }
 
-    /// Goes forward by `len` tokens of the first pending document.
+    /// Marks `len` more tokens of the first pending document as used.
     fn use_up(&mut self, len: usize) {
         self.offset += len;
         self.num_tokens -= len;
@@ -342,7 +345,7 @@ impl Node for Rows {
     fn advance(&mut self, mark: &mut Position<'_>) -> Result<()> {
         let (number, before) = (mark.number()?, mark.bytes()?);
         let offset = mark.number_to(usize::MAX as u64)? as usize;
-        // Rows of complete documents start at one.
+        // Rows of complete documents start at the start of a document.
         if offset > 0 && matches!(self.options.of, RowsOf::Whole { .. }) {
             return Err(damaged());
         }

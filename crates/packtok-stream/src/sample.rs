@@ -1,4 +1,4 @@
-//! A sample: what flows between the nodes of a stream.
+//! A sample: the unit that nodes of a stream pass on.
 
 use std::any::Any;
 use std::fmt;
@@ -26,13 +26,14 @@ pub trait ForeignSample: Any + Send {
     /// About how many bytes it has, which bounds how many samples are in memory.
     fn len_bytes(&self) -> usize;
 
-    /// The bytes of the text in a column, which may not be UTF-8; or the type of what it has instead.
+    /// The bytes of the text in a column, which may not be UTF-8; or the type of the actual
+    /// content.
     ///
     /// # Errors
     /// The caller's code failed.
     fn text(&self, column: &str) -> Result<Found<Vec<u8>, &'static str>>;
 
-    /// The tokens in a column; or why they are none, as a predicate of the column.
+    /// The tokens in a column; or, as a predicate of the column, the reason why it has none.
     ///
     /// # Errors
     /// The caller's code failed.
@@ -41,29 +42,30 @@ pub trait ForeignSample: Any + Send {
 
 /// A sample: columns by name.
 ///
-/// A line of a corpus stays as it is until something needs its columns: the tokenizer looks for one
-/// text only, and what makes rows drops all columns but the ids.
+/// A line of a corpus is kept unparsed until a step needs its columns. The tokenizer only looks
+/// for one text, and steps that make rows drop all columns except the ids.
 #[derive(Default)]
 pub struct Sample {
-    /// Where it was read.
+    /// The position of the record of the sample.
     pub place: Option<SampleOrigin>,
-    /// What its source promises for a document without a text.
+    /// The action that its source sets for a document without text.
     pub on_bad_document: OnBadDocument,
     /// The record that the sample was read from; its columns come before `columns`.
     pub record: Option<SourceRecord>,
     /// Columns that were added or replaced, in order.
     pub columns: Vec<(Name, Value)>,
-    /// In which form the caller gets tokens of `columns`.
+    /// The form in which the caller receives the tokens of `columns`.
     pub form: TokenForm,
     /// For a sample of joined lanes: its number.
     pub row: Option<StreamRow>,
     /// For a row of tokens: its documents, and the fields to derive from them.
     pub layout: Option<Box<RowLayout>>,
-    /// Whether it only stands for the row that this rank lacks, because the others have the last ones.
+    /// Whether the sample is a placeholder: the last round has no row for this rank.
     pub is_absent: bool,
     /// For a batch: its samples.
     pub rows: Option<Vec<Sample>>,
-    /// The caller's own form of a sample, in place of a record. `columns` come after its columns.
+    /// The caller's own form of a sample, instead of a record. The entries of `columns` follow its
+    /// columns.
     pub foreign: Option<Box<dyn ForeignSample>>,
 }
 
@@ -72,7 +74,7 @@ pub struct Sample {
 pub enum SourceRecord {
     /// A line with a JSON object.
     JsonLine(Vec<u8>),
-    /// The bytes of a text, which may not be UTF-8, under the name of its column.
+    /// The bytes of a text, which may not be UTF-8, with the name of its column.
     Text(Name, Vec<u8>),
     /// A row of a table without a text.
     NoText(NoText),
@@ -105,9 +107,9 @@ impl SourceRecord {
 /// The number of a row in the stream of all lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamRow {
-    /// Its number, from 0.
+    /// Number of the row, from 0.
     pub number: u64,
-    /// The rows of which each rank has one.
+    /// The range of rows in which each rank has one row.
     pub round: (u64, u64),
     /// Whether the last round may have fewer rows than there are ranks.
     pub may_be_short: bool,
@@ -116,13 +118,13 @@ pub struct StreamRow {
 /// The documents of a row of tokens.
 #[derive(Default)]
 pub struct RowLayout {
-    /// How many tokens of the row are from each document, in order; the rest is padding.
+    /// Number of tokens of the row from each document, in order. The remaining tokens are padding.
     pub segments: Vec<u32>,
     /// For each segment, the document that it is a part of.
     pub parts: Vec<DocumentPart>,
-    /// The token after the last one, if it is the label of that one.
+    /// The token after the last token of the row, if it is the label of the last token.
     pub next: Option<i64>,
-    /// Whether a document's last token has the first one of the next document as its label.
+    /// Whether the first token of the next document is the label of a document's last token.
     pub joins_documents: bool,
     /// The fields that a row has in addition to its columns.
     pub fields: RowFields,
@@ -132,7 +134,7 @@ pub struct RowLayout {
 
 /// Where a segment is from.
 pub struct DocumentPart {
-    /// The document; `None` if it is not from a file.
+    /// The origin of the document; `None` if it is not from a file.
     pub place: Option<SampleOrigin>,
     /// The segment's first token in the tokens of the document.
     pub start: u64,
@@ -174,7 +176,7 @@ impl RowFields {
 /// The place of a record.
 #[derive(Clone)]
 pub struct SampleOrigin {
-    /// The files of which one has it.
+    /// The files, one of which contains the record.
     pub files: OriginFiles,
     /// Index of the file.
     pub file: usize,
@@ -202,8 +204,8 @@ impl SampleOrigin {
 }
 
 impl SampleOrigin {
-    /// File and position; for an error, also the line, which takes reading the file up to there. A file
-    /// that is compressed or in a store is not read again.
+    /// File and position, and for local plain files of JSON lines also the line, for errors. To
+    /// count the lines, the file is read up to the position.
     pub(super) fn shown_with_line(&self) -> String {
         let line = match &self.files {
             OriginFiles::Sources(sources) => line_of(&sources[self.file], self.offset),
@@ -216,7 +218,7 @@ impl SampleOrigin {
     }
 }
 
-/// The line of a byte, if that is quickly found.
+/// The line of a byte, if the file is plain and local.
 fn line_of(source: &Source, offset: u64) -> Option<u64> {
     let is_local = source.format == Format::Jsonl && !is_url(&source.path);
     let is_plain = is_local && compression(source).ok()? == Compression::None;
@@ -279,7 +281,7 @@ impl Sample {
         found.map(|(_, value)| value)
     }
 
-    /// The tokens of a row and the fields to derive from them; `None` if there are none to derive.
+    /// The tokens of a row and the fields to derive from them; `None` if no fields are requested.
     pub fn token_row(&self) -> Option<(TokenRow<'_>, RowFields)> {
         let layout = self.layout.as_ref()?;
         if layout.fields == RowFields::default() || self.foreign.is_some() {
@@ -302,7 +304,7 @@ impl Sample {
     /// Takes the tokens in a column; `None` if there is no such column.
     ///
     /// # Errors
-    /// The column has something else, or the caller's code failed.
+    /// The column contains no tokens, or the caller's code failed.
     pub(super) fn take_tokens(&mut self, name: &Name) -> Result<Option<Value>> {
         let own = self.columns.iter_mut().find(|(known, _)| known == name);
         let found = match (own, &self.foreign, &self.record) {
@@ -326,7 +328,7 @@ impl Sample {
     /// As [`Self::take_tokens`], for a column that every sample must have.
     ///
     /// # Errors
-    /// There is no such column, too.
+    /// As [`Self::take_tokens`]; or the column does not exist.
     pub(super) fn take_required_tokens(&mut self, name: &Name) -> Result<Value> {
         let tokens = self.take_tokens(name)?;
         tokens.ok_or_else(|| Error::NoTokens {
@@ -335,7 +337,7 @@ impl Sample {
         })
     }
 
-    /// Its place with the line, for an error.
+    /// The position of the sample, with the line, for an error.
     pub(super) fn shown_place(&self) -> Option<String> {
         self.place.as_ref().map(SampleOrigin::shown_with_line)
     }

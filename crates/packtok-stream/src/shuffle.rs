@@ -1,8 +1,8 @@
 //! Shuffles samples through a buffer.
 //!
-//! The buffer is filled, then a random sample leaves and the next one takes its place; at the end
-//! the buffer is drained. A state holds the mark of each sample of the buffer, not the sample:
-//! loading computes them again, and only them.
+//! First the buffer is filled. Then each step returns a random sample and replaces it by the next
+//! one. At the end, the buffer is drained. A state contains the mark of each sample in the buffer,
+//! not the sample; loading a state recomputes these samples and no others.
 
 use packtok_jobs::splitmix;
 

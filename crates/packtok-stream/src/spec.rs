@@ -31,31 +31,31 @@ use crate::error::{Error, Result};
 /// The column of the attention mask, which follows that of the ids.
 const MASK_COLUMN: &str = "attention_mask";
 
-/// What a caller gives by its number, because it cannot be described.
+/// Objects that the caller passes by number, because JSON cannot describe them.
 pub trait Objects {
-    /// A tokenizer.
+    /// The tokenizer with this number.
     ///
     /// # Errors
-    /// The caller failed to give it.
+    /// The caller failed to provide it.
     fn tokenizer(&self, number: usize) -> Result<Tokenizer>;
 
-    /// A function.
+    /// The function with this number.
     ///
     /// # Errors
-    /// The caller failed to give it.
+    /// The caller failed to provide it.
     fn function(&self, number: usize) -> Result<Arc<dyn Function>>;
 
-    /// A source of samples, from its start; all of them, or those of a lane.
+    /// A source of samples, from its start: all of its samples, or the samples of a lane.
     ///
     /// # Errors
-    /// The caller cannot divide it.
+    /// The caller cannot divide the source.
     fn samples(&self, number: usize, lane: Option<Shard>) -> Result<Box<dyn Samples>>;
 
-    /// The files of URLs that packtok does not know.
+    /// The reader for URLs that packtok does not support.
     fn files(&self, number: usize) -> ForeignFiles;
 }
 
-/// A stream as a list of nodes; each comes after those that it reads from.
+/// A stream as a list of nodes. Each node comes after the nodes that it reads from.
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
 pub struct RecipeSpec(Vec<NodeSpec>);
@@ -82,7 +82,7 @@ enum NodeSpec {
     Step(StepNode),
 }
 
-/// The division into lanes of what comes before.
+/// Divides the sources of the preceding nodes into lanes.
 #[derive(Debug, Clone, Deserialize)]
 struct DistributeSpec {
     from: usize,
@@ -106,7 +106,7 @@ struct FilesSpec {
     /// The paths of all files, and their lengths when they were found.
     inputs: Vec<String>,
     bytes: Vec<u64>,
-    /// What reads the URLs that packtok does not know.
+    /// The number of the reader for URLs that packtok does not support.
     object: Option<usize>,
     format: Option<Format>,
     text_column: String,
@@ -127,7 +127,7 @@ struct PbinSpec {
     shuffle_seed: Option<u64>,
 }
 
-/// What is done to the samples of the node before.
+/// A step that processes the samples of the node before.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
 enum StepSpec {
@@ -202,10 +202,10 @@ impl RecipeSpec {
     /// The recipe of the last node.
     ///
     /// # Errors
-    /// A file of it is missing or cannot be read, or a lane has nothing to read.
+    /// A file is missing or cannot be read, or a lane has nothing to read.
     ///
     /// # Panics
-    /// A node reads from one that does not come before it.
+    /// If a node reads from a node that does not come before it.
     pub fn recipe(&self, objects: &dyn Objects) -> Result<Recipe> {
         let conversion = Conversion {
             nodes: &self.0,
@@ -223,7 +223,7 @@ impl RecipeSpec {
     }
 }
 
-/// What the conversion of nodes to recipes needs.
+/// The context of the conversion of nodes to recipes.
 struct Conversion<'a> {
     nodes: &'a [NodeSpec],
     objects: &'a dyn Objects,
@@ -231,7 +231,7 @@ struct Conversion<'a> {
     works: RefCell<HashMap<usize, Arc<Work>>>,
     /// The files of a node, which all lanes share.
     sources: RefCell<HashMap<usize, Vec<Source>>>,
-    /// How files are divided among lanes, if they are.
+    /// The rule that divides files among lanes, if there are lanes.
     division: Option<Division>,
     /// The files of a node as lanes read them.
     lane_files: RefCell<HashMap<usize, LaneFiles>>,
@@ -313,7 +313,7 @@ impl Conversion<'_> {
         Ok(sources)
     }
 
-    /// The documents of node `number`, or those of a lane, which `open` opens once.
+    /// The documents of node `number`, or the documents of a lane. `open` is called once per node.
     fn numbered(
         &self,
         number: usize,
@@ -451,7 +451,8 @@ impl Conversion<'_> {
     }
 }
 
-/// The seed of a lane: unrelated to those of other lanes, and that of the recipe for the first one.
+/// The seed of a lane. The first lane uses the seed of the recipe; the seeds of other lanes are
+/// unrelated.
 fn seed_of_lane(seed: u64, lane: Option<Shard>) -> u64 {
     match lane.map_or(0, Shard::index) {
         0 => seed,
@@ -470,7 +471,7 @@ impl PbinSpec {
 }
 
 impl FilesSpec {
-    /// The files, which are as they were when they were found.
+    /// The files, with the lengths that they had when they were found.
     fn sources(&self, foreign: Option<&ForeignFiles>) -> Result<Vec<Source>> {
         let selection = Selection::of_format(self.format);
         let sources = expand_with(&self.inputs, &selection, foreign)?.sources;

@@ -1,4 +1,4 @@
-//! Streams against plain versions of what they do, and resumed at every sample.
+//! Compares streams with simple reference versions, and resumes them at every sample.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -303,7 +303,7 @@ proptest! {
         let expected = all(start(recipe(), threads[0], None).unwrap(), ids);
         let mut stream = start(recipe(), threads[1], None).unwrap();
         let mut found = Vec::new();
-        // Every state resumes, also one of a stream that was itself resumed.
+        // Every state resumes, including the states of a resumed stream.
         for (stop, &num_threads) in stops.iter().zip(&threads[1..]) {
             for _ in 0..*stop {
                 found.extend(stream.next_sample().unwrap().as_ref().map(ids));

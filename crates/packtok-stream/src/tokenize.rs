@@ -16,11 +16,11 @@ use super::sample::{Name, SourceRecord, TokenForm};
 use super::value::{Found, Value};
 use crate::error::{Error, Result};
 
-/// How a document is tokenized.
+/// Options for tokenizing documents.
 pub struct TokenizeOptions {
     /// The tokenizer.
     pub tokenizer: Tokenizer,
-    /// How it encodes.
+    /// Options of the encoder.
     pub encode: EncodeOptions,
     /// The column with the text.
     pub text_column: Name,
@@ -28,13 +28,13 @@ pub struct TokenizeOptions {
     pub ids_column: Name,
     /// The column for the attention mask, if it is wanted.
     pub mask_column: Option<Name>,
-    /// The ids that every document must start and end with; they are added where they are missing.
+    /// The ids with which every document must start and end. Missing ids are added.
     pub ensured: (Option<u32>, Option<u32>),
     /// Longest document in bytes.
     pub max_document_bytes: u64,
-    /// Whether only the ids are wanted: the record is dropped.
+    /// Whether only the ids are kept and the record is dropped.
     pub drops_record: bool,
-    /// In which form the caller gets the tokens.
+    /// The form in which the caller receives the tokens.
     pub form: TokenForm,
 }
 
@@ -131,7 +131,7 @@ impl TokenizeWorker {
         sample: &mut Sample,
     ) -> Result<std::result::Result<SourceRecord, BadDocument>> {
         let column = &self.options.text_column;
-        // A column that another step set replaces that of the caller, and is no text.
+        // A column set by another step replaces the caller's column, and does not contain text.
         let is_replaced = sample.column(column).is_some();
         let found = match (&sample.foreign, sample.record.take()) {
             (Some(_), _) if is_replaced => Found::Missing,

@@ -7,11 +7,11 @@ use serde_json::Value as Json;
 /// The content of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found<T, Reason> {
-    /// It is as requested.
+    /// The content has the requested type.
     Value(T),
-    /// It is something else, for this reason.
+    /// The content has another type; the reason.
     Unfit(Reason),
-    /// There is no such column.
+    /// The column does not exist.
     Missing,
 }
 
@@ -20,9 +20,9 @@ pub enum Found<T, Reason> {
 pub enum Value {
     /// Token ids.
     Ids(Vec<u32>),
-    /// Token ids of which some may be negative, such as labels or padding.
+    /// Token ids that may be negative, such as labels or padding.
     Signed(Vec<i64>),
-    /// As many ones as there are ids, such as an attention mask.
+    /// A mask of ones, as long as the ids, such as an attention mask.
     Ones(usize),
     /// A number.
     Integer(i64),
@@ -46,7 +46,8 @@ impl Value {
         })
     }
 
-    /// The tokens in a column of a JSON object: an integer, a list of them, or null for none.
+    /// The tokens in a column of a JSON object: an integer, a list of integers, or null for
+    /// no tokens.
     pub(super) fn of_json_line(line: &[u8], column: &str) -> Found<Self, String> {
         let object: Result<serde_json::Map<String, Json>, _> = serde_json::from_slice(line);
         let Some(value) = object.ok().and_then(|mut object| object.remove(column)) else {
@@ -89,7 +90,7 @@ impl Value {
         }
     }
 
-    /// The tokens as ids; a number has none.
+    /// The tokens as ids; empty for a number.
     pub(super) fn into_signed(self) -> Vec<i64> {
         match self {
             Self::Ids(ids) => ids.into_iter().map(i64::from).collect(),
