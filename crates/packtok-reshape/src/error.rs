@@ -1,4 +1,4 @@
-//! The errors of this crate: unites those of its modules.
+//! The error type of this crate, which combines the errors of its modules.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why token files cannot be reshaped.
+/// The reason why token files cannot be reshaped.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An I/O operation failed.

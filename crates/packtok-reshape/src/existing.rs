@@ -1,4 +1,4 @@
-//! What happens to an output that already exists.
+//! Handling of an output that already exists.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -13,8 +13,8 @@ use crate::error::{Error, Result};
 /// Bytes that are read at a time.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// Rejects an output that is an input, removes what killed runs left, and returns whether the output
-/// exists and is to be kept.
+/// Rejects an output that is an input and removes the files of killed runs. Returns whether the
+/// output exists and is to be kept.
 ///
 /// # Errors
 /// An input does not exist or is the output; the output exists and is neither kept nor replaced.

@@ -1,4 +1,4 @@
-//! Takes some documents of a pbin into another one. The caller decides on each document.
+//! Copies selected documents of a pbin into another pbin. The caller decides for each document.
 
 use std::fs::File;
 use std::io;
@@ -26,11 +26,11 @@ pub struct FilterReport {
     pub documents: u64,
     /// Tokens of the output.
     pub tokens: u64,
-    /// Its length in bytes.
+    /// Length of the output in bytes.
     pub file_bytes: u64,
     /// Documents that were left out.
     pub left_out: u64,
-    /// The copy of the tokenizer next to the output, if one was found next to the input.
+    /// The copy of the tokenizer next to the output, if the input has a tokenizer next to it.
     pub tokenizer_path: Option<PathBuf>,
     /// Whether the output already existed and equals the result.
     pub skipped_existing: bool,
@@ -40,7 +40,7 @@ pub struct FilterReport {
 #[derive(Debug)]
 pub struct Filter {
     reader: Reader,
-    /// The open input, for the copy if nothing is left out.
+    /// The open input, for the copy if all documents are selected.
     input: File,
     output: PathBuf,
     existing: Existing,
@@ -75,7 +75,8 @@ impl Filter {
         })
     }
 
-    /// Decides on the next documents: those whose flag is set are taken. Their data is verified.
+    /// Decides on the next documents. Documents whose flag is set are selected. Their data is
+    /// verified.
     ///
     /// # Errors
     /// There are more flags than documents; the data is damaged; writing fails.
@@ -106,12 +107,13 @@ impl Filter {
         self.writer.num_documents()
     }
 
-    /// Publishes the output, after all documents were decided on.
+    /// Publishes the output. Must be called after all documents were decided on.
     ///
-    /// If none was left out, the output is a copy of the input.
+    /// If all documents were selected, the output is a copy of the input.
     ///
     /// # Errors
-    /// [`Error::ExistingDiffers`] if the output is to be kept and is not the result; writing fails.
+    /// [`Error::ExistingDiffers`] if the output is to be kept but differs from the result; writing
+    /// fails.
     pub fn finish(self) -> Result<FilterReport> {
         let num_taken = self.num_taken();
         let left_out = self.reader.len() - num_taken;
@@ -139,7 +141,8 @@ impl Filter {
             let (mut metadata, sources) = joined.finish();
             if left_out > 0 {
                 metadata.rearranged = true;
-                // The other counts tell about all documents of the corpus.
+                // The remaining counts describe all documents of the corpus, so they do not apply
+                // to the output.
                 metadata.counts = Counts {
                     documents: num_taken,
                     tokens: self.reader.width().tokens_in(self.writer.data_bytes()),
@@ -163,8 +166,8 @@ impl Filter {
     }
 }
 
-/// Whether header, data and index are as a writer writes them for the documents, so that a copy is
-/// the result. Those of old versions of Modalities are not.
+/// Whether a writer would write the same header, data and index for the documents, so that a copy
+/// is the result. False for files of old versions of Modalities.
 fn is_as_written(reader: &Reader) -> Result<bool> {
     match reader.dialect() {
         Dialect::Packtok => Ok(true),
@@ -188,7 +191,7 @@ fn is_as_written(reader: &Reader) -> Result<bool> {
     }
 }
 
-/// The checksum of what is written to it.
+/// A writer that computes the checksum of the written bytes.
 struct Crc32c(u32);
 
 impl io::Write for Crc32c {

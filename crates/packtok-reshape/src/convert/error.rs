@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// Why a token file cannot be converted.
+/// The reason why a token file cannot be converted.
 #[derive(Debug, thiserror::Error)]
 pub enum ConvertError {
     /// The file has another format than the caller gives.
@@ -10,9 +10,9 @@ pub enum ConvertError {
     OtherFormat {
         /// The file.
         path: PathBuf,
-        /// Its format.
+        /// The format of the file.
         found: &'static str,
-        /// The format given.
+        /// The format that the caller set.
         expected: &'static str,
     },
     /// The file has no format of the table.
@@ -48,10 +48,10 @@ pub enum ConvertError {
         path: PathBuf,
         /// Fingerprint of its tokenizer.
         found: String,
-        /// Fingerprint of the given one.
+        /// Fingerprint of the caller's tokenizer.
         expected: String,
     },
-    /// An id that the tokenizer does not have.
+    /// An id of the file is outside the vocabulary of the tokenizer.
     #[error(
         "{}: token {token} of document {document} is {id}, but the tokenizer has {vocab_size} ids; the file was made with another tokenizer",
         path.display()
@@ -68,7 +68,7 @@ pub enum ConvertError {
         /// The vocabulary size.
         vocab_size: u64,
     },
-    /// A marker that is not one.
+    /// The content of a marker is not a valid marker.
     #[error("{}: the marker is damaged; remove it, or write the file again", path.display())]
     Marker {
         /// The marker.

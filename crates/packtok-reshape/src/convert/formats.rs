@@ -1,4 +1,4 @@
-//! The table of formats, and what the ids of a file mean.
+//! The table of formats, and the recorded meaning of the ids of a file.
 
 use packtok_formats::TokenFile;
 use packtok_pbin::{SpecialToken, TokenizerInfo};
@@ -43,7 +43,7 @@ impl TokenFormat {
     }
 }
 
-/// What the ids of a file mean, as far as it is known.
+/// The meaning of the ids of a file, as far as the file records it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Meaning {
     /// The tokenizer.

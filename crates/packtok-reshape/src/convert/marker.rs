@@ -1,7 +1,9 @@
-//! The marker next to a token file that cannot describe itself: what its ids mean, counts, checksums.
+//! The marker next to a token file whose format has no room for metadata: the meaning of its ids,
+//! counts, checksums.
 //!
-//! `a.npy` has the marker `a.npy.done.json`, a name that is no corpus file. It is written after the file, so a file with a marker is
-//! complete. Every byte of it follows from the input, the options that change bytes, and the version.
+//! `a.npy` has the marker `a.npy.done.json`, a name that no corpus file has. The marker is written
+//! after the file, so a file with a marker is complete. Every byte of the marker follows from the
+//! input, the options that change bytes, and the version.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -17,7 +19,7 @@ use super::formats::{Meaning, TokenFormat};
 use super::npy::NpyWritten;
 use crate::error::{Error, Result};
 
-/// What the ids mean, and the options that change bytes: equal for all files of one dataset.
+/// The meaning of the ids, and the options that change bytes. Equal for all files of one dataset.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenPlan {
     /// The type of the ids.
@@ -45,7 +47,7 @@ impl TokenPlan {
         }
     }
 
-    /// The first difference to `expected`: what differs, and both values.
+    /// The first difference from `expected`: the name of the field, and both values.
     pub fn difference(&self, expected: &Self) -> Option<(&'static str, String, String)> {
         let token = |token: &Option<SpecialToken>| match token {
             Some(SpecialToken { token, id }) => format!("{token:?} ({id})"),
@@ -90,9 +92,9 @@ pub struct Marker {
     pub format: String,
     /// The program that wrote it.
     pub writer: WriterInfo,
-    /// Its documents.
+    /// Number of documents in the file.
     pub documents: u64,
-    /// Its tokens.
+    /// Number of tokens in the file.
     pub tokens: u64,
     /// Bytes of the file.
     pub file_bytes: u64,
@@ -103,7 +105,7 @@ pub struct Marker {
     pub rejected: u64,
     /// The file it was made from.
     pub source: MarkedSource,
-    /// What the ids mean.
+    /// The meaning of the ids.
     pub plan: TokenPlan,
 }
 
@@ -157,7 +159,7 @@ impl Marker {
         }
     }
 
-    /// The marker of the file at `path`; `None` if it has none.
+    /// The marker of the file at `path`; `None` if the file has no marker.
     ///
     /// # Errors
     /// The marker cannot be read or is damaged.
@@ -181,7 +183,7 @@ impl Marker {
     /// Writes the marker of the file at `path` atomically.
     ///
     /// # Errors
-    /// The system reports one.
+    /// The marker cannot be written.
     pub fn publish(&self, path: &Path) -> Result<()> {
         let marker = marker_path(path);
         let mut bytes = serde_json::to_vec(self).map_err(|source| ConvertError::Marker {

@@ -1,8 +1,8 @@
 //! Conversions between formats of token files, without tokenizing again.
 //!
-//! [`FORMATS`] is the table of the formats: the names that `packtok convert --to` and `--format` take.
-//! Documents and ids stay as they are, BOS and EOD included. A file of tokens other than a pbin has its
-//! meaning in a marker next to it ([`marker`]).
+//! [`FORMATS`] is the table of the formats: the names that `packtok convert --to` and `--format`
+//! accept. Documents and ids do not change, including BOS and EOD. For a token file other than a
+//! pbin, a marker next to the file records the meaning of its ids ([`marker`]).
 
 mod error;
 mod formats;

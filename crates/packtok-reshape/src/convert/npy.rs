@@ -17,9 +17,9 @@ const STEP_TOKENS: u64 = 1 << 20;
 /// A published NPY file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NpyWritten {
-    /// Its documents.
+    /// Number of documents written.
     pub documents: u64,
-    /// Its tokens.
+    /// Number of tokens written.
     pub tokens: u64,
     /// Bytes of the file.
     pub file_bytes: u64,
@@ -27,11 +27,11 @@ pub struct NpyWritten {
     pub crc32c: u32,
 }
 
-/// Writes documents of `files`, given by their numbers, to `dst` and publishes it.
+/// Writes the documents of `files` with the given numbers to `dst` and publishes `dst`.
 ///
 /// # Errors
-/// A file is damaged, a number does not fit in the type of the ids, or the disk is full. `dst` does not
-/// exist then, or is unchanged.
+/// A file is damaged; an id, a length or the number of documents does not fit in the type of the
+/// ids; or the disk is full. In these cases, `dst` does not exist or is unchanged.
 pub fn write_npy(
     files: &[(&TokenFile, Range<u64>)],
     dst: &Path,
@@ -48,7 +48,7 @@ pub fn write_npy(
         .map(|(_, documents)| documents.end - documents.start)
         .sum();
     let written = |error: NpyError| Error::from(packtok_formats::Error::from(error));
-    // The writer has a buffer of its own; this one only turns the type into `Write`.
+    // The writer has its own buffer. This `BufWriter` only adapts the type and does not buffer.
     let out = BufWriter::with_capacity(0, TempFile::create(dst)?);
     let mut writer =
         DocumentsWriter::start(out, dst, id_type, num_documents, num_tokens).map_err(written)?;

@@ -25,7 +25,8 @@ pub(super) fn write(
         .tokenizer
         .as_ref()
         .map(|tokenizer| tokenizer.vocab_size);
-    // Without a vocabulary, files of one dataset must not differ in width.
+    // If no vocabulary is known, the widest type is used, so that all files of one dataset have
+    // the same width.
     let width = vocab_size.map_or(TokenWidth::U32, TokenWidth::for_vocab);
     let mut writer = Writer::create(dst, width, false)?;
     let mut data = Vec::with_capacity(BATCH_BYTES);

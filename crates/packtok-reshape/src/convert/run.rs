@@ -16,22 +16,22 @@ use super::npy::{NpyWritten, write_npy};
 use super::pbin;
 use crate::error::{Error, Result};
 
-/// Which file to convert, and into what.
+/// The file to convert, and the target format.
 #[derive(Debug, Clone)]
 pub struct ConvertOptions {
     /// The file to read.
     pub input: PathBuf,
-    /// The format that the caller says it has; it is found from the content otherwise.
+    /// The format of the input; `None` to detect it from the content.
     pub format: Option<TokenFormat>,
     /// The file to write.
     pub output: PathBuf,
-    /// Its format.
+    /// The format of the output.
     pub to: TokenFormat,
     /// The type of ids in formats that have several.
     pub id_type: IdType,
     /// The tokenizer that the caller vouches for.
     pub tokenizer: Option<TokenizerInfo>,
-    /// What to do if the output exists.
+    /// The action if the output exists.
     pub existing: Existing,
 }
 
@@ -44,9 +44,9 @@ pub struct ConvertReport {
     pub from: TokenFormat,
     /// The format that was written.
     pub to: TokenFormat,
-    /// Its documents.
+    /// Number of documents in the output.
     pub documents: u64,
-    /// Its tokens.
+    /// Number of tokens in the output.
     pub tokens: u64,
     /// Bytes of the file.
     pub file_bytes: u64,
@@ -57,8 +57,8 @@ pub struct ConvertReport {
 /// Writes the documents of a token file in another format.
 ///
 /// # Errors
-/// The input is damaged, of another format than given, or has ids beyond the vocabulary of the
-/// tokenizer; the output exists and may not be replaced.
+/// The input is damaged, does not have the format that the caller set, or has ids outside the
+/// vocabulary of the tokenizer; the output exists and may not be replaced.
 pub fn convert(options: &ConvertOptions, monitor: &mut Monitor<'_>) -> Result<ConvertReport> {
     let ConvertOptions { input, output, .. } = options;
     let file = TokenFile::open(input)?;
@@ -123,7 +123,8 @@ pub fn convert(options: &ConvertOptions, monitor: &mut Monitor<'_>) -> Result<Co
     Ok(report(file_bytes, false))
 }
 
-/// Writes the marker of an existing NPY file that has none: a run that was killed between the two left the file alone.
+/// Writes the marker of an existing NPY file that has none. A run that was killed after writing
+/// the file leaves it without a marker.
 fn complete_marker(
     options: &ConvertOptions,
     file: &TokenFile,
@@ -153,8 +154,8 @@ fn is_same_file(a: &Path, b: &Path) -> bool {
     }
 }
 
-/// The meaning of a file's ids: that of its trailer or its marker, which must agree with the tokenizer
-/// that the caller gives.
+/// The meaning of a file's ids, from its trailer or its marker. It must agree with the caller's
+/// tokenizer, if any.
 fn meaning_of(file: &TokenFile, given: Option<&TokenizerInfo>) -> Result<Meaning> {
     let recorded = match file.metadata()? {
         Some(metadata) => Meaning {

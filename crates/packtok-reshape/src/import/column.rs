@@ -19,12 +19,12 @@ pub(super) struct Place<'a> {
     pub(super) sample: u64,
 }
 
-/// What a column holds.
+/// The type of the values of a column.
 #[derive(Debug, Clone, PartialEq)]
 enum Kind {
     /// No pickle: copied with its encoding.
     Plain(String),
-    /// Arrays, or lists of numbers: the type, the shape if all have the same, and the largest and the smallest id.
+    /// Arrays, or lists of numbers. `shape` is set if all values have the same shape.
     Array {
         dtype: Dtype,
         shape: Option<Vec<u64>>,
@@ -335,7 +335,7 @@ fn pickled<'a>(place: Place<'_>, column: &Column, value: &Value<'a>) -> Result<I
     })
 }
 
-/// The largest id of an array, which must not have negative ones.
+/// The largest id of an array. A negative id is an error.
 fn largest_id(place: Place<'_>, column: &str, array: &Array<'_>) -> Result<u64> {
     let mut largest = 0;
     for id in integers(array) {
@@ -345,7 +345,7 @@ fn largest_id(place: Place<'_>, column: &str, array: &Array<'_>) -> Result<u64> 
     Ok(largest)
 }
 
-/// The elements of an array of integers; nothing for floats.
+/// The elements of an array of integers; empty for floats.
 fn integers<'a>(array: &'a Array<'_>) -> impl Iterator<Item = i128> + 'a {
     let (width, is_signed) = match array.dtype {
         Dtype::U8 => (1, false),
@@ -407,7 +407,8 @@ fn converted<'a>(
     })
 }
 
-/// Rows of equal type as a matrix, padded with zeros. At least one column, because MDS stores no empty arrays.
+/// Rows of equal type as a matrix, padded with zeros. The matrix has at least one column, because
+/// MDS stores no empty arrays.
 fn padded(rows: Vec<Array<'_>>) -> Array<'static> {
     let dtype = rows.first().map_or(Dtype::I64, |row| row.dtype);
     let longest = rows

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use crate::import::pickled::PickleFault;
 
-/// Why folders of samples cannot be rewritten.
+/// The reason why folders of samples cannot be rewritten.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// There is no index in a folder or in those below it.
+    /// Neither a folder nor its subfolders contain an index.
     #[error("{}: no folder with an index.json was found", path.display())]
     NoFolders {
         /// The folder.
@@ -31,7 +31,7 @@ pub enum ImportError {
         /// The output.
         path: PathBuf,
     },
-    /// A pickle that holds something else.
+    /// A pickle contains an object other than number arrays or lists of them.
     #[error("{}: sample {sample}, column {column:?}", path.display())]
     Pickle {
         /// The folder.
@@ -40,11 +40,11 @@ pub enum ImportError {
         sample: u64,
         /// The column.
         column: String,
-        /// What it holds.
+        /// The fault of the pickle.
         #[source]
         source: PickleFault,
     },
-    /// A value differs from those of other samples.
+    /// A value has another type than the values of other samples.
     #[error("{}: sample {sample}, column {column:?}: the value is {found}, in sample 0 it is {expected}", path.display())]
     Differs {
         /// The folder.
@@ -72,7 +72,7 @@ pub enum ImportError {
         /// The type.
         dtype: &'static str,
     },
-    /// A list of arrays that are not rows.
+    /// A list contains an array with more than one dimension.
     #[error("{}: sample {sample}, column {column:?}: the list has an array with shape {shape:?}, expected one dimension", path.display())]
     Row {
         /// The folder.
@@ -84,7 +84,7 @@ pub enum ImportError {
         /// The shape.
         shape: Vec<u64>,
     },
-    /// A value without elements, which MDS cannot store.
+    /// A value has no elements; MDS cannot store it.
     #[error("{}: sample {sample}, column {column:?}: the value is empty, which MDS cannot store", path.display())]
     Empty {
         /// The folder.
@@ -94,7 +94,7 @@ pub enum ImportError {
         /// The column.
         column: String,
     },
-    /// Two columns would have one name.
+    /// Two columns would have the same name.
     #[error("{}: column {column:?} exists, and the lengths of a list would have the same name", path.display())]
     ColumnExists {
         /// The folder.

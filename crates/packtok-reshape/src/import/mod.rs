@@ -1,7 +1,8 @@
 //! Rewrites the folders of CEPE's scripts, whose columns are pickles, as folders without pickles.
 //!
-//! Each folder is read twice: first to find the type and the shape of each column, then to write it. The output is filled under a
-//! temporary name and renamed when all folders are written.
+//! Each folder is read twice: first to determine the type and the shape of each column, then to
+//! write the columns. The output is filled under a temporary name and renamed when all folders are
+//! written.
 
 mod column;
 mod error;
@@ -23,19 +24,20 @@ use crate::error::{Error, Result};
 use crate::import::column::{Kinds, Place};
 use crate::shuffle::meter::Meter;
 
-/// How folders are rewritten.
+/// Options for rewriting folders.
 #[derive(Debug, Clone, Default)]
 pub struct ImportOptions {
-    /// The type of token ids. Default: the narrower of uint16 and uint32 that holds all of a folder.
+    /// The type of token ids; `None` for the narrower of uint16 and uint32 that fits all ids of a
+    /// folder.
     pub ids: Option<Dtype>,
-    /// How the folders are written.
+    /// Options for writing the folders.
     pub mds: Options,
 }
 
 /// A folder that was rewritten.
 #[derive(Debug, Clone, Serialize)]
 pub struct ImportedFolder {
-    /// Its path below the output.
+    /// Path of the folder below the output.
     pub folder: PathBuf,
     /// Number of samples.
     pub samples: u64,
@@ -47,10 +49,11 @@ pub struct ImportedFolder {
     pub bytes_after: u64,
 }
 
-/// Rewrites the MDS folder `old`, or all below it, as `new`.
+/// Rewrites the MDS folder `old`, or all MDS folders below it, as `new`.
 ///
 /// # Errors
-/// There is no folder; `new` exists; a column holds anything but numbers, texts and bytes; a file is damaged or cannot be written.
+/// There is no MDS folder; `new` exists; a column contains values other than numbers, texts and
+/// bytes; a file is damaged or cannot be written.
 pub fn import(
     old: &Path,
     new: &Path,
@@ -87,7 +90,7 @@ pub fn import(
     Ok(reports)
 }
 
-/// `folder` joined to `base`; an empty one without a slash at the end.
+/// `folder` joined to `base`. An empty `folder` adds no slash.
 fn below(base: &Path, folder: &Path) -> PathBuf {
     if folder.as_os_str().is_empty() {
         base.into()
@@ -115,7 +118,7 @@ fn find_folders(old: &Path, path: &Path, found: &mut Vec<PathBuf>) -> Result<()>
     let mut names = Vec::new();
     for entry in fs::read_dir(&folder).map_err(Error::io(&folder))? {
         let entry = entry.map_err(Error::io(&folder))?;
-        // Links are not followed: they may lead in circles.
+        // Links are not followed, because they may form a cycle.
         if entry.file_type().map_err(Error::io(&folder))?.is_dir() {
             names.push(entry.file_name());
         }
@@ -222,7 +225,7 @@ impl WorkFolder {
         if matches!(try_lock(&lock), Ok(Locked::Held)) {
             return Err(ImportError::Busy { path: new.into() }.into());
         }
-        // What a killed process left.
+        // Removes the files of a killed process.
         for entry in fs::read_dir(&path).map_err(Error::io(&path))? {
             let entry = entry.map_err(Error::io(&path))?.path();
             let removed = if entry.is_dir() {

@@ -1,9 +1,11 @@
-//! Parses pickles of number arrays and of lists of them, and nothing else.
+//! Parses pickles of number arrays and of lists of them, and rejects all other pickles.
 //!
-//! CEPE's scripts pickle NumPy arrays, maps of files (`memmap`) and lists of arrays into MDS columns. Nothing is executed: a global is
-//! looked up in a list of seven, and the few objects that these pickles build are built by name here. Protocols 2 to 5.
-//! All objects are in one arena and refer to each other by number, so that no pickle leads to recursion. Memory is bounded by the
-//! length of the pickle: an array, a text or a shape that is referred to many times is copied only within a budget.
+//! CEPE's scripts pickle NumPy arrays, maps of files (`memmap`) and lists of arrays into MDS
+//! columns. Nothing is executed: a global is looked up in a list of seven, and this module itself
+//! builds the few kinds of objects in these pickles. Supports protocols 2 to 5. All objects are in
+//! one arena and refer to each other by number, so no pickle causes recursion. The length of the
+//! pickle bounds the memory: an array, a text or a shape that is referred to many times is copied
+//! only within a budget.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -13,8 +15,9 @@ use packtok_formats::mds::Dtype;
 
 /// Dimensions that an array of NumPy 2 can have; NumPy 1 allows 32.
 const MAX_DIMS: usize = 64;
-/// Bytes of a pickle's arrays are copied at most this many times in total: once out of a text, once into an array, once to swap
-/// their order, and once for each place of a list that names the array.
+/// Maximum number of times that the bytes of a pickle's arrays are copied in total: once out of a
+/// text, once into an array, once to swap their order, and once for each element of a list that
+/// names the array.
 const MAX_COPIES: usize = 8;
 /// Small pickles may copy this many bytes more.
 const COPIED_BYTES: usize = 1 << 20;
@@ -22,7 +25,7 @@ const COPIED_BYTES: usize = 1 << 20;
 /// Why a pickle is refused.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum PickleFault {
-    /// A class or a function that is not one of NumPy's for number arrays.
+    /// A global that NumPy's number arrays do not use.
     #[error(
         "the pickle names {module}.{name}, which is neither a plain NumPy array of numbers nor a list of them"
     )]
@@ -32,17 +35,17 @@ pub enum PickleFault {
         /// The name in it.
         name: String,
     },
-    /// An operation that these pickles do not have.
+    /// An opcode that pickles of number arrays do not use.
     #[error(
         "byte {at} of the pickle is operation 0x{opcode:02x}, which pickles of number arrays do not have"
     )]
     Opcode {
         /// The operation.
         opcode: u8,
-        /// Its position.
+        /// Position of the opcode.
         at: usize,
     },
-    /// The pickle ends early, or its operations do not fit each other.
+    /// The pickle ends early, or its operations are inconsistent.
     #[error("the pickle is damaged at byte {at}")]
     Damaged {
         /// The position.
@@ -70,7 +73,7 @@ pub enum PickleFault {
     /// A list of different things.
     #[error("the list has neither only arrays nor only numbers")]
     Mixed,
-    /// Neither an array nor a list.
+    /// The pickle contains neither an array nor a list.
     #[error("the pickle is neither an array of numbers nor a list")]
     NoArray,
 }
@@ -86,7 +89,7 @@ pub struct Array<'a> {
     pub bytes: Cow<'a, [u8]>,
 }
 
-/// What a pickle holds.
+/// The content of a pickle.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Pickled<'a> {
     /// An array.
@@ -130,7 +133,7 @@ enum Item {
     Object(usize),
 }
 
-/// An object that is referred to by number, because it changes after it was put into the memo.
+/// An object that later operations change, and that is therefore referred to by number.
 #[derive(Debug, Clone)]
 enum Object<'a> {
     Tuple(Vec<Item>),
@@ -139,14 +142,14 @@ enum Object<'a> {
     Bytes(Vec<u8>),
     /// The code of the elements, such as `i8`, and their byte order.
     Dtype(&'a str, u8),
-    /// `None` until its state is set.
+    /// `None` until the state of the array is set.
     Array(Option<Array<'a>>),
 }
 
 /// Parses a pickle.
 ///
 /// # Errors
-/// It holds anything but arrays of numbers and lists of arrays or numbers.
+/// The pickle contains objects other than arrays of numbers and lists of arrays or numbers.
 pub fn parse(bytes: &[u8]) -> Result<Pickled<'_>, PickleFault> {
     let mut parser = Parser {
         bytes,
@@ -191,7 +194,7 @@ impl<'a> Parser<'a> {
                 2..=5 => {}
                 _ => return Err(self.damaged()),
             },
-            // A frame only tells how much to read at once.
+            // The length of a frame is only a hint for reading.
             0x95 => self.take(8).map(|_| ())?,
             b'N' => self.stack.push(Item::None),
             0x88 => self.stack.push(Item::Bool(true)),
@@ -329,7 +332,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// An integer of any length, of which up to 64 bits are accepted.
+    /// An integer of arbitrary length, of which up to 64 bits are accepted.
     fn push_long(&mut self) -> Result<(), PickleFault> {
         let len = usize::from(self.take(1)?[0]);
         let bytes = self.take(len)?;
@@ -433,12 +436,12 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Builds what NumPy's functions would build of their arguments.
+    /// Builds the object that a NumPy function would build from its arguments.
     fn reduce(&mut self) -> Result<(), PickleFault> {
         let (arguments, global) = (self.pop()?, self.pop()?);
         let arguments = self.tuple(arguments)?;
         let object = match (global, arguments) {
-            // The class, an empty shape and a type, all of which the state replaces.
+            // The class, an empty shape and a type. The state replaces shape and type later.
             (Item::Global(Global::Reconstruct), [Item::Global(Global::NdArray), _, _]) => {
                 Object::Array(None)
             }
@@ -678,7 +681,7 @@ mod tests {
         let PickleFault::Damaged { at } = fault else {
             panic!("{fault}")
         };
-        // Of 10,000 copies, the budget allows 25.
+        // The budget allows 25 of the 10,000 copies.
         assert!(at < text.len() + 500, "{at}");
     }
 

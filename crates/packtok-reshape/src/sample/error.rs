@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use packtok_formats::mds::MdsError;
 
-/// Why samples cannot be drawn or written.
+/// The reason why samples cannot be drawn or written.
 #[derive(Debug, thiserror::Error)]
 pub enum SampleError {
     /// A number is out of range.
@@ -12,12 +12,12 @@ pub enum SampleError {
     Option {
         /// The option.
         option: &'static str,
-        /// Its value.
+        /// The value of the option.
         found: String,
-        /// What it may be.
+        /// The allowed values.
         expected: &'static str,
     },
-    /// A shard of the retrieval corpus that does not exist.
+    /// The requested shard of the retrieval corpus does not exist.
     #[error("SHARD: is {found}; expected 0 to {}", shards.saturating_sub(1))]
     NoSuchShard {
         /// The shard.
@@ -80,12 +80,12 @@ pub enum SampleError {
         /// The file.
         path: PathBuf,
     },
-    /// A part that was written has another size than its marker says.
+    /// The size of a written part differs from the size in its marker.
     #[error("{}: has {found} bytes, its marker says {expected}; delete {}, then run its shard again", path.display(), marker.display())]
     PartDamaged {
         /// The file.
         path: PathBuf,
-        /// Its size.
+        /// Current size of the file.
         found: u64,
         /// The size in the marker.
         expected: u64,
@@ -98,7 +98,7 @@ pub enum SampleError {
         /// The token file.
         path: PathBuf,
     },
-    /// The part of a shard that does not exist.
+    /// The requested part does not exist.
     #[error("--shard: no shard {index} of {count}; shards are numbered from 0")]
     NoSuchPart {
         /// The shard.
@@ -106,7 +106,7 @@ pub enum SampleError {
         /// Number of shards.
         count: u64,
     },
-    /// An id that the type of the column cannot hold.
+    /// An id exceeds the type of the column.
     #[error("{}: token {token} has id {id}, which {dtype} cannot hold; set --dtype (dtype) to {remedy}", path.display())]
     IdTooLarge {
         /// The token file.
@@ -125,7 +125,7 @@ pub enum SampleError {
         "the retrieval corpus has texts, for which a tokenizer is needed; set --tokenizer (tokenizer), or --retrieval-shards (retrieval_shards) to 0"
     )]
     NoTokenizer,
-    /// Token ids that cannot be decoded.
+    /// Token ids cannot be decoded.
     #[error("{}: the tokens from {token} on cannot be decoded", path.display())]
     Decode {
         /// The token file.

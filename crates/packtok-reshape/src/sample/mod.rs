@@ -1,10 +1,12 @@
 //! Samples for encoder-decoder training, and the retrieval corpus, as CEPE's scripts draw them.
 //!
-//! `recipe.rs` says what is wanted. `plan.rs` reads all documents once, assigns each to a side by its hash and sorts the windows of
-//! documents, or the documents of a stream, by keyed hashes; `windows.rs` has the arithmetic of windows, `quota.rs` that of
-//! domains, `sorter.rs` sorts on disk, and `tokens.rs` reads token files. `output.rs` divides what the plan leads to into parts
-//! of one file each; `samples.rs` and `retrieval.rs` write a part, `publish.rs` keeps track of parts and moves finished ones to
-//! their place. `long/` packs long documents into rows instead. Every step may be done by many processes, and no byte depends on how many.
+//! `recipe.rs` defines the request. `plan.rs` reads all documents once, assigns each to a side by
+//! its hash and sorts the windows of documents, or the documents of a stream, by keyed hashes.
+//! `windows.rs` has the arithmetic of windows, `quota.rs` the arithmetic of domains; `sorter.rs`
+//! sorts on disk, and `tokens.rs` reads token files. `output.rs` divides the samples of a plan
+//! into parts of one file each. `samples.rs` and `retrieval.rs` write a part; `publish.rs` records
+//! finished parts and moves them to their final place. `long/` packs long documents into rows
+//! instead. Any number of processes may share the steps; the number does not affect any byte.
 
 mod error;
 mod long;
@@ -43,10 +45,12 @@ use samples::Samples;
 const MAX_THREADS: usize = 4;
 const TICK: Duration = Duration::from_millis(50);
 
-/// Draws and writes the samples of a recipe; `tokenizer` gives the texts of the retrieval corpus.
+/// Draws and writes the samples of a recipe. `tokenizer` decodes the texts of the retrieval
+/// corpus.
 ///
 /// # Errors
-/// A recipe that is invalid or that the data cannot fulfil; an output of another plan; a file that cannot be read or written.
+/// The recipe is invalid or the data cannot fulfil it; an output belongs to another plan; a file
+/// cannot be read or written.
 pub fn sample(
     recipe: &Recipe,
     task: Task,
@@ -67,7 +71,7 @@ pub fn sample(
     let plan = Plan::find_or_make(recipe, &work, monitor)?;
     let result = carry_out(recipe, &plan, task, tokenizer, num_threads, monitor);
     if result.as_ref().is_err_and(publish::is_refusal) {
-        // A complete output keeps no plan, and an unfinished one keeps its own.
+        // Complete outputs need no plan, and unfinished outputs have their own plan.
         Plan::remove(&work);
         publish::remove_if_empty(&work);
     }
@@ -138,7 +142,7 @@ fn carry_out(
     ))
 }
 
-/// What parts amount to, for progress.
+/// Functions that return the size of a part, for progress.
 struct Tally<B, T> {
     /// Bytes that writing a part reports.
     bytes: B,
@@ -256,7 +260,7 @@ impl Writing<'_> {
 
     fn bytes_per_token(&self, part: &Part) -> u64 {
         match self.outputs[part.output].side {
-            // Of a chunk and its neighbour, in memory.
+            // 4 bytes per token of a chunk and its neighbour in memory.
             Side::Retrieval => 4,
             Side::Test | Side::Train => self.form.dtype.bytes() as u64,
         }

@@ -1,7 +1,7 @@
-//! The files that a recipe's plan leads to: which outputs there are, and their division into parts.
+//! The outputs of a recipe's plan, and their division into parts.
 //!
-//! A part is one file. Parts are written into a work folder, in any order and by any number of processes, and `join` moves them
-//! to their place.
+//! A part is one file. Any number of processes write parts into a work folder, in any order;
+//! `join` moves the parts to their final place.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::sample::recipe::{IdType, Recipe, Side};
 #[derive(Debug)]
 pub(super) struct Output {
     pub(super) side: Side,
-    /// The domain; of a retrieval shard, of one of its files.
+    /// The domain; for a retrieval shard, the domain of one of its files.
     pub(super) domain: usize,
     /// The retrieval shard.
     pub(super) shard: u64,
@@ -45,7 +45,7 @@ pub(super) struct Part {
     pub(super) samples: Range<u64>,
 }
 
-/// How samples are written.
+/// The options for writing samples.
 pub(super) struct Form {
     pub(super) dtype: IdType,
     pub(super) columns: Columns,

@@ -1,7 +1,8 @@
-//! Which documents are on which side, and the order in which windows and documents are used.
+//! Assigns documents to sides, and determines the order in which windows and documents are used.
 //!
-//! The plan depends on the tokens and the recipe's windows, sides and seed, but not on the numbers of samples: those only say how
-//! far each order is used. It holds positions and no tokens, in a file that is mapped.
+//! The plan depends on the tokens and on the recipe's windows, sides and seed, but not on the
+//! numbers of samples: those numbers only limit how much of each order is used. The plan contains
+//! positions and no tokens, in a file that is mapped.
 
 use std::fs;
 use std::io::{BufWriter, Write};
@@ -30,7 +31,7 @@ const PLAN_FILE: &str = "plan.json";
 const ENTRIES_FILE: &str = "plan.entries";
 const VERSION: u64 = 1;
 
-/// What is known of the documents of one side of one domain.
+/// Counts of the documents of one side of one domain.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Counts {
     /// Documents, and their tokens.
@@ -61,7 +62,7 @@ pub(super) struct Group {
 pub(super) struct Entry {
     /// Number of the file.
     pub(super) file: u32,
-    /// Its first token in the file.
+    /// Position in the file of the first token.
     pub(super) token: u64,
     /// Number of tokens from there, or the position in the stream.
     pub(super) extra: u64,
@@ -110,7 +111,7 @@ impl Plan {
         })
     }
 
-    /// Opens the plan if it is that of these files and options.
+    /// Opens the plan if it was made for these files and options.
     fn open(
         recipe: &Recipe,
         work: &Path,
@@ -141,7 +142,7 @@ impl Plan {
     /// Removes the files of the plan.
     pub(super) fn remove(work: &Path) {
         for name in [PLAN_FILE, ENTRIES_FILE, "lock"] {
-            // What cannot be removed is replaced by the next plan.
+            // A file that cannot be removed is replaced by the next plan.
             drop(fs::remove_file(work.join(name)));
         }
     }
@@ -188,7 +189,7 @@ impl Plan {
     }
 }
 
-/// The files of all domains, checked to have ids of one meaning and width.
+/// The files of all domains. Checks that all ids have the same meaning and width.
 fn listed(recipe: &Recipe) -> Result<Vec<FileEntry>> {
     for domain in &recipe.domains {
         if domain.files.is_empty() && domain.proportion > 0.0 {
@@ -211,8 +212,8 @@ pub(super) fn wait_for_lock(work: &Path, monitor: &mut Monitor<'_>) -> Result<fs
     locked(lock, path, monitor)
 }
 
-/// Locks an output folder until the result is dropped. Runs that write all of it, each with another retrieval shard, share its test
-/// and train samples.
+/// Locks an output folder until the result is dropped. Runs that write different retrieval shards
+/// share the test and train samples of the folder.
 pub(super) fn wait_for_output(output: &Path, monitor: &mut Monitor<'_>) -> Result<fs::File> {
     fs::create_dir_all(output).map_err(Error::io(output))?;
     // The folder itself, so that no file remains.
@@ -233,7 +234,8 @@ fn locked(lock: fs::File, path: PathBuf, monitor: &mut Monitor<'_>) -> Result<fs
     Ok(lock)
 }
 
-/// When each file was changed. Not all formats have checksums, so a change of the same length shows in the time only.
+/// The modification time of each file. Not all formats have checksums, so for some files only this
+/// time shows a change that keeps the length.
 pub(super) fn modified(files: &[FileEntry]) -> Result<Vec<Option<u64>>> {
     let modified = files.iter().map(|file| {
         let metadata = fs::metadata(&file.path).map_err(Error::io(&file.path))?;
@@ -243,7 +245,7 @@ pub(super) fn modified(files: &[FileEntry]) -> Result<Vec<Option<u64>>> {
     modified.collect()
 }
 
-/// What the plan depends on beside the entries of the files.
+/// The inputs of the plan other than the entries of the files.
 fn key(recipe: &Recipe, files: &[FileEntry]) -> Result<Value> {
     Ok(json!({
         "modified": modified(files)?,

@@ -1,7 +1,8 @@
-//! Which parts are written, and moving them to their place when all are.
+//! Records finished parts, and moves them to their final place when all are written.
 //!
-//! A part `k` of an output is written into `WORK/FINGERPRINT/k/`, then recorded in `WORK/FINGERPRINT/k.json`. The index of a folder
-//! and the marker of a retrieval shard are published last, so that what has one is complete.
+//! Part `k` of an output is written into `WORK/FINGERPRINT/k/`, then recorded in
+//! `WORK/FINGERPRINT/k.json`. The index of a folder and the marker of a retrieval shard are
+//! published last, so an output that has one is complete.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -92,7 +93,7 @@ pub(super) fn size(path: &Path) -> Option<u64> {
 /// Whether each output is finished.
 ///
 /// # Errors
-/// One has samples of another plan that must not be replaced.
+/// An output has samples of another plan that must not be replaced.
 pub(super) fn finished(recipe: &Recipe, outputs: &[Output]) -> Result<Vec<bool>> {
     outputs
         .iter()
@@ -116,12 +117,13 @@ fn is_finished(recipe: &Recipe, output: &Output) -> Result<bool> {
 /// Whether the folder has the samples of a plan.
 ///
 /// # Errors
-/// It has others that must not be replaced.
+/// The folder has samples of another plan that must not be replaced.
 pub(super) fn is_of_plan(folder: &Path, plan: &str, existing: Existing) -> Result<bool> {
     is_kept(plan_of_folder(folder)?, folder.to_owned(), plan, existing)
 }
 
-/// Whether an output at `path`, for which `recorded` is as from [`recorded_plan`], is that of `plan`.
+/// Whether an output at `path` belongs to `plan` and is kept. `recorded` is a result of
+/// [`recorded_plan`].
 fn is_kept(
     recorded: Option<Option<String>>,
     path: PathBuf,
@@ -139,7 +141,8 @@ fn is_kept(
     }
 }
 
-/// The plan that the marker of an existing output records, if there is a marker; `None` without an output.
+/// The plan that the marker of an existing output records, if the output has a marker. The outer
+/// `None` means that there is no output.
 fn recorded_plan(recipe: &Recipe, output: &Output) -> Result<Option<Option<String>>> {
     if output.side != Side::Retrieval {
         return plan_of_folder(&output.folder);
@@ -199,7 +202,7 @@ pub(super) fn refuse(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether the error says that existing outputs must not be replaced.
+/// Whether the error means that existing outputs must not be replaced.
 pub(super) fn is_refusal(error: &Error) -> bool {
     matches!(error, Error::Sample(error) if matches!(**error, SampleError::Exists { .. } | SampleError::OtherPlan { .. }))
 }
@@ -412,7 +415,7 @@ fn publish_lines(output: &Output, part: &Part) -> Result<()> {
     fs::remove_dir_all(&output.work).map_err(Error::io(&output.work))
 }
 
-/// Moves a part's file to its place, if an earlier attempt has not.
+/// Moves the file of a part to its final place, unless an earlier attempt has moved it.
 fn put(output: &Output, part: &Part, name: &str, bytes: u64) -> Result<()> {
     let (from, to) = (
         part_folder(output, part).join(name),
@@ -437,7 +440,8 @@ fn put(output: &Output, part: &Part, name: &str, bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Removes the folder of unfinished work, unless only one retrieval shard was requested and another one still needs the plan.
+/// Removes the folder of unfinished work. Keeps it if only one retrieval shard was requested and
+/// another shard still needs the plan.
 pub(super) fn clean(recipe: &Recipe, plan: &Plan, form: &Form, work: &Path) -> Result<()> {
     if needs_plan(recipe, plan, form, work) {
         return Ok(());
@@ -467,8 +471,8 @@ pub(super) fn remove_work(work: &Path) -> Result<()> {
     }
 }
 
-/// Removes the folder of unfinished work if nothing is in it.
+/// Removes the folder of unfinished work if the folder is empty.
 pub(super) fn remove_if_empty(work: &Path) {
-    // A folder that is not empty has the files of an unfinished run.
+    // A folder that is not empty contains the files of an unfinished run.
     drop(fs::remove_dir(work));
 }

@@ -1,12 +1,12 @@
-//! How many samples each domain gets: the largest-remainder method in integers.
+//! The number of samples of each domain: the largest-remainder method in integers.
 
 /// Proportions are exact to this fraction.
 pub(super) const SCALE: f64 = 1e12;
 
 /// Divides `total` by `proportions`; the quotas sum to `total`.
 ///
-/// Each domain gets the integer part of its share. What remains is given, one each, to the largest
-/// fractional parts, of equal ones to the first.
+/// Each domain gets the integer part of its share. The remaining units go to the largest
+/// fractional parts, one each. If fractional parts are equal, the first domain wins.
 pub(super) fn quotas(total: u64, proportions: &[f64]) -> Vec<u64> {
     let weights: Vec<u128> = proportions
         .iter()
@@ -35,7 +35,7 @@ mod tests {
         assert_eq!(quotas(7, &[0.5, 0.5]), [4, 3]);
         assert_eq!(quotas(10, &[0.15, 0.67, 0.18]), [1, 7, 2]);
         assert_eq!(quotas(0, &[1.0]), [0]);
-        // In floating point, 0.57 * 100 is less than 57.
+        // In floating-point arithmetic, 0.57 * 100 is less than 57.
         assert_eq!(quotas(100, &[0.57, 0.43]), [57, 43]);
     }
 

@@ -1,4 +1,4 @@
-//! What a caller asks for: one JSON object, checked by the Python package and here.
+//! The recipe of samples: one JSON object, which the Python package and this module validate.
 
 use std::path::{Path, PathBuf};
 
@@ -14,21 +14,21 @@ use crate::sample::windows::Window;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Domain {
-    /// Its name, which is also that of its folders.
+    /// Name of the domain and of its folders.
     pub name: String,
-    /// Its share of the samples of each side.
+    /// The domain's share of the samples of each side.
     pub proportion: f64,
-    /// Its files.
+    /// Token files of the domain.
     pub files: Vec<PathBuf>,
 }
 
-/// What windows are taken from.
+/// The texts from which windows are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum From {
     /// Single documents.
     Documents,
-    /// All documents of a side and domain, one after the other.
+    /// The concatenation of all documents of a side and domain.
     TokenStream,
 }
 
@@ -36,11 +36,11 @@ pub enum From {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Splits {
-    /// Of the test side.
+    /// Share of the test side.
     pub test: f64,
-    /// Of the train side.
+    /// Share of the train side.
     pub train: f64,
-    /// Of the retrieval side.
+    /// Share of the retrieval side.
     pub retrieval: f64,
 }
 
@@ -54,7 +54,7 @@ pub struct Retrieval {
     pub shards: u64,
     /// The only shard to write; `None` for all.
     pub only: Option<u64>,
-    /// Tokens of a chunk, and the most of its neighbour.
+    /// Number of tokens of a chunk, and maximum number of tokens of its neighbour.
     pub chunk: u64,
 }
 
@@ -78,7 +78,7 @@ pub struct Recipe {
     pub root: Option<PathBuf>,
     /// The domains, in the order of the outputs.
     pub domains: Vec<Domain>,
-    /// What windows are taken from.
+    /// The texts from which windows are taken.
     pub from: From,
     /// Tokens before the decoder's.
     pub context: u64,
@@ -96,7 +96,8 @@ pub struct Recipe {
     pub retrieval: Option<Retrieval>,
     /// Seed of the sides and of the choice of samples.
     pub seed: u64,
-    /// Type of the ids; by default the narrowest unsigned one of at least 16 bits that fits the files.
+    /// Type of the ids; `None` for the narrowest unsigned type of at least 16 bits that fits the
+    /// files.
     pub dtype: Option<IdType>,
     /// Compression of the MDS files.
     pub compression: Option<String>,
@@ -106,7 +107,7 @@ pub struct Recipe {
     pub size_limit: u64,
     /// Whether fewer samples than requested are no error.
     pub allow_short: bool,
-    /// What to do with finished outputs of another plan.
+    /// The action for finished outputs of another plan.
     pub existing: Existing,
 }
 
@@ -233,7 +234,7 @@ impl Recipe {
             .into_owned()
     }
 
-    /// Samples of a side for each domain; for retrieval, of one shard.
+    /// Number of samples of a side for each domain; for the retrieval side, of one shard.
     pub(super) fn quotas(&self, side: Side) -> Vec<u64> {
         let total = match side {
             Side::Test => self.test,
@@ -266,19 +267,19 @@ impl Recipe {
 /// Bounds the memory for one sample.
 const MAX_SAMPLE_TOKENS: u64 = 1 << 28;
 
-/// What a process does.
+/// The part of the work that a process does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Task {
     /// Everything.
     All,
     /// Part `index` of `count` of the files, without publishing.
     Shard {
-        /// Its number, from 0.
+        /// Index of the shard, from 0.
         index: u64,
         /// Number of shards.
         count: u64,
     },
-    /// Publishes what all shards have written.
+    /// Publishes the parts that all shards have written.
     Join,
 }
 

@@ -1,4 +1,4 @@
-//! What became of every document.
+//! Reports the use of every document.
 
 use std::path::PathBuf;
 
@@ -11,12 +11,12 @@ use crate::sample::plan::Plan;
 use crate::sample::publish;
 use crate::sample::recipe::{Recipe, Side, Task};
 
-/// What was drawn, and what was not.
+/// The samples that were drawn, and the documents that were not used.
 #[derive(Debug, Serialize)]
 pub struct SampleReport {
     /// The folder.
     pub output: PathBuf,
-    /// Samples of the folders of the test and train sides, and of the retrieval shards.
+    /// Samples of the test side.
     pub test_samples: u64,
     /// Samples of the train side.
     pub train_samples: u64,
@@ -26,35 +26,36 @@ pub struct SampleReport {
     pub kept: u64,
     /// Whether only a shard was written, which `--join` publishes.
     pub is_part: bool,
-    /// What this process answers for.
+    /// The files that this process wrote.
     #[serde(flatten)]
     pub written: Written,
     /// Every side of every domain.
     pub sides: Vec<SideReport>,
 }
 
-/// The files of a process: those of its parts with a shard, else what publishing all outputs leaves.
+/// The files of a process: with a shard, the files of its parts; otherwise, the files of all
+/// published outputs.
 #[derive(Debug, Default, Serialize)]
 pub struct Written {
     /// Samples of the shard.
     pub shard_samples: u64,
-    /// Their tokens.
+    /// Number of tokens in these samples.
     pub shard_tokens: u64,
     /// The files.
     pub files: Vec<WrittenFile>,
 }
 
-/// A file that exists as long as the work it stands for need not be done again.
+/// A file that proves finished work: as long as the file exists, the work need not be repeated.
 #[derive(Debug, Serialize, PartialEq)]
 pub struct WrittenFile {
-    /// Where it is: of a part, before or after it is published.
+    /// Possible paths of the file. A part has another path before it is published than after.
     pub places: Vec<PathBuf>,
-    /// Its size.
+    /// Size of the file in bytes.
     pub bytes: u64,
 }
 
 impl Written {
-    /// What a task that is done has written; `parts` are its own.
+    /// The files that a finished task has written; `parts` are the parts of this task.
     pub(super) fn new(
         outputs: &[Output],
         finished: &[bool],
@@ -117,7 +118,8 @@ impl Written {
     }
 }
 
-/// One side of one domain. Every document is used, too short, or only in samples over the quota.
+/// Counts of one side of one domain. Every document is used, too short, or only in samples over
+/// the quota.
 #[derive(Debug, Serialize)]
 pub struct SideReport {
     /// The domain.
@@ -126,11 +128,11 @@ pub struct SideReport {
     pub side: Side,
     /// Documents on the side.
     pub documents: u64,
-    /// Their tokens.
+    /// Number of tokens in these documents.
     pub tokens: u64,
     /// Documents without a sample.
     pub too_short: u64,
-    /// Their tokens.
+    /// Number of tokens in the documents without a sample.
     pub too_short_tokens: u64,
     /// Tokens after the last windows.
     pub tail_tokens: u64,
@@ -140,7 +142,7 @@ pub struct SideReport {
     pub requested: u64,
     /// Samples that were taken.
     pub used: u64,
-    /// Samples that were not taken.
+    /// Available samples that were not taken, because the quota was reached.
     pub over_quota: u64,
 }
 

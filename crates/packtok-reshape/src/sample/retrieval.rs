@@ -91,7 +91,7 @@ pub(super) fn write(
     Ok((bytes, sha256))
 }
 
-/// Computes the hash and the size of what is written.
+/// A writer that computes the hash and the size of the written bytes.
 struct Hashed {
     file: TempFile,
     hash: Sha256,

@@ -1,4 +1,4 @@
-//! The samples of one side of one domain, and the MDS files that they are written to.
+//! Writes the samples of one side of one domain as MDS files.
 
 use std::num::NonZeroU64;
 use std::ops::Range;
@@ -127,7 +127,8 @@ impl<'a> Samples<'a> {
         call(&[domain, context, source, start, decoder])
     }
 
-    /// The samples of each file: as many as its size limit allows, as mosaicml-streaming's writer divides them.
+    /// The samples of each file: as many as the size limit allows, as mosaicml-streaming's writer
+    /// divides them.
     pub(super) fn files(&self) -> Result<Vec<Range<u64>>> {
         let mut files = Vec::new();
         let head = Writer::head_bytes(&self.form.columns, &self.form.options);
@@ -167,7 +168,8 @@ impl<'a> Samples<'a> {
         }))
     }
 
-    /// After how many samples the plan's pages are released: those of a stream search all of it.
+    /// Number of samples after which the plan's pages are released. Samples of a stream search the
+    /// whole plan.
     fn released_samples(&self) -> usize {
         match self.recipe.from {
             From::Documents => 1 << 16,
@@ -180,7 +182,8 @@ impl<'a> Samples<'a> {
         self.recipe.source_name(&file.path)
     }
 
-    /// Writes one file into `folder`. `written` receives the bytes of each sample, and ends the work by an error.
+    /// Writes one file into `folder`. `written` receives the length of each sample in bytes; its
+    /// error ends the work.
     pub(super) fn write(
         &self,
         part: &Part,

@@ -1,4 +1,5 @@
-//! Sorts any number of records in bounded memory: sorted runs in a temporary file, then a merge.
+//! Sorts any number of records in bounded memory: sorted runs in a temporary file, followed by a
+//! merge.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,8 +16,8 @@ const RUN_RECORDS: usize = 1 << 20;
 const READ_RECORDS: usize = 1 << 10;
 const RECORD_BYTES: usize = 32;
 
-/// A candidate for a sample, or a document of a stream. Sorted by group, then by key; the rest decides between documents with
-/// equal tokens.
+/// A candidate for a sample, or a document of a stream. Records are sorted by group, then by key.
+/// The remaining fields order documents with equal tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Record {
     /// Side and domain.
@@ -161,7 +162,7 @@ impl Sorter {
 struct Run {
     next: u64,
     end: u64,
-    /// Records that were read, the next one last.
+    /// Records that were read, in reverse order: the next record is the last.
     read: Vec<Record>,
 }
 

@@ -15,15 +15,16 @@ use crate::error::{Error, Result};
 use crate::sample::error::SampleError;
 use crate::sample::recipe::IdType;
 
-/// Mapped pages count as memory of the process. After reading about this much, they are released.
+/// Mapped pages count as memory of the process. They are released after reading about this many
+/// bytes.
 const MAPPED_BYTES: u64 = 64 << 20;
 /// The system may map this much around a page that is read.
 const AROUND_BYTES: u64 = 64 << 10;
 /// Files that a thread has open at a time: processes may often have 1,024.
 const MAX_OPEN: usize = 128;
 
-/// Calls `each` with the tokens of every document in order, including empty ones, with their position in the file. Verifies the
-/// checksums of the data, if the file has any.
+/// Calls `each` with the tokens of every document in order and their position in the file.
+/// Includes empty documents. Verifies the checksums of the data, if the file has any.
 pub(super) fn each_document(
     path: &Path,
     mut each: impl FnMut(&[u8], TokenWidth, Range<u64>) -> Result<()>,
@@ -31,7 +32,8 @@ pub(super) fn each_document(
     let file = TokenFile::open(path)?;
     let (width, num_tokens) = (file.width(), file.num_tokens());
     let (mut next_document, mut next_piece, mut released) = (0, 0, 0);
-    // Empty documents are not listed, and a file without tokens lists none.
+    // The listing skips empty documents; a file without tokens lists no documents. This entry adds
+    // trailing empty documents.
     let last = [Ok((file.num_documents(), num_tokens..num_tokens))];
     let listed = (num_tokens > 0)
         .then(|| file.documents_from(0))
@@ -65,7 +67,7 @@ pub(super) fn each_document(
 pub(super) struct OpenFiles<'a> {
     entries: &'a [Entry],
     open: HashMap<u32, OpenFile>,
-    /// Files that were open before, of which nothing needs to be parsed again.
+    /// Files that were opened before. Reopening such a file requires no parsing.
     checked: HashMap<u32, Checked>,
     mapped_bytes: u64,
     /// Tokens before they are converted.
@@ -139,7 +141,7 @@ enum OpenFile {
         start: u64,
         width: TokenWidth,
     },
-    /// Its ids are narrowed when they are first read.
+    /// A mapped file, whose ids are narrowed when they are first read.
     Mapped(TokenFile),
 }
 
@@ -164,13 +166,13 @@ fn identity(metadata: &Metadata) -> Identity {
 }
 
 impl OpenFile {
-    /// Opens a file, compares it with its entry, and keeps what was found in `checked`.
+    /// Opens a file, compares it with its entry, and stores the result of the check in `checked`.
     fn open(entry: &Entry, checked: VacantEntry<'_, u32, Checked>) -> Result<Self> {
         let path = &entry.path;
         let file = File::open(path).map_err(Error::io(path))?;
         let tokens = TokenFile::open(path)?;
         let opened = identity(&file.metadata().map_err(Error::io(path))?);
-        // The path may have been given to another file between the two.
+        // Another file may have been moved to the path between the two calls.
         let named = identity(&path.metadata().map_err(Error::io(path))?);
         if Entry::of(&tokens) != *entry || opened != named {
             return Err(changed(entry));
@@ -189,7 +191,7 @@ impl OpenFile {
         })
     }
 
-    /// Opens a file again, which must be the one that was checked.
+    /// Reopens a file, which must be the file that was checked.
     fn reopen(entry: &Entry, checked: &Checked) -> Result<Self> {
         let path = &entry.path;
         let file = File::open(path).map_err(Error::io(path))?;
@@ -278,7 +280,8 @@ fn is_converted(width: TokenWidth, dtype: IdType) -> bool {
     )
 }
 
-/// Appends tokens as ids of `dtype`; the error is position and value of the first id that does not fit.
+/// Appends tokens as ids of `dtype`. The error has the position and the value of the first id that
+/// does not fit.
 fn converted(
     bytes: &[u8],
     width: TokenWidth,

@@ -1,4 +1,5 @@
-//! Where the windows of a document or of a stream of documents are: the only arithmetic of samples.
+//! The positions of windows in a document or in a stream of documents. All window arithmetic is
+//! here.
 
 /// The shape of a sample: its context, and the decoder tokens after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! The temporary file of the buckets. A thread appends blocks to it while the caller distributes
-//! documents; later a thread reads the next bucket while the caller writes the last one to the
-//! output.
+//! documents. Later, a thread reads the next bucket while the caller writes the previous one to
+//! the output.
 //!
 //! Copying blocks to and from the page cache, and allocating and freeing its pages, takes as much
-//! processor time as the rest of a shuffle. The system decides when blocks are written to disk: if
-//! there is memory, many are read and freed before that.
+//! processor time as the rest of a shuffle. The system decides when blocks are written to disk. If
+//! there is enough memory, many blocks are read and freed before that.
 
 use std::fs::File;
 use std::io;
@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 
 /// Bytes of blocks that wait to be written.
 const WAITING_BYTES: usize = 8 << 20;
-/// Buckets in memory: the caller's, and the one that is read.
+/// Maximum number of buckets in memory: the caller's bucket and the bucket that is being read.
 const NUM_LOADED: usize = 2;
 
 /// The content of a bucket.
@@ -27,7 +27,7 @@ const NUM_LOADED: usize = 2;
 pub(super) struct Stored {
     /// The numbers of its blocks in the file, in order.
     pub(super) blocks: Vec<u32>,
-    /// The bytes after those of its blocks.
+    /// The bytes after the last full block.
     pub(super) rest: Vec<u8>,
 }
 
@@ -60,7 +60,7 @@ impl BlockWriter {
         let (written, empty) = mpsc::channel::<Vec<u8>>();
         // A fixed number of buffers in circulation bounds the memory.
         for _ in 0..(WAITING_BYTES / block_bytes).max(2) {
-            // Cannot fail, since `empty` exists.
+            // Cannot fail, because `empty` exists.
             let _ = written.send(Vec::new());
         }
         let thread = Thread::start(move || {
@@ -84,7 +84,7 @@ impl BlockWriter {
     /// Moves the full blocks of a bucket from its rest to the file.
     ///
     /// # Errors
-    /// The blocks, or earlier ones, cannot be written.
+    /// These or earlier blocks cannot be written.
     #[inline]
     pub(super) fn append_full(&mut self, bucket: &mut Stored) -> Result<()> {
         if bucket.rest.len() < self.block_bytes {
@@ -122,7 +122,7 @@ impl BlockWriter {
         let (loaded, buckets_in_order) = mpsc::channel();
         let (empty, to_fill) = mpsc::channel::<Vec<u8>>();
         for _ in 0..NUM_LOADED {
-            // Cannot fail, since `to_fill` exists.
+            // Cannot fail, because `to_fill` exists.
             let _ = empty.send(Vec::new());
         }
         let thread = Thread::start(move || {
@@ -190,7 +190,7 @@ impl BucketFile {
 
     /// Reads a bucket into `records`, and gives its blocks back to the file system.
     fn read(&self, bucket: &Stored, records: &mut Vec<u8>) -> Result<()> {
-        // Keeps the bytes of an earlier bucket, so that memory is not cleared to be overwritten.
+        // The buffer keeps the bytes of an earlier bucket, so that only new memory is zeroed.
         records.resize(bucket.blocks.len() * self.block_bytes, 0);
         for (&block, bytes) in (bucket.blocks.iter()).zip(records.chunks_mut(self.block_bytes)) {
             (self.file.read_exact_at(bytes, self.offset(block)))
@@ -201,9 +201,9 @@ impl BucketFile {
         Ok(())
     }
 
-    /// Gives a block that was read back to the file system, so that the disk holds the documents
-    /// once. What the system has not written to disk by then, it never writes. Where the system
-    /// cannot free blocks, the documents are on disk twice until the end.
+    /// Returns a block to the file system after it was read, so that the disk holds the documents
+    /// only once. Freed blocks that were not written to disk yet are never written. Where the
+    /// system cannot free blocks, the documents are on disk twice until the end.
     fn free(&self, block: u32) {
         let _: io::Result<()> = free(&self.file, self.offset(block), self.block_bytes as u64);
     }
@@ -222,8 +222,8 @@ fn free(_: &File, _: u64, _: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// A thread that ends when its channels are closed. Dropping waits for its end, so that nothing
-/// holds the file after an error.
+/// A thread that ends when its channels are closed. Dropping waits for its end, so that after an
+/// error no thread keeps the file open.
 struct Thread<T>(Option<JoinHandle<Result<T>>>);
 
 impl<T: Send + 'static> Thread<T> {
@@ -337,7 +337,7 @@ mod tests {
             rest: vec![0; BLOCK_BYTES],
             ..Stored::default()
         };
-        // The thread may not have reached the block yet.
+        // The error may arrive later, if the thread has not reached the block yet.
         let error = match writer.append_full(&mut bucket) {
             Ok(()) => writer.read(vec![bucket]).err().unwrap(),
             Err(error) => error,

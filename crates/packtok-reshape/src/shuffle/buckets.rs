@@ -1,11 +1,11 @@
-//! Shuffles more than fits in memory: distributes documents to buckets on disk by their position in
-//! the output, then writes the buckets one after the other.
+//! Shuffles data that does not fit in memory: distributes documents to buckets on disk by their
+//! position in the output, then writes the buckets one after the other.
 //!
-//! The input is read once and in order. All buckets are in one temporary file without a name, which
-//! the system removes with the process. It grows by blocks, each of one bucket, so that distributing
-//! writes in order too. A bucket is a range of positions whose documents fit in memory. Long
-//! documents, and those of a bucket that has become too large, are not copied: the bucket refers to
-//! the input.
+//! The input is read once and in order. All buckets are in one temporary file without a name,
+//! which the system removes with the process. The file grows by blocks, each of one bucket, so
+//! distributing also writes in order. A bucket is a range of positions whose documents fit in
+//! memory. Long documents, and the documents of a bucket that has become too large, are not
+//! copied: the bucket refers to the input.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use packtok_pbin::Origin;
 use super::bucket_file::{BlockWriter, Stored};
 use crate::error::{Error, Result};
 
-/// How much memory shuffling uses, apart from the order.
+/// The memory that shuffling uses, apart from the order.
 #[derive(Debug, Clone, Copy)]
 pub struct Budget {
     /// Inputs of up to this size are shuffled in memory.
@@ -51,7 +51,7 @@ impl Budget {
 pub(super) struct Place {
     /// Index of the file.
     pub(super) file: u32,
-    /// Offset of the document: the caller's choice of a unit, which it gets back.
+    /// Offset of the document, in a unit that the caller chooses. It is passed back unchanged.
     pub(super) offset: u64,
     /// Bytes of the document.
     pub(super) bytes: u64,
@@ -69,8 +69,8 @@ pub(super) trait Sink {
 /// Documents that are brought into the cache together.
 pub(super) const GROUP_LEN: usize = 64;
 
-/// Reads the ends of some documents, which are anywhere in memory, so that the processor waits for
-/// all of them at the same time and not for one after the other.
+/// Reads the ends of some documents that are anywhere in memory. The processor thus waits for all
+/// of them at the same time instead of one after the other.
 #[inline]
 pub(super) fn fetch(documents: [&[u8]; GROUP_LEN]) {
     let ends = |document: &[u8]| match document {
@@ -90,7 +90,7 @@ const ORIGIN_BYTES: usize = 16;
 const PLACE_BYTES: usize = 20;
 /// The most bytes of a record without its document.
 const RECORD_BYTES: u64 = (POSITION_BYTES + LEN_BYTES + ORIGIN_BYTES + PLACE_BYTES) as u64;
-/// The length of a document that is not copied.
+/// Marks a document that is not copied; stored as its length.
 const REFERRED: u32 = u32::MAX;
 const MIN_BLOCK_BYTES: usize = 4 << 10;
 const MAX_BLOCK_BYTES: usize = 1 << 20;
@@ -129,7 +129,7 @@ impl Buckets {
         let all_bytes = data_bytes.saturating_add(u64::from(num_positions) * RECORD_BYTES);
         let wanted = all_bytes.div_ceil(budget.bucket_bytes).max(1);
         let positions = u64::from(num_positions).div_ceil(wanted).max(1);
-        // The largest power of two that is not more: a shift is faster than a division.
+        // Rounds down to a power of two, because a shift is faster than a division.
         let shift = positions.ilog2();
         let num_buckets = (u64::from(num_positions) >> shift) as usize + 1;
         let block_bytes = (budget.buffer_bytes as usize / num_buckets).next_power_of_two() / 2;
@@ -149,7 +149,7 @@ impl Buckets {
         })
     }
 
-    /// Adds the document for a position. `document` is `None` if the caller has only its place.
+    /// Adds the document for a position. `document` is `None` if the caller only has its place.
     pub(super) fn push(
         &mut self,
         position: u32,
@@ -186,8 +186,8 @@ impl Buckets {
     }
 
     /// Passes all documents to `sink` in the order of their positions. `refer` passes on the bytes
-    /// of a document that was not copied. `check` is called after each bucket and receives the
-    /// number of its documents.
+    /// of a document that was not copied. `check` is called after each bucket with the number of
+    /// its documents.
     pub(super) fn write_with<S: Sink>(
         self,
         sink: &mut S,

@@ -1,4 +1,4 @@
-//! Chunks of files: which documents of each file are in chunk `k` of `n`, and the lists of files.
+//! Chunks of files: the documents of each file in chunk `k` of `n`, and the lists of files.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -24,8 +24,8 @@ pub(super) fn checked(chunk: ChunkInfo) -> Result<ChunkInfo> {
     Ok(chunk)
 }
 
-/// The documents of a file with `num_documents` that are in a chunk. The first chunks have one
-/// document more where the division leaves a remainder.
+/// The documents of a file with `num_documents` documents that are in a chunk. If the division
+/// leaves a remainder, the first chunks have one more document.
 pub(super) fn documents(chunk: ChunkInfo, num_documents: u64) -> Range<u64> {
     let (least, remainder) = (num_documents / chunk.count, num_documents % chunk.count);
     let start = chunk.index * least + chunk.index.min(remainder);
@@ -43,7 +43,7 @@ pub(super) fn empty(chunk: ChunkInfo, num_documents: &[u64]) -> Error {
     .into()
 }
 
-/// Reads a list of files: one path on each line, relative to `root`, whose suffix is replaced by
+/// Reads a list of files: one path per line, relative to `root`, with its suffix replaced by
 /// `extension`. Blank lines are skipped.
 ///
 /// # Errors

@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
-/// Why files cannot be shuffled.
+/// The reason why files cannot be shuffled.
 #[derive(Debug, thiserror::Error)]
 pub enum ShuffleError {
-    /// The order would not fit in four bytes a document.
+    /// The positions of the order would not fit in four bytes.
     #[error(
         "there are {documents} documents to shuffle, expected fewer than 4294967295; shuffle in chunks: packtok data create_shuffled_dataset_chunk or create_shuffled_jsonl_chunk"
     )]
     TooManyDocuments {
-        /// Their number.
+        /// Number of documents.
         documents: u64,
     },
     /// There are no chunks.
@@ -93,7 +93,7 @@ pub enum ShuffleError {
         /// The file.
         path: PathBuf,
     },
-    /// An existing JSONL file cannot be compared with a result that has a random order.
+    /// An existing JSONL file cannot be compared with the result, because the order is random.
     #[error(
         "{}: cannot be proven to be the result of this run without a seed; give one, or set --existing (existing) to replace",
         path.display()

@@ -1,7 +1,8 @@
 //! Shuffles the lines of JSONL files.
 //!
-//! A line is what ends in `\n`, as for Python's `readlines()`: `\r` belongs to it, and a blank line
-//! is one. The last line of a file may lack its `\n`, which it gets, so that no line follows on it.
+//! A line ends with `\n`, as for Python's `readlines()`. A `\r` belongs to the line, and a blank
+//! line counts as a line. If the last line of a file lacks its `\n`, one is added, so that the
+//! next line is not joined to it.
 
 use std::fs::{File, Metadata};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -25,9 +26,9 @@ const BUFFER_BYTES: usize = 256 << 10;
 const MARK_BYTES: u64 = 64 << 20;
 /// Lines between two calls of the monitor.
 const LINES_PER_CALL: usize = 1 << 16;
-/// Memory of a line beside its bytes and its place in the order.
+/// Memory of a line in addition to its bytes and its entry in the order.
 const SPAN_BYTES: u64 = 8;
-/// Starts of compressed files. None is the start of a JSON value.
+/// First bytes of compressed files. No JSON value starts with any of them.
 const COMPRESSIONS: [(&[u8], &str); 4] = [
     (&[0x1f, 0x8b], "gzip"),
     (&[0x28, 0xb5, 0x2f, 0xfd], "zstd"),
@@ -40,8 +41,8 @@ const COMPRESSIONS: [(&[u8], &str); 4] = [
 /// An existing output that is to be kept is compared with the result byte by byte.
 ///
 /// # Errors
-/// An input cannot be read, is compressed or changes; the chunk does not exist or has no lines; the
-/// output exists and is not to be replaced, or is not the result.
+/// An input cannot be read, is compressed or changes; the chunk does not exist or has no lines;
+/// the output exists and must not be replaced, or differs from the result.
 pub fn shuffle_lines(options: &ShuffleOptions, monitor: &mut Monitor<'_>) -> Result<ShuffleReport> {
     let keeps = options.prepare()?;
     if keeps && !options.is_seed_given {
@@ -171,7 +172,7 @@ impl Input {
         Ok(count)
     }
 
-    /// Calls `each` with lines in order: offset, length, and the bytes if there are at most
+    /// Calls `each` with lines in order: offset, length, and the bytes if the line has at most
     /// `max_bytes`.
     fn for_each_line(
         &self,
@@ -185,7 +186,7 @@ impl Input {
         }
         let (mut line, mut offset) = count.mark_before(lines.start);
         let mut reader = self.reader(offset)?;
-        // The start of a line whose end is not read yet, as far as it is not too long.
+        // The start of a line whose end was not read yet. Empty if the line is too long.
         let mut held = Vec::new();
         let mut held_bytes = 0;
         while line < lines.end {
@@ -234,10 +235,10 @@ impl Input {
     }
 }
 
-/// How many lines a file has.
+/// The number of lines of a file.
 struct LineCount {
     lines: u64,
-    /// How many lines end before an offset, every [`MARK_BYTES`].
+    /// Pairs of an offset and the number of lines that end before it, every [`MARK_BYTES`].
     marks: Vec<(u64, u64)>,
 }
 
@@ -258,7 +259,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// Reads all files; `None` if their lines are too many for the memory.
+    /// Reads all files; `None` if their lines do not fit in memory.
     fn load(options: &ShuffleOptions, inputs: &[Input], total_bytes: u64) -> Result<Option<Self>> {
         let mut bytes = Vec::with_capacity(total_bytes as usize + inputs.len());
         let mut spans = Vec::new();
@@ -338,8 +339,8 @@ fn check_chunk(options: &ShuffleOptions, num_lines: u64, lens: &[u64]) -> Result
     }
 }
 
-/// Shuffles through buckets and returns the number of lines. Each file is read twice: the order
-/// depends on the number of lines.
+/// Shuffles through buckets and returns the number of lines. Each file is read twice, because the
+/// order depends on the number of lines.
 fn shuffle_on_disk(
     options: &ShuffleOptions,
     inputs: &[Input],

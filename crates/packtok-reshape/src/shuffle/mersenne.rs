@@ -1,7 +1,7 @@
 //! CPython's `random.Random(seed).shuffle`: the Mersenne Twister MT19937, seeded by an integer.
 //!
-//! The generator and its seeding by an array are those of Matsumoto and Nishimura, *Mersenne
-//! Twister*, ACM TOMACS 8 (1998), and `mt19937ar.c` (2002). CPython's documentation guarantees that
+//! The generator and its seeding by an array follow Matsumoto and Nishimura, *Mersenne Twister*,
+//! ACM TOMACS 8 (1998), and `mt19937ar.c` (2002). CPython's documentation guarantees that
 //! `random()` repeats for a seed; `shuffle` has taken bits in this way since Python 3.2.
 
 use super::seed::Seed;
@@ -73,8 +73,8 @@ impl Mersenne {
         self.next = 0;
     }
 
-    /// A number in `0..=last`, as `Random._randbelow(last + 1)`: as many bits as `last + 1` has,
-    /// until they are small enough. `last` is below `u32::MAX`.
+    /// A number in `0..=last`, as `Random._randbelow(last + 1)`: draws as many bits as `last + 1`
+    /// has, until the number is small enough. `last` is below `u32::MAX`.
     #[inline]
     pub(super) fn up_to(&mut self, last: u32) -> u32 {
         let bits = u32::BITS - (last + 1).leading_zeros();

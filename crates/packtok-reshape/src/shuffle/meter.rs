@@ -6,7 +6,7 @@ use packtok_jobs::{Monitor, Progress, report_progress};
 
 use crate::error::Result;
 
-/// Counts what is done and asks a monitor whether to continue.
+/// Counts finished work and asks a monitor whether to continue.
 pub(crate) struct Meter<'a, 'm> {
     monitor: &'a mut Monitor<'m>,
     progress: Progress,
@@ -24,7 +24,7 @@ impl<'a, 'm> Meter<'a, 'm> {
         }
     }
 
-    /// Adds bytes that are done and documents that are written.
+    /// Adds processed bytes and written documents.
     ///
     /// # Errors
     /// The monitor breaks.

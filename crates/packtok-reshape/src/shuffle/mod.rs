@@ -1,10 +1,10 @@
 //! Shuffles the documents of pbins and the lines of JSONL files, whole or in chunks.
 //!
-//! With a seed, the order is that of Modalities: `mersenne` and `numpy_random` are the generators
-//! behind it, `seed` their seeds. Without one it is packtok's permutation. `order` holds an order in
-//! 4 bytes a document. `pbins` and `lines` read and write the two kinds of files: in memory if the
-//! input is small, otherwise through `buckets`. `chunk` knows which documents of each file a chunk
-//! has.
+//! With a seed, the order is the order of Modalities: `mersenne` and `numpy_random` are its
+//! generators, and `seed` parses their seeds. Without a seed, the order is packtok's permutation.
+//! `order` holds an order in 4 bytes per document. `pbins` and `lines` read and write the two
+//! kinds of files: in memory if the input is small, otherwise through `buckets`. `chunk`
+//! determines which documents of each file belong to a chunk.
 
 mod bucket_file;
 mod buckets;
@@ -35,22 +35,22 @@ pub use seed::Seed;
 use crate::error::Result;
 use crate::existing;
 
-/// What to shuffle, and how.
+/// The files to shuffle, and the options.
 #[derive(Debug, Clone)]
 pub struct ShuffleOptions {
     /// The files, in order.
     pub inputs: Vec<PathBuf>,
     /// The file to write.
     pub output: PathBuf,
-    /// What to do if the output already exists.
+    /// The action if the output already exists.
     pub existing: Existing,
     /// The order.
     pub shuffle: Shuffle,
     /// Whether the caller chose the seed. If not, an existing output may have any seed.
     pub is_seed_given: bool,
-    /// The chunk of each file that is taken; `None` for all documents.
+    /// The chunk of each file to use; `None` for all documents.
     pub chunk: Option<ChunkInfo>,
-    /// How much memory to use.
+    /// The memory to use.
     pub budget: Budget,
 }
 
@@ -66,13 +66,13 @@ pub struct ShuffleReport {
     /// Tokens of the output; `None` for lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// Its length in bytes.
+    /// Length of the output in bytes.
     pub file_bytes: u64,
-    /// What computed the order.
+    /// The generator of the order.
     pub generator: ShuffleGenerator,
     /// The generator's seed, as in the trailer.
     pub seed: String,
-    /// The copy of the tokenizer next to the output, if one was found next to an input.
+    /// The copy of the tokenizer next to the output, if an input has a tokenizer next to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokenizer_path: Option<PathBuf>,
     /// Whether the output already existed and was proven correct.
@@ -80,7 +80,7 @@ pub struct ShuffleReport {
 }
 
 impl ShuffleOptions {
-    /// Checks chunk and output, removes what killed runs left, and returns whether the output
+    /// Checks chunk and output, and removes the files of killed runs. Returns whether the output
     /// exists and is to be kept.
     fn prepare(&self) -> Result<bool> {
         self.chunk.map(chunk::checked).transpose()?;

@@ -2,8 +2,9 @@
 //! masked rejection.
 //!
 //! PCG64 is PCG-XSL-RR-128/64 of O'Neill, *PCG*, HMC-CS-2014-0905 (2014); `SeedSequence` is
-//! O'Neill's `seed_seq` design (2015) with the constants that NumPy documents. NumPy guarantees the
-//! streams of its bit generators; that `shuffle` draws in this way is tested against NumPy.
+//! O'Neill's `seed_seq` design (2015) with the constants that NumPy documents. NumPy guarantees
+//! the streams of its bit generators. It does not guarantee how `shuffle` draws from them, so a
+//! test compares this with NumPy.
 
 use super::seed::Seed;
 
@@ -22,7 +23,7 @@ const PCG_MULTIPLIER: u128 = 0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645;
 pub(super) struct Pcg64 {
     state: u128,
     increment: u128,
-    /// The upper half of the last 64 bits, if only the lower one was used.
+    /// The upper half of the last 64 bits, if only the lower half was used.
     half: Option<u32>,
 }
 
@@ -53,7 +54,7 @@ impl Pcg64 {
         xored.rotate_right((self.state >> 122) as u32)
     }
 
-    /// The next 32 bits: first the lower half of 64 bits, then the upper one.
+    /// The next 32 bits: first the lower half of 64 bits, then the upper half.
     #[inline]
     fn next_u32(&mut self) -> u32 {
         if let Some(half) = self.half.take() {

@@ -19,18 +19,18 @@ const TWO_LISTS_LEN: usize = 1 << 26;
 /// A generator and its seed, which together define an order of any number of documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shuffle {
-    /// What computes the order.
+    /// The generator of the order.
     pub generator: ShuffleGenerator,
-    /// Its seed. The permutation of packtok uses the lower 64 bits.
+    /// The seed of the generator. The permutation of packtok uses the lower 64 bits.
     pub seed: Seed,
 }
 
 impl Shuffle {
-    /// The order of `len` documents: at position `i` of the output is document `order[i]`.
-    /// `check` is called regularly and ends the computation with its error.
+    /// The order of `len` documents: `order[i]` is the document at position `i` of the output.
+    /// `check` is called regularly; its error ends the computation.
     ///
     /// # Errors
-    /// Those of `check`.
+    /// The errors of `check`.
     pub fn order(&self, len: u32, check: &mut dyn FnMut() -> Result<()>) -> Result<Vec<u32>> {
         match self.generator {
             ShuffleGenerator::Python => {
@@ -90,8 +90,8 @@ pub(super) fn inverted(order: Vec<u32>) -> Vec<u32> {
     inverted_in_place(order)
 }
 
-/// Inverts cycle by cycle. Needs one bit a document beside the list, but each step waits for the
-/// one before.
+/// Inverts the order cycle by cycle. In addition to the list, this needs one bit per document, but
+/// each step waits for the previous step.
 pub(super) fn inverted_in_place(mut order: Vec<u32>) -> Vec<u32> {
     let mut is_done = vec![0u64; order.len().div_ceil(64)];
     for start in 0..order.len() {

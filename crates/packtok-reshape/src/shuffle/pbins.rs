@@ -24,12 +24,12 @@ const ORIGIN_BYTES: u64 = 16;
 
 /// Shuffles the documents of pbins, or a chunk of each, into one pbin.
 ///
-/// Inputs are verified while they are read. The metadata of the result is that of a merge of the
-/// inputs, with the seed; origins are kept.
+/// Inputs are verified while they are read. The result has the metadata of a merge of the inputs,
+/// with the seed; origins are kept.
 ///
 /// # Errors
 /// An input is damaged, or the inputs are incompatible; the chunk does not exist or has no
-/// documents; the output exists and is not to be replaced, or is not the result.
+/// documents; the output exists and must not be replaced, or differs from the result.
 pub fn shuffle_pbins(options: &ShuffleOptions, monitor: &mut Monitor<'_>) -> Result<ShuffleReport> {
     let keeps = options.prepare()?;
     let mut parts = Parts::open(options)?;
@@ -43,7 +43,7 @@ pub fn shuffle_pbins(options: &ShuffleOptions, monitor: &mut Monitor<'_>) -> Res
         return prove(options, &mut parts, &mut meter);
     }
     for part in &parts.parts {
-        // Its pickled index is not read.
+        // The pickled index is not used, so it is not verified.
         part.reader.verify_trailer(&mut |_| meter.check())?;
         part.reader.release_pages();
     }
@@ -94,7 +94,7 @@ fn publish(options: &ShuffleOptions, parts: Parts, sink: PbinSink) -> Result<Shu
 }
 
 impl ShuffleOptions {
-    /// What the trailer records.
+    /// The shuffle as the trailer records it.
     fn info(&self) -> ShuffleInfo {
         ShuffleInfo {
             generator: self.shuffle.generator,
@@ -108,11 +108,11 @@ impl ShuffleOptions {
 struct Part {
     reader: Reader,
     documents: Range<u64>,
-    /// Their bytes, counted from the start of the data.
+    /// The bytes of the documents, counted from the start of the data.
     data: Range<u64>,
-    /// Number of the first of the documents among those of all parts.
+    /// Number of the first document among the documents of all parts.
     first: u64,
-    /// Index of the first source of the file among those of all files.
+    /// Index of the first source of the file among the sources of all files.
     first_source: u64,
 }
 
@@ -270,8 +270,8 @@ impl Parts {
 }
 
 impl Part {
-    /// Calls `each` with the number of each used document in the file, and its origin in the
-    /// result.
+    /// Calls `each` with the number of each used document in the file, and the origin of the
+    /// document in the result.
     fn for_each(&self, mut each: impl FnMut(u64, Option<Origin>) -> Result<()>) -> Result<()> {
         if !self.reader.has_origins() {
             return self.documents.clone().try_for_each(|i| each(i, None));
@@ -290,7 +290,7 @@ impl Part {
 struct CheckedData<'a> {
     part: &'a Part,
     next_piece: u64,
-    /// The checksum so far; `None` if the file has it.
+    /// The checksum so far; `None` if the file already records the checksum.
     crc32c: Option<u32>,
 }
 
@@ -417,8 +417,8 @@ impl Sink for PbinSink {
     }
 }
 
-/// Proves that the existing output is the result: its trailer names this shuffle and parts with the
-/// checksums of these inputs, and the file is intact.
+/// Proves that the existing output is the result: its trailer names this shuffle and parts with
+/// the checksums of these inputs, and the file is undamaged.
 fn prove(
     options: &ShuffleOptions,
     parts: &mut Parts,

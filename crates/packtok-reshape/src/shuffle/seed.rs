@@ -7,12 +7,14 @@ use sha2::{Digest, Sha256};
 /// A non-negative integer of any size as the seed of a generator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seed {
-    /// 32-bit digits, lowest first; one at least, and no zeros at the end but in 0.
+    /// 32-bit digits, lowest first. At least one digit; the highest digit is not zero unless the
+    /// seed is 0.
     words: Vec<u32>,
 }
 
 impl Seed {
-    /// Parses hexadecimal digits, which may be of any number; `None` if there are none or others.
+    /// Parses any number of hexadecimal digits; `None` if the text is empty or has other
+    /// characters.
     pub fn from_hex(digits: &str) -> Option<Self> {
         if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
             return None;
@@ -30,7 +32,8 @@ impl Seed {
     }
 
     /// The seed of a chunk as in Modalities: the sum of the SHA-256 digests of both numbers in
-    /// decimal, modulo 2³² − 1. `global_seed` is in decimal because it may have any size and sign.
+    /// decimal, modulo 2³² − 1. `global_seed` is a decimal string because it may have any size and
+    /// sign.
     pub fn of_chunk(global_seed: &str, chunk_id: u64) -> Self {
         let digests = [global_seed.to_owned(), chunk_id.to_string()];
         let words = digests.iter().flat_map(|text| {
@@ -43,7 +46,8 @@ impl Seed {
                 .collect();
             words
         });
-        // 2³² is 1 modulo 2³² − 1, so a number and the sum of its 32-bit digits have one residue.
+        // 2³² is 1 modulo 2³² − 1, so a number has the same residue as the sum of its 32-bit
+        // digits.
         Self::from((words.sum::<u64>()) % u64::from(u32::MAX))
     }
 
@@ -80,7 +84,7 @@ impl From<u64> for Seed {
 }
 
 impl fmt::Display for Seed {
-    /// Writes decimal digits; hexadecimal ones after `0x` if the seed exceeds 64 bits.
+    /// Writes decimal digits, or `0x` and hexadecimal digits if the seed exceeds 64 bits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.as_u64() {
             Some(number) => write!(f, "{number}"),

@@ -1,5 +1,5 @@
-//! The generators against values of CPython 3.11.7 and NumPy 2.4.6, and shuffling through buckets
-//! against a shuffle in memory and a naive one.
+//! Compares the generators with values of CPython 3.11.7 and NumPy 2.4.6, and shuffling through
+//! buckets with a shuffle in memory and a naive shuffle.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -149,7 +149,7 @@ const TINY: Budget = Budget {
     buffer_bytes: 1 << 20,
     inline_bytes: 60,
 };
-/// As small, with buckets of a few blocks on disk.
+/// As [`TINY`], with buckets of a few blocks on disk.
 const BLOCKS: Budget = Budget {
     in_memory_bytes: 0,
     bucket_bytes: 12 << 10,
@@ -261,7 +261,8 @@ proptest! {
             .map(|(i, &len)| [&vec![b'!' + (i % 90) as u8; len][..], b"\n"].concat())
             .collect();
         let mut content = lines.concat();
-        // Only the end of a last line with content can be missing: without it, a blank line is none.
+        // Only a last line with content can lack its line end. A blank line without a line end
+        // would not exist.
         if !is_ended && lens.last().is_some_and(|&len| len > 0) {
             content.pop();
         }

@@ -2,20 +2,20 @@
 
 use std::path::PathBuf;
 
-/// Why a folder of NPY files cannot be written.
+/// The reason why a folder of NPY files cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum TokensError {
     /// Two files of the corpus would have the same NPY file.
     #[error("{} and {}: both would become {name}; rename one, or leave one out with --ignore (ignore)", first.display(), second.display())]
     SameName {
-        /// A file.
+        /// The first file.
         first: PathBuf,
-        /// Another one.
+        /// The second file.
         second: PathBuf,
         /// The file that both would become.
         name: String,
     },
-    /// A file is not below the folder that its input starts at.
+    /// A file is not below the base folder of its input.
     #[error(
         "{}: is not below {}, so its place in the output is unknown; set --root (root) to a folder that contains all files",
         path.display(), root.display()
@@ -46,7 +46,7 @@ pub enum TokensError {
         /// The file of the corpus.
         label: String,
     },
-    /// An existing file without a marker is another one.
+    /// An existing file without a marker differs from the file that this run would write.
     #[error(
         "{}: the file exists, has no marker, and differs from what this command writes; set --existing (existing) to replace, or choose another --output-dir (output_dir)",
         path.display()

@@ -10,15 +10,15 @@ use crate::error::Result;
 /// Counts of a token file.
 #[derive(Debug, Serialize)]
 pub struct Facts {
-    /// Its documents.
+    /// Number of documents in the file.
     pub documents: u64,
-    /// Its tokens.
+    /// Number of tokens in the file.
     pub tokens: u64,
     /// Complete chunks within documents: the sum of length ÷ chunk length, rounded down.
     pub chunks: u64,
     /// Bytes of the file.
     pub file_bytes: u64,
-    /// CRC32C of all of them, if it was asked for and the file is an NPY file.
+    /// CRC32C of all bytes of the file, if requested and the file is an NPY file.
     pub crc32c: Option<u32>,
 }
 

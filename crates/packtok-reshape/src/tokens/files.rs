@@ -17,18 +17,19 @@ const COMPRESSED: [&str; 5] = ["gz", "zst", "zstd", "bz2", "xz"];
 pub struct CorpusFile {
     /// The file.
     pub path: PathBuf,
-    /// Its path below the folder that its input starts at.
+    /// Path of the file relative to the base folder of its input.
     pub relative: String,
-    /// Its bytes as stored.
+    /// Length of the file as stored, in bytes.
     pub bytes: u64,
     /// The NPY file for it, relative to the output folder.
     pub npy: String,
 }
 
-/// The files that `inputs` stand for, in order, with the names of their NPY files.
+/// The files of `inputs`, in order, with the names of their NPY files.
 ///
 /// # Errors
-/// As [`expand`]; two files have the same NPY file, or a file is not below the folder of its input.
+/// As [`expand`]; two files have the same NPY file, or a file is not below the folder of its
+/// input.
 pub fn corpus_files(
     inputs: &[String],
     selection: &Selection,

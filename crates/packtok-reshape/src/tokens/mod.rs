@@ -1,9 +1,9 @@
-//! A folder of NPY files, one for each file of a corpus: which files there will be, and their content
-//! from a packed corpus that records where its documents came from.
+//! A folder of NPY files, one for each file of a corpus: the names of the files, and their content
+//! from a packed corpus that records the origins of its documents.
 //!
-//! Tokenizing is packing: `packtok-pack` packs the files that are missing, on all cores and resumable,
-//! into one pbin of the narrowest width. The files are then written from it, because the lengths of all
-//! documents precede the first id.
+//! Tokenizing is packing: `packtok-pack` packs the files that are missing, on all cores and
+//! resumable, into one pbin of the narrowest width. The NPY files are then written from the pbin,
+//! because an NPY file stores the lengths of all documents before the first id.
 
 mod error;
 mod facts;

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::TokensError;
 use crate::error::{Error, Result};
 
-/// What ends the name of the rejects of a file.
+/// Suffix of the name of a rejects file.
 const SUFFIX: &str = ".rejects.jsonl";
 
 #[derive(Deserialize)]
@@ -34,7 +34,7 @@ pub(super) fn rejects_path(path: &Path) -> PathBuf {
 }
 
 impl Rejects {
-    /// The rejects of a pbin, of which there may be none.
+    /// The rejects of a pbin; empty if the pbin has no rejects file.
     pub(super) fn of(pbin: &Path) -> Result<Self> {
         let path = rejects_path(pbin);
         let lines = match File::open(&path) {
@@ -53,7 +53,7 @@ impl Rejects {
 
     /// Writes the rejects of a source next to its file `npy`, and returns their number.
     ///
-    /// The file of an earlier run is removed if there are none.
+    /// If the source has no rejects, removes the rejects file of an earlier run.
     pub(super) fn publish(&mut self, label: &str, npy: &Path) -> Result<u64> {
         let dst = rejects_path(npy);
         let mut num_rejected = 0;

@@ -26,7 +26,7 @@ pub struct Target {
     pub npy: Option<PathBuf>,
 }
 
-/// How to write the NPY files of a packed corpus.
+/// The options for writing the NPY files of a packed corpus.
 #[derive(Debug, Clone)]
 pub struct SplitOptions {
     /// The packed corpus, with origins.
@@ -37,7 +37,7 @@ pub struct SplitOptions {
     pub id_type: IdType,
     /// Whether existing files are replaced.
     pub replace: Replace,
-    /// What the markers record.
+    /// The plan that the markers record.
     pub plan: TokenPlan,
 }
 
@@ -46,17 +46,17 @@ pub struct SplitOptions {
 pub struct SplitReport {
     /// Number of files.
     pub files: u64,
-    /// Their documents.
+    /// Number of documents in the files.
     pub documents: u64,
-    /// Their tokens.
+    /// Number of tokens in the files.
     pub tokens: u64,
-    /// Their bytes.
+    /// Total length of the files in bytes.
     pub file_bytes: u64,
     /// Skipped records.
     pub rejected: u64,
 }
 
-/// What the markers of a tokenizing run record.
+/// The plan that the markers of a tokenizing run record.
 pub fn plan_of(options: &PackOptions, tokenizer: TokenizerInfo, id_type: IdType) -> TokenPlan {
     TokenPlan {
         dtype: id_type.name().to_owned(),
@@ -163,7 +163,7 @@ fn write(
     }
 }
 
-/// What an existing file contains; `None` if it is not such a file.
+/// The content of an existing file; `None` if the file is not an NPY file of this layout.
 fn existing(path: &Path) -> Result<Option<NpyWritten>> {
     let Ok(npy) = NpyFile::open(path) else {
         return Ok(None);

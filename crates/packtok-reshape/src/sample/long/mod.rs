@@ -1,7 +1,9 @@
-//! Rows of long documents, as ProLong's training reads them: whole documents packed by best fit, or pieces of fixed lengths.
+//! Rows of long documents, as ProLong's training reads them: whole documents packed by best fit,
+//! or pieces of fixed lengths.
 //!
-//! `plan.rs` reads all documents once, packs their positions into rows and divides the rows into files; `rows.rs` writes one file.
-//! As for other samples, files are written by any number of processes and moved to their place at the end.
+//! `plan.rs` reads all documents once, packs their positions into rows and divides the rows into
+//! files; `rows.rs` writes one file. As for other samples, any number of processes write files,
+//! which are moved to their final place at the end.
 
 mod plan;
 mod recipe;
@@ -27,7 +29,7 @@ const SHORT_ROWS: &str = "short_rows";
 /// Packs the documents of all domains into rows.
 ///
 /// # Errors
-/// A number out of range; an output of another plan; a file that cannot be read or written.
+/// A number is out of range; an output belongs to another plan; a file cannot be read or written.
 pub fn pack_long(
     recipe: &LongRecipe,
     task: Task,

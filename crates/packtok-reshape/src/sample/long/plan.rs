@@ -1,7 +1,7 @@
-//! The rows of all domains: which documents, or pieces of them, are in each row, and which rows are in each file.
+//! The rows of all domains: the documents or pieces in each row, and the rows in each file.
 //!
-//! The plan is made once, by one process, in the folder of unfinished work. It holds positions and no tokens; the rows are in a
-//! file for each group, which is read part by part.
+//! One process makes the plan once, in the folder of unfinished work. The plan contains positions
+//! and no tokens. The rows of each group are in a file, which is read part by part.
 
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -33,14 +33,15 @@ const PLAN_FILE: &str = "long.json";
 const VERSION: u64 = 1;
 const PIECE_BYTES: usize = 12;
 
-/// Tokens of a document that are next to each other in a row, by their position in the domain's files laid end to end.
+/// Consecutive tokens of a document in a row, located by their position in the concatenated files
+/// of the domain.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Piece {
     pub(super) start: u64,
     pub(super) len: u32,
 }
 
-/// Rows that are written into one folder.
+/// Rows that are written into the same folder.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Group {
     /// The length of the pieces; 0 for whole documents.
@@ -58,7 +59,7 @@ pub(super) struct Group {
 struct GroupPart {
     rows: Range<u64>,
     tokens: u64,
-    /// Where they start in the file of rows.
+    /// Offset of the rows in the file of rows.
     offset: u64,
 }
 
@@ -142,7 +143,7 @@ impl Plan {
         })
     }
 
-    /// Opens the plan if it is that of these files and options.
+    /// Opens the plan if it was made for these files and options.
     fn open(work: &Path, files: &[Vec<Entry>], key: &Value) -> Option<Self> {
         let bytes = fs::read(work.join(PLAN_FILE)).ok()?;
         let content: Content = serde_json::from_slice(&bytes).ok()?;
@@ -242,7 +243,7 @@ impl Plan {
         Ok(())
     }
 
-    /// What became of the documents of all domains.
+    /// The report of each domain: how its documents were used.
     pub(super) fn domains(&self, outputs: &[Output], finished: &[bool]) -> Vec<LongDomainReport> {
         let domains = self.domains.iter().enumerate();
         let reports = domains.map(|(number, domain)| {
@@ -270,7 +271,7 @@ pub(super) fn remove(recipe: &LongRecipe, work: &Path) {
         .flat_map(|domain| groups.iter().map(move |&length| (domain, length)))
         .map(|(domain, length)| rows_path(work, domain, length));
     for path in rows.chain([work.join(PLAN_FILE), work.join("lock")]) {
-        // What cannot be removed is replaced by the next plan.
+        // A file that cannot be removed is replaced by the next plan.
         drop(fs::remove_file(path));
     }
 }
@@ -279,7 +280,7 @@ fn rows_path(work: &Path, domain: usize, length: u64) -> PathBuf {
     work.join(format!("long.{domain}.{length}.rows"))
 }
 
-/// What the plan depends on beside the entries of the files.
+/// The inputs of the plan other than the entries of the files.
 fn key(recipe: &LongRecipe, files: &[Vec<Entry>]) -> Result<Value> {
     Ok(json!({
         "modified": files.iter().map(|files| modified(files)).collect::<Result<Vec<_>>>()?,
@@ -442,7 +443,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Packs whole documents, of which only those that are longer than a row are cut.
+    /// Packs whole documents. Only documents that are longer than a row are cut.
     fn best_fit(
         &self,
         rows: &mut Spool<'_>,
@@ -473,7 +474,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Cuts documents into pieces of the given lengths, the longest first, and fills rows with pieces of one length.
+    /// Cuts documents into pieces of the given lengths, the longest first, and fills each row with
+    /// pieces of one length.
     fn fixed(
         &self,
         rows: &mut [Spool<'_>],
@@ -484,7 +486,7 @@ impl Planner<'_> {
         for document in Documents::new(self.files, self.recipe.min_length) {
             let Range { mut start, end } = document?;
             for len in self.recipe.pieces(end - start).0 {
-                // `rows` has all lengths, and a length is at most that of a row.
+                // `rows` has an entry for each length, and no length exceeds the length of a row.
                 let group = rows.partition_point(|rows| rows.group.length < len);
                 let row = &mut open[group];
                 row.push(Piece {
@@ -505,7 +507,8 @@ impl Planner<'_> {
     }
 }
 
-/// Writes the planned rows of a group, and divides them into files as the writer of mosaicml-streaming does.
+/// Writes the planned rows of a group, and divides them into files as mosaicml-streaming's writer
+/// does.
 struct Spool<'a> {
     recipe: &'a LongRecipe,
     /// The value of the column `domain`.
@@ -589,12 +592,13 @@ impl<'a> Spool<'a> {
     }
 }
 
-/// Documents of at least a minimum of tokens, by their positions in the files laid end to end.
+/// Documents with at least a minimum number of tokens, by their positions in the concatenated
+/// files.
 struct Documents<'a> {
     files: std::slice::Iter<'a, Entry>,
     open: Option<TokenFile>,
     next: u64,
-    /// Tokens of the files before the open one.
+    /// Number of tokens in the files before the open file.
     before: u64,
     min_length: u64,
 }

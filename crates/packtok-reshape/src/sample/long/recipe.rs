@@ -1,4 +1,5 @@
-//! What a caller asks for, and what it learns: the recipe and the report of rows of long documents.
+//! The recipe and the report of rows of long documents: the input and the output of
+//! [`super::pack_long`].
 
 use std::path::PathBuf;
 
@@ -10,20 +11,21 @@ use crate::error::Result;
 use crate::sample::error::SampleError;
 use crate::sample::report::Written;
 
-/// The longest row: its tokens have positions of 32 bits, and best fit keeps a few words for each.
+/// The longest row. Positions of its tokens have 32 bits, and best fit keeps a few words per
+/// token.
 const MAX_ROW_TOKENS: u64 = 1 << 24;
 
 /// A domain and its token files.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LongDomain {
-    /// Its name, which is also that of its folder.
+    /// Name of the domain and of its folder.
     pub name: String,
-    /// Its files.
+    /// Token files of the domain.
     pub files: Vec<PathBuf>,
 }
 
-/// How long documents are packed into rows.
+/// The options for packing long documents into rows.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LongRecipe {
@@ -41,40 +43,40 @@ pub struct LongRecipe {
     pub compression: Option<String>,
     /// The largest MDS file in bytes.
     pub size_limit: u64,
-    /// What to do with finished outputs.
+    /// The action for finished outputs.
     pub existing: Existing,
 }
 
-/// What was packed.
+/// The result of packing.
 #[derive(Debug, Serialize)]
 pub struct LongReport {
     /// The folder.
     pub output: PathBuf,
     /// Whether only a shard was written, which `--join` publishes.
     pub is_part: bool,
-    /// What this process answers for.
+    /// The files that this process wrote.
     #[serde(flatten)]
     pub written: Written,
     /// Rows of all domains.
     pub rows: u64,
-    /// Their tokens.
+    /// Number of tokens in these rows.
     pub tokens: u64,
     /// The domains.
     pub domains: Vec<LongDomainReport>,
 }
 
-/// What became of the documents of a domain.
+/// The use of the documents of a domain.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct LongDomainReport {
     /// The domain.
     pub domain: String,
-    /// Its documents.
+    /// Number of documents in the domain.
     pub documents: u64,
-    /// Their tokens.
+    /// Number of tokens in these documents.
     pub tokens: u64,
     /// Documents that are shorter than the minimum, or empty.
     pub too_short: u64,
-    /// Their tokens.
+    /// Number of tokens in the documents that are too short.
     pub too_short_tokens: u64,
     /// Documents that are cut into several pieces.
     pub cut: u64,
@@ -82,7 +84,7 @@ pub struct LongDomainReport {
     pub left_over_tokens: u64,
     /// Rows.
     pub rows: u64,
-    /// Their tokens.
+    /// Number of tokens in the rows.
     pub row_tokens: u64,
     /// Rows that are shorter than the length.
     pub short_rows: u64,

@@ -29,7 +29,8 @@ impl<'a> Rows<'a> {
         })
     }
 
-    /// Writes one file into `folder`. `written` receives the bytes of each row, and ends the work by an error.
+    /// Writes one file into `folder`. `written` receives the length of each row in bytes; its
+    /// error ends the work.
     pub(super) fn write(
         &self,
         output: &Output,
@@ -52,7 +53,8 @@ impl<'a> Rows<'a> {
             ids.clear();
             indices.clear();
             for &Piece { start, len } in pieces {
-                // Files without tokens start where the next one does.
+                // A file without tokens has the same start as the next file; the last such file is
+                // used.
                 let file = starts.partition_point(|&first| first <= start) - 1;
                 let first = start - starts[file];
                 let end = (ids.len() / 4) as u32;
