@@ -1,4 +1,4 @@
-//! How the pages of a file will be read, for advice to the system.
+//! The order in which the pages of a file will be read, as advice to the system.
 
 use memmap2::Advice;
 

@@ -1,5 +1,5 @@
-//! Finds how much of an unfinished pbin is valid, by comparing what a killed process left with its
-//! checkpoints.
+//! Determines the valid part of an unfinished pbin by comparing the files of a killed process with
+//! its checkpoints.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Seek, SeekFrom};
@@ -25,8 +25,8 @@ pub struct Checkpoint {
     pub data_crc32c: u32,
     /// CRC32C of the documents' lengths, each encoded as a u64.
     pub lengths_crc32c: u32,
-    /// CRC32C of the documents' origins, each encoded as two u64: source and offset. `None` if they
-    /// are not recorded.
+    /// CRC32C of the documents' origins, each encoded as two u64: source and offset. `None` if the
+    /// file does not record origins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origins_crc32c: Option<u32>,
 }
@@ -41,7 +41,7 @@ pub(crate) struct Unfinished<'a> {
     pub(crate) origins: Option<&'a File>,
 }
 
-/// What is known about the valid start of an unfinished pbin.
+/// The valid start of an unfinished pbin.
 #[derive(Debug, Default)]
 pub(crate) struct Valid {
     pub(crate) checksums: DataChecksums,
@@ -51,7 +51,8 @@ pub(crate) struct Valid {
 
 /// Compares the content of an unfinished pbin with `checkpoints`, reading each byte once.
 ///
-/// Returns the number of leading checkpoints that match, and what is valid up to the last of them.
+/// Returns the number of leading checkpoints that match, and the valid content up to the last of
+/// them.
 pub(crate) fn matching(
     files: &Unfinished<'_>,
     checkpoints: &[Checkpoint],
@@ -107,8 +108,8 @@ pub(crate) fn matching(
     Ok((checkpoints.len(), valid))
 }
 
-/// Reads a spool from the end of `known` up to `num_numbers`; `None` if it ends before or has
-/// another checksum.
+/// Reads a spool from the end of `known` up to `num_numbers`. `None` if the spool ends before
+/// that, or if its checksum differs.
 fn extended(
     spool: &mut impl BufRead,
     known: Spooled,

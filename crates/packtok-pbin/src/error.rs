@@ -28,7 +28,7 @@ pub enum Error {
         /// The destination.
         path: PathBuf,
     },
-    /// The progress callback asked to stop.
+    /// The progress callback requested to stop.
     #[error("cancelled")]
     Cancelled,
     /// A destination without a file name, such as `/` or `..`.
@@ -90,7 +90,7 @@ pub enum Error {
         path: PathBuf,
         /// File offset of the invalid opcode.
         offset: u64,
-        /// What is wrong with the opcode.
+        /// The fault of the opcode.
         fault: PickleFault,
     },
     /// The bytes after the index are not a trailer.
@@ -106,7 +106,7 @@ pub enum Error {
         /// Number of bytes that follow.
         bytes: u64,
     },
-    /// Documents are not contiguous.
+    /// The documents are not contiguous.
     #[error(
         "{}: document {document} starts at data byte {found}, expected {expected}, the end of the previous document; the index is wrong",
         path.display()
@@ -116,12 +116,12 @@ pub enum Error {
         path: PathBuf,
         /// Number of the document.
         document: u64,
-        /// Its start according to the index.
+        /// Start of the document according to the index.
         found: u64,
         /// The end of the previous document.
         expected: u64,
     },
-    /// Documents do not cover the data segment.
+    /// The documents do not cover the data segment.
     #[error("{}: documents end at data byte {found}, data segment ends at {expected}", path.display())]
     DocumentsEnd {
         /// The pbin.
@@ -142,7 +142,8 @@ pub enum Error {
         /// Index of the source.
         source_index: u64,
     },
-    /// The origin of a document is not encoded as a writer does, or names no source.
+    /// The origin of a document is not encoded as a writer encodes it, or names a source that does
+    /// not exist.
     #[error(
         "{}: the origin of document {document} is damaged; packtok verify shows what else is",
         path.display()
@@ -163,7 +164,7 @@ pub enum Error {
         path: PathBuf,
         /// Number of the document.
         document: u64,
-        /// Its first byte.
+        /// Offset of the first byte of the document.
         start: u64,
         /// The byte after its last.
         stop: u64,
@@ -179,7 +180,7 @@ pub enum Error {
         path: PathBuf,
         /// File offset of the invalid part.
         offset: u64,
-        /// What is wrong with the part.
+        /// The fault of the part.
         fault: TrailerFault,
     },
     /// A JSON section does not have the expected shape.
@@ -202,7 +203,7 @@ pub enum Error {
     Checksum {
         /// The pbin.
         path: PathBuf,
-        /// What was checked.
+        /// The part that the checksum covers.
         what: Checked,
         /// File offset of the first checked byte.
         start: u64,
@@ -223,11 +224,11 @@ pub enum Error {
         path: PathBuf,
         /// Number of the document.
         document: u64,
-        /// Its first byte according to the index.
+        /// Offset of the first byte of the document according to the index.
         pickled_start: u64,
         /// The byte after its last according to the index.
         pickled_stop: u64,
-        /// Its first byte according to the trailer.
+        /// Offset of the first byte of the document according to the trailer.
         start: u64,
         /// The byte after its last according to the trailer.
         stop: u64,
@@ -248,7 +249,7 @@ pub enum Error {
     Count {
         /// The pbin.
         path: PathBuf,
-        /// What was counted.
+        /// The name of the number.
         what: &'static str,
         /// The number found.
         found: u64,
@@ -279,7 +280,7 @@ pub enum Error {
         tokens: u64,
     },
 
-    /// The lengths of appended documents do not add up to the data.
+    /// The lengths of appended documents do not sum to the length of the data.
     #[error("{}: documents have {found} bytes in total, but {expected} bytes of data were given", path.display())]
     AppendedBytes {
         /// The destination.
@@ -296,7 +297,7 @@ pub enum Error {
         path: PathBuf,
         /// The number the document would get.
         document: u64,
-        /// Its bytes.
+        /// Length of the document in bytes.
         bytes: u64,
         /// Bytes of one token.
         width: u64,
@@ -330,11 +331,11 @@ pub enum Error {
     PartWidth {
         /// The part.
         path: PathBuf,
-        /// Its width.
+        /// Width of the part.
         found: u64,
         /// The part it is compared with.
         first: PathBuf,
-        /// That part's width.
+        /// Width of the first part.
         expected: u64,
     },
     /// A part does not name its tokenizer, so the meaning of its ids is unknown.
@@ -351,16 +352,17 @@ pub enum Error {
     PartDiffers {
         /// The part.
         path: PathBuf,
-        /// What differs.
+        /// The name of the differing value.
         what: &'static str,
-        /// Its value in this part.
+        /// The value in this part.
         found: String,
         /// The part it is compared with.
         first: PathBuf,
-        /// Its value in the other part.
+        /// The value in the other part.
         expected: String,
     },
-    /// A part's tokenizer differs from the one the user specified for unnamed parts.
+    /// The tokenizer of a part differs from the tokenizer that the user declared for parts that do
+    /// not name theirs.
     #[error("{}: tokenizer fingerprint is {found:?}, expected {expected:?}, that of the given tokenizer", path.display())]
     VouchedDiffers {
         /// The part.

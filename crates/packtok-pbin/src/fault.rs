@@ -3,7 +3,7 @@
 //!
 //! A fault is never returned alone; the error that holds it has the path and the position.
 
-/// What a checksum covers.
+/// The part of a file that a checksum covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Checked {
     /// One piece of the data segment.
@@ -20,7 +20,7 @@ pub enum PickleFault {
     /// The bytes end before the pickle does.
     #[error("pickle ends without STOP; the file is truncated")]
     Truncated,
-    /// An opcode that a list of pairs does not need, so it is not executed.
+    /// An opcode that no list of pairs needs. It is not executed.
     #[error("opcode {name} is not allowed; an index is a pickled list of pairs of integers")]
     Refused {
         /// The opcode's name in Python's pickletools.
@@ -32,7 +32,7 @@ pub enum PickleFault {
         /// The byte.
         byte: u8,
     },
-    /// An opcode at a position where a list of pairs cannot have it.
+    /// An opcode at a position where no list of pairs has it.
     #[error("opcode {name} is not valid at this position in a list of pairs")]
     Misplaced {
         /// The opcode's name in Python's pickletools.
@@ -122,7 +122,7 @@ pub enum TrailerFault {
     SectionPlace {
         /// The section's type.
         section: u32,
-        /// Its file offset according to the table.
+        /// File offset of the section according to the table.
         found: u64,
         /// The expected file offset.
         expected: u64,
@@ -132,7 +132,7 @@ pub enum TrailerFault {
     SectionTooLong {
         /// The section's type.
         section: u32,
-        /// Its length according to the table.
+        /// Length of the section according to the table.
         bytes: u64,
     },
     /// A section has an invalid length.
@@ -140,7 +140,7 @@ pub enum TrailerFault {
     SectionBytes {
         /// The section's type.
         section: u32,
-        /// Its length according to the table.
+        /// Length of the section according to the table.
         found: u64,
         /// The required length, or the maximum.
         expected: u64,
@@ -165,7 +165,7 @@ pub enum TrailerFault {
     /// The section of document offsets is missing.
     #[error("section of document offsets is missing")]
     NoOffsets,
-    /// Document offsets do not span the data.
+    /// The document offsets do not start and end with the data.
     #[error("document offsets run from {first} to {last}, expected 0 to {data_bytes}")]
     OffsetsEnds {
         /// The first offset.

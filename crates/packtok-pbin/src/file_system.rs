@@ -1,10 +1,10 @@
-//! What a file system may lack: locks, renames that replace nothing, links, shared mappings, syncing,
-//! copies within the kernel.
+//! Operations that a file system may lack: locks, renames that replace nothing, links, shared
+//! mappings, syncing, copies within the kernel.
 //!
-//! Network file systems and those in user space report a missing operation with many error numbers.
-//! This file is the only one that knows them; `rename.rs` and `map.rs` have the fallbacks that are
-//! more than doing nothing. All other error numbers, such as `EIO`, `ENOSPC` and `EDQUOT`, are
-//! failures and stay errors.
+//! Network file systems and file systems in user space report a missing operation with many
+//! different error numbers. Only this file lists them. If an operation is missing, most callers
+//! skip it; `rename.rs` and `map.rs` have other fallbacks. All other error numbers, such as `EIO`,
+//! `ENOSPC` and `EDQUOT`, are failures and stay errors.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
@@ -48,9 +48,11 @@ impl Operation {
     /// Error numbers with this meaning for this operation only.
     fn own(self) -> &'static [Errno] {
         match self {
-            // NFS without a lock manager; NFS, which locks exclusively only what is open for writing.
+            // NFS without a lock manager, and NFS for files not open for writing, which it cannot
+            // lock exclusively.
             Self::Lock => &[Errno::NOLCK, Errno::BADF],
-            // Sandboxes that do not know the system call. If renaming is forbidden, the fallback reports it.
+            // Sandboxes that do not know the system call. If renaming itself is forbidden, the
+            // fallback reports it.
             Self::RenameNew => &[Errno::PERM],
             // VFAT and exFAT; file systems with links only within a folder, a volume or an owner's files.
             Self::Link => &[Errno::PERM, Errno::ACCESS, Errno::XDEV, Errno::MLINK],
@@ -77,7 +79,7 @@ pub enum Locked {
 /// Locks `file` exclusively without waiting.
 ///
 /// # Errors
-/// The system fails for another reason than that this file system has no locks.
+/// The system reports an error. A file system without locks is not an error.
 pub fn try_lock(file: &File) -> io::Result<Locked> {
     match file.try_lock() {
         Ok(()) => Ok(Locked::Taken),
@@ -89,8 +91,8 @@ pub fn try_lock(file: &File) -> io::Result<Locked> {
     }
 }
 
-/// Locks `file` together with other processes that do the same, after those with exclusive locks;
-/// does nothing where files cannot be locked.
+/// Takes a shared lock on `file`, after waiting for exclusive locks. Does nothing where files
+/// cannot be locked.
 ///
 /// # Errors
 /// As [`try_lock`].
@@ -98,7 +100,8 @@ pub fn lock_shared(file: &File) -> io::Result<()> {
     unless_missing(Operation::Lock, file.lock_shared())
 }
 
-/// Opens the file at `path` to lock it: for writing if that is allowed, because NFS requires it.
+/// Opens the file at `path` for locking. Opens it for writing if that is allowed, because NFS
+/// requires it.
 ///
 /// # Errors
 /// The file cannot be opened.
@@ -117,11 +120,11 @@ pub fn open_to_lock(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Whether `path` is the name of the open `file`, which another process may have removed or
-/// replaced.
+/// Whether `path` still names the open `file`. Another process may have removed or replaced the
+/// name.
 ///
 /// # Errors
-/// The system fails.
+/// The system reports an error.
 pub fn is_named(file: &File, path: &Path) -> io::Result<bool> {
     let open = file.metadata()?;
     match fs::metadata(path) {
@@ -131,7 +134,8 @@ pub fn is_named(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Waits until the content of a file or folder is on disk, where the file system can tell.
+/// Waits until the content of a file or folder is on disk. Does nothing where the file system
+/// cannot sync.
 ///
 /// # Errors
 /// Writing failed.
@@ -141,8 +145,8 @@ pub fn sync(file: &File) -> io::Result<()> {
 
 /// Asks the system to start writing a range of `file` to disk, without waiting for it.
 ///
-/// Linux does so for pages that are not needed, and keeps those that are not on disk yet. Elsewhere
-/// the range is written when the file is synced.
+/// Linux starts writing when it is told that the pages are not needed, and keeps the pages until
+/// they are on disk. On other systems, the range is written when the file is synced.
 pub fn start_writeback(file: &File, bytes: Range<u64>) {
     #[cfg(target_os = "linux")]
     if let Some(len) = NonZeroU64::new(bytes.end.saturating_sub(bytes.start)) {

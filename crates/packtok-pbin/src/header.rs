@@ -54,8 +54,8 @@ impl TokenWidth {
 
     /// Whether `bytes` is a whole number of tokens.
     pub(crate) fn divides(self, bytes: u64) -> bool {
-        // Every width is a power of two. A division by a value that is not constant would take most
-        // of the time of a lookup.
+        // Every width is a power of two, so a mask suffices. A division by a variable would take
+        // most of the time of a lookup.
         bytes & (self.bytes() - 1) == 0
     }
 

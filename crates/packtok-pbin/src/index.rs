@@ -1,4 +1,4 @@
-//! Start and end offsets of documents: all offset arithmetic is here.
+//! Start and end offsets of documents. All offset arithmetic is here.
 //!
 //! Responsible for the origin of offsets (documents are measured from the start of the data
 //! segment), for the dialects of the index, and for raw indexes. `pickle_parse` and `pickle_write`
@@ -80,8 +80,8 @@ impl ParsedIndex {
     }
 }
 
-/// The end of a document of `len` bytes at `start`. Checks that it consists of complete tokens
-/// within the data.
+/// The end of a document of `len` bytes at `start`. Checks that the document consists of complete
+/// tokens within the data.
 fn checked_stop(header: Header, path: &Path, document: u64, start: u64, len: u64) -> Result<u64> {
     let stop = start.saturating_add(len);
     check_span(header, path, document, start, stop)?;

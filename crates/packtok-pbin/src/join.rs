@@ -1,4 +1,4 @@
-//! Joins pbins into one that equals packing all documents in one run.
+//! Joins pbins into one file that equals packing all documents in one run.
 //!
 //! Responsible for checking that the parts are compatible and for the metadata of the result.
 //! `verify` checks each part and `writer` writes the result.
@@ -21,9 +21,9 @@ use crate::writer::{Finished, Summary, Writer};
 /// Options of a join.
 #[derive(Debug, Clone)]
 pub struct JoinOptions {
-    /// What to do if the output already exists.
+    /// Whether an existing output is replaced.
     pub replace: Replace,
-    /// The tokenizer of the parts that do not name one, as specified by the user.
+    /// The tokenizer of all parts that do not name one, as the user declared it.
     pub declared_tokenizer: Option<TokenizerInfo>,
 }
 
@@ -50,7 +50,7 @@ pub fn join(
         .ok_or_else(|| Error::NoParts { path: dst.into() })?;
     let mut joined = Joined::new(options.declared_tokenizer.clone());
     joined.requires_tokenizer = true;
-    // Report incompatible parts before hours of copying, not after.
+    // Reports incompatible parts before the parts are copied, which may take hours.
     for path in parts {
         let part = Reader::open(path)?;
         joined.add(&part)?;
@@ -140,7 +140,7 @@ fn check_width(part: &Reader, width: TokenWidth, first: &Path) -> Result<()> {
     })
 }
 
-/// Rejects parts of which only some record origins: the result would lose them, or lack some.
+/// Rejects parts if only some of them record origins: the result would have incomplete origins.
 fn check_origins(part: &Reader, has_origins: bool, first: &Path) -> Result<()> {
     let described = |has_origins| if has_origins { "on" } else { "off" }.to_owned();
     let (found, expected) = (described(part.has_origins()), described(has_origins));
@@ -227,8 +227,9 @@ pub struct Joined {
 }
 
 impl Joined {
-    /// Starts without parts. `declared_tokenizer` is the tokenizer of those that do not name theirs. If it is
-    /// `None` and the tokenizer of any part is unknown, that of the result is, too.
+    /// Starts without parts. `declared_tokenizer` is the tokenizer of all parts that do not name
+    /// their own. If it is `None` and the tokenizer of any part is unknown, the tokenizer of the
+    /// result is unknown too.
     pub fn new(declared_tokenizer: Option<TokenizerInfo>) -> Self {
         Self {
             requires_tokenizer: false,
@@ -265,8 +266,8 @@ impl Joined {
         let counts = &mut self.metadata.counts;
         match metadata.filter(|_| is_whole) {
             Some(metadata) => counts.add(&metadata.counts),
-            // Without a trailer nothing is known of the corpus, and its other counts do not tell
-            // about some of the documents.
+            // A part without a trailer does not record anything about the corpus. The other counts
+            // describe all documents of a part, so they do not apply to some of them.
             None => {
                 let data = part.documents_span(documents.clone())?;
                 counts.documents += documents.end - documents.start;
@@ -417,7 +418,7 @@ impl Joined {
     pub fn finish(self) -> (Metadata, Vec<Source>) {
         let mut metadata = self.metadata;
         if self.lacks_tokenizer {
-            // What is known of other parts does not hold for all documents.
+            // The metadata of other parts do not apply to all documents.
             metadata.tokenizer = None;
             metadata.eod = None;
             metadata.bos = None;

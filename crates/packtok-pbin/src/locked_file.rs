@@ -1,4 +1,5 @@
-//! Files that their creator locks while it lives, so that others can tell an abandoned one.
+//! Files that their creator locks during its lifetime, so that other processes can detect
+//! abandoned files.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -17,10 +18,10 @@ pub(crate) fn create_new(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Locks the new file at `path` and returns whether it is still usable.
+/// Locks the new file at `path` and returns whether the file is still usable.
 ///
-/// A cleaner may have seen the file before it was locked. In that case the cleaner holds the lock,
-/// or has removed the name already.
+/// A cleaner may have opened the file before it was locked. In that case the cleaner holds the
+/// lock, or has already removed the name.
 pub(crate) fn is_ours(file: &File, path: &Path) -> io::Result<bool> {
     match file_system::try_lock(file)? {
         Locked::Taken => file_system::is_named(file, path),
@@ -39,15 +40,15 @@ pub(crate) fn remove_if_abandoned(path: &Path) -> io::Result<bool> {
     let Ok(file) = file_system::open_to_lock(path) else {
         return Ok(false);
     };
-    // After the lock, the name is checked: the file may have been published or removed since it was
-    // listed, and the name may belong to another file now.
+    // Check the name after locking: the file may have been published or removed since it was
+    // listed, and the name may belong to another file.
     if !matches!(file_system::try_lock(&file), Ok(Locked::Taken))
         || !file_system::is_named(&file, path)?
     {
         return Ok(false);
     }
     match fs::remove_file(path) {
-        // The owner found the file locked, removed it and created another.
+        // The owner found the file locked, removed it and created another file.
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
         removed => removed.map(|()| true),
     }

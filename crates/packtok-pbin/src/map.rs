@@ -50,19 +50,19 @@ fn map(file: &File) -> io::Result<Mmap> {
     }
 }
 
-/// Unmaps the pages of a map that are in memory; they are read again at the next access. Does
-/// nothing where the system cannot.
+/// Unmaps the pages of a map that are in memory. They are read again at the next access. Does
+/// nothing where the system cannot unmap pages.
 pub(crate) fn release_pages(map: &Mmap) {
     // SAFETY: all maps of this module are read-only and show a file, so the next access of a page
     // reads the same bytes from it.
     let released = unsafe { map.unchecked_advise(UncheckedAdvice::DontNeed) };
-    // Without it, more memory is in use, and nothing else changes.
+    // If this fails, the process only uses more memory.
     drop(released);
 }
 
-/// The bytes of a memory-mapped file; cheap to share between threads.
+/// The bytes of a memory-mapped file. Cheap to share between threads.
 ///
-/// For files next to a pbin that are published by rename, as a pbin is, and that are read at random
+/// For files next to a pbin that are published by rename, like a pbin, and that are read at random
 /// positions.
 #[derive(Debug)]
 pub struct MappedFile(Mmap);
@@ -89,7 +89,7 @@ impl MappedFile {
         &self.0
     }
 
-    /// Takes the pages that were read out of this process's memory; they stay in the system's cache.
+    /// Removes pages that were read from this process's memory. They stay in the system's cache.
     pub fn release_pages(&self) {
         release_pages(&self.0);
     }

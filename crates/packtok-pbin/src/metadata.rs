@@ -32,11 +32,11 @@ pub struct Metadata {
     /// The files that were joined into this one, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<PartInfo>,
-    /// How the documents of the parts were shuffled, if they were.
+    /// The shuffle of the documents of the parts; `None` if they were not shuffled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shuffle: Option<ShuffleInfo>,
-    /// Whether the documents are not all of the sources' in their order: they, or those of a part,
-    /// were shuffled, or only some were taken.
+    /// Whether the documents are not all documents of the sources in their order: the documents or
+    /// those of a part were shuffled, or only some documents were selected.
     #[serde(default, skip_serializing_if = "is_false")]
     pub rearranged: bool,
 }
@@ -46,7 +46,7 @@ pub struct Metadata {
 pub struct WriterInfo {
     /// Name of the program.
     pub name: String,
-    /// Its version.
+    /// Version of the program.
     pub version: String,
 }
 
@@ -74,9 +74,9 @@ pub struct TokenizerInfo {
 /// A special token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpecialToken {
-    /// Its text.
+    /// Text of the token.
     pub token: String,
-    /// Its id.
+    /// Id of the token.
     pub id: u32,
 }
 
@@ -120,29 +120,29 @@ impl Counts {
     }
 }
 
-/// How the text of a special token inside a document is handled.
+/// The treatment of the text of a special token inside a document.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SpecialTokensInText {
-    /// It becomes the special token, as in Hugging Face tokenizers.
+    /// The text is encoded as the special token, as in Hugging Face tokenizers.
     #[default]
     Parse,
-    /// It is encoded like any other text.
+    /// The text is encoded like any other text.
     Text,
     /// The document is rejected.
     Fail,
 }
 
-/// How a document without tokens is handled.
+/// The treatment of a document without tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EmptyDocument {
-    /// It is counted and skipped.
+    /// The document is counted and skipped.
     #[default]
     Skip,
-    /// It is packed as a single EOD.
+    /// The document is packed as a single EOD.
     Keep,
-    /// It ends the run.
+    /// The document ends the run.
     Fail,
 }
 
@@ -150,9 +150,9 @@ pub enum EmptyDocument {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// Its start.
+    /// The start of the document.
     Left,
-    /// Its end.
+    /// The end of the document.
     #[default]
     Right,
 }
@@ -163,7 +163,7 @@ impl Side {
     }
 }
 
-/// How short documents are padded.
+/// The padding of short documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Padding {
     /// The number of ids that shorter documents are padded to, without EOD and BOS of the run.
@@ -201,7 +201,7 @@ pub enum CorpusFormat {
     /// A sequence of CBOR items.
     #[error("CBOR")]
     Cbor,
-    /// What a source plug-in yields.
+    /// The documents of a source plug-in.
     #[error("documents of a source plug-in")]
     Plugin,
 }
@@ -209,10 +209,11 @@ pub enum CorpusFormat {
 /// The options of a run that change the file's bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
-    /// The format of all sources; `None` if each has that of its name or content.
+    /// The format of all sources; `None` if each source has the format that its name or content
+    /// implies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<CorpusFormat>,
-    /// The text between two documents of a plain text; `None` if each file is one.
+    /// The text between two documents of a plain text; `None` if each file is one document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text_separator: Option<String>,
     /// Name of the source plug-in that yields the documents; `None` if the sources are files.
@@ -220,14 +221,15 @@ pub struct Options {
     pub source: Option<String>,
     /// The filter that extracts the text of a record.
     pub field: String,
-    /// The filter of each input, if they differ; `field` is then that of the first.
+    /// The filter of each input, if the inputs have different filters. `field` is then the filter
+    /// of the first input.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub input_fields: Vec<String>,
     /// Whether the tokenizer's post-processor adds its tokens.
     pub add_special_tokens: bool,
-    /// How the text of a special token inside a document is handled.
+    /// The treatment of the text of a special token inside a document.
     pub special_tokens_in_text: SpecialTokensInText,
-    /// How documents without tokens are handled.
+    /// The treatment of documents without tokens.
     pub empty_document: EmptyDocument,
     /// The number of ids that documents are truncated to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -235,7 +237,7 @@ pub struct Options {
     /// The end at which truncation removes ids.
     #[serde(default, skip_serializing_if = "Side::is_right")]
     pub truncate_side: Side,
-    /// How short documents are padded; `None` if they are not.
+    /// The padding of short documents; `None` if documents are not padded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub padding: Option<Padding>,
     /// The longest accepted record.
@@ -249,7 +251,8 @@ pub struct Options {
     /// Whether the origin of each document is recorded.
     #[serde(default, skip_serializing_if = "is_false")]
     pub origins: bool,
-    /// Whether BOS and EOD enclose every document, even one that has them already or has no tokens.
+    /// Whether BOS and EOD enclose every document, even a document that already has them or has no
+    /// tokens.
     #[serde(default, skip_serializing_if = "is_false")]
     pub enclose_all: bool,
 }
@@ -276,32 +279,33 @@ pub struct ShardInfo {
     pub plan: String,
 }
 
-/// One part of a joined file: a complete file or, in a shuffled chunk, consecutive documents of one.
+/// One part of a joined file: a complete file or, in a shuffled chunk, consecutive documents of a
+/// file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartInfo {
-    /// Its file name, without the folder.
+    /// File name of the part, without the folder.
     pub name: String,
-    /// Its documents.
+    /// Number of documents in the part.
     pub documents: u64,
-    /// Its tokens.
+    /// Number of tokens in the part.
     pub tokens: u64,
     /// CRC32C of its data.
     pub data_crc32c: u32,
 }
 
-/// How the documents of a file were shuffled.
+/// The shuffle that ordered the documents of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShuffleInfo {
-    /// What computed the order.
+    /// The generator of the order.
     pub generator: ShuffleGenerator,
-    /// Its seed, in decimal; in hexadecimal after `0x` if it exceeds 64 bits.
+    /// The seed of the order, in decimal; in hexadecimal after `0x` if the seed exceeds 64 bits.
     pub seed: String,
-    /// The chunk of every part that was taken, if not all documents were.
+    /// The chunk of every part that was used; `None` for all documents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chunk: Option<ChunkInfo>,
 }
 
-/// What computes the order of shuffled documents.
+/// The generator of the order of shuffled documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ShuffleGenerator {
@@ -335,7 +339,8 @@ pub struct Source {
     /// The format it was read as, if the file records the origin of each document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<CorpusFormat>,
-    /// The input that named it, if the file records origins and inputs have filters of their own.
+    /// The number of the input that named the source, if the file records origins and inputs have
+    /// filters of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<u64>,
 }

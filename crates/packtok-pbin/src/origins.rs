@@ -1,10 +1,10 @@
-//! Where each document came from: its source and its position there.
+//! The origin of each document: its source and its position there.
 //!
-//! Responsible for the bytes of the origins section: blocks of [`BLOCK_DOCUMENTS`] origins, after a
-//! directory with the end of each block. An origin is stored as the distance from the previous one,
-//! if it has the same source and no smaller offset, and otherwise with its source and offset. So most
-//! documents take 1 to 3 bytes, any of them is found by decoding at most one block, and the bytes
-//! depend on nothing but the origins.
+//! Responsible for the bytes of the origins section: blocks of [`BLOCK_DOCUMENTS`] origins, after
+//! a directory with the end of each block. An origin with the same source as the previous origin
+//! and no smaller offset is stored as the distance between the two. Any other origin is stored
+//! with its source and offset. So most documents take 1 to 3 bytes, finding an origin decodes at
+//! most one block, and the bytes depend only on the origins.
 
 use std::io::{self, Write};
 
@@ -14,8 +14,8 @@ const BLOCK_DOCUMENTS: u64 = 64;
 const ENTRY_BYTES: u64 = 8;
 /// The longest encoding of a u64 in groups of 7 bits.
 const MAX_VARINT_BYTES: usize = 10;
-/// The number before an origin that is stored with its source and offset. All others are twice a
-/// distance, so even.
+/// Marks an origin that is stored with its source and offset. All other origins start with twice a
+/// distance, which is even.
 const WITH_SOURCE: u64 = 1;
 
 /// Where a document came from.
@@ -23,8 +23,8 @@ const WITH_SOURCE: u64 = 1;
 pub struct Origin {
     /// Index of its source among the sources of the file.
     pub source: u64,
-    /// Offset of its record in the uncompressed source, in bytes; in a table of row groups, its row
-    /// from 0; in a source plug-in, its number from 0.
+    /// Offset of the document's record in the uncompressed source, in bytes. For a table of row
+    /// groups and for a source plug-in, the index of the row or document, from 0.
     pub offset: u64,
 }
 
@@ -124,7 +124,7 @@ impl<'a> Origins<'a> {
     }
 
     /// Calls `each` with all origins in order, after checking that they are encoded as a writer
-    /// does. Returns the number of the first document for which they are not.
+    /// encodes them. Returns the number of the first document whose origin is not.
     pub(crate) fn for_each<E>(
         self,
         mut each: impl FnMut(u64, Origin) -> Result<(), E>,
@@ -191,7 +191,8 @@ fn next_origin(block: &mut &[u8], previous: Origin) -> Option<Origin> {
     }
 }
 
-/// Appends `number` in groups of 7 bits, lowest first; all but the last have the highest bit set.
+/// Appends `number` in groups of 7 bits, lowest first. All groups but the last have the highest
+/// bit set.
 fn push_varint(mut number: u64, out: &mut Vec<u8>) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
@@ -207,7 +208,7 @@ fn next_varint(bytes: &mut &[u8]) -> Option<u64> {
         let (&byte, rest) = bytes.split_first()?;
         *bytes = rest;
         let group = u64::from(byte & 0x7f);
-        // The last group has room for one bit.
+        // The last group has room for one bit only.
         if i == MAX_VARINT_BYTES - 1 && group > 1 {
             return None;
         }
@@ -300,7 +301,7 @@ mod tests {
                 let _ = read.get(i);
             }
             let fault = read.for_each(|_, _| Ok::<_, ()>(()));
-            // Only what a writer writes is complete.
+            // Only the encoding of the writer is accepted as complete.
             if fault == Ok(None) {
                 let mut origins = Vec::new();
                 let _ = read.for_each(|_, origin| { origins.push(origin); Ok::<_, ()>(()) });

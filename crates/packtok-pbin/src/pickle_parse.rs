@@ -1,8 +1,8 @@
-//! Parses a pickled list of pairs of integers, and nothing else.
+//! Parses a pickled list of pairs of integers, and rejects all other pickles.
 //!
 //! Responsible for distinguishing such a list from all other pickles without execution or
-//! recursion. Allocates only for a list that contains one pair several times. The caller receives
-//! pairs as they complete and interprets them.
+//! recursion. Allocates only if the list contains a pair several times. The caller receives pairs
+//! as they complete and interprets them.
 
 use std::collections::HashMap;
 
@@ -53,8 +53,8 @@ enum Built {
     Pair(u64, u64),
 }
 
-/// The unpickler's stack, reduced to what a list of pairs can leave on it: the list, a mark, pairs,
-/// a second mark, integers.
+/// The unpickler's stack, reduced to the objects that a list of pairs can leave on it: the list, a
+/// mark, pairs, a second mark, integers.
 #[derive(Default)]
 struct Parser<'a> {
     bytes: &'a [u8],
@@ -63,7 +63,7 @@ struct Parser<'a> {
     frame: Option<(u64, usize)>,
     has_protocol: bool,
     has_list: bool,
-    /// Number of pairs above the outer mark, if there is one.
+    /// Number of pairs above the outer mark, if there is an outer mark.
     batch_pairs: Option<u64>,
     /// Whether a pair is on top of the list without an outer mark.
     has_loose_pair: bool,
@@ -72,8 +72,8 @@ struct Parser<'a> {
     num_ints: usize,
     /// The list or pair on top of the stack, if it was just built.
     built: Option<Built>,
-    /// The unpickler's memo. Pickles without `BINGET` do not need it, so it is filled at the first
-    /// one, by parsing everything before it again.
+    /// The unpickler's memo. Only pickles with `BINGET` need it, so the first `BINGET` fills it by
+    /// parsing the preceding opcodes again.
     memo: Option<HashMap<u32, Built>>,
 }
 
@@ -173,7 +173,7 @@ impl Parser<'_> {
     }
 
     fn pair(&mut self, opcode: u8) -> Result<Step, PickleFault> {
-        // If there is only one mark, it opened this tuple and not a batch.
+        // If there is only one mark, it opened this tuple instead of a batch.
         if opcode == TUPLE && !self.has_tuple_mark {
             self.batch_pairs = None;
         }
@@ -191,7 +191,7 @@ impl Parser<'_> {
         Step::Pair(a, b)
     }
 
-    /// Stores what was just built in the memo, at its next place if none is given.
+    /// Stores the last built object in the memo, at `at` or else at the next index.
     fn memoize(&mut self, at: Option<u32>, built: Option<Built>) {
         if let (Some(memo), Some(built)) = (&mut self.memo, built) {
             let at = at.unwrap_or(memo.len() as u32);
@@ -199,7 +199,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A pair that the list already contains: `pickle` refers to a tuple that it has written before.
+    /// A pair that the list already contains. `pickle` writes a reference to the earlier tuple.
     fn shared_pair(&mut self, opcode: u8) -> Result<Step, PickleFault> {
         let stop = self.position - 1;
         let at = if opcode == BINGET {
@@ -218,7 +218,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The memo after the opcodes before `stop`, none of which is `BINGET`.
+    /// The memo after the opcodes before `stop`. None of these opcodes is `BINGET`.
     fn memo_before(&self, stop: usize) -> Result<HashMap<u32, Built>, PickleFault> {
         let mut parser = Parser {
             bytes: self.bytes,

@@ -113,7 +113,7 @@ impl<W: Write> PairsWriter<W> {
             self.frame.push(BININT);
             self.frame.extend(int.to_le_bytes());
         } else {
-            // Two's complement needs one bit more than the value, for the sign.
+            // Two's complement needs one more bit than the value, for the sign.
             let bytes = (u64::BITS - value.leading_zeros()) as usize / 8 + 1;
             self.frame.extend([LONG1, bytes as u8]);
             self.frame.extend(&u128::from(value).to_le_bytes()[..bytes]);

@@ -23,11 +23,11 @@ use crate::rename::rename_new;
 
 const SUFFIX: &str = ".tmp";
 const RANDOM_CHARS: usize = 12;
-/// A cleaner that locks a new file first costs one attempt. More than a few in a row are not a
-/// coincidence.
+/// Maximum number of attempts to create a file. A cleaner that locks a new file first costs one
+/// attempt, but hardly more than a few in a row.
 const MAX_ATTEMPTS: u32 = 16;
 
-/// What to do if the destination already exists.
+/// Whether an existing destination is replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replace {
     /// The existing file stays, and publishing fails.
@@ -86,8 +86,8 @@ impl TempFile {
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false);
         let mut file = options.open(path).map_err(Error::io(path))?;
-        // A process was killed after it had linked the file to its destination and before it removed
-        // this name: writing to it would change a published file.
+        // A process may have been killed after it linked the file to its destination and before it
+        // removed this name. Writing to this name would then change a published file.
         if file_system::is_named(&file, dst).map_err(Error::io(dst))? {
             fs::remove_file(path).map_err(Error::io(path))?;
             file = options.open(path).map_err(Error::io(path))?;
@@ -119,8 +119,8 @@ impl TempFile {
 
     /// Asks the system to start writing a range of the file to disk, without waiting for it.
     ///
-    /// By itself it waits until a tenth of the memory is to be written. For a large file that is
-    /// written quickly, the disk is idle until then, and syncing takes as much longer.
+    /// By default, the system waits until a tenth of the memory is dirty. For a large file that is
+    /// written quickly, the disk is idle until then, and syncing takes longer by that time.
     pub fn start_writeback(&self, bytes: Range<u64>) {
         file_system::start_writeback(self.file.as_file(), bytes);
     }
@@ -214,7 +214,7 @@ fn sync_folder(folder: &Path) -> Result<()> {
         .map_err(Error::io(folder))
 }
 
-/// Writes `bytes` to `dst` atomically, and removes what earlier attempts left.
+/// Writes `bytes` to `dst` atomically, and removes the files of earlier attempts.
 ///
 /// # Errors
 /// As [`TempFile::create`] and [`TempFile::publish`].

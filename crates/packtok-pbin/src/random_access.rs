@@ -67,9 +67,10 @@ impl Reader {
     /// The last document that starts at or before data offset `offset`, which is within the data.
     ///
     /// Sums of many lengths grow evenly, so interpolation narrows the search to a few cache lines.
-    /// Binary search bounds the cost for any lengths.
+    /// Binary search bounds the cost for all other lengths.
     fn document_before(&self, offset: u64) -> u64 {
-        // The first offset is 0 and the last one exceeds every token; opening checked both.
+        // The first offset is 0 and the last offset exceeds every token. Opening the file checked
+        // both.
         let mut bracket = Bracket {
             low: 0,
             low_offset: 0,
@@ -129,8 +130,8 @@ impl Reader {
         )
     }
 
-    /// Verifies the checksum of the document offsets. Opening already checked those of a file
-    /// without a trailer.
+    /// Verifies the checksum of the document offsets. For a file without a trailer, opening
+    /// already checked the offsets.
     ///
     /// # Errors
     /// [`Error::Checksum`].
@@ -202,8 +203,8 @@ impl Bracket {
             .take(if len > FEW_DOCUMENTS { 2 } else { 0 })
     }
 
-    /// Moves one end to `place`, whose offset is `found`, if it is inside the bracket. Damaged
-    /// offsets may have any value.
+    /// Moves one end of the bracket to `place`, whose offset is `found`, if `place` is inside the
+    /// bracket. Damaged offsets may have any value.
     fn narrow(&mut self, place: u64, found: u64, offset: u64) {
         if place <= self.low || place >= self.high {
             return;

@@ -32,7 +32,7 @@ pub struct Reader {
     about: Box<About>,
 }
 
-/// Fields of an open file that reading tokens does not need.
+/// Fields of an open file that are not needed to read tokens.
 struct About {
     path: PathBuf,
     dialect: Dialect,
@@ -219,7 +219,7 @@ impl Reader {
         bytes.ok_or_else(|| self.no_such_tokens(start, stop))
     }
 
-    /// Like [`Reader::tokens`], but returns `None` instead of an error.
+    /// As [`Reader::tokens`], but returns `None` instead of an error.
     #[inline]
     pub fn tokens_if_there(&self, tokens: Range<u64>) -> Option<&[u8]> {
         let Range { start, end: stop } = tokens;
@@ -291,8 +291,8 @@ impl Reader {
         self.section(ORIGINS).is_some()
     }
 
-    /// Where document `i` came from, or `None` if the file does not record it. Decodes at most one
-    /// block of origins.
+    /// The origin of document `i`, or `None` if the file does not record origins. Decodes at most
+    /// one block of origins.
     ///
     /// # Errors
     /// [`Error::NoSuchDocument`]; [`Error::DamagedOrigin`] if the bytes there are damaged.
@@ -305,12 +305,12 @@ impl Reader {
         Ok(Some(origin))
     }
 
-    /// The documents that came from source `source`, which are consecutive; `None` if the file does
-    /// not record where they came from.
+    /// The documents that came from source `source`, which are consecutive; `None` if the file
+    /// does not record origins.
     ///
     /// # Errors
-    /// [`Error::SourceScattered`] if the file was shuffled and they are not consecutive;
-    /// [`Error::DamagedOrigin`] if the bytes read for it are damaged.
+    /// [`Error::SourceScattered`] if the file was shuffled and the documents are not consecutive;
+    /// [`Error::DamagedOrigin`] if the bytes of the origins are damaged.
     pub fn documents_of_source(&self, source: u64) -> Result<Option<Range<u64>>> {
         if !self.has_origins() {
             return Ok(None);
@@ -362,11 +362,11 @@ impl Reader {
         Ok(start)
     }
 
-    /// Calls `each` with the origin of every document in order; not at all if the file does not
-    /// record them.
+    /// Calls `each` with the origin of every document in order. Does nothing if the file does not
+    /// record origins.
     ///
     /// # Errors
-    /// [`Error::DamagedOrigin`], and those of `each`.
+    /// [`Error::DamagedOrigin`], and the errors of `each`.
     pub fn for_each_origin<E: From<Error>>(
         &self,
         each: impl FnMut(u64, Origin) -> std::result::Result<(), E>,
@@ -394,7 +394,7 @@ impl Reader {
     }
 
     /// CRC32C of the data segment, combined from the trailer's checksums without reading the data;
-    /// `None` if there are none.
+    /// `None` if the file has no checksums.
     ///
     /// # Errors
     /// [`Error::Checksum`] if the trailer's checksums are damaged.
@@ -407,8 +407,9 @@ impl Reader {
         Ok(Some(combined(pieces, self.header.data_bytes)))
     }
 
-    /// Takes the pages of the file that were read out of this process's memory; they stay in the
-    /// system's cache. For passes over files that are larger than the memory a caller may use.
+    /// Removes pages of the file that were read from this process's memory. They stay in the
+    /// system's cache. For passes over files that are larger than the memory that a caller may
+    /// use.
     pub fn release_pages(&self) {
         release_pages(&self.file);
     }

@@ -1,7 +1,7 @@
 //! Renames a file to a new name without replacing a file, on every file system.
 //!
-//! A rename that replaces nothing and a link are atomic. Where there is neither, the name is checked
-//! first, under a claim.
+//! A rename that replaces nothing and a link are both atomic. On file systems that have neither,
+//! the name is checked first, under a claim.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -16,15 +16,15 @@ use crate::crash;
 use crate::file_system::Operation;
 use crate::locked_file::{create_new, is_ours, remove_if_abandoned};
 
-/// How long a claim on a name is waited for. Its owner only checks and renames, so one that exists
-/// for longer was left by a killed process.
+/// Maximum wait for a claim on a name. The owner of a claim only checks and renames, so an older
+/// claim was left by a killed process.
 const CLAIM_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Interval between two attempts to claim a name.
 const CLAIM_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The end of a claim's name, which is that of a temporary file, so that an abandoned claim is
-/// removed like one.
+/// Suffix of a claim's name. It is also the suffix of a temporary file, so that abandoned claims
+/// are removed like temporary files.
 const CLAIM_SUFFIX: &str = ".publishclaim.tmp";
 
 /// Renames a file to a name that does not exist, in the same folder or another of its file system.
@@ -58,8 +58,8 @@ fn claim_path(name: &Path) -> PathBuf {
     name.with_file_name(claim)
 }
 
-/// Checks that `to` does not exist, then renames `from`. In between, the claim keeps out other
-/// processes that publish the same name in this way, but no others.
+/// Checks that `to` does not exist, then renames `from`. In between, the claim excludes other
+/// processes that publish the same name with this function, but no other processes.
 fn rename_under_claim(from: &Path, to: &Path) -> io::Result<()> {
     let claim = NameClaim::take(claim_path(to))?;
     let renamed = match fs::symlink_metadata(to) {
@@ -103,7 +103,7 @@ impl NameClaim {
 
 impl Drop for NameClaim {
     fn drop(&mut self) {
-        // If it cannot be removed, the next process waits and then removes it.
+        // If the claim cannot be removed, the next process waits for it and then removes it.
         let _ = fs::remove_file(&self.path);
     }
 }

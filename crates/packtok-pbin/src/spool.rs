@@ -1,4 +1,4 @@
-//! Spools numbers about the documents of a growing file to disk, because they may not fit in memory.
+//! Spools per-document numbers of a growing file to disk, because they may not fit in memory.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom, Write};
@@ -9,7 +9,7 @@ const BUFFER_BYTES: usize = 64 * 1024;
 /// Bytes of a number in the spool.
 pub(crate) const NUMBER_BYTES: u64 = 8;
 
-/// How many numbers there are, and the checksum of the spooled ones.
+/// The number of spooled numbers, and their checksum.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Spooled {
     pub(crate) num_numbers: u64,

@@ -18,7 +18,7 @@ pub const CHECKED_DATA_BYTES: u64 = 1 << 20;
 pub const MAX_METADATA_BYTES: u64 = 16 << 20;
 
 pub(crate) const START_MAGIC: [u8; 8] = *b"\x89packtok";
-// Cannot end a pickle, so no file without a trailer ends with it.
+// No pickle can end with these bytes, so no file without a trailer ends with them.
 pub(crate) const TAIL_MAGIC: [u8; 8] = *b"packtok\x89";
 pub(crate) const VERSION: u32 = 1;
 pub(crate) const ALIGNMENT: u64 = 8;
@@ -84,7 +84,8 @@ pub(crate) struct Trailer {
 }
 
 impl Trailer {
-    /// Decodes the trailer at the end of `file`, or returns `None` if there is no tail magic.
+    /// Decodes the trailer at the end of `file`; `None` if the file does not end with the magic of
+    /// a trailer.
     pub(crate) fn decode(file: &[u8], header: Header, path: &Path) -> Result<Option<Self>> {
         if !file.ends_with(&TAIL_MAGIC) {
             return Ok(None);

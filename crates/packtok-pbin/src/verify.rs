@@ -1,7 +1,7 @@
 //! Verifies complete files: every checksum, every offset, and the consistency of all parts.
 //!
-//! Responsible for the checks that opening a file skips. Whether ids are right is checked where
-//! tokenizers are known.
+//! Responsible for the checks that opening a file skips. Checking ids requires a tokenizer and is
+//! left to other crates.
 
 use std::cell::Cell;
 use std::io::{self, Write};
@@ -38,8 +38,8 @@ impl Reader {
         self.verify_rest(progress)
     }
 
-    /// Calls `each` with every piece of the data in order, after verifying its checksum if there is
-    /// one. `progress` receives the position in the file.
+    /// Calls `each` with every piece of the data in order. Verifies the checksum of a piece first,
+    /// if the file has checksums. `progress` receives the position in the file.
     ///
     /// # Errors
     /// [`Error::Checksum`], the errors of `each`; [`Error::Cancelled`] if `progress` breaks.
@@ -76,9 +76,9 @@ impl Reader {
         report_progress(progress, self.file_bytes())
     }
 
-    /// Verifies all that reading documents with their origins uses, except the data and the order
-    /// of the offsets, which each access checks: the checksums of the trailer, the metadata's counts
-    /// and the origins. Does nothing without a trailer.
+    /// Verifies everything that reading documents with their origins uses: the checksums of the
+    /// trailer, the metadata's counts and the origins. Skips the data, and the order of the
+    /// offsets, which each access checks. Does nothing without a trailer.
     ///
     /// # Errors
     /// The first fault found; [`Error::Cancelled`] if `progress` breaks.
@@ -117,7 +117,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Checks all offsets, compares them with the pickle, and checks that there is nothing between
+    /// Checks all offsets, compares them with the pickle, and checks that no bytes are between
     /// pickle and trailer.
     fn verify_index(&self, trailer: &Trailer, progress: Progress<'_>) -> Result<()> {
         let index_start = HEADER_BYTES + self.data_bytes();
@@ -155,7 +155,8 @@ impl Reader {
         self.verify_index_bytes(&index[..index_bytes as usize], index_start)
     }
 
-    /// Checks that the pickle is byte for byte what a writer emits, because it has no checksum.
+    /// Checks that the pickle is byte for byte the output of a writer, because the pickle has no
+    /// checksum.
     fn verify_index_bytes(&self, index: &[u8], index_start: u64) -> Result<()> {
         let matched = Cell::new(0);
         let expected = Expected {
@@ -312,7 +313,7 @@ pub(crate) fn check_count(
     })
 }
 
-/// Accepts written bytes as long as they equal the expected ones.
+/// A writer that accepts bytes as long as they equal the expected bytes.
 struct Expected<'a> {
     bytes: &'a [u8],
     matched: &'a Cell<usize>,

@@ -28,7 +28,8 @@ use crate::trailer::{
 use crate::trailer_write::TrailerWriter;
 use crate::verify::{Progress, check_count, check_counts};
 
-/// Smaller than what packing appends at a time, so that such data is written without a copy.
+/// Smaller than the data that packing appends at a time, so that such data is written without a
+/// copy.
 const BUFFER_BYTES: usize = 64 * 1024;
 
 /// File names of the unfinished parts in their folder.
@@ -105,7 +106,7 @@ impl Writer {
             .is_ok_and(|data| !file_system::is_named(&data, dst).unwrap_or(false))
     }
 
-    /// Resumes after what is valid in the files; `lengths` and `origins` are spools.
+    /// Resumes after the valid part of the files; `lengths` and `origins` are spools.
     fn start(
         mut file: TempFile,
         (lengths, origins): (File, Option<File>),
@@ -116,7 +117,8 @@ impl Writer {
         let data_bytes = valid.checksums.num_bytes();
         let start = || {
             file.as_file().set_len(HEADER_BYTES + data_bytes)?;
-            // Until the length of the data is known, the header specifies none, as in Modalities.
+            // Until the length of the data is known, the header specifies 0 bytes of data, as in
+            // Modalities.
             let placeholder = Header {
                 data_bytes: 0,
                 width,
@@ -274,7 +276,8 @@ impl Writer {
         })
     }
 
-    /// Writes data of documents that are added before or afterwards with [`Writer::push_document`].
+    /// Writes data of documents whose lengths are added with [`Writer::push_document`], before or
+    /// after this call.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -291,9 +294,9 @@ impl Writer {
         (self.out.get_ref()).start_writeback(start..HEADER_BYTES + data.end);
     }
 
-    /// Like [`Writer::write_data`], for data that is in `file` from byte `offset` on. The system
-    /// makes the copy, so that a network file system need not transfer the data to this machine and
-    /// back.
+    /// As [`Writer::write_data`], for data that is also in `file` from byte `offset` on. The
+    /// system copies the data, so that a network file system need not transfer it to this machine
+    /// and back.
     pub(crate) fn copy_data(&mut self, data: &[u8], file: &File, offset: u64) -> Result<()> {
         self.out.flush().map_err(Error::io(&self.path))?;
         let copied = copy_range(file, offset, self.out.get_ref().as_file(), data.len());
@@ -410,7 +413,7 @@ fn copy_range(source: &File, mut offset: u64, out: &File, len: usize) -> std::io
     Ok(copied)
 }
 
-/// As on Linux, for systems without such a call: copies nothing.
+/// Fallback for systems without such a call: copies nothing.
 #[cfg(not(target_os = "linux"))]
 fn copy_range(_: &File, _: u64, _: &File, _: usize) -> std::io::Result<usize> {
     Ok(0)
