@@ -1,8 +1,9 @@
-//! The allocator of the compiled module: the system's, whose refusals end the process with one line.
+//! The allocator of the compiled module: the system's allocator, except that a failed allocation
+//! ends the process with one line.
 //!
-//! The standard library would abort. With `RUST_BACKTRACE`, it first prints a backtrace, for which it needs memory
-//! while it holds locks, so that the process may never end. No error can be returned instead: most code cannot
-//! continue without the memory that it requests.
+//! The standard library would abort. With `RUST_BACKTRACE`, it first prints a backtrace, for which
+//! it needs memory while it holds locks, so that the process may never end. No error can be
+//! returned instead: most code cannot continue without the memory that it requests.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -67,7 +68,8 @@ fn granted(memory: *mut u8, num_bytes: usize) -> *mut u8 {
     memory
 }
 
-/// Writes one line to stderr and ends the process, as if it was killed: a run that is repeated resumes.
+/// Writes one line to stderr and ends the process as if it was killed, so that a repeated run
+/// resumes.
 #[cold]
 fn end_process(num_bytes: usize) -> ! {
     static IS_ENDING: AtomicBool = AtomicBool::new(false);
@@ -82,7 +84,8 @@ fn end_process(num_bytes: usize) -> ! {
     let written = line.len() - rest_bytes;
     // SAFETY: the pointer and the length are those of initialized bytes; ending needs nothing.
     unsafe {
-        // Of several threads, one reports, and the others wait for the end of the process.
+        // If several threads fail, one reports the failure and the others wait for the end of the
+        // process.
         while IS_ENDING.swap(true, Ordering::Relaxed) {
             libc::pause();
         }

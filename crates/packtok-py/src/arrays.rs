@@ -1,4 +1,5 @@
-//! The caller's arrays for a batch: checks their types and shapes once and borrows them. Masks of items.
+//! The caller's arrays for a batch: checks their types and shapes once and borrows them. Also
+//! attention masks of items.
 
 use numpy::{
     Element, PyArray1, PyArray2, PyArrayMethods, PyReadwriteArray2, PyUntypedArray,
@@ -8,11 +9,11 @@ use packtok_dataset::items::{IdsMut, fill_mask};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-/// The mask of the tokens that each token of an item may attend to: itself and those before it in its
+/// The attention mask of an item: each token may attend to itself and to the earlier tokens of its
 /// document. Bool of shape (tokens, tokens); queries precede keys.
 ///
-/// `document_ids` is a one-dimensional array of int64, int32, uint32 or uint16, in which the tokens of a
-/// document are consecutive.
+/// `document_ids` is a one-dimensional array of int64, int32, uint32 or uint16, in which the
+/// tokens of a document are consecutive.
 #[pyfunction]
 fn mask_of_item<'py>(
     py: Python<'py>,
@@ -86,7 +87,7 @@ impl<'py> IdArray<'py> {
         }
     }
 
-    /// Its elements in row-major order.
+    /// The elements of the array in row-major order.
     pub(crate) fn ids(&mut self) -> PyResult<IdsMut<'_>> {
         Ok(match self {
             Self::U16(array) => IdsMut::U16(array.as_slice_mut()?),

@@ -1,4 +1,5 @@
-//! The arguments of `Blocks`, as given by the caller and as pickled: files, packing and dtype.
+//! The arguments of `Blocks`, as the caller passes them and as they are pickled: files, packing
+//! and dtype.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -26,7 +27,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(largest_ids, module)?)
 }
 
-/// The files: one of the first three fields, and what is known of a manifest.
+/// The files: one of the first three fields, and the recorded fingerprint of a manifest.
 pub(crate) struct Sources {
     pub(crate) paths: Option<Vec<PathBuf>>,
     pub(crate) manifest: Option<PathBuf>,
@@ -74,7 +75,7 @@ impl Sources {
     }
 }
 
-/// The files of a manifest, which must match `fingerprint` if it is given.
+/// The files of a manifest, which must match `fingerprint` if it is set.
 fn listed(path: &Path, fingerprint: Option<&str>, verify: bool) -> Result<Files> {
     let entries = manifest::read_manifest(path)?;
     if let Some(expected) = fingerprint {
@@ -92,7 +93,7 @@ fn listed(path: &Path, fingerprint: Option<&str>, verify: bool) -> Result<Files>
 
 /// Describes files of raw tokens of `token_bytes` each, without the zeros at their ends.
 ///
-/// Returns the `entries` of `Blocks`; reads each file from its end to its last token.
+/// Returns the `entries` of `Blocks`. Reads each file backwards from its end to its last token.
 #[pyfunction]
 fn raw_entries(py: Python<'_>, paths: Vec<PathBuf>, token_bytes: u32) -> PyResult<Vec<EntryTuple>> {
     let width = TokenWidth::from_bytes(token_bytes).ok_or_else(|| {
@@ -109,9 +110,9 @@ fn raw_entries(py: Python<'_>, paths: Vec<PathBuf>, token_bytes: u32) -> PyResul
         .collect())
 }
 
-/// The largest id in files of raw tokens if tokens have 1, 2 or 4 bytes.
+/// The largest id in files of raw tokens, assuming tokens of 1, 2 and 4 bytes.
 ///
-/// `entries` are those of [`raw_entries`]; the zeros at the ends of files are not read.
+/// `entries` is a result of [`raw_entries`]; the zeros at the ends of files are not read.
 #[pyfunction]
 fn largest_ids(
     py: Python<'_>,
@@ -158,7 +159,7 @@ fn entry_of(tuple: EntryTuple) -> Entry {
     }
 }
 
-/// How tokens become items, as given by the caller.
+/// The options that divide tokens into items, as the caller passes them.
 pub(crate) struct PackingOptions {
     pub(crate) packing: String,
     pub(crate) block_size: Option<u64>,
@@ -263,9 +264,9 @@ pub(crate) enum Dtype {
 }
 
 impl Dtype {
-    /// Parses `dtype`, anything that NumPy accepts.
+    /// Parses `dtype`, which may be anything that NumPy accepts.
     ///
-    /// `"index"` is the signed type of indices for torch's embeddings, given files of `width`:
+    /// `"index"` is the signed type of indices for torch's embeddings, for files of `width`:
     /// int32, or int64 if an id may exceed it.
     pub(crate) fn parse(dtype: &Bound<'_, PyAny>, width: TokenWidth) -> PyResult<Self> {
         if dtype.cast::<PyString>().is_ok_and(|name| name == "index") {
@@ -287,7 +288,7 @@ impl Dtype {
         })
     }
 
-    /// NumPy's dtype, given files of `width`.
+    /// NumPy's dtype, for files of `width`.
     pub(crate) fn descr(self, py: Python<'_>, width: TokenWidth) -> Bound<'_, PyArrayDescr> {
         match self {
             Self::File => views::dtype(py, width),

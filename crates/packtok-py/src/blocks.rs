@@ -53,8 +53,8 @@ pub(crate) struct PyBlocks {
 impl PyBlocks {
     /// Opens `paths`, or reads `manifest` and opens its files at first use.
     ///
-    /// `entries` and `fingerprint` come from unpickling: the files as they were before. `entries` can
-    /// also be those of `raw_entries`.
+    /// `entries` and `fingerprint` come from unpickling and describe the files at the time of
+    /// pickling. `entries` may also come from `raw_entries`.
     #[new]
     #[pyo3(signature = (paths=None, *, manifest=None, packing, block_size=None, context_length=None, overlap=0, by_file=false,
                         plan_path=None, split_path=None, side=None, separator=None, dtype=None, verify=false, entries=None, fingerprint=None))]
@@ -114,7 +114,7 @@ impl PyBlocks {
         self.items.len() as usize
     }
 
-    /// Item `item` as an array, or a list of arrays for a slice; negative numbers count from the
+    /// Item `item` as an array, or a list of arrays for a slice. Negative numbers count from the
     /// end.
     fn __getitem__<'py>(
         slf: &Bound<'py, Self>,
@@ -176,8 +176,8 @@ impl PyBlocks {
         fill_rows(py, &rows, self.context_length()?, filling, ids, loss_mask)
     }
 
-    /// The documents that `item` has tokens of, as (path, document in that file, start, stop); the
-    /// last two are token positions in the document.
+    /// The documents whose tokens `item` contains, as (path, document in that file, start, stop).
+    /// The last two are token positions in the document.
     fn locate(&self, item: i64) -> PyResult<Vec<(OsString, u64, u64, u64)>> {
         let i = self.items.ordinal(item).map_err(dataset_error)?;
         let files = self.items.stream().files();
@@ -219,7 +219,7 @@ impl PyBlocks {
         context_length.ok_or_else(|| dataset_error(packtok_dataset::Error::NoRows))
     }
 
-    /// Number of tokens, including those that are in no item.
+    /// Number of tokens, including tokens that belong to no item.
     #[getter]
     fn num_tokens(&self) -> u64 {
         self.items.stream().num_tokens()
@@ -353,8 +353,8 @@ impl PyBlocks {
         let ids = py
             .detach(|| self.items.copied::<T>(i))
             .map_err(dataset_error)?;
-        // A copy that replaces a view is read-only too, because which items are copies depends only
-        // on the files.
+        // A copy that replaces a view is read-only too. Otherwise, the layout of the files would
+        // determine which items are writable.
         Ok(match self.dtype {
             Dtype::File => views::own_read_only(py, ids),
             _ => PyArray1::from_vec(py, ids).into_any(),

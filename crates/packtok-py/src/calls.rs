@@ -10,10 +10,11 @@ use packtok_stream::{Error, Result};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
-/// Exceptions that were raised in Python while the core ran, until they are passed on.
+/// Keeps the exceptions that Python raised while the core ran, until they are raised again.
 ///
-/// Each error of the core that stands for an exception has its number, because threads that run ahead may
-/// raise others before the caller comes to the sample of this one.
+/// An error of the core that stands for an exception has the number of the exception. Numbers are
+/// needed because threads that run ahead may raise further exceptions before the caller reaches
+/// the sample of the first.
 #[derive(Clone, Default)]
 pub(crate) struct Raised(Arc<Mutex<Kept>>);
 
@@ -21,14 +22,16 @@ pub(crate) struct Raised(Arc<Mutex<Kept>>);
 struct Kept {
     exceptions: HashMap<u64, PyErr>,
     next_number: u64,
-    /// What ends the stream at once, such as `KeyboardInterrupt` and `SystemExit` of a signal handler.
+    /// An exception that ends the stream at once, such as `KeyboardInterrupt` and `SystemExit` of
+    /// a signal handler.
     interruption: Option<PyErr>,
-    /// The thread that uses the stream, whose exceptions may be those of signal handlers.
+    /// The thread that uses the stream. Its exceptions may come from signal handlers.
     user: Option<ThreadId>,
 }
 
 impl Raised {
-    /// Keeps an exception that ends the stream at once, whatever becomes of the call that raised it.
+    /// Keeps an exception that ends the stream at once, whether or not the call that raised it
+    /// fails.
     pub(crate) fn interrupt(&self, error: PyErr) {
         lock(&self.0).interruption.get_or_insert(error);
     }
@@ -61,7 +64,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether an exception is none of those that programs handle, but ends them.
+/// Whether an exception is meant to end the program instead of being handled, such as
+/// `KeyboardInterrupt`.
 pub(crate) fn ends_program(py: Python<'_>, error: &PyErr) -> bool {
     !error.is_instance_of::<PyException>(py)
 }
@@ -89,7 +93,7 @@ pub(crate) fn keep(py: Python<'_>, raised: &Raised, error: PyErr) -> Error {
     Error::Caller { number, message }
 }
 
-/// Calls of Python by threads of streams that have not returned.
+/// Number of Python calls by threads of streams that have not returned yet.
 static NUM_CALLS: AtomicUsize = AtomicUsize::new(0);
 
 /// Counts a call from before it attaches until after it has detached.
@@ -108,7 +112,7 @@ impl Drop for Calling {
     }
 }
 
-/// Calls Python on a thread that the interpreter does not know.
+/// Calls Python on a thread that the interpreter has not created.
 ///
 /// # Errors
 /// The interpreter has ended; or the error of `call`.
@@ -118,8 +122,8 @@ pub(crate) fn attached<T>(call: impl FnOnce(Python<'_>) -> Result<T>) -> Result<
     Python::try_attach(call).unwrap_or_else(ended)
 }
 
-/// Waits until no thread of a stream runs Python code, or for an interruption. The interpreter must
-/// not end before, because it aborts if such a thread returns later.
+/// Waits until no thread of a stream runs Python code, or for an interruption. The interpreter
+/// must not end before that, because it aborts if such a thread returns later.
 #[pyfunction]
 fn wait_for_stream_calls(py: Python<'_>) -> PyResult<()> {
     while NUM_CALLS.load(Ordering::SeqCst) > 0 {

@@ -14,7 +14,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 pub(crate) fn choice<T: DeserializeOwned>(option: &str, value: &str) -> PyResult<T> {
     let named: Result<T, ValueError> = T::deserialize(value.into_deserializer());
     named.map_err(|error| {
-        // serde says: unknown variant `x`, expected one of `a`, `b`.
+        // The message of serde is: unknown variant `x`, expected one of `a`, `b`.
         let text = error.to_string();
         let (_, names) = text.rsplit_once(", expected ").unwrap_or_default();
         let names: Vec<&str> = names.split('`').skip(1).step_by(2).collect();

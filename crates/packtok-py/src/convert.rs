@@ -1,4 +1,4 @@
-//! Conversions between formats of token files, and what markers record.
+//! Conversions between formats of token files, and the content of markers.
 
 use std::path::PathBuf;
 
@@ -53,7 +53,7 @@ fn convert_tokens<'py>(
     json::to_python(py, &report)
 }
 
-/// The content of the marker of a token file; None if it has none.
+/// The content of the marker of a token file; None if the file has no marker.
 #[pyfunction]
 fn find_token_marker(py: Python<'_>, path: PathBuf) -> PyResult<Option<Bound<'_, PyAny>>> {
     let marker = py.detach(|| Marker::find(&path)).map_err(reshape_error)?;
@@ -62,7 +62,8 @@ fn find_token_marker(py: Python<'_>, path: PathBuf) -> PyResult<Option<Bound<'_,
         .transpose()
 }
 
-/// The first difference of two plans given as JSON: what, found, expected; None if they are equal.
+/// The first difference between two plans in JSON: the name, the actual and the expected value.
+/// None if they are equal.
 #[pyfunction]
 fn plan_difference(
     found: &str,
@@ -76,7 +77,7 @@ pub(crate) fn plan(json: &str) -> PyResult<TokenPlan> {
     serde_json::from_str(json).map_err(|error| PyValueError::new_err(format!("plan: {error}")))
 }
 
-/// What a file records of its tokenizer.
+/// The properties of a tokenizer that a file records.
 pub(crate) fn info(tokenizer: &Tokenizer) -> TokenizerInfo {
     TokenizerInfo {
         name: tokenizer.name().to_owned(),

@@ -48,8 +48,8 @@ create_exception!(
     "A pbin or raw index that is damaged or is none."
 );
 
-/// `packtok.DocumentError`, a `PacktokError` and a `ValueError`: Modalities raises a `ValueError`
-/// for such documents. `create_exception!` accepts one base only.
+/// `packtok.DocumentError`, a `PacktokError` and a `ValueError`, because Modalities raises a
+/// `ValueError` for such documents. `create_exception!` accepts only one base.
 struct DocumentError;
 
 impl DocumentError {

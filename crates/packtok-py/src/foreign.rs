@@ -1,4 +1,4 @@
-//! Files of URLs that packtok does not know, read through `packtok.stream.remote`.
+//! Files at URLs that packtok does not support, read through `packtok.stream.remote`.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(crate) fn files(object: Py<PyAny>, raised: &Raised) -> packtok_corpus::Forei
     })))
 }
 
-/// Reads the URLs that packtok does not know in all corpora whose caller gives no files.
+/// Makes `packtok.stream.remote` the default reader for URLs that packtok does not support.
 pub(crate) fn register() {
     let caller = PyCaller {
         object: None,
@@ -27,16 +27,16 @@ pub(crate) fn register() {
     packtok_corpus::ForeignFiles::new(Arc::new(PyFiles(caller))).use_for_all();
 }
 
-/// An object of Python whose methods are called for a URL.
+/// A Python object whose methods are called for a URL.
 struct PyCaller {
-    /// `None` for the one that all corpora share, which is imported when it is needed.
+    /// `None` for the object that all corpora share, which is imported on first use.
     object: Option<Py<PyAny>>,
-    /// Where an interruption is kept for the caller; `None` if it polls for signals.
+    /// Keeps an interruption for the caller; `None` if the caller polls for signals.
     raised: Option<Raised>,
 }
 
 impl PyCaller {
-    /// Calls a method and converts what it returns.
+    /// Calls a method and converts its result.
     fn call<T>(&self, url: &str, call: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> Result<T> {
         let _calling = Calling::new();
         let called = Python::try_attach(|py| {
@@ -58,7 +58,7 @@ impl PyCaller {
         })
     }
 
-    /// The error for an exception, whose text contains no credentials.
+    /// Converts an exception to an error whose text contains no credentials.
     fn error(&self, py: Python<'_>, url: &str, error: PyErr) -> Error {
         let url = url.to_owned();
         if error.is_instance_of::<PyFileNotFoundError>(py) {
@@ -156,7 +156,7 @@ impl ForeignFile for PyFile {
     }
 
     fn close(&self) {
-        // It only begins to close, and an error of that has no consequence.
+        // `close` only starts closing, and its errors have no consequence.
         let close = |file: &Bound<'_, PyAny>| file.call_method0("close").map(drop);
         drop(self.caller.call(&self.url, close));
     }

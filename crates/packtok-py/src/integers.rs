@@ -73,7 +73,7 @@ fn in_native_order<'py>(array: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>
     array.call_method1("astype", (dtype.call_method1("newbyteorder", ("=",))?,))
 }
 
-/// The numbers of an array of `T`, or the position of the first one that does not fit.
+/// The numbers of an array of `T`, or the position of the first number that does not fit.
 fn of<T: Element + Copy, U: TryFrom<T>>(array: &Bound<'_, PyAny>) -> Option<Result<Vec<U>, usize>> {
     let array = array.cast::<PyArray1<T>>().ok()?.try_readonly().ok()?;
     let view = array.as_array();

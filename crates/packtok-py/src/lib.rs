@@ -1,4 +1,4 @@
-//! Python bindings: registers what the other modules define.
+//! Python bindings: registers the classes and functions of the other modules.
 
 mod allocator;
 mod arrays;

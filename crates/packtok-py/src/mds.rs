@@ -41,7 +41,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 pub(crate) struct PyMdsWriter {
     folder: PathBuf,
     columns: Columns,
-    /// `None` after the end.
+    /// `None` after the writer has finished.
     writer: Mutex<Option<Writer>>,
 }
 
@@ -80,7 +80,8 @@ impl PyMdsWriter {
 
     /// Writes a sample: a value for each column.
     ///
-    /// Raises `ValueError` or `TypeError` naming the column whose value does not fit; the sample is then left out.
+    /// Raises `ValueError` or `TypeError` with the name of the column if a value does not fit. In
+    /// that case the sample is not written.
     fn write(&self, sample: &Bound<'_, PyDict>) -> PyResult<()> {
         let names = self.columns.all().iter();
         let owned = names
@@ -389,7 +390,8 @@ impl PyMdsReader {
         to_python(py, &self.folder.index().shards())
     }
 
-    /// What the samples are, from the folder's `packtok.json`; None if there is none.
+    /// The description of the samples from the folder's `packtok.json`; None if the folder has no
+    /// such file.
     #[getter]
     fn marker<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.folder.marker())
@@ -476,7 +478,7 @@ fn marker_of(marker: &Bound<'_, PyDict>) -> PyResult<Marker> {
     from_python(marker).map_err(|error| PyValueError::new_err(format!("marker: {error}")))
 }
 
-/// The content of a folder's `packtok.json`; None if there is none.
+/// The content of a folder's `packtok.json`; None if the folder has no such file.
 #[pyfunction]
 fn mds_marker<'py>(py: Python<'py>, folder: PathBuf) -> PyResult<Option<Bound<'py, PyAny>>> {
     let marker = py
@@ -485,7 +487,8 @@ fn mds_marker<'py>(py: Python<'py>, folder: PathBuf) -> PyResult<Option<Bound<'p
     marker.map(|marker| to_python(py, &marker)).transpose()
 }
 
-/// Publishes `index.json` of shard files that several writers have put into `folder`, after `packtok.json` if there is a marker.
+/// Publishes `index.json` for shard files that several writers have put into `folder`, after
+/// `packtok.json` if `marker` is set.
 ///
 /// `shards` are the lists that `MdsWriter.finish` returned, in order.
 #[pyfunction]
@@ -508,10 +511,11 @@ fn publish_mds_index(
     py.detach(|| finished.publish(marker)).map_err(mds_error)
 }
 
-/// Rewrites the MDS folder `old`, or all folders below it, whose columns may be pickles of number arrays, as `new` without pickles.
+/// Rewrites the MDS folder `old`, or all folders below it, whose columns may be pickles of number
+/// arrays, as `new` without pickles.
 ///
-/// `dtype` is the type of token ids; by default the narrower of uint16 and uint32 that holds those of a folder. Returns a dict for
-/// each folder.
+/// `dtype` is the type of token ids; by default the narrower of uint16 and uint32 that fits the
+/// ids of a folder. Returns a dict for each folder.
 #[pyfunction]
 #[pyo3(signature = (old, new, *, dtype=None, size_limit=Some(1 << 26), compression=None, on_progress=None))]
 fn import_mds<'py>(
@@ -545,10 +549,12 @@ fn import_mds<'py>(
     to_python(py, &folders)
 }
 
-/// The number of tokens at the end of each context of a sample that are masked; None where all are.
+/// The number of masked tokens at the end of each context of a sample; None where the whole
+/// context is masked.
 ///
-/// With `mask_prob` a context is masked, with `mask_seq_prob` of that as a whole, otherwise from 1 to `context_size` - 1 tokens. A
-/// function of its arguments.
+/// A context is masked with probability `mask_prob`. A masked context is masked as a whole with
+/// probability `mask_seq_prob`, otherwise 1 to `context_size` - 1 tokens are masked. The result
+/// depends only on the arguments.
 #[pyfunction]
 #[pyo3(signature = (*, seed, epoch, sample, num_contexts, mask_prob, mask_seq_prob, context_size))]
 fn context_masks(

@@ -3,8 +3,9 @@
 
 use crate::allocator::fallible;
 
-/// Returns unused memory to the system after a tokenizer was loaded: parsing its file needs more
-/// memory than the result. The packing threads have their own arenas and would not reuse it.
+/// Returns unused memory to the system after a tokenizer was loaded, because parsing its file
+/// needs more memory than the result. The packing threads have their own arenas and would not
+/// reuse it.
 pub(crate) fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: the call takes no pointer and does not affect allocated memory.
@@ -17,11 +18,11 @@ pub(crate) fn give_back() {
 /// has.
 const HUGE_FROM_IDS: usize = 1 << 20;
 
-/// An empty buffer with capacity for this many ids, in huge pages if available; without capacity if
-/// the system cannot provide it.
+/// An empty buffer with capacity for this many ids, in huge pages if available. Has no capacity if
+/// the system cannot provide the memory.
 ///
-/// Otherwise the kernel allocates pages of 4 KiB one by one, which takes a good part of the time of
-/// encoding megabytes of text. Memory that is not written to is never allocated.
+/// Without huge pages, the kernel allocates pages of 4 KiB one by one, which takes a good part of
+/// the time of encoding megabytes of text. Memory that is not written to is never allocated.
 pub(crate) fn room_for_ids(num_ids: usize) -> Vec<u32> {
     let mut ids = Vec::new();
     if fallible(|| ids.try_reserve_exact(num_ids)).is_err() {

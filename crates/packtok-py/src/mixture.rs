@@ -1,4 +1,4 @@
-//! `Mixture`: which item of which source comes next when several sources are mixed.
+//! `Mixture`: determines the source and the item at each position of several mixed sources.
 
 use std::num::NonZeroU64;
 
@@ -22,8 +22,9 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// An endless sequence of items of several sources, each in exact proportion to its weight.
 ///
-/// Among the first k items every source has its share to within one item, for every k. Each source
-/// is repeated endlessly: with a seed in a different order each time, otherwise sequentially.
+/// Among the first k items, every source has its share to within one item, for every k. Each
+/// source is repeated endlessly: with a seed, in a different order each time; otherwise,
+/// sequentially.
 #[pyclass(frozen, name = "Mixture", module = "packtok._packtok")]
 pub(crate) struct PyMixture {
     mixture: Mixture,

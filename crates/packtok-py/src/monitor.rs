@@ -109,7 +109,7 @@ fn watched_to_its_end<R: Send>(
     let outcome = py.detach(|| call(&mut |progress| watch.check(progress)));
     match outcome {
         Ok(result) => Ok((result, watch.raised)),
-        // Whatever exception was raised, a note says that the work is kept.
+        // Every exception, whatever its cause, gets a note that the finished work is kept.
         Err(Error::Kept { source }) => {
             let error = watch.error_or(pack_error(*source));
             Err(with_note(py, error, KEPT))

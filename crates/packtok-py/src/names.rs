@@ -41,7 +41,7 @@ fn natural_sorted(mut paths: Vec<OsString>) -> Vec<OsString> {
     paths
 }
 
-/// Whether a file name is that of a corpus, such as `a.jsonl.gz` or `a.parquet`.
+/// Whether a file name is a name of a corpus file, such as `a.jsonl.gz` or `a.parquet`.
 #[pyfunction]
 fn is_corpus_name(name: &str) -> bool {
     is_name_of_corpus(name)
@@ -53,7 +53,7 @@ fn column_names(pattern: &str) -> Option<Vec<String>> {
     names_of_path(pattern)
 }
 
-/// The folder of packtok in the user's cache; None if there is no home folder.
+/// packtok's folder in the user's cache; None if there is no home folder.
 #[pyfunction]
 fn user_cache() -> Option<OsString> {
     cache_of_user().map(PathBuf::into_os_string)

@@ -1,5 +1,5 @@
-//! The functions that the commands call: convert the arguments, call the core without the GIL, convert
-//! the result.
+//! The functions that the commands call. Each converts the arguments, calls the core without the
+//! GIL and converts the result.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -69,7 +69,7 @@ pub(crate) fn pack_options(json: &str, tokenizer: &Tokenizer) -> PyResult<PackOp
     parsed_spec(json)?.resolve(tokenizer).map_err(pack_error)
 }
 
-/// Calls `call` with the plug-in, if there is one, and then ends the threads of the plug-in.
+/// Calls `call` with the plug-in, if there is one. Ends the threads of the plug-in afterwards.
 pub(crate) fn with_plugin<'py>(
     py: Python<'py>,
     plugin: Option<Bound<'py, PyAny>>,
@@ -127,7 +127,7 @@ fn verify_corpus<'py>(
     })
 }
 
-/// Reads the records that a fraction of the documents came from, in the corpus below `folder`, and
+/// Reads the records of origin of a fraction of the documents, in the corpus below `folder`, and
 /// compares the ids.
 #[pyfunction]
 #[pyo3(signature = (tokenizer, on_progress, *, path, folder, sample, num_cpus, zstd_window_log))]
@@ -201,7 +201,7 @@ fn merge<'py>(
     })
 }
 
-/// Verifies checksums, index, ids and EODs of a pbin and returns what was proven.
+/// Verifies checksums, index, ids and EODs of a pbin and returns the verified properties.
 #[pyfunction]
 #[pyo3(signature = (*, path, tokenizer, on_progress))]
 fn verify<'py>(

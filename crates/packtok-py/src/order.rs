@@ -44,7 +44,7 @@ impl PyPermutation {
         let position = match i {
             0.. => i as u64,
             // If `i` counts back past the first number, this wraps to a position past the end,
-            // which is rejected below.
+            // which the check below rejects.
             _ => num_items.wrapping_sub(i.unsigned_abs()),
         };
         if position >= num_items {
@@ -163,8 +163,7 @@ fn filled(
     fill: impl Fn(&mut [u64]) + Send + Sync,
 ) -> PyResult<Bound<'_, PyArray1<i64>>> {
     let mut numbers: Vec<u64> = Vec::new();
-    // A failed allocation of this size would otherwise abort the process instead of raising an
-    // exception.
+    // A failed allocation of this size would abort the process instead of raising an exception.
     if fallible(|| numbers.try_reserve_exact(num)).is_err() {
         return Err(PyMemoryError::new_err(format!(
             "cannot allocate {num} items at once"

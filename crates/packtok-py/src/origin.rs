@@ -58,14 +58,14 @@ impl PyOrigin {
         self.place.source
     }
 
-    /// Where the record starts, counted in `unit` from 0; in a compressed source, after
-    /// decompression.
+    /// The start of the record, counted in `unit` from 0. For a compressed source, the position
+    /// after decompression.
     #[getter]
     fn offset(&self) -> u64 {
         self.place.offset
     }
 
-    /// What `offset` counts: "byte", "row" or "document".
+    /// The unit of `offset`: "byte", "row" or "document".
     #[getter]
     fn unit(&self) -> &'static str {
         self.unit
@@ -115,7 +115,7 @@ impl PyOrigin {
 pub(crate) struct OriginSources(PyOnceLock<Vec<(Py<PyString>, &'static str)>>);
 
 impl OriginSources {
-    /// Where document `i` of `reader` came from; None if the file does not record it.
+    /// The origin of document `i` of `reader`; None if the file does not record origins.
     pub(crate) fn origin(
         &self,
         py: Python<'_>,

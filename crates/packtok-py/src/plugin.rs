@@ -1,8 +1,8 @@
-//! Source plug-ins written in Python: the documents of a part are produced by a thread of their own.
+//! Source plug-ins written in Python. A separate thread produces the documents of a part.
 //!
-//! One thread runs all of a part's Python code, because objects such as connections may belong to a
-//! thread. It collects documents into batches and waits without the GIL while the queue is full, so
-//! tokenizing never waits for the GIL.
+//! One thread runs all Python code of a part, because objects such as connections may belong to a
+//! thread. The thread collects documents into batches and waits without the GIL while the queue is
+//! full, so tokenizing never waits for the GIL.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
@@ -57,7 +57,8 @@ impl PyPlugin {
         });
     }
 
-    /// The exception of the run: what ended the program in this plug-in, or `error`, whose notes it gets.
+    /// The exception of the run: an exception of this plug-in that ends the program, with the
+    /// notes of `error`; otherwise `error`.
     pub(crate) fn error_or(&self, py: Python<'_>, error: PyErr) -> PyErr {
         let Some(interruption) = lock(&self.interruption).take() else {
             return error;
@@ -181,7 +182,7 @@ struct Queue {
 
 #[derive(Default)]
 struct State {
-    /// `None` is the end.
+    /// `None` marks the end.
     batches: VecDeque<Result<Option<DocumentBatch>>>,
     /// No more batches are wanted.
     is_closed: bool,
@@ -257,7 +258,7 @@ struct Producer {
     queue: Arc<Queue>,
 }
 
-/// Tells the queue that its producer has ended, also after a panic.
+/// Notifies the queue that its producer has ended, also after a panic.
 struct Ending(Arc<Queue>);
 
 impl Drop for Ending {
@@ -279,7 +280,7 @@ impl Producer {
         });
     }
 
-    /// The place of document `number`, from 0, or of the part if there is none yet.
+    /// The position of document `number`, from 0; without a number, of the part.
     fn place(&self, number: Option<u64>) -> String {
         let part = PartOfCorpus {
             corpus: &self.corpus,
@@ -359,7 +360,8 @@ impl Producer {
     }
 }
 
-/// The bytes of a text; those of a lone surrogate are not UTF-8 and so make the document a bad one.
+/// The bytes of a text. A lone surrogate becomes invalid UTF-8, which makes the document a bad
+/// document.
 pub(crate) fn bytes_of(text: &Bound<'_, PyString>) -> PyResult<Vec<u8>> {
     let bytes = text.call_method1("encode", ("utf-8", "surrogatepass"))?;
     Ok(bytes.cast::<PyBytes>()?.as_bytes().to_vec())

@@ -1,5 +1,5 @@
-//! Proves the engine of a tokenizer against the reference engine, once per machine, before Python
-//! receives it.
+//! Compares the engine of a tokenizer with the reference engine, once per machine, before Python
+//! receives the tokenizer.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -29,8 +29,8 @@ fn on_engine_check(callback: Option<Py<PyAny>>) {
     drop(previous);
 }
 
-/// The tokenizer, served by an engine that gave the reference engine's ids for all built-in texts.
-/// The result is recorded in `engines` in the user's cache.
+/// The tokenizer, served by an engine that returned the ids of the reference engine for all
+/// built-in texts. The result is recorded in `engines` in the user's cache.
 pub(crate) fn proven(py: Python<'_>, tokenizer: Tokenizer) -> PyResult<Tokenizer> {
     let folder = user_cache().map(|cache| cache.join("engines"));
     let on_check = ON_CHECK.lock().unwrap_or_else(PoisonError::into_inner);

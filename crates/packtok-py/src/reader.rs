@@ -22,7 +22,7 @@ use crate::{json, views};
 /// reader. Pickles as its path.
 #[pyclass(frozen, name = "PbinReader", module = "packtok")]
 pub(crate) struct PyPbinReader {
-    /// The path or URL given.
+    /// The path or URL that the caller passed.
     path: PathBuf,
     file: CheckedFile,
     sources: OriginSources,
@@ -47,7 +47,7 @@ impl PyPbinReader {
         let position = match i {
             0.. => i as u64,
             // If `i` counts back past the first document, this wraps to a number past the end,
-            // which is rejected below.
+            // which the check below rejects.
             _ => num_documents.wrapping_sub(i.unsigned_abs()),
         };
         if position < num_documents {
@@ -155,8 +155,8 @@ impl PyPbinReader {
         views::dtype(py, self.file().width())
     }
 
-    /// Which program wrote the file: "packtok", "modalities" or "modalities-legacy"; "npy" for NPY
-    /// files.
+    /// The program that wrote the file: "packtok", "modalities" or "modalities-legacy"; "npy" for
+    /// NPY files.
     #[getter]
     fn dialect(&self) -> &'static str {
         match self.pbin().map(Reader::dialect) {
@@ -167,7 +167,7 @@ impl PyPbinReader {
         }
     }
 
-    /// The meaning and origin of the ids; None if the file has no trailer, as NPY files.
+    /// The meaning and origin of the ids; None if the file has no trailer, such as an NPY file.
     #[getter]
     fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let metadata = self.file().metadata().map_err(formats_error)?;
@@ -186,8 +186,8 @@ impl PyPbinReader {
         json::to_python(py, &sources)
     }
 
-    /// Where document `i` came from, as an `Origin`; negative `i` counts from the end. None if the file
-    /// does not record it: `--origins` of `packtok pack` does.
+    /// The origin of document `i`, as an `Origin`; negative `i` counts from the end. None if the
+    /// file does not record origins, which `packtok pack --origins` does.
     fn origin(&self, py: Python<'_>, i: i64) -> PyResult<Option<PyOrigin>> {
         let position = self.position(i)?;
         match self.pbin() {
@@ -196,8 +196,8 @@ impl PyPbinReader {
         }
     }
 
-    /// The documents that came from source `source_index`, which are consecutive, as (first, last + 1);
-    /// None if the file does not record it.
+    /// The documents that came from source `source_index`, which are consecutive, as (first, last
+    /// + 1); None if the file does not record origins.
     fn documents_of_source(&self, source_index: u64) -> PyResult<Option<(u64, u64)>> {
         let Some(reader) = self.pbin() else {
             return Ok(None);

@@ -1,5 +1,5 @@
-//! The functions that turn token files into other files: convert the arguments, call
-//! `packtok-reshape` without the GIL, convert the result.
+//! The functions that turn token files into other files. Each converts the arguments, calls
+//! `packtok-reshape` without the GIL and converts the result.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -26,8 +26,8 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// Shuffles the documents of pbins or the lines of JSONL files into one file and returns a report.
 ///
 /// `kind` is `"pbin"` or `"jsonl"`; `generator` is `"python"`, `"numpy"` or `"packtok"`; `seed` is
-/// hexadecimal; `chunk` is number and count. `memory` is the size up to which files are shuffled in
-/// memory and the size of buckets on disk.
+/// hexadecimal; `chunk` is a pair of number and count. `memory` is a pair: the size up to which
+/// files are shuffled in memory, and the size of buckets on disk.
 #[pyfunction]
 #[pyo3(signature = (*, kind, inputs, output, existing, generator, seed, is_seed_given, chunk, on_progress, memory = None))]
 #[allow(clippy::too_many_arguments)]
@@ -82,7 +82,7 @@ fn described(generator: &str, seed: &str) -> PyResult<Shuffle> {
     })
 }
 
-/// The files of a list, one path relative to `root` on each line, with `extension` as suffix.
+/// The files of a list: one path per line, relative to `root`, with `extension` as suffix.
 #[pyfunction]
 fn read_file_list(
     py: Python<'_>,
@@ -131,7 +131,7 @@ impl PyPbinFilter {
         })
     }
 
-    /// Takes the next documents whose flag is not 0.
+    /// Decides on the next documents. Documents whose flag is not 0 are selected.
     fn decide(&self, py: Python<'_>, flags: &[u8]) -> PyResult<()> {
         let flags: Vec<bool> = flags.iter().map(|&flag| flag != 0).collect();
         py.detach(|| match self.lock().as_mut() {

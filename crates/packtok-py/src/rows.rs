@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use crate::arrays::{IdArray, Shape, borrow_mask};
 use crate::error::dataset_error;
 
-/// Boundaries of segments, and the length of the longest one.
+/// Boundaries of segments, and the length of the longest segment.
 pub(crate) type Boundaries<'py> = (Bound<'py, PyArray1<i32>>, i32);
 
 /// Writes `rows` as [`fill_arrays`] does.
@@ -29,7 +29,8 @@ pub(crate) fn fill_rows<'py>(
     })
 }
 
-/// Calls `fill` with a batch of the arrays of ids, given in the order of the batch's fields, and the mask.
+/// Calls `fill` with a batch of the mask and the id arrays. The arrays are in the order of the
+/// batch's fields.
 pub(crate) fn fill_arrays<'py>(
     py: Python<'py>,
     shape: Shape,

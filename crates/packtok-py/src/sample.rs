@@ -1,4 +1,5 @@
-//! Samples of token files: converts the arguments, calls `packtok-reshape` without the GIL, converts the result.
+//! Samples of token files. Converts the arguments, calls `packtok-reshape` without the GIL and
+//! converts the result.
 
 use std::path::PathBuf;
 
@@ -18,7 +19,8 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// Draws and writes the samples of a recipe, which is JSON, and returns a report.
 ///
-/// With `shard`, number and count, writes only that part; with `join`, publishes all parts.
+/// With `shard`, a pair of number and count, writes only that part. With `join`, publishes all
+/// parts.
 #[pyfunction]
 #[pyo3(signature = (recipe, tokenizer, *, shard, join, num_threads, on_progress))]
 fn draw_samples<'py>(
@@ -40,7 +42,8 @@ fn draw_samples<'py>(
     json::to_python(py, &report)
 }
 
-/// Packs long documents into rows as a recipe, which is JSON, says, and returns a report; `shard` and `join` as of `draw_samples`.
+/// Packs long documents into rows as defined by a recipe, which is JSON, and returns a report.
+/// `shard` and `join` are as in `draw_samples`.
 #[pyfunction]
 #[pyo3(signature = (recipe, *, shard, join, num_threads, on_progress))]
 fn pack_samples<'py>(

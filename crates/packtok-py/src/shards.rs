@@ -1,5 +1,5 @@
-//! The functions for packing in shards: convert the arguments, call the core without the GIL,
-//! convert the result.
+//! The functions for packing in shards. Each converts the arguments, calls the core without the
+//! GIL and converts the result.
 
 use std::path::PathBuf;
 
@@ -23,7 +23,8 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(find_marker, module)?)
 }
 
-/// Fingerprint, number of shards and raw bytes of the plan in a folder; None if there is none.
+/// Fingerprint, number of shards and raw bytes of the plan in a folder; None if the folder has no
+/// plan.
 #[pyfunction]
 fn read_plan(folder: PathBuf) -> PyResult<Option<(String, u64, u64)>> {
     let plan = shard::ShardPlan::find(&folder).map_err(pack_error)?;

@@ -23,7 +23,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(delete_object, module)?)
 }
 
-/// Whether a text is a URL and not a path.
+/// Whether a text is a URL rather than a path.
 #[pyfunction]
 fn is_url(text: &str) -> bool {
     packtok_corpus::is_url(text.as_ref())
@@ -82,8 +82,8 @@ fn delete_object(py: Python<'_>, url: String) -> PyResult<()> {
     wait(py, move || Location::parse(&url)?.delete())
 }
 
-/// Runs `call` on its own thread and waits for it. If Python raises an exception in the meantime,
-/// the thread continues alone.
+/// Runs `call` on a separate thread and waits for it. If Python raises an exception in the
+/// meantime, the thread continues alone.
 fn wait<T: Send + 'static>(
     py: Python<'_>,
     call: impl FnOnce() -> Result<T> + Send + 'static,

@@ -27,11 +27,11 @@ use crate::tokenizer::PyTokenizer;
 /// The first exception that kept outputs out of a state.
 type NotPacked = Arc<Mutex<Option<PyErr>>>;
 
-/// A position, and those in lanes.
+/// A position, and the positions in the lanes.
 type PositionAndLanes<'py> = (Bound<'py, PyBytes>, HashMap<u64, Bound<'py, PyBytes>>);
 
-/// Path, offset and description of a document, if it is from a file; the first of its tokens and the one after
-/// the last.
+/// Path, offset and description of a document, if it is from a file; the first of its tokens and
+/// the end of its tokens.
 type DocumentOfRow = (Option<(String, u64, String)>, Option<(u64, u64)>);
 
 /// A running stream; used by `packtok.stream`.
@@ -39,21 +39,21 @@ type DocumentOfRow = (Option<(String, u64, String)>, Option<(u64, u64)>);
 pub(crate) struct PyStream {
     stream: Mutex<Option<Stream>>,
     raised: Raised,
-    /// Why outputs could not be stored in a state.
+    /// The reason why outputs could not be stored in a state.
     not_packed: NotPacked,
     /// The documents of the last sample, for each row of it.
     located: Mutex<Vec<LocatedRow>>,
     /// Ends a thread that waits for the next sample.
     is_closing: Arc<AtomicBool>,
-    /// Its threads exist in this process only.
+    /// The process that created the stream. Its threads only exist in this process.
     process: u32,
 }
 
 #[pymethods]
 impl PyStream {
-    /// Starts the stream of `recipe`, a list of nodes as JSON, whose numbered objects are `objects`.
+    /// Starts the stream of `recipe`, a list of nodes as JSON. `objects` are its numbered objects.
     ///
-    /// Begins at `state` if it is given.
+    /// Begins at `state`, if set.
     #[new]
     #[pyo3(signature = (recipe, objects, *, num_threads, state=None))]
     fn new(
@@ -102,10 +102,11 @@ impl PyStream {
     }
 
     /// The next sample; `None` at the end. A batch is a dict of arrays in memory that `allocate`
-    /// returns, or `Rows` of Python if its samples cannot be stacked, or without `allocate`.
+    /// returns. If its samples cannot be stacked, or without `allocate`, it is a `Rows` object of
+    /// Python.
     ///
-    /// `allocate` is called with the dtypes and shapes of the columns of a batch, and returns a pair
-    /// for each: what the batch contains, and the array of its memory.
+    /// `allocate` is called with the dtypes and shapes of the columns of a batch. It returns a
+    /// pair for each: the object in the batch, and the array of its memory.
     #[pyo3(signature = (allocate=None))]
     fn next<'py>(
         &self,
@@ -113,7 +114,8 @@ impl PyStream {
         allocate: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let sample = self.next_sample(py)?;
-        // A function that is called with several samples may have been interrupted at a later one.
+        // A function that is called with several samples may have been interrupted at a sample
+        // after this one.
         self.check_interruption(py)?;
         let Some(mut sample) = sample else {
             return Ok(None);
@@ -128,7 +130,7 @@ impl PyStream {
             Ok(None) => to_python(py, sample),
             Err(error) => Err(error),
         };
-        // A stream that lost a sample must not go on.
+        // A stream that lost a sample must not continue.
         if let Err(error) = &converted {
             let reason = error.to_string();
             py.detach(|| self.with(|stream| stream.fail(reason)))?;
@@ -136,8 +138,8 @@ impl PyStream {
         converted.map(Some)
     }
 
-    /// Ends the stream with a reason that every later call of `next` raises, unless it has ended before
-    /// or this thread is using it.
+    /// Ends the stream with a reason that every later call of `next` raises. Does nothing if the
+    /// stream has ended or if this thread is using it.
     fn fail(&self, py: Python<'_>, reason: String) {
         if self.process != std::process::id() || self.raised.is_user() {
             return;
@@ -161,7 +163,8 @@ impl PyStream {
         Ok(count)
     }
 
-    /// The state before the next sample: the position, and those in the lanes that are read.
+    /// The state before the next sample: the position, and the positions in the lanes that are
+    /// read.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<PositionAndLanes<'py>> {
         let state = py.detach(|| self.with(|stream| stream.state()))?;
         self.check_interruption(py)?;
@@ -173,8 +176,8 @@ impl PyStream {
         Ok((PyBytes::new(py, &state.position), lanes.collect()))
     }
 
-    /// The documents of the last sample: for each row, paths and offsets, and the tokens of the document that the
-    /// row has.
+    /// The documents of the last sample: for each row, paths and offsets, and the range of the
+    /// document's tokens that the row contains.
     fn located(&self) -> Vec<Vec<DocumentOfRow>> {
         let shown = |place: &SampleOrigin| {
             let path = place.path().to_string_lossy().into_owned();
@@ -193,7 +196,7 @@ impl PyStream {
         lock(&self.located).iter().map(documents_of).collect()
     }
 
-    /// What was left out so far.
+    /// Counts of the documents and tokens that were dropped so far.
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let counts = py.detach(|| self.with(|stream| stream.counts()))?;
         json::to_python(py, &counts)
@@ -202,7 +205,7 @@ impl PyStream {
     /// Ends the stream and its threads.
     fn close(&self, py: Python<'_>) {
         self.is_closing.store(true, Ordering::Relaxed);
-        // In use by this thread, it ends at the next poll.
+        // If this thread is using the stream, the stream ends at the next poll.
         if !self.raised.is_user() {
             py.detach(|| drop(lock(&self.stream).take()));
         }
@@ -215,7 +218,7 @@ impl PyStream {
         next?.map_err(|error| self.error(error))
     }
 
-    /// Raises the interruption of a call that did not end because of it, and ends the stream.
+    /// Raises an interruption that the interrupted call did not report, and ends the stream.
     fn check_interruption(&self, py: Python<'_>) -> PyResult<()> {
         let Some(interruption) = self.raised.take_interruption() else {
             return Ok(());
@@ -225,7 +228,8 @@ impl PyStream {
         Err(interruption)
     }
 
-    /// Works with the stream. The caller must be detached: a function that the stream calls waits for the GIL.
+    /// Calls `work` with the stream. The caller must have released the GIL, because a function
+    /// that the stream calls waits for the GIL.
     fn with<T>(&self, work: impl FnOnce(&mut Stream) -> T) -> PyResult<T> {
         if self.process != std::process::id() {
             return Err(PyRuntimeError::new_err(
@@ -247,7 +251,7 @@ impl PyStream {
         result
     }
 
-    /// The exception for an error: that of Python if it was raised there.
+    /// The exception for an error: the original exception if Python raised it.
     fn error(&self, error: Error) -> PyErr {
         if let Some(interruption) = self.raised.take_interruption() {
             return interruption;
@@ -427,11 +431,11 @@ impl Samples for PyCallable {
     }
 }
 
-/// The paths and lengths in bytes of the files that inputs stand for. A missing or unreadable file is
-/// an error.
+/// The paths and lengths in bytes of the files of the inputs. A missing or unreadable file is an
+/// error.
 ///
-/// `foreign` reads the URLs that packtok does not know. What matches a glob of `ignore` is left out. A
-/// folder stands for the files of `split`, or for all of its files.
+/// `foreign` reads the URLs that packtok does not support. Files that match a glob of `ignore` are
+/// left out. A folder stands for the files of `split`, or for all of its files.
 #[pyfunction]
 #[pyo3(signature = (inputs, format=None, foreign=None, ignore=None, split=None))]
 fn corpus_files(

@@ -17,10 +17,10 @@ use crate::calls::{Raised, attached, keep};
 use crate::plugin::{bytes_of, type_of};
 use crate::rows::fill_arrays;
 
-/// The label of a token without one, which torch's losses ignore.
+/// The label of a token that has no label, which torch's losses ignore.
 const IGNORE_INDEX: i32 = -100;
 
-/// Memory of a number, and what is assumed of an object whose size is not known, such as a row of 512 ids.
+/// Estimated memory of a number, and of an object of unknown size, which may be a row of 512 ids.
 const ITEM_BYTES: usize = 32;
 const OTHER_BYTES: usize = 4096;
 
@@ -43,7 +43,8 @@ pub(crate) fn sample_of(py: Python<'_>, dict: Py<PyAny>, raised: &Raised) -> Sam
     }
 }
 
-/// About how much memory a sample needs. Calls no Python code, which could raise an exception.
+/// The approximate memory of a sample. Calls no Python code, because Python code could raise an
+/// exception.
 fn len_bytes(sample: &Bound<'_, PyAny>) -> usize {
     let len_of = |value: Bound<'_, PyAny>| {
         if let Ok(text) = value.cast_exact::<PyString>() {
@@ -124,7 +125,7 @@ pub(crate) fn to_python(py: Python<'_>, mut sample: Sample) -> PyResult<Bound<'_
         return Ok(dict);
     }
     if let Some(rows) = sample.rows {
-        // Without a row of this rank, another one shows which fields there are.
+        // If this rank has no rows, the placeholders still show which fields a row has.
         let is_empty = rows.iter().all(|row| row.is_absent);
         let kept = rows.into_iter().filter(|row| is_empty || !row.is_absent);
         let rows = kept.map(|row| to_python(py, row));
@@ -195,7 +196,7 @@ fn tensor<'py>(py: Python<'py>, array: &Bound<'py, PyAny>) -> PyResult<Bound<'py
 }
 
 /// The columns of rows as arrays of two dimensions, in memory that `allocate` returns; `None` if
-/// they are not such rows.
+/// the rows cannot be stacked.
 pub(crate) fn stack<'py>(
     py: Python<'py>,
     rows: &[Sample],
@@ -205,7 +206,7 @@ pub(crate) fn stack<'py>(
     if !are_alike(rows) {
         return Ok(None);
     }
-    // Of a rank without a row, it shows only which columns there are.
+    // For a rank that has no row, the first row only determines the columns.
     let first = &rows[0];
     let shown = first.token_row();
     let fields = shown.map_or_else(RowFields::default, |(_, fields)| fields);
@@ -251,7 +252,7 @@ pub(crate) fn stack<'py>(
     Ok(Some(dict.into_any()))
 }
 
-/// Whether rows have the same columns, each of one length.
+/// Whether all rows have the same columns, each with one length.
 fn are_alike(rows: &[Sample]) -> bool {
     let first = &rows[0];
     rows.iter().all(|row| {
@@ -352,7 +353,7 @@ fn add_fields<'py>(
     Ok(())
 }
 
-/// Adds the fields of one row, as arrays of one dimension.
+/// Adds the fields of a single row, as arrays of one dimension.
 fn add_fields_of_row(
     py: Python<'_>,
     dict: &Bound<'_, PyDict>,

@@ -25,11 +25,11 @@ use crate::proof::proven;
 
 type Array<'py, T> = Bound<'py, PyArray1<T>>;
 
-/// A loaded tokenizer; gives the ids that Hugging Face `tokenizers` gives.
+/// A loaded tokenizer. Returns the same ids as Hugging Face `tokenizers`.
 ///
 /// Created by `Tokenizer.from_pretrained`, `Tokenizer.from_file`, `Tokenizer.builtin`, or from the
-/// bytes of a tokenizer.json. Immutable and safe to share between threads. Pickles with its file's
-/// content, so that it is the same in any process and on any machine.
+/// bytes of a tokenizer.json. Immutable and safe to share between threads. Pickles with the
+/// content of its file, so that it is the same in any process and on any machine.
 #[pyclass(frozen, name = "Tokenizer", module = "packtok")]
 pub(crate) struct PyTokenizer {
     pub(crate) inner: Tokenizer,
@@ -39,7 +39,7 @@ pub(crate) struct PyTokenizer {
     named: Named,
 }
 
-/// What is known of a tokenizer beyond its file.
+/// The properties of a tokenizer that its file does not contain.
 #[derive(Clone, Default)]
 struct Named {
     bos_token: Option<String>,
@@ -50,7 +50,7 @@ struct Named {
 
 impl PyTokenizer {
     fn wrap(py: Python<'_>, inner: Tokenizer, named: Named) -> PyResult<Self> {
-        // Importing NumPy takes as long as encoding megabytes, so do it while loading and not in
+        // Importing NumPy takes as long as encoding megabytes. Do it while loading instead of in
         // the first call.
         py.import("numpy")?;
         Ok(Self {
@@ -94,7 +94,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(appended_id, module)?)
 }
 
-/// The tokenizer in a file, without what the files next to it say.
+/// The tokenizer in a file, ignoring the files next to it.
 #[pyfunction]
 fn read_tokenizer(py: Python<'_>, path: PathBuf, name: &str) -> PyResult<PyTokenizer> {
     let loaded = py.detach(|| Tokenizer::from_file(&path, Some(name)));
@@ -160,11 +160,11 @@ impl PyTokenizer {
         Self::wrap(py, inner, named)
     }
 
-    /// Loads a tokenizer.json, tekken.json or SentencePiece .model file; users see it as `name`
+    /// Loads a tokenizer.json, tekken.json or SentencePiece .model file. Messages call it `name`
     /// (default: the path).
     ///
-    /// Files next to it name its EOS. `add_special_tokens_from_config` adds the tokens that they name
-    /// and the file lacks.
+    /// Files next to it name its EOS. `add_special_tokens_from_config` adds the tokens that these
+    /// files name and the tokenizer file lacks.
     #[staticmethod]
     #[pyo3(signature = (path, *, name=None, add_special_tokens_from_config=false))]
     fn from_file(
@@ -201,9 +201,9 @@ impl PyTokenizer {
         let inner = proven(py, loaded.map_err(tokenizer_error)?)?;
         let end_of_text = || ENDOFTEXT.to_owned();
         let named = Named {
-            // Of GPT-2, Hugging Face has a tokenizer, in which the token is BOS, too.
+            // For GPT-2, Hugging Face has a tokenizer, in which this token is also BOS.
             bos_token: (name == "gpt2").then(end_of_text),
-            // Each has one.
+            // Every built-in tokenizer has this token.
             eos_token: Some(end_of_text()),
             remarks: Vec::new(),
         };
@@ -258,7 +258,7 @@ impl PyTokenizer {
         self.inner.is_linear()
     }
 
-    /// Notes on its exactness and on the files next to it, one sentence each.
+    /// Notes on the exactness of the tokenizer and on the files next to it, one sentence each.
     #[getter]
     fn notes(&self) -> Vec<String> {
         let distrust = self.inner.distrust().map(|difference| {
@@ -278,8 +278,8 @@ impl PyTokenizer {
         self.named.eos_token.as_deref().or_else(of_file)
     }
 
-    /// The token that starts texts, if a file next to the tokenizer names one; others may add a BOS
-    /// without naming it.
+    /// The token that starts texts, if a file next to the tokenizer names one. Some tokenizers add
+    /// a BOS without naming it.
     #[getter]
     fn bos_token(&self) -> Option<&str> {
         self.named.bos_token.as_deref()
@@ -337,11 +337,11 @@ impl PyTokenizer {
         Ok(ids.map_err(pack_error)?.into_pyarray(py))
     }
 
-    /// The ids of many texts: all of them concatenated, and the offsets of each text.
+    /// The ids of many texts: all ids concatenated, and the offset of each text.
     ///
-    /// Text `i` has `ids[offsets[i]:offsets[i + 1]]`; `ids` is uint32 and `offsets` int64, with one
-    /// more element than `texts`. `threads` is the number of threads, by default the number of CPUs
-    /// available to this process; the result does not depend on it.
+    /// Text `i` has the ids `ids[offsets[i]:offsets[i + 1]]`; `ids` is uint32 and `offsets` int64,
+    /// with one more element than `texts`. `threads` is the number of threads, by default the
+    /// number of CPUs available to this process; the result does not depend on it.
     #[pyo3(signature = (texts, *, add_special_tokens=true, special_tokens_in_text="parse", threads=None))]
     fn encode_batch<'py>(
         &self,
@@ -353,8 +353,8 @@ impl PyTokenizer {
     ) -> PyResult<(Array<'py, u32>, Array<'py, i64>)> {
         let options = options(add_special_tokens, special_tokens_in_text)?;
         let (texts, num_threads) = (strings(texts)?, num_threads(threads)?);
-        // A token has at least one byte of text, except for tokens added around texts and before
-        // words.
+        // A token has at least one byte of text, except for tokens that are added around texts and
+        // before words.
         let num_bytes: usize = texts.iter().map(|text| text.len() + 4).sum();
         let batch = watched(py, None, |monitor| {
             let mut tick = || monitor(&Progress::default());
@@ -402,9 +402,9 @@ impl PyTokenizer {
 
     /// The bytes that each of `ids` adds to the text, to show where tokens begin and end.
     ///
-    /// A token of a byte-level tokenizer may be a part of a character. Joined, the pieces are the text
-    /// of `decode`, where invalid UTF-8 is not replaced; a decoder that changes the text around tokens,
-    /// such as one that removes spaces before punctuation, can differ.
+    /// A token of a byte-level tokenizer may be a part of a character. The pieces joined are the
+    /// text of `decode`, except that invalid UTF-8 is not replaced. They can also differ for a
+    /// decoder that changes the text around tokens, such as by removing spaces before punctuation.
     fn pieces<'py>(
         &self,
         py: Python<'py>,
@@ -416,7 +416,7 @@ impl PyTokenizer {
         Ok(pieces.iter().map(|piece| PyBytes::new(py, piece)).collect())
     }
 
-    /// The texts of many id lists: text `i` is that of `ids[offsets[i]:offsets[i + 1]]`, as
+    /// The texts of many id lists. Text `i` has the ids `ids[offsets[i]:offsets[i + 1]]`, as
     /// returned by `encode_batch`.
     #[pyo3(signature = (ids, offsets, *, skip_special_tokens=false, threads=None))]
     fn decode_batch(

@@ -63,7 +63,7 @@ fn written_list(paths: Vec<PathBuf>) -> PyResult<String> {
     list_of_paths(paths).map_err(corpus_error)
 }
 
-/// What the markers of a tokenizing run record about the meaning of the ids.
+/// The meaning of the ids, as the markers of a tokenizing run record it.
 #[pyfunction]
 fn token_plan<'py>(
     py: Python<'py>,
@@ -91,8 +91,8 @@ fn token_facts(
     json::to_python(py, &facts)
 }
 
-/// Writes the NPY files of a packed corpus and returns a report. A target is the number of the source,
-/// its relative path, and the file to write, or None to leave it out.
+/// Writes the NPY files of a packed corpus and returns a report. A target is a tuple: the number
+/// of the source, its relative path, and the file to write, or None to skip the source.
 #[pyfunction]
 #[pyo3(signature = (*, pbin, targets, dtype, replace, plan_json, on_progress))]
 fn split_tokens<'py>(
