@@ -3,7 +3,7 @@
 /// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a token file cannot be read.
+/// The reason why a token file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An error of a pbin.

@@ -1,12 +1,12 @@
-//! The largest ids in bytes of raw tokens, to find the width that the tokens have.
+//! The largest ids in bytes of raw tokens, to determine the width of the tokens.
 //!
-//! A file of raw tokens does not record its width. Read with another one, half of the ids are zero, or
-//! ids exceed the vocabulary.
+//! A file of raw tokens does not record its width. If it is read with a wrong width, half of the
+//! ids are zero, or ids exceed the vocabulary.
 
 /// The largest id in some bytes, for each width that tokens may have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LargestIds {
-    /// If tokens have one byte.
+    /// The largest id, assuming tokens of one byte.
     pub of_1_byte: u32,
     /// If tokens have two bytes.
     pub of_2_bytes: u32,
@@ -15,7 +15,7 @@ pub struct LargestIds {
 }
 
 impl LargestIds {
-    /// Adds `bytes`, the next of a file; all but the last of a file must be a multiple of four.
+    /// Adds `bytes`, the next bytes of a file. All but the last must be a multiple of four.
     ///
     /// Missing bytes at the end count as zeros.
     pub fn add(&mut self, bytes: &[u8]) {
@@ -29,7 +29,7 @@ impl LargestIds {
     }
 
     fn add_word(&mut self, word: u32) {
-        // The largest of four bytes is that of their maximum by pairs, and so on: no branches, so that
+        // The maximum of four bytes is computed from pairwise maxima, without branches, so that
         // the loop is vectorized.
         let of_2_bytes = (word >> 16).max(word & 0xffff);
         let high = (word >> 24).max((word >> 8) & 0xff);

@@ -1,7 +1,8 @@
-//! Token files, in every format that packtok reads, as one type: [`TokenFile`]; and folders of samples ([`mds`]).
+//! Token files in every format that packtok reads, as one type: [`TokenFile`]; and folders of
+//! samples ([`mds`]).
 //!
-//! Everything that reads tokens for training uses [`TokenFile`] and does not know the format. Each
-//! format is a variant; a new one is a module here and an arm in each method.
+//! Code that reads tokens for training uses [`TokenFile`] and is independent of the format. Each
+//! format is a variant; a new format is a module here and an arm in each method.
 #![forbid(unsafe_code)]
 
 mod error;

@@ -1,16 +1,18 @@
-//! JSON as Python's `json.dumps` writes it, for files whose bytes must be those of programs in Python.
+//! JSON as Python's `json.dumps` writes it, for files that must equal the output of Python
+//! programs byte for byte.
 
 use std::io;
 
 use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
 
-/// `value` with `, ` and `: ` between its parts, and with all but printable ASCII escaped.
+/// `value` with `, ` and `: ` as separators, and with all characters except printable ASCII
+/// escaped.
 ///
 /// Keys are in the order of the fields.
 ///
 /// # Panics
-/// A map in `value` has keys that are not strings.
+/// If a map in `value` has keys that are not strings.
 pub fn dumps<T: Serialize>(value: &T) -> Vec<u8> {
     let mut bytes = Vec::new();
     value

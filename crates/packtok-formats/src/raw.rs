@@ -1,9 +1,10 @@
-//! Files that are only tokens, without a header or an index: tatm's `.bin`, OLMo's `.npy` without a
-//! NumPy header, and others.
+//! Files that contain only tokens, without a header or an index: tatm's `.bin`, OLMo's `.npy`
+//! without a NumPy header, and others.
 //!
-//! The file records neither the width of its tokens nor where documents start, so the caller gives the
-//! width, and the whole file is one document. tatm allocates every file for 2^30 tokens and fills the
-//! unused end with zeros; [`num_tokens_without_padding`] finds where they start.
+//! The file records neither the width of its tokens nor the starts of documents. So the caller
+//! specifies the width, and the whole file is one document. tatm allocates every file for 2^30
+//! tokens and fills the unused end with zeros; [`num_tokens_without_padding`] finds the start of
+//! these zeros.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -15,7 +16,7 @@ use packtok_pbin::{AccessPattern, MappedFile, TokenWidth};
 /// Bytes that are compared with zero at a time.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// Why a file of raw tokens cannot be read.
+/// The reason why a file of raw tokens cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RawError {
     /// The length is not a multiple of the token width.
@@ -26,7 +27,7 @@ pub enum RawError {
     PartialToken {
         /// The file.
         path: PathBuf,
-        /// Its length in bytes.
+        /// Length of the file in bytes.
         bytes: u64,
         /// Bytes of a token.
         width: u64,
@@ -38,12 +39,12 @@ pub enum RawError {
         path: PathBuf,
         /// Start of the range.
         start: u64,
-        /// Its end.
+        /// End of the range.
         stop: u64,
         /// Tokens of the file.
         num_tokens: u64,
     },
-    /// A document other than the only one.
+    /// The requested document does not exist; a raw file has only document 0.
     #[error("{}: document {document} does not exist, the file does not record any", path.display())]
     NoSuchDocument {
         /// The file.
@@ -143,7 +144,7 @@ impl RawFile {
             })
     }
 
-    /// The tokens of document `i`: all of them for 0.
+    /// The tokens of document `i`. Document 0 contains all tokens.
     ///
     /// # Errors
     /// [`RawError::NoSuchDocument`].
@@ -193,10 +194,11 @@ impl RawFile {
     }
 }
 
-/// The number of tokens of the file at `path` before the zeros at its end, and its length in bytes.
+/// The number of tokens of the file at `path` before the zeros at its end, and its length in
+/// bytes.
 ///
-/// Reads backwards from the end and skips holes of sparse files, so the cost grows with the padding
-/// that was written only.
+/// Reads backwards from the end and skips holes of sparse files, so the cost only grows with the
+/// padding that is allocated on disk.
 ///
 /// # Errors
 /// The file cannot be read, or ends within a token.
@@ -216,7 +218,7 @@ pub fn num_tokens_without_padding(path: &Path, width: TokenWidth) -> Result<(u64
         let bytes = &mut buffer[..(end - start) as usize];
         file.seek(SeekFrom::Start(start)).map_err(io)?;
         file.read_exact(bytes).map_err(io)?;
-        // Comparing is one call of `memcmp`, even without optimization.
+        // The comparison is a single call of `memcmp`, even without optimization.
         if *bytes != zeros[..bytes.len()]
             && let Some(last) = bytes.iter().rposition(|&byte| byte != 0)
         {
@@ -228,8 +230,8 @@ pub fn num_tokens_without_padding(path: &Path, width: TokenWidth) -> Result<(u64
     Ok((0, file_bytes))
 }
 
-/// The end of the last extent of a file that is not a hole; the end of the file if the system cannot
-/// find holes.
+/// The end of the last allocated extent of a file; the end of the file if the system cannot report
+/// holes.
 #[cfg(any(target_os = "linux", target_vendor = "apple"))]
 fn end_of_last_extent(file: &File, file_bytes: u64) -> u64 {
     use rustix::fs::{SeekFrom, seek};

@@ -13,14 +13,14 @@ use crate::raw::RawFile;
 
 /// An open token file: tokens of one width, divided into documents.
 ///
-/// An enum and not a trait object, so that reading tokens is inlined. A dataset keeps ten thousand
-/// of these open and has one cache line for each, so no variant may exceed [`TokenFile::MAX_BYTES`];
-/// what reading tokens does not need belongs in a box.
+/// An enum instead of a trait object, so that reading tokens is inlined. A dataset keeps ten
+/// thousand of these open and has one cache line for each, so no variant may exceed
+/// [`TokenFile::MAX_BYTES`]. State that reading tokens does not need belongs in a box.
 #[derive(Debug)]
 pub enum TokenFile {
     /// A pbin.
     Pbin(Reader),
-    /// Tokens without a header, which are one document.
+    /// Tokens without a header, which form one document.
     Raw(RawFile),
     /// An NPY array of documents.
     Npy(NpyFile),
@@ -35,12 +35,13 @@ impl TokenFile {
     /// Opens the pbin or the NPY file of documents at `path`.
     ///
     /// # Errors
-    /// As [`Reader::open`]; as [`NpyFile::open`] for a file that starts as NPY files do.
+    /// As [`Reader::open`]; as [`NpyFile::open`] for a file that starts with the magic of NPY.
     pub fn open(path: &Path) -> Result<Self> {
         match Reader::open(path) {
             Ok(reader) => Ok(Self::Pbin(reader)),
-            // As the header of a pbin, the magic bytes of NPY declare more than 2^48 bytes of data: no
-            // pbin starts with them, and opening a pbin costs nothing more.
+            // Read as a header of a pbin, the magic bytes of NPY declare more than 2^48 bytes of
+            // data, so no pbin starts with them. Trying the pbin first makes opening a pbin as
+            // fast as without NPY.
             Err(_) if is_npy(path) => Ok(Self::Npy(NpyFile::open(path)?)),
             Err(error) => Err(error.into()),
         }
@@ -113,7 +114,7 @@ impl TokenFile {
         }
     }
 
-    /// Like [`TokenFile::tokens`], but returns `None` instead of an error.
+    /// As [`TokenFile::tokens`], but returns `None` instead of an error.
     #[inline]
     pub fn tokens_if_there(&self, tokens: Range<u64>) -> Option<&[u8]> {
         match self {
@@ -126,7 +127,7 @@ impl TokenFile {
     /// The tokens of document `i`, as a range.
     ///
     /// # Errors
-    /// There is no such document, or the index is damaged there.
+    /// The document does not exist, or the index is damaged there.
     pub fn document_tokens(&self, i: u64) -> Result<Range<u64>> {
         match self {
             Self::Pbin(reader) => Ok(reader.document_tokens(i)?),
@@ -199,7 +200,7 @@ impl TokenFile {
         }
     }
 
-    /// The checksum that identifies the complete content; `None` if the file records none.
+    /// The checksum that identifies the complete content; `None` if the file does not record one.
     pub fn content_crc32c(&self) -> Option<u32> {
         match self {
             Self::Pbin(reader) => reader.trailer_crc32c(),
@@ -228,8 +229,9 @@ impl TokenFile {
         }
     }
 
-    /// Takes the pages of the file that were read out of this process's memory; they stay in the
-    /// system's cache. For passes over files that are larger than the memory a caller may use.
+    /// Removes pages of the file that were read from this process's memory. They stay in the
+    /// system's cache. For passes over files that are larger than the memory that a caller may
+    /// use.
     pub fn release_pages(&self) {
         match self {
             Self::Pbin(reader) => reader.release_pages(),
@@ -238,8 +240,8 @@ impl TokenFile {
         }
     }
 
-    /// The position in the file of the first token; `None` if the file does not have the tokens in the
-    /// form in which [`TokenFile::tokens`] returns them.
+    /// The position in the file of the first token; `None` if the file does not store the tokens
+    /// in the form that [`TokenFile::tokens`] returns.
     pub fn data_position(&self) -> Option<u64> {
         match self {
             Self::Pbin(_) => Some(HEADER_BYTES),
@@ -269,7 +271,7 @@ fn is_npy(path: &Path) -> bool {
     is_file && File::open(path).and_then(read).is_ok() && start == MAGIC
 }
 
-/// The documents of a file with an index, or the only one, with its number of tokens.
+/// The documents of a file with an index, or the single document, with its number of tokens.
 enum Documents<I, N> {
     Many(I),
     OfNpy(N),

@@ -57,7 +57,7 @@ pub struct Compression {
 }
 
 impl Compression {
-    /// The compression of this name: `zstd`, or with a level `zstd:3`.
+    /// The compression with this name: `zstd`, or with a level `zstd:3`.
     ///
     /// # Errors
     /// [`MdsError::UnknownCompression`].
@@ -78,7 +78,7 @@ impl Compression {
         }
     }
 
-    /// The name as it was given.
+    /// The name as the caller wrote it.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -88,7 +88,7 @@ impl Compression {
     }
 }
 
-/// Computes hashes and counts bytes of what is written through it.
+/// A writer that computes hashes and counts of the written bytes.
 pub(super) struct Hashed<W> {
     pub(super) inner: W,
     sha256: Option<Sha256>,
@@ -116,7 +116,7 @@ impl<W> Hashed<W> {
         self.bytes += bytes.len() as u64;
     }
 
-    /// What the index says of the file that was written.
+    /// The entry of the index for the written file.
     pub(super) fn entry(&self, basename: String) -> FileEntry {
         let mut hashes = BTreeMap::new();
         if let Some(hash) = &self.sha256 {
@@ -151,7 +151,8 @@ impl<W: Write> Write for Hashed<W> {
     }
 }
 
-/// Verifies the hashes of a file with the content `bytes`: all that are known, or only the fastest.
+/// Verifies the hashes of a file with the content `bytes`: either all known hashes, or only the
+/// fastest.
 pub(super) fn verify(
     path: &Path,
     bytes: &[u8],
@@ -187,8 +188,9 @@ pub(super) fn verify(
     Ok(())
 }
 
-/// Decompresses the file at `path`, which has the compression `codec`, into `out`, verified if `verified`. Errors about its content
-/// name `original`, and those of writing name `target`.
+/// Decompresses the file at `path`, which has the compression `codec`, into `out`. With
+/// `verified`, verifies its hash. Errors about its content name `original`, errors of writing name
+/// `target`.
 pub(super) fn decompress(
     path: &Path,
     original: &Path,

@@ -9,23 +9,23 @@ use crate::mds::entry::ShardEntry;
 use crate::mds::error::{EncodingFault, MdsError};
 use crate::python_json::dumps;
 
-/// How columns of pickles are treated.
+/// The treatment of columns of pickles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pickles {
-    /// They are an error.
+    /// A column of pickles is an error.
     Refused,
-    /// Their values are bytes.
+    /// The values of a column of pickles are read as bytes.
     AsBytes,
 }
 
 /// A column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
-    /// Its name.
+    /// Name of the column.
     pub name: String,
-    /// Its encoding as it is written in the files, which may have several spellings.
+    /// The encoding as written in the files. An encoding may have several spellings.
     pub encoding_text: String,
-    /// Its encoding.
+    /// The parsed encoding.
     pub encoding: Encoding,
     /// Bytes of every value; `None` if they vary.
     pub size: Option<u64>,
@@ -35,7 +35,7 @@ pub struct Column {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Columns(Vec<Column>);
 
-/// What a shard file says about itself.
+/// The description of the columns in a shard file.
 #[derive(Serialize)]
 struct Config<'a> {
     column_encodings: Vec<&'a str>,

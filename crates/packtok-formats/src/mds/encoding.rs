@@ -23,7 +23,7 @@ pub enum Dtype {
 }
 
 impl Dtype {
-    /// All types, with their names and the numbers that stand for them in arrays of dynamic type.
+    /// All types, with their names and their codes in arrays of dynamic type.
     const ALL: [(Self, &'static str, u8); 11] = [
         (Self::U8, "uint8", 8),
         (Self::I8, "int8", 9),
@@ -69,7 +69,7 @@ impl Dtype {
     }
 }
 
-/// How a column stores its values.
+/// The encoding in which a column stores its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Encoding {
     /// Bytes.
@@ -80,7 +80,7 @@ pub enum Encoding {
     Int,
     /// A number.
     Scalar(Dtype),
-    /// An array; what is `None` is stored with each value.
+    /// An array. Each property that is `None` is stored with every value.
     Array {
         /// Type of the elements.
         dtype: Option<Dtype>,
@@ -100,10 +100,10 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// The encoding of this name.
+    /// The encoding with this name.
     ///
     /// # Errors
-    /// It is unknown, or not supported.
+    /// The encoding is unknown or not supported.
     pub fn parse(text: &str) -> Result<Self, EncodingFault> {
         let (name, arguments) = match text.split_once(':') {
             Some((name, arguments)) => (name, Some(arguments)),
@@ -179,7 +179,8 @@ impl Encoding {
     /// Appends the bytes of `value` to `out`.
     ///
     /// # Errors
-    /// What the value is, if the column cannot store it. `out` may then have part of the bytes.
+    /// A description of the value, if the column cannot store it. In that case `out` may contain a
+    /// part of the bytes.
     pub(crate) fn encode(&self, value: &Value<'_>, out: &mut Vec<u8>) -> Result<(), String> {
         match (self, value) {
             (Self::Bytes, Value::Bytes(bytes)) => out.extend_from_slice(bytes),
@@ -241,7 +242,7 @@ impl Encoding {
 /// The shape of an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Dims<'a> {
-    /// One dimension, without an allocation.
+    /// A shape of one dimension, stored without an allocation.
     One([u64; 1]),
     /// Any number of dimensions.
     Many(Cow<'a, [u64]>),
@@ -305,7 +306,8 @@ fn bytes_of(dtype: Dtype, dims: &[u64]) -> Option<u64> {
     dims.try_fold(dtype.bytes(), |bytes, &dim| bytes.checked_mul(dim))
 }
 
-/// A byte with the number of dimensions and the width of each; then the dimensions, in the least width that holds all.
+/// Appends one byte with the number of dimensions and their width, then the dimensions. The width
+/// is the smallest that fits all dimensions.
 fn encode_shape(dims: &[u64], out: &mut Vec<u8>) {
     let most = dims.iter().copied().max().unwrap_or_default();
     let log_width = match most {

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 /// A shard file, compressed or not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEntry {
-    /// Its path below the index's folder.
+    /// Path of the file below the index's folder.
     pub basename: String,
-    /// Its size.
+    /// Size of the file in bytes.
     pub bytes: u64,
     /// Hexadecimal hashes by the names of the hash functions.
     pub hashes: BTreeMap<String, String>,
@@ -22,7 +22,7 @@ pub struct ShardEntry {
     pub column_encodings: Vec<String>,
     /// Names of the columns.
     pub column_names: Vec<String>,
-    /// Bytes of every value of a column, or none.
+    /// For each column, the size of its values in bytes; `None` if they vary.
     pub column_sizes: Vec<Option<u64>>,
     /// The compression, with its level.
     pub compression: Option<String>,
@@ -34,7 +34,7 @@ pub struct ShardEntry {
     pub raw_data: FileEntry,
     /// Number of samples.
     pub samples: u64,
-    /// The size limit that the writer had: a number, a text such as `64mb`, or nothing.
+    /// The size limit of the writer: a number, a text such as `64mb`, or null.
     pub size_limit: serde_json::Value,
     /// Always 2.
     pub version: u64,
@@ -43,12 +43,12 @@ pub struct ShardEntry {
 }
 
 impl ShardEntry {
-    /// The file on disk: the compressed one if there is one.
+    /// The file on disk: the compressed file, if there is one.
     pub fn stored(&self) -> &FileEntry {
         self.zip_data.as_ref().unwrap_or(&self.raw_data)
     }
 
-    /// Sets the file names to those of shard `number`, without renaming the files.
+    /// Sets the file names to the names of shard `number`, without renaming the files.
     pub fn set_number(&mut self, number: u64) {
         self.raw_data.basename = shard_name(number, None);
         if let Some(file) = &mut self.zip_data {

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why an MDS folder cannot be read or written.
+/// The reason why an MDS folder cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum MdsError {
     /// An I/O operation failed.
@@ -22,7 +22,7 @@ pub enum MdsError {
     Json {
         /// The file.
         path: PathBuf,
-        /// What the file should contain.
+        /// The expected content of the file.
         what: &'static str,
         /// The error of the JSON parser.
         source: serde_json::Error,
@@ -32,7 +32,7 @@ pub enum MdsError {
     TooLarge {
         /// The file.
         path: PathBuf,
-        /// Its size.
+        /// Size of the file in bytes.
         bytes: u64,
         /// The limit.
         most: u64,
@@ -54,7 +54,7 @@ pub enum MdsError {
         path: PathBuf,
         /// Number of the shard.
         shard: usize,
-        /// Its format.
+        /// Format of the shard.
         found: String,
     },
     /// The lists that describe the columns do not match.
@@ -74,14 +74,14 @@ pub enum MdsError {
         /// Number of sizes.
         sizes: usize,
     },
-    /// The size of a column is not that of its encoding.
+    /// The size of a column differs from the size of its encoding.
     #[error("{}: column {column:?} has {}, expected {} for encoding {encoding:?}", path.display(), size(*found), size(*expected))]
     ColumnSize {
         /// The index.
         path: PathBuf,
         /// The column.
         column: String,
-        /// Its encoding.
+        /// Encoding of the column.
         encoding: String,
         /// The size in the index.
         found: Option<u64>,
@@ -97,7 +97,7 @@ pub enum MdsError {
         column: String,
         /// The encoding.
         encoding: String,
-        /// What is wrong with it.
+        /// The fault of the encoding.
         #[source]
         source: EncodingFault,
     },
@@ -133,17 +133,17 @@ pub enum MdsError {
         /// Number of samples.
         found: u64,
     },
-    /// A file does not have the size in the index.
+    /// The size of a file differs from the size in the index.
     #[error("{}: the file is {found} bytes, the index says {expected}; it is truncated or belongs to another index", path.display())]
     Bytes {
         /// The file.
         path: PathBuf,
-        /// Its size.
+        /// Size of the file in bytes.
         found: u64,
         /// The size in the index.
         expected: u64,
     },
-    /// A file does not have the number of samples in the index.
+    /// The number of samples in a file differs from the number in the index.
     #[error("{}: the file has {found} samples, the index says {expected}; it belongs to another index", path.display())]
     Samples {
         /// The file.
@@ -158,7 +158,7 @@ pub enum MdsError {
     TooShort {
         /// The file.
         path: PathBuf,
-        /// Its size.
+        /// Size of the file in bytes.
         found: u64,
         /// Bytes before the first sample at least.
         expected: u64,
@@ -170,7 +170,7 @@ pub enum MdsError {
         path: PathBuf,
         /// Number of the sample in the file.
         sample: u64,
-        /// Its first byte.
+        /// Offset of the first byte of the sample.
         start: u64,
         /// The end of its bytes.
         stop: u64,
@@ -188,7 +188,7 @@ pub enum MdsError {
         sample: u64,
         /// The column.
         column: String,
-        /// What is wrong.
+        /// The fault of the column.
         fault: SampleFault,
     },
     /// There is no such sample.
@@ -201,7 +201,7 @@ pub enum MdsError {
         /// Number of samples.
         num_samples: u64,
     },
-    /// A hash of a file differs from the one in the index.
+    /// A hash of a file differs from the hash in the index.
     #[error("{}: {algorithm} is {found}, the index says {expected}; the file is damaged", path.display())]
     HashDiffers {
         /// The file.
@@ -219,7 +219,7 @@ pub enum MdsError {
         /// The file.
         path: PathBuf,
     },
-    /// A compression that is not read.
+    /// packtok does not read this compression.
     #[error("{}: the compression is {found:?}, expected zstd; decompress the shards with mosaicml-streaming", path.display())]
     Codec {
         /// The file.
@@ -235,7 +235,7 @@ pub enum MdsError {
         /// The error of the decompressor.
         source: io::Error,
     },
-    /// Compressed data has another size than the index says.
+    /// The size of the decompressed data differs from the size in the index.
     #[error("{}: decompressed, the file has {}{found} bytes, the index says {expected}", path.display(), if found > expected { "at least " } else { "" })]
     DecompressedBytes {
         /// The file.
@@ -245,19 +245,19 @@ pub enum MdsError {
         /// The size in the index.
         expected: u64,
     },
-    /// A size limit that positions of 32 bits do not allow.
+    /// The size limit exceeds positions of 32 bits.
     #[error("size_limit is {found}, expected at least 1 and less than 2^32")]
     SizeLimit {
         /// The limit.
         found: u64,
     },
-    /// A hash function that is not offered.
+    /// The requested hash function is not supported.
     #[error("hashes: {found:?} is unknown, expected \"sha256\" or \"xxh64\"")]
     UnknownHash {
         /// The name.
         found: String,
     },
-    /// A compression that is not offered.
+    /// The requested compression is not supported.
     #[error(
         "compression is {found:?}, expected \"zstd\" or \"zstd:LEVEL\" with a level from 1 to 22"
     )]
@@ -281,9 +281,9 @@ pub enum MdsError {
     Value {
         /// The column.
         column: String,
-        /// What the value is.
+        /// A description of the value.
         found: String,
-        /// What the column stores.
+        /// A description of the values that the column stores.
         expected: String,
     },
     /// A sample is too large for any shard.
@@ -296,7 +296,7 @@ pub enum MdsError {
     },
 }
 
-/// What is wrong with the encoding of a column.
+/// The fault of the encoding of a column.
 #[derive(Debug, thiserror::Error)]
 pub enum EncodingFault {
     /// Pickles execute code when they are loaded.
@@ -319,7 +319,7 @@ pub enum EncodingFault {
     Array,
 }
 
-/// What is wrong with a column of a sample.
+/// The fault of a column of a sample.
 #[derive(Debug, thiserror::Error)]
 pub enum SampleFault {
     /// The sample ends before the value.
@@ -376,7 +376,7 @@ fn size(bytes: Option<u64>) -> String {
     bytes.map_or("no fixed size".to_owned(), |bytes| format!("size {bytes}"))
 }
 
-/// `path` as the start of a message, nothing if it is empty.
+/// `path` as the start of a message; empty if `path` is empty.
 fn shown(path: &Path) -> String {
     if path.as_os_str().is_empty() {
         String::new()

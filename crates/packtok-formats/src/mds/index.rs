@@ -38,7 +38,7 @@ impl Index {
     /// Reads the index of a folder.
     ///
     /// # Errors
-    /// It cannot be read, or is invalid.
+    /// The index cannot be read or is invalid.
     pub fn open(folder: &Path, pickles: Pickles) -> Result<Self, MdsError> {
         let path = folder.join(INDEX_FILE);
         let bytes = read_at_most(&path, MAX_INDEX_BYTES)?;
@@ -48,7 +48,8 @@ impl Index {
     /// Parses the index at `path`, which errors name.
     ///
     /// # Errors
-    /// It is no index, has shards of another format or with columns that are not supported, or a file outside of its folder.
+    /// The content is not an index; a shard has another format or unsupported columns; or a file
+    /// is outside of the index's folder.
     pub fn parse(path: &Path, bytes: &[u8], pickles: Pickles) -> Result<Self, MdsError> {
         let content: Content<Vec<ShardEntry>> =
             serde_json::from_slice(bytes).map_err(|source| MdsError::Json {
@@ -131,13 +132,15 @@ impl Index {
         self.starts[self.shards.len()]
     }
 
-    /// The shard of a sample, and the sample's number in it; `None` if there is no such sample.
+    /// The shard of a sample, and the sample's number in the shard; `None` if the sample does not
+    /// exist.
     #[inline]
     pub fn find(&self, sample: u64) -> Option<(usize, u64)> {
         if sample >= self.num_samples() {
             return None;
         }
-        // Shards without samples start where the next one starts.
+        // A shard without samples has the same start as the next shard; the last such shard is
+        // used.
         let shard = self.starts.partition_point(|&start| start <= sample) - 1;
         Some((shard, sample - self.starts[shard]))
     }
@@ -146,7 +149,7 @@ impl Index {
 /// Publishes the index of `entries` in `folder`.
 ///
 /// # Errors
-/// It exists and must not be replaced; it cannot be written.
+/// The index exists and must not be replaced, or cannot be written.
 pub fn publish_index(
     folder: &Path,
     entries: &[ShardEntry],

@@ -1,7 +1,7 @@
-//! `packtok.json`: what the samples of a folder are.
+//! `packtok.json`: the description of the samples of a folder.
 //!
-//! MDS has no place for it, and its readers ignore other files. `docs/reference/mds_folders.md`
-//! describes the format.
+//! The MDS format has no field for it, and readers of MDS ignore other files.
+//! `docs/reference/mds_folders.md` describes the format.
 
 use std::path::Path;
 
@@ -19,14 +19,16 @@ pub const MARKER_FILE: &str = "packtok.json";
 const MAX_MARKER_BYTES: u64 = 256 << 20;
 const VERSION: u64 = 1;
 
-/// What the samples of a folder are, so that folders that belong together can be aligned.
+/// The description of the samples of a folder, with which folders that belong together can be
+/// aligned.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Marker {
     /// The version of this format.
     pub version: u64,
-    /// What the samples are: `samples`, `logits` or `retrieval`.
+    /// The kind of the samples: `samples`, `logits` or `retrieval`.
     pub kind: String,
-    /// The fingerprint of the plan by which the samples were drawn. Folders about the same samples have the same one.
+    /// The fingerprint of the plan from which the samples were drawn. Folders with data about the
+    /// same samples have the same fingerprint.
     pub plan: String,
     /// The side of the split: `train` or `test`.
     pub side: String,
@@ -34,9 +36,10 @@ pub struct Marker {
     pub domain: String,
     /// The number of the first sample, in the order of the plan's samples of this side and domain.
     pub start: u64,
-    /// The number after that of the last sample.
+    /// The number after the number of the last sample.
     pub stop: u64,
-    /// SHA-256 of the folder's `index.json`; absent in the marker of a part, whose shards have no index yet.
+    /// SHA-256 of the folder's `index.json`. Absent in the marker of a part, whose shards have no
+    /// index yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index_sha256: Option<String>,
     /// The shards of a part, with their hashes, for the index of the whole.
@@ -48,10 +51,10 @@ pub struct Marker {
 }
 
 impl Marker {
-    /// Reads the marker of a folder; `None` if there is none.
+    /// Reads the marker of a folder; `None` if the folder has no marker.
     ///
     /// # Errors
-    /// It cannot be read, or is invalid.
+    /// The marker cannot be read or is invalid.
     pub fn of_folder(folder: &Path) -> Result<Option<Self>, MdsError> {
         let path = folder.join(MARKER_FILE);
         match read_at_most(&path, MAX_MARKER_BYTES) {
@@ -66,7 +69,7 @@ impl Marker {
     /// Parses the marker at `path`, which errors name.
     ///
     /// # Errors
-    /// It is invalid.
+    /// The marker is invalid.
     pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self, MdsError> {
         let marker: Self = serde_json::from_slice(bytes).map_err(|source| MdsError::Json {
             path: path.into(),
@@ -86,10 +89,11 @@ impl Marker {
         }
     }
 
-    /// Publishes the marker in a folder; one that is there is replaced, because it is of a run that has not published its index.
+    /// Publishes the marker in a folder. Replaces an existing marker, because it belongs to a run
+    /// that has not published its index.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The marker cannot be written.
     pub fn publish(&self, folder: &Path) -> Result<(), MdsError> {
         self.publish_as(&folder.join(MARKER_FILE))
     }
@@ -97,7 +101,7 @@ impl Marker {
     /// Publishes the marker of a part under another name.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The marker cannot be written.
     pub fn publish_as(&self, path: &Path) -> Result<(), MdsError> {
         let mut bytes = serde_json::to_vec_pretty(self).expect("a marker has string keys");
         bytes.push(b'\n');

@@ -1,10 +1,13 @@
 //! MDS, the folders of samples that mosaicml-streaming reads: shard files and an `index.json`.
 //!
-//! The only place that knows these bytes. `shard_file.rs` has the bytes of a shard file, `write.rs` divides samples into shard
-//! files, `sized.rs` writes one whose samples have known sizes, `options.rs` has the options of both, `index.rs` reads and writes the index, `entry.rs` has its entries, `read.rs` opens shard files
-//! and finds samples in them, `encoding.rs` has the encodings of columns, `columns.rs` the columns of a shard, `check.rs` the
-//! hashes and the compression of files, and `marker.rs` the file `packtok.json` that says what a folder's samples are.
-//! Shards in object stores, and the cache of decompressed shards, are left to packtok-dataset.
+//! All code that depends on these bytes is here. `shard_file.rs` defines the bytes of a shard
+//! file, `write.rs` divides samples into shard files, `sized.rs` writes a shard file whose samples
+//! have known sizes, and `options.rs` has the options of both. `index.rs` reads and writes the
+//! index, and `entry.rs` has its entries. `read.rs` opens shard files and finds samples in them.
+//! `encoding.rs` has the encodings of columns, `columns.rs` the columns of a shard, `check.rs` the
+//! hashes and the compression of files, and `marker.rs` the file `packtok.json`, which describes a
+//! folder's samples. Shards in object stores, and the cache of decompressed shards, are left to
+//! packtok-dataset.
 //!
 //! A shard file:
 //!
@@ -12,8 +15,8 @@
 //! u32 n | u32 offset[n + 1], from the start of the file | columns as JSON | sample 0 | … | sample n - 1
 //! ```
 //!
-//! A sample: a u32 for each column of variable size, the size of its value; then the values, in the order of the columns'
-//! names. All integers are little-endian.
+//! A sample: for each column of variable size, the size of its value as a u32; then the values, in
+//! the order of the columns' names. All integers are little-endian.
 
 mod check;
 mod columns;

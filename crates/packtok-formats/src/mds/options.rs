@@ -5,11 +5,11 @@ use crate::mds::check::{Compression, Hash};
 /// The size limit of a shard file that mosaicml-streaming's writer has by default.
 pub const DEFAULT_SIZE_LIMIT: u64 = 1 << 26;
 
-/// How samples are written.
+/// The options for writing samples.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The largest size of a shard file with more than one sample. `None` is recorded as no limit; positions of 32 bits limit
-    /// it nevertheless.
+    /// The largest size of a shard file with more than one sample. `None` is recorded as no limit,
+    /// but positions of 32 bits still limit the size.
     pub size_limit: Option<u64>,
     /// The hashes of each file in the index.
     pub hashes: Vec<Hash>,

@@ -14,8 +14,8 @@ use crate::mds::error::{MdsError, SampleFault};
 
 /// An open shard file.
 ///
-/// Opening checks the size of the file and its number of samples. Every position and size is checked when it is used, because
-/// the file may have been written by anyone.
+/// Opening checks the size of the file and its number of samples. Every position and size is
+/// checked when it is used, because the file is not trusted.
 #[derive(Debug)]
 pub struct Shard {
     map: MappedFile,
@@ -25,18 +25,19 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// Opens the uncompressed shard file at `path`, which an index describes so.
+    /// Opens the uncompressed shard file at `path`, which `entry` describes.
     ///
     /// # Errors
-    /// It cannot be mapped, or has another size or number of samples.
+    /// The file cannot be mapped, or its size or number of samples differs.
     pub fn open(path: &Path, entry: &ShardEntry, columns: Arc<Columns>) -> Result<Self, MdsError> {
         Self::open_copy(path, path, entry, columns)
     }
 
-    /// Opens the uncompressed shard file at `path`, a copy of the file `original`, which errors about its content name.
+    /// Opens the uncompressed shard file at `path`, a copy of the file `original`. Errors about
+    /// the content name `original`.
     ///
     /// # Errors
-    /// As those of `open`.
+    /// As [`Shard::open`].
     pub fn open_copy(
         path: &Path,
         original: &Path,
@@ -71,11 +72,13 @@ impl Shard {
         Ok(shard)
     }
 
-    /// Decompresses the shard file at `path`, which an index describes so, into a file. With `verified`, its hash is checked.
-    /// Errors about its content name `original`, of which it may be a copy, and those of writing the path in `out`.
+    /// Decompresses the shard file at `path`, which an index entry describes, into a file. With
+    /// `verified`, checks its hash. Errors about its content name `original`, of which the file
+    /// may be a copy; errors of writing name the path in `out`.
     ///
     /// # Errors
-    /// The compression is not supported, or the file does not have the content that the index describes.
+    /// The compression is not supported, or the file does not have the content that the index
+    /// describes.
     pub fn decompress(
         path: &Path,
         original: &Path,
@@ -94,7 +97,7 @@ impl Shard {
         )
     }
 
-    /// The path of the file, or of the original of which it is a copy.
+    /// The path of the file. For a copy, the path of the original.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -109,10 +112,10 @@ impl Shard {
         &self.columns
     }
 
-    /// Verifies the fastest hash that the index has of the file, or all of them.
+    /// Verifies all hashes that the index has of the file, or only the fastest.
     ///
     /// # Errors
-    /// It differs, or there is none.
+    /// A hash differs, or the index has no hash.
     pub fn verify(&self, entry: &ShardEntry, all: bool) -> Result<(), MdsError> {
         verify(&self.path, self.map.bytes(), &entry.raw_data, all)
     }
@@ -120,7 +123,7 @@ impl Shard {
     /// Sample `number` of this shard.
     ///
     /// # Errors
-    /// There is no such sample, or its position is wrong.
+    /// The sample does not exist, or its position is invalid.
     #[inline]
     pub fn sample(&self, number: u64) -> Result<Sample<'_>, MdsError> {
         if number >= self.num_samples {
@@ -178,10 +181,10 @@ impl<'a> Sample<'a> {
         self.bytes
     }
 
-    /// The bytes of the value of each column, passed to `each` with the column's position.
+    /// Calls `each` with the position of each column and the bytes of its value.
     ///
     /// # Errors
-    /// The sample does not have the size of its values.
+    /// The size of the sample differs from the sizes of its values.
     pub fn each_value(&self, mut each: impl FnMut(usize, &'a [u8])) -> Result<(), MdsError> {
         let columns = self.shard.columns.all();
         let mut at = 0;

@@ -1,4 +1,5 @@
-//! The bytes of a shard file while it is written: its head, its samples, its hashes, and its entry in the index.
+//! The bytes of a shard file that is being written: its head, its samples, its hashes, and its
+//! entry in the index.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -16,7 +17,7 @@ use crate::mds::error::MdsError;
 use crate::mds::index::INDEX_FILE;
 use crate::mds::options::Options;
 
-/// What all shard files of a writer share.
+/// The properties that all shard files of a writer share.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) folder: PathBuf,
@@ -106,7 +107,8 @@ impl Layout {
         8 + self.config.len() as u64 + 4 * samples + sample_bytes
     }
 
-    /// The bytes before the first sample, given the end of each sample, counted from the first one.
+    /// The bytes before the first sample. `ends` are the ends of the samples, counted from the
+    /// first sample.
     pub(super) fn head(&self, ends: &[u32]) -> Vec<u8> {
         let first = self.file_bytes(ends.len() as u64, 0) as u32;
         let mut head = Vec::with_capacity(first as usize);
@@ -185,7 +187,7 @@ impl Layout {
     }
 }
 
-/// A shard file that is being written. It is removed if it is dropped before it is published.
+/// A shard file that is being written. Dropping it before it is published removes it.
 pub(super) struct ShardFile {
     path: PathBuf,
     raw_name: String,
@@ -222,7 +224,8 @@ impl ShardFile {
     }
 }
 
-/// A compressor of `bytes` bytes. The frame records their number, which `zstd.decompress` of Python needs.
+/// A compressor of `bytes` bytes. The frame records this number, because `zstd.decompress` of
+/// Python needs it.
 fn compressor<W: Write>(file: W, level: i32, bytes: u64) -> io::Result<zstd::Encoder<'static, W>> {
     let mut encoder = zstd::Encoder::new(file, level)?;
     encoder.include_contentsize(true)?;

@@ -1,4 +1,5 @@
-//! Sizes of samples and files before they are written, to divide samples into files in advance.
+//! Computes the sizes of samples and files before they are written, to divide samples into files
+//! in advance.
 
 use crate::mds::check::{Compression, Hash};
 use crate::mds::columns::Columns;

@@ -13,17 +13,18 @@ use crate::mds::shard_file::{Layout, ShardFile};
 
 /// Writes one shard file whose samples have sizes that are known in advance.
 ///
-/// As positions of samples precede them, a [`Writer`](crate::mds::Writer) keeps a shard in memory until it is complete. With
-/// known sizes, bytes are hashed and written while they are in the processor's cache.
+/// The positions of samples precede the samples, so a [`Writer`](crate::mds::Writer) keeps a shard
+/// in memory until it is complete. With known sizes, bytes are hashed and written while they are
+/// in the processor's cache.
 pub struct SizedWriter {
     layout: Layout,
     file: ShardFile,
-    /// The end of each sample, counted from the first one.
+    /// The end of each sample, counted from the start of the first sample.
     ends: Vec<u32>,
     /// Number of samples that were written, and their bytes.
     written: usize,
     written_bytes: u64,
-    /// Bytes that are not written to the file yet.
+    /// Bytes that have not been written to the file yet.
     step: Vec<u8>,
 }
 
@@ -69,7 +70,7 @@ impl SizedWriter {
     /// A value does not fit its column; the file cannot be written.
     ///
     /// # Panics
-    /// The sample has another size than was announced.
+    /// If the size of the sample differs from the announced size.
     pub fn write(&mut self, values: &[Value<'_>]) -> Result<(), MdsError> {
         let start = self.step.len();
         self.layout.append(values, &mut self.step)?;
@@ -84,13 +85,13 @@ impl SizedWriter {
         Ok(())
     }
 
-    /// Publishes the file. The index is left to the caller.
+    /// Publishes the file. The caller publishes the index.
     ///
     /// # Errors
     /// The file cannot be written.
     ///
     /// # Panics
-    /// A sample is missing.
+    /// If a sample has not been written.
     pub fn finish(mut self) -> Result<ShardEntry, MdsError> {
         assert_eq!(self.written, self.ends.len(), "the number of samples");
         self.file.write_all(&self.step)?;
@@ -107,7 +108,7 @@ mod tests {
     fn the_file_is_that_of_the_writer_which_learns_sizes_last() {
         let columns = Columns::new([("ids", "ndarray:uint16"), ("name", "str")]).unwrap();
         let ids: Vec<u8> = (0..60_000u32).map(|i| (i * 7 % 251) as u8).collect();
-        // Several steps, and a last part of one.
+        // The samples fill several steps and a part of a last one.
         let samples: Vec<_> = (0..40)
             .map(|i| {
                 let row = Value::row(Dtype::U16, &ids[..2 * (1 + i * 700)]);

@@ -22,12 +22,13 @@ const SPOOL_BYTES: usize = 128 << 20;
 
 /// Writes samples into the shard files of a folder.
 ///
-/// A file is published when it is complete. The folder is an MDS dataset once its index is published, by [`Finished::publish`] or
-/// [`publish_index`]. Memory is bounded: the samples of the open shard are kept up to 128 MiB, more are spooled.
+/// A file is published when it is complete. The folder is an MDS dataset once
+/// [`Finished::publish`] or [`publish_index`] has published its index. Memory is bounded: up to
+/// 128 MiB of samples of the open shard are kept in memory, further samples are spooled.
 #[derive(Debug)]
 pub struct Writer {
     layout: Layout,
-    /// Samples of the open shard that are not spooled.
+    /// Samples of the open shard that have not been spooled.
     samples: Vec<u8>,
     /// The end of each sample of the open shard, counted from its first sample.
     ends: Vec<u32>,
@@ -38,7 +39,7 @@ pub struct Writer {
     num_samples: u64,
 }
 
-/// What a writer wrote.
+/// The shards that a writer has written.
 #[derive(Debug, Clone)]
 pub struct Finished {
     /// The folder.
@@ -53,7 +54,7 @@ impl Finished {
     /// Publishes the marker, if there is one, and then the index.
     ///
     /// # Errors
-    /// They exist, or cannot be written.
+    /// The marker or the index exists or cannot be written.
     pub fn publish(&self, marker: Option<Marker>) -> Result<(), MdsError> {
         if let Some(marker) = marker {
             marker.with_index(&self.entries).publish(&self.folder)?;
@@ -99,10 +100,12 @@ impl Writer {
         &self.entries
     }
 
-    /// Writes a sample: the values of all columns in the order of [`Writer::columns`], which is that of their names. Allocates nothing.
+    /// Writes a sample: the values of all columns in the order of [`Writer::columns`], that is, in
+    /// the order of their names. Allocates nothing.
     ///
     /// # Errors
-    /// A value does not fit its column, in which case the sample is left out; a shard file cannot be written.
+    /// A value does not fit its column, in which case the sample is not written; a shard file
+    /// cannot be written.
     pub fn write(&mut self, values: &[Value<'_>]) -> Result<(), MdsError> {
         let start = self.samples.len();
         if let Err(error) = self.layout.append(values, &mut self.samples) {
@@ -155,7 +158,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Publishes the open shard, whose samples in memory end at `stop`; what follows belongs to the next one.
+    /// Publishes the open shard, whose samples in memory end at `stop`. Later samples belong to
+    /// the next shard.
     fn finish_shard(&mut self, stop: usize) -> Result<(), MdsError> {
         let number = self.layout.options.first_shard + self.entries.len() as u64;
         let mut file = self.layout.create(number, self.file_bytes(0) - 4)?;
@@ -178,7 +182,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Publishes the last shard. The index is left to the caller.
+    /// Publishes the last shard. The caller publishes the index.
     ///
     /// # Errors
     /// The file cannot be written.

@@ -1,8 +1,8 @@
-//! The header of an NPY file: what the array is and where its elements start.
+//! The header of an NPY file: the type and size of the array and the position of its elements.
 //!
-//! The format is that of NumPy's `numpy.lib.format`: magic, version, length, and a Python literal of a
-//! dict with the keys `descr`, `fortran_order` and `shape`. The parser knows the literals that NumPy
-//! writes, and evaluates nothing.
+//! The format is that of NumPy's `numpy.lib.format`: magic, version, length, and a Python literal
+//! of a dict with the keys `descr`, `fortran_order` and `shape`. The parser accepts the literals
+//! that NumPy writes, and evaluates no code.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub const MAGIC: [u8; 6] = *b"\x93NUMPY";
 const ALIGN: usize = 64;
 /// NumPy leaves space in the header for a first dimension of this many digits.
 const GROWTH_DIGITS: usize = 21;
-/// The longest header that is parsed. NumPy's own limit for files that are not trusted is 10,000.
+/// The longest header that is parsed. NumPy's own limit for untrusted files is 10,000.
 const MAX_HEADER_BYTES: u64 = 1 << 16;
 /// Dimensions that NumPy arrays can have.
 const MAX_DIMENSIONS: usize = 64;
@@ -154,7 +154,7 @@ impl NpyHeader {
         text.push('\n');
         let mut header = MAGIC.to_vec();
         header.extend([1, 0]);
-        // A header of one dimension has 118 bytes.
+        // The header of a one-dimensional array has 118 bytes.
         header.extend((text.len() as u16).to_le_bytes());
         header.extend(text.into_bytes());
         header
@@ -205,7 +205,7 @@ fn header_text<'a>(file: &'a [u8], path: &Path) -> Result<(&'a [u8], usize), Npy
 /// The values of the dict in a header.
 #[derive(Default)]
 struct Literal {
-    /// `None` if it is a list, of a structured dtype.
+    /// `None` if the value is a list, as for a structured dtype.
     descr: Option<String>,
     is_fortran: bool,
     shape: Vec<u64>,
@@ -286,7 +286,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A dtype; `None` for a list, which is skipped up to its closing bracket.
+    /// A dtype. `None` for a list, which is skipped up to its closing bracket.
     fn descr(&mut self) -> Parsed<Option<String>> {
         if !self.take(b'[') {
             return self.string().map(Some);

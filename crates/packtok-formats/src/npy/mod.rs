@@ -1,8 +1,8 @@
 //! NPY files of tokenized documents: one array of integers, `[n][len_1 … len_n][d1] … [dn]`.
 //!
-//! CEPE's scripts and others save a corpus this way, as int64. `header.rs` knows the byte layout of
-//! NPY 1.0, 2.0 and 3.0 and accepts plain one-dimensional arrays only: object arrays hold pickles, and
-//! nothing here loads one. `read.rs` and `write.rs` know the layout of the documents.
+//! CEPE's scripts and others save a corpus this way, as int64. `header.rs` defines the byte layout
+//! of NPY 1.0, 2.0 and 3.0 and only accepts plain one-dimensional arrays: object arrays contain
+//! pickles, which are never loaded. `read.rs` and `write.rs` define the layout of the documents.
 
 mod header;
 mod read;
@@ -15,7 +15,7 @@ pub use header::{Element, MAGIC, NpyHeader};
 pub use read::NpyFile;
 pub use write::{DocumentsWriter, IdType, Written};
 
-/// Why an NPY file cannot be read or written.
+/// The reason why an NPY file cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum NpyError {
     /// The file does not start with the magic bytes of NPY.
@@ -33,14 +33,14 @@ pub enum NpyError {
         /// The file.
         path: PathBuf,
     },
-    /// A version of the format that does not exist yet.
+    /// An unknown version of the format.
     #[error("{}: the NPY header has version {major}.{minor}; expected 1.0, 2.0 or 3.0", path.display())]
     Version {
         /// The file.
         path: PathBuf,
-        /// Its first number.
+        /// The major number of the version.
         major: u8,
-        /// Its second number.
+        /// The minor number of the version.
         minor: u8,
     },
     /// The file ends within its header.
@@ -48,12 +48,12 @@ pub enum NpyError {
     HeaderTruncated {
         /// The file.
         path: PathBuf,
-        /// Its length in bytes.
+        /// Length of the file in bytes.
         found: u64,
         /// Length of the header in bytes.
         expected: u64,
     },
-    /// The header is not the description of an array.
+    /// The header does not describe an array.
     #[error("{}: the NPY header is damaged at byte {offset}: expected {expected}", path.display())]
     HeaderText {
         /// The file.
@@ -80,7 +80,7 @@ pub enum NpyError {
         /// The file.
         path: PathBuf,
     },
-    /// A dtype that does not hold token ids.
+    /// Elements of this dtype cannot be token ids.
     #[error("{}: the array has dtype {descr:?}; expected one of \"<i8\", \"<u4\", \"<u8\" and \"<i4\"", path.display())]
     ElementType {
         /// The file.
@@ -116,7 +116,7 @@ pub enum NpyError {
         /// The file.
         path: PathBuf,
     },
-    /// An array that does not have one dimension.
+    /// The array does not have exactly one dimension.
     #[error("{}: the array has {dimensions} dimensions; expected 1", path.display())]
     Dimensions {
         /// The file.
@@ -134,7 +134,7 @@ pub enum NpyError {
         path: PathBuf,
         /// Number of elements.
         elements: u64,
-        /// Bytes of one.
+        /// Bytes of one element.
         width: u64,
         /// Length of the file that the header implies.
         expected: u128,
@@ -159,7 +159,7 @@ pub enum NpyError {
     Count {
         /// The file.
         path: PathBuf,
-        /// The first element; `None` if there is none.
+        /// The first element; `None` if the array is empty.
         found: Shown,
         /// Number of elements.
         elements: u64,
@@ -181,7 +181,7 @@ pub enum NpyError {
         /// Elements that no earlier document has.
         left: u64,
     },
-    /// The lengths do not cover the ids.
+    /// The lengths of the documents do not sum to the number of ids.
     #[error("{}: the lengths of the {documents} documents sum to {sum}, but the array has {tokens} ids; the file is damaged", path.display())]
     Lengths {
         /// The file.
@@ -193,7 +193,7 @@ pub enum NpyError {
         /// Ids in the array.
         tokens: u64,
     },
-    /// An id that is not a 32-bit number.
+    /// An id does not fit in 32 bits.
     #[error("{}: token {token} (element {element} of the array) is {id}; expected an id in 0..=4294967295", path.display())]
     Id {
         /// The file.
@@ -212,12 +212,12 @@ pub enum NpyError {
         path: PathBuf,
         /// Start of the range.
         start: u64,
-        /// Its end.
+        /// End of the range.
         stop: u64,
         /// Tokens of the file.
         num_tokens: u64,
     },
-    /// A document that does not exist.
+    /// The requested document does not exist.
     #[error("{}: document {document} does not exist, the file has {num_documents}", path.display())]
     NoSuchDocument {
         /// The file.
@@ -227,19 +227,19 @@ pub enum NpyError {
         /// Documents of the file.
         num_documents: u64,
     },
-    /// A number that the type of the elements cannot hold.
+    /// A number exceeds the type of the elements.
     #[error("{}: {what} is {found}, which does not fit in the elements' dtype {dtype}; use int64", path.display())]
     DoesNotFit {
         /// The file.
         path: PathBuf,
-        /// What the number is.
+        /// The name of the number.
         what: &'static str,
         /// The number.
         found: u64,
         /// The dtype.
         dtype: &'static str,
     },
-    /// The 32-bit copy of wider ids cannot be written.
+    /// The 32-bit copy of larger ids cannot be written.
     #[error(
         "{}: cannot write the 32-bit copy of its ids in the folder for temporary files, {}; free space there, set TMPDIR, or convert the file with packtok convert",
         path.display(), folder.display()
@@ -265,7 +265,7 @@ pub enum NpyError {
     },
 }
 
-/// A number of a file of any integer type, for messages; `None` shows as "missing".
+/// A number of any integer type in a file, for messages. `None` shows as "missing".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shown(pub Option<i128>);
 

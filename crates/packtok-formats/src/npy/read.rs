@@ -1,8 +1,8 @@
 //! Reads the documents of an NPY file.
 //!
-//! uint32 elements are the tokens themselves. Wider ids are narrowed to 32 bits piece by piece when
-//! they are first read, into an unlinked temporary file that is mapped: readers get borrowed bytes in
-//! both cases, and the system can evict them from memory.
+//! uint32 elements are the tokens themselves. Wider ids are narrowed to 32 bits piece by piece
+//! when they are first read, into an unlinked temporary file that is mapped. In both cases,
+//! readers borrow bytes of a map, which the system can evict from memory.
 
 use std::fs::File;
 use std::io;
@@ -17,7 +17,8 @@ use super::{Element, NpyError, NpyHeader, Shown};
 
 type Result<T> = std::result::Result<T, NpyError>;
 
-/// Every how many documents the start is in memory; the others are found by adding lengths.
+/// Interval of documents whose start is kept in memory. The starts of other documents are computed
+/// by adding lengths.
 const STEP: u64 = 64;
 /// Tokens that are narrowed at a time.
 const PIECE_TOKENS: u64 = 1 << 18;
@@ -27,7 +28,7 @@ const TOKEN_BYTES: u64 = TokenWidth::U32 as u64;
 /// An open NPY file of documents.
 #[derive(Debug)]
 pub struct NpyFile {
-    /// The tokens are the last bytes of it: of the file itself, or of the copy of its ids, which has
+    /// The map that ends with the tokens: the file itself, or the copy of its ids, which contains
     /// nothing else.
     map: MappedFile,
     num_tokens: u64,
@@ -128,8 +129,8 @@ impl NpyFile {
         crc32c::crc32c(self.original().bytes())
     }
 
-    /// Tokens as little-endian bytes of 32-bit numbers; `None` if the range is not within the file, or
-    /// if some of them have not been narrowed yet.
+    /// Tokens as little-endian bytes of 32-bit numbers. `None` if the range is not within the
+    /// file, or if some of the tokens have not been narrowed yet.
     #[inline]
     pub fn tokens_if_there(&self, tokens: Range<u64>) -> Option<&[u8]> {
         if tokens.start > tokens.end || tokens.end > self.num_tokens {
@@ -149,8 +150,8 @@ impl NpyFile {
     /// Tokens as little-endian bytes of 32-bit numbers.
     ///
     /// # Errors
-    /// [`NpyError::NoSuchTokens`]; [`NpyError::Id`] if an id next to them does not fit in 32 bits;
-    /// [`NpyError::Copy`].
+    /// [`NpyError::NoSuchTokens`]; [`NpyError::Id`] if an id in the same piece does not fit in 32
+    /// bits; [`NpyError::Copy`].
     pub fn tokens(&self, tokens: Range<u64>) -> Result<&[u8]> {
         if let Some(bytes) = self.tokens_if_there(tokens.clone()) {
             return Ok(bytes);
@@ -258,7 +259,8 @@ impl NpyFile {
         }
     }
 
-    /// The position in the file of the first token; `None` if the file has wider ids.
+    /// The position in the file of the first token; `None` if the ids of the file are wider than
+    /// 32 bits.
     pub fn data_position(&self) -> Option<u64> {
         let is_narrowed = self.details.narrowing.is_some();
         (!is_narrowed).then(|| self.first_token_byte())
@@ -279,8 +281,8 @@ impl NpyFile {
 
     fn lengths(&self, documents: Range<u64>) -> impl Iterator<Item = u64> + '_ {
         let numbers = Numbers::new(self.original().bytes(), &self.details.header);
-        // Opening has checked them. A file that another program changes gives other lengths, and
-        // reading their tokens fails.
+        // Opening has checked the lengths. If another program changes the file, the lengths
+        // differ, and reading the tokens fails.
         documents.map(move |i| {
             numbers
                 .at(i + 1)
@@ -325,7 +327,8 @@ impl NpyFile {
         let bytes = &self.original().bytes()[start..stop];
         let bad = match self.element() {
             Element::I32 => return self.checked_i32(bytes, tokens.start),
-            // Negative numbers are large ones, so that one comparison is enough for both types.
+            // Negative numbers are large as unsigned numbers, so one comparison is enough for both
+            // types.
             _ => {
                 let (ids, _) = bytes.as_chunks::<8>();
                 let all = ids.iter().fold(0, |all, &id| all | u64::from_le_bytes(id));
@@ -424,7 +427,7 @@ impl<'a> Numbers<'a> {
         }
     }
 
-    /// Element `i`; `None` if there is none or it is not an integer.
+    /// Element `i`; `None` if the element does not exist or is not an integer.
     #[inline]
     fn at(&self, i: u64) -> Option<i128> {
         let width = self.element.bytes() as usize;
@@ -579,7 +582,7 @@ mod tests {
 
     #[test]
     fn wide_ids_are_narrowed_when_they_are_read() {
-        // Three documents in more than one piece.
+        // Three documents that fill more than one piece.
         let lengths = [PIECE_TOKENS as i64, 5, 40];
         let num_tokens: i64 = lengths.iter().sum();
         let mut all = vec![3];

@@ -1,4 +1,4 @@
-//! Writes an NPY file of documents, whose lengths come first.
+//! Writes an NPY file of documents. The lengths of all documents come first.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -158,10 +158,11 @@ impl<'a, W: Write> DocumentsWriter<'a, W> {
         Ok(())
     }
 
-    /// Writes what is buffered and returns the output.
+    /// Writes the buffered bytes and returns the output.
     ///
     /// # Errors
-    /// [`NpyError::Lengths`] if fewer lengths or ids were written than announced; [`NpyError::Io`].
+    /// [`NpyError::Lengths`] if fewer lengths or ids were written than announced;
+    /// [`NpyError::Io`].
     pub fn finish(mut self) -> Result<(W, Written), NpyError> {
         if self.lengths_left + self.tokens_left > 0 {
             return Err(NpyError::Lengths {
@@ -217,7 +218,7 @@ fn widen<const N: usize, const M: usize>(
     wider: impl Fn([u8; N]) -> [u8; M],
 ) {
     let (ids, _) = ids.as_chunks::<N>();
-    // Of a fixed number at a time, so that the compiler vectorizes the loop.
+    // Converts a fixed number of ids at a time, so that the compiler vectorizes the loop.
     let (blocks, rest) = ids.as_chunks::<64>();
     for block in blocks {
         buffer.extend_from_slice(block.map(&wider).as_flattened());
