@@ -17,10 +17,10 @@ use url::{Position, Url};
 
 use crate::{profile, runtime};
 
-/// How long the library retries a request. Short, so that a name that does not exist, and missing
-/// credentials, fail within ten seconds.
+/// Time for which the library retries a request. It is short, so that unknown host names and
+/// missing credentials fail within ten seconds.
 const RETRY: Duration = Duration::from_secs(7);
-/// Timeout of one request; enough for a part of several megabytes on a slow connection.
+/// Timeout of one request. Sufficient for a part of several megabytes on a slow connection.
 const REQUEST: Duration = Duration::from_secs(120);
 const MAX_BACKOFF: Duration = Duration::from_secs(1);
 
@@ -30,12 +30,13 @@ pub(crate) struct Store {
     pub(crate) objects: Arc<dyn ObjectStore>,
     /// Set for S3, which needs extra operations.
     pub(crate) s3: Option<S3>,
-    /// Whether the store has ever answered this process. Only such stores are retried for long.
+    /// Whether the store has answered a request of this process. Only such a store is retried for
+    /// a long time.
     answered: Arc<AtomicBool>,
 }
 
 impl Store {
-    /// Sends a request. If the store cannot be reached but could be before, retries it for some
+    /// Sends a request. If the store answered earlier and cannot be reached now, retries for some
     /// minutes.
     pub(crate) async fn ask<T, F: Future<Output = object_store::Result<T>>>(
         &self,
@@ -54,16 +55,16 @@ impl Store {
     }
 }
 
-/// Two S3 clients: one plain, one whose writes carry the condition that the object does not exist
-/// yet.
+/// Two S3 clients. The requests of one are plain; the writes of the other carry the condition that
+/// the object does not exist yet.
 #[derive(Clone)]
 pub(crate) struct S3 {
     pub(crate) plain: Arc<AmazonS3>,
     pub(crate) if_absent: Arc<AmazonS3>,
 }
 
-/// The clients of this process, keyed by the URL up to the store's name. The process id detects
-/// forks.
+/// The clients of this process, keyed by the URL up to the store's name. The process id is stored
+/// to detect forks.
 static STORES: Mutex<Option<(u32, HashMap<String, Store>)>> = Mutex::new(None);
 
 /// The client for `url`, shared by all objects of a store. A forked process builds its own.
@@ -72,7 +73,8 @@ pub(crate) fn store(url: &Url, scheme: &ObjectStoreScheme) -> object_store::Resu
     let name = &url[..Position::BeforePath];
     let mut stores = STORES.lock().unwrap_or_else(PoisonError::into_inner);
     if stores.as_ref().is_none_or(|(owner, _)| *owner != pid) {
-        // Open connections belong to the parent process. They must not be used, not even closed.
+        // Open connections belong to the parent process. This process must neither use nor close
+        // them.
         std::mem::forget(stores.replace((pid, HashMap::new())));
     }
     let stores = &mut stores.as_mut().expect("just set if it was missing").1;
@@ -86,7 +88,7 @@ pub(crate) fn store(url: &Url, scheme: &ObjectStoreScheme) -> object_store::Resu
 
 fn connect(url: &Url, scheme: &ObjectStoreScheme) -> object_store::Result<Store> {
     static PROVIDER: Once = Once::new();
-    // Fails only if this process has already installed another provider; that one works too.
+    // Fails only if this process has already installed another provider, which works too.
     PROVIDER.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
     let other = |objects: Arc<dyn ObjectStore>| Store {
         objects,

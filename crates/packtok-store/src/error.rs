@@ -11,9 +11,9 @@ pub enum Error {
         "{url}: {reason}; expected s3://, gs://, az://, http:// or https:// followed by a name"
     )]
     NotAStore {
-        /// The text given.
+        /// The rejected text.
         url: String,
-        /// What is wrong with it.
+        /// The fault of the text.
         reason: String,
     },
     /// The URL contains a user, a password or a query.
@@ -27,7 +27,7 @@ pub enum Error {
     /// The object does not exist.
     #[error("{url}: no such object")]
     Absent {
-        /// Its URL.
+        /// URL of the object.
         url: String,
     },
     /// There is no such bucket or container.
@@ -49,7 +49,7 @@ pub enum Error {
         "{url}: the object already exists; choose another URL, or set --existing (existing) to replace"
     )]
     Exists {
-        /// Its URL.
+        /// URL of the object.
         url: String,
     },
     /// The object was replaced after it was opened.
@@ -57,13 +57,13 @@ pub enum Error {
         "{url}: the object was replaced while it was read; run again when no process writes it"
     )]
     Changed {
-        /// Its URL.
+        /// URL of the object.
         url: String,
     },
     /// The store rejected the request or does not answer.
     #[error("{url}: {reason}")]
     Refused {
-        /// Its URL.
+        /// URL of the request.
         url: String,
         /// The store's message, in one line.
         reason: String,
@@ -116,14 +116,15 @@ impl Error {
 /// Maximum length of a store's message.
 const MAX_CHARS: usize = 300;
 
-/// What stores answer if there is no such bucket.
+/// Parts of answers from stores if the bucket does not exist.
 const NO_BUCKET: [&str; 3] = [
     "<Code>NoSuchBucket<",
     "The specified bucket does not exist",
     "<Code>ContainerNotFound<",
 ];
 
-/// Requests that are sent only if no other place has credentials, and where these are looked for.
+/// Requests that are only sent if no other place has credentials, and the places where credentials
+/// are looked for.
 const METADATA_SERVICES: [(&[&str], &str); 3] = [
     (
         &["/latest/api/token", "/latest/meta-data/"],
@@ -150,8 +151,8 @@ pub(crate) fn innermost(error: &object_store::Error) -> &(dyn std::error::Error 
     chain(error).last().unwrap_or(error)
 }
 
-/// The innermost cause of an error, or the code and message of an answer in XML. The outer causes repeat URLs,
-/// which may be signed.
+/// The innermost cause of an error, or the code and message of an answer in XML. The outer causes
+/// are dropped because they repeat URLs, which may be signed.
 fn in_one_line(error: &object_store::Error) -> String {
     let text = innermost(error).to_string();
     let tag = |name: &str| {

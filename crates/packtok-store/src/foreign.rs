@@ -1,4 +1,5 @@
-//! Files of URLs that this crate does not know: the caller finds them and reads their bytes.
+//! Files at URLs that this crate does not support: the caller finds the files and reads their
+//! bytes.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ pub trait ForeignFiles: Send + Sync {
     /// The file with this URL.
     ///
     /// # Errors
-    /// There is no such file, it cannot be read, or its server does not answer.
+    /// The file does not exist or cannot be read, or its server does not answer.
     fn object(&self, url: &str) -> Result<Object>;
 
     /// The files whose URLs may match a glob pattern, in no particular order.
@@ -35,9 +36,9 @@ pub trait ForeignFiles: Send + Sync {
     fn open(&self, url: &str) -> Result<(Object, Arc<dyn ForeignFile>)>;
 }
 
-/// An open file. All reads are of one version of it.
+/// An open file. All reads return bytes of the same version of the file.
 pub trait ForeignFile: Send + Sync {
-    /// All bytes of a range of the file, which it contains.
+    /// All bytes of a range, which must be within the file.
     ///
     /// # Errors
     /// The server does not answer, or the file was replaced.

@@ -2,11 +2,13 @@
 //! writes.
 //!
 //! All functions block. Network requests run on a runtime of this crate (`runtime`), which starts
-//! lazily and again in a forked process. Credentials come only from where the stores' own tools read
-//! them: environment variables, and `~/.aws`. A URL that contains credentials is rejected, so that none can get
-//! into a trailer, a plan, a script or a log. Files of other URLs can be read through the caller (`foreign`).
+//! lazily and again in a forked process. Credentials only come from the places where the stores'
+//! own tools read them: environment variables, and `~/.aws`. A URL that contains credentials is
+//! rejected, so that no credentials get into a trailer, a plan, a script or a log. Files of other
+//! URLs can be read through the caller (`foreign`).
 //!
-//! All of this is the feature `remote`. Without it, only the definition of a URL and the user's cache folder remain.
+//! All of this requires the feature `remote`. Without it, the crate only defines URLs and the
+//! user's cache folder.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "remote")]

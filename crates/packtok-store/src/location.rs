@@ -1,4 +1,4 @@
-//! The location of an object: its URL, and what the store reports about it.
+//! The location of an object: its URL, and the metadata that the store reports.
 
 use futures_util::TryStreamExt;
 use glob::{MatchOptions, Pattern};
@@ -10,7 +10,7 @@ use crate::connect::{self, Store};
 use crate::error::{Error, Result};
 use crate::runtime;
 
-/// The location of one object, or the common prefix of several.
+/// The location of one object, or the common prefix of several objects.
 #[derive(Clone)]
 pub struct Location {
     url: String,
@@ -18,12 +18,12 @@ pub struct Location {
     pub(crate) path: Path,
 }
 
-/// What a store reports about an object.
+/// The metadata that a store reports for an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Object {
-    /// Its URL.
+    /// URL of the object.
     pub url: String,
-    /// Its length in bytes.
+    /// Length of the object in bytes.
     pub bytes: u64,
     /// Identifies this version of the object, if the store provides such an identifier.
     pub version: Option<String>,
@@ -39,8 +39,8 @@ impl Location {
     /// Parses a URL.
     ///
     /// # Errors
-    /// The URL is not of a supported store, contains credentials, or the environment lacks a
-    /// required setting.
+    /// The URL does not belong to a supported store or contains credentials, or the environment
+    /// lacks a required setting.
     pub fn parse(text: &str) -> Result<Self> {
         let shown = without_secrets(text);
         let wrong = |reason: String| Error::NotAStore {
@@ -69,7 +69,7 @@ impl Location {
         start_thread(&self.url)
     }
 
-    /// Its URL.
+    /// URL of the location.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -123,7 +123,7 @@ impl Location {
         Self::matches(text, Self::parse(&format!("{place}{folder}"))?.list()?)
     }
 
-    /// Those of `objects` whose URLs match this glob pattern.
+    /// Filters `objects` by a glob pattern on their URLs.
     ///
     /// # Errors
     /// The pattern is invalid.
@@ -185,7 +185,7 @@ pub fn is_store(url: &str) -> bool {
 /// Checks that a URL that the caller reads contains no credentials.
 ///
 /// # Errors
-/// It contains a user, a password or a query.
+/// The URL contains a user, a password or a query.
 pub fn check_foreign(url: &str) -> Result<()> {
     let (_, rest) = url.split_once("://").unwrap_or_default();
     let host = rest.split('/').next().unwrap_or_default();
@@ -236,7 +236,7 @@ fn without_secrets(url: &str) -> String {
     }
 }
 
-/// Starts the thread that sends requests, of which the first is for `url`.
+/// Starts the thread that sends requests. `url` is the URL of the first request, for errors.
 pub(crate) fn start_thread(url: &str) -> Result<()> {
     let started = runtime::started().map_err(|source| Error::NoThread {
         url: url.to_owned(),

@@ -1,12 +1,12 @@
-//! Profiles in the files of AWS's own tools, `~/.aws/credentials` and `~/.aws/config`, which the library does
-//! not read.
+//! Profiles in the files of AWS's own tools, `~/.aws/credentials` and `~/.aws/config`, which the
+//! `object_store` library does not read.
 
 use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Keys of a profile that decide how its credentials are obtained, by means that are not supported.
+/// Keys of a profile that select other sources of credentials, which are not supported.
 const OTHER_MEANS: [&str; 5] = [
     "sso_session",
     "sso_start_url",
@@ -24,7 +24,7 @@ const VARIABLES: [(&str, &str); 5] = [
     ("endpoint_url", "AWS_ENDPOINT_URL"),
 ];
 
-/// Why a profile cannot be used.
+/// The reason why a profile cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProfileError {
     /// No file has it.
@@ -37,7 +37,7 @@ pub(crate) enum ProfileError {
         credentials: PathBuf,
         config: PathBuf,
     },
-    /// Its credentials are not in the files.
+    /// The files do not contain the credentials of the profile.
     #[error(
         "profile {name} of ~/.aws obtains its credentials by {key}, which packtok does not support; export them to the environment with aws configure export-credentials"
     )]
@@ -47,7 +47,7 @@ pub(crate) enum ProfileError {
     Unreadable { path: PathBuf, source: io::Error },
 }
 
-/// Adds to `variables` what the chosen profile sets and they do not.
+/// Adds the settings of the chosen profile to `variables`. Existing variables take precedence.
 ///
 /// # Errors
 /// [`ProfileError`].
@@ -55,7 +55,8 @@ pub(crate) fn add_profile(
     variables: &mut HashMap<String, String>,
     home: Option<&Path>,
 ) -> Result<(), ProfileError> {
-    // Roles of AWS's container services that use a token come before files, as in AWS's own tools.
+    // Roles of AWS's container services that use a token take precedence over files, as in AWS's
+    // own tools.
     let is_set = |name| variables.contains_key(name);
     if is_set("AWS_ACCESS_KEY_ID") || is_set("AWS_WEB_IDENTITY_TOKEN_FILE") {
         return Ok(());
@@ -108,7 +109,8 @@ pub(crate) fn add_profile(
     Ok(())
 }
 
-/// The values of the first section of an INI file whose title fits; `None` if there is none.
+/// The values of the first section of an INI file with a matching title; `None` if no title
+/// matches.
 fn section(
     path: &Path,
     fits: impl Fn(&str) -> bool,
@@ -137,7 +139,8 @@ fn section(
             }
             continue;
         }
-        // An indented line belongs to the value before it, and no value of `VARIABLES` has such lines.
+        // An indented line continues the previous value. No value of `VARIABLES` has continuation
+        // lines.
         let is_other = line.starts_with([' ', '\t', '#', ';']);
         if let (true, false, Some((key, value)), Some(values)) =
             (is_inside, is_other, line.split_once('='), &mut found)

@@ -1,5 +1,5 @@
-//! Reads an object as a file: sequentially with read-ahead, or at any position. A file that the caller reads is read
-//! in the same way.
+//! Reads an object as a file: sequentially with read-ahead, or at any position. Files that the
+//! caller reads are handled in the same way.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
@@ -18,20 +18,21 @@ use crate::runtime;
 
 /// Length of the first request: enough to search for the end of a line.
 const FIRST_BYTES: u64 = 64 << 10;
-/// Length of requests in a long sequential read. Large enough to hide the latency of the store, and
-/// small enough that two of them need little memory.
+/// Length of requests in a long sequential read. Large enough to hide the latency of the store,
+/// and small enough that two requests need little memory.
 const MOST_BYTES: u64 = 8 << 20;
 
 type Fetching = JoinHandle<Result<Bytes>>;
 
-/// What answers the requests for bytes.
+/// The service that answers requests for bytes.
 enum Origin {
     Store(Location),
     Foreign(Arc<dyn ForeignFile>),
 }
 
 /// An open object. The part after the read position is fetched ahead. Failed requests are retried
-/// for some minutes. All reads are of one version of the object: if it is replaced, reads fail.
+/// for some minutes. All reads return bytes of one version of the object; if the object is
+/// replaced, reads fail.
 pub struct RemoteFile {
     origin: Origin,
     object: Object,
@@ -62,7 +63,7 @@ impl RemoteFile {
     /// Opens a file that the caller reads.
     ///
     /// # Errors
-    /// Those of the caller.
+    /// The errors of the caller.
     pub fn open_foreign(files: &dyn ForeignFiles, url: &str) -> Result<Self> {
         start_thread(url)?;
         let (object, file) = files.open(url)?;
@@ -81,7 +82,7 @@ impl RemoteFile {
         }
     }
 
-    /// What the store reported when the object was opened.
+    /// The metadata that the store reported when the object was opened.
     pub fn object(&self) -> &Object {
         &self.object
     }
@@ -132,7 +133,7 @@ impl RemoteFile {
             Some((range, fetching)) if range.contains(&self.at) => (range, fetching),
             other => {
                 // After a jump, the bytes fetched ahead are useless. `seek` has made the next
-                // request short, because random access rarely reads on for long.
+                // request short, because random access rarely continues sequentially.
                 if let Some((_, fetching)) = other {
                     fetching.abort();
                 }

@@ -13,10 +13,10 @@ use crate::error::innermost;
 static RUNTIME: Mutex<Option<(u32, Handle)>> = Mutex::new(None);
 
 /// The runtime of this process. A forked process does not have the parent's threads, so it starts
-/// its own.
+/// a runtime of its own.
 ///
 /// # Errors
-/// Its thread cannot be started.
+/// The thread of the runtime cannot be started.
 pub(crate) fn started() -> io::Result<Handle> {
     let pid = std::process::id();
     let mut runtime = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -35,7 +35,8 @@ pub(crate) fn handle() -> Handle {
     started().expect("the first request to a store starts the runtime or returns the error")
 }
 
-/// Starts a runtime that lives as long as the process: a shutdown would wait for the network.
+/// Starts a runtime that lives as long as the process, because a shutdown would wait for the
+/// network.
 fn start() -> io::Result<Handle> {
     let runtime: Runtime = Builder::new_multi_thread()
         .worker_threads(1)
@@ -47,21 +48,21 @@ fn start() -> io::Result<Handle> {
     Ok(handle)
 }
 
-/// How long a request to a store that answered before is retried, so that a server restart does not
-/// fail a run.
+/// Time for which a request to a store that answered earlier is retried, so that a restart of the
+/// server does not fail a run.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Retries a request for some minutes while the store cannot be reached, also if the connection
-/// breaks during the answer. Any other error is final: it would occur again.
+/// Retries a request for some minutes while the store cannot be reached, or if the connection
+/// breaks during the answer. All other errors are final, because they would occur again.
 pub(crate) async fn retried<T, F: Future<Output = object_store::Result<T>>>(
     request: impl FnMut() -> F,
 ) -> object_store::Result<T> {
     retried_for(PATIENCE, request).await
 }
 
-/// Like [`retried`], for a given time.
+/// As [`retried`], for a given time.
 pub(crate) async fn retried_for<T, F: Future<Output = object_store::Result<T>>>(
     patience: Duration,
     mut request: impl FnMut() -> F,
@@ -79,7 +80,8 @@ pub(crate) async fn retried_for<T, F: Future<Output = object_store::Result<T>>>(
     }
 }
 
-/// Whether a request may succeed later: the store cannot be reached, or is overloaded. A refusal is final.
+/// Whether a request may succeed later: the store cannot be reached or is overloaded. A rejected
+/// request is final.
 pub(crate) fn is_transient(error: &object_store::Error) -> bool {
     if !matches!(error, object_store::Error::Generic { .. }) {
         return false;
@@ -88,7 +90,7 @@ pub(crate) fn is_transient(error: &object_store::Error) -> bool {
     status(error).is_none_or(|status| status >= 500 || status == 429 || status == 408)
 }
 
-/// The status of an answer that refuses a request; the library has it in the text of an error only.
+/// The HTTP status of a rejected request. The library only has it in the text of an error.
 fn status(error: &object_store::Error) -> Option<u16> {
     const START: &str = "Server returned non-2xx status code: ";
     let text = innermost(error).to_string();

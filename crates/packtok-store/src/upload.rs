@@ -17,19 +17,19 @@ use crate::error::{Error, Result};
 use crate::location::Location;
 use crate::runtime;
 
-/// Length of a part, and the longest file that is uploaded in one request.
+/// Length of a part. Files up to this length are uploaded in one request.
 const PART_BYTES: u64 = 16 << 20;
 /// Stores accept at most 10,000 parts; larger files use larger parts.
 const MOST_PARTS: u64 = 9_000;
 /// Number of parts in flight.
 const PARTS_AT_ONCE: usize = 4;
 
-/// What to do if the object already exists.
+/// The action if the object already exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfExists {
     /// The existing object stays, and the upload fails.
     Refuse,
-    /// It is replaced atomically.
+    /// The existing object is replaced atomically.
     Replace,
 }
 
@@ -166,7 +166,7 @@ impl Location {
         .await;
         if sent.is_err() {
             // Incomplete uploads cost money. The abort may fail because the store has already
-            // removed this one.
+            // removed this upload.
             let _ = s3.plain.abort_multipart(&self.path, id).await;
         }
         sent
@@ -178,8 +178,8 @@ impl Location {
         meta.is_ok_and(|meta| meta.size == bytes)
     }
 
-    /// Uploads under a temporary name, then copies the object to its name, if required on the
-    /// condition that it does not exist.
+    /// Uploads under a temporary name, then copies the object to its final name. If required, the
+    /// copy carries the condition that the final name does not exist.
     async fn upload_and_copy(
         &self,
         parts: impl Iterator<Item = std::io::Result<Bytes>> + Send,

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-/// Whether a path is a URL. When files are looked up, a local file of the same name takes
-/// precedence.
+/// Whether a path is a URL. A file lookup prefers a local file with the same name.
 pub fn is_url(path: &Path) -> bool {
     let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
     path.to_str()
