@@ -1,7 +1,8 @@
-//! Best-fit plans, compared with best-fit decreasing on an ordered set of bins, which gives the
+//! Best-fit plans, compared with best-fit decreasing on an ordered set of bins, which yields the
 //! same blocks.
 //!
-//! Document lengths are log-normal, or drawn at random from those of the corpora in GPT-2 tokens.
+//! Document lengths are log-normal, or drawn at random from the document lengths of the corpora in
+//! GPT-2 tokens.
 #![forbid(unsafe_code)]
 
 use std::cmp::Reverse;
@@ -178,7 +179,7 @@ fn log_normal() -> Vec<u32> {
         .collect()
 }
 
-/// Lengths drawn from those of the corpora's documents, EOD included.
+/// Lengths drawn from the document lengths of the corpora, EOD included.
 fn of_corpora() -> Vec<u32> {
     let tokenizer = Tokenizer::builtin("gpt2").expect("it is built in");
     let mut num_tokens = token_counter(&tokenizer, EngineChoice::Auto);

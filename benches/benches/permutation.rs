@@ -1,7 +1,7 @@
-//! Shuffled items per second, compared with a list shuffled in memory and with one item at a time.
+//! Shuffled items per second, compared with a list shuffled in memory and with single-item access.
 //!
-//! The list is how `torch.randperm` works: it is built completely before the first item is served,
-//! and needs the memory that the permutation saves.
+//! The list corresponds to `torch.randperm`: it is built completely before the first item is
+//! served, and needs the memory that the permutation saves.
 #![forbid(unsafe_code)]
 
 use std::hint::black_box;

@@ -12,7 +12,7 @@ const SYNTHETIC_BYTES: usize = 50 << 20;
 
 /// JSON lines and their texts, each concatenated.
 pub struct Corpus {
-    /// Its name: `prose`, `code` or `multi`.
+    /// Name of the corpus: `prose`, `code` or `multi`.
     pub name: String,
     jsonl: Vec<u8>,
     text: String,
@@ -23,11 +23,10 @@ impl Corpus {
     /// The corpora that the benches use.
     pub const NAMES: [&str; 3] = ["prose", "code", "multi"];
 
-    /// The corpus `name`, truncated after the first document with which it reaches `max_bytes` of
-    /// lines.
+    /// The corpus `name`, truncated after the document with which its lines reach `max_bytes`.
     ///
-    /// Uses the shared corpus of that name. If it is missing, documents of that kind are generated
-    /// from a seed, with a note on standard error.
+    /// Uses the shared corpus with this name. If it is missing, generates documents of that kind
+    /// from a seed and prints a note on standard error.
     ///
     /// # Panics
     /// If a shared corpus exists and cannot be read.

@@ -1,7 +1,7 @@
 //! Inputs of the benches: the shared corpora if available, otherwise documents generated from a
 //! seed.
 //!
-//! Each bench defines what it measures and compares with.
+//! Each bench defines its measurement and its baseline.
 #![forbid(unsafe_code)]
 
 mod corpus;

@@ -1,4 +1,4 @@
-//! The packing options of the benches: those of a plain `packtok pack`.
+//! The packing options of the benches: the defaults of `packtok pack`.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use packtok_tokenizer::{EncodeOptions, EngineChoice, SpecialTokensInText, Tokeni
 /// The EOD token in all benches.
 const EOD: &str = "<|endoftext|>";
 
-/// How documents are encoded.
+/// The options for encoding documents.
 pub fn encode_options() -> EncodeOptions {
     EncodeOptions {
         add_special_tokens: true,
@@ -45,7 +45,7 @@ pub fn token_counter(
     }
 }
 
-/// How corpora are read.
+/// The options for reading corpora.
 pub fn read_options() -> ReadOptions {
     ReadOptions::for_json_lines(1 << 30)
 }

@@ -1,4 +1,4 @@
-//! Documents generated from a seed: prose, code and many languages, as far as a tokenizer can tell.
+//! Documents generated from a seed. For a tokenizer, they resemble prose, code and many languages.
 //!
 //! Words follow a skewed distribution over a large vocabulary, so that word caches have both hits
 //! and misses.
