@@ -9,7 +9,7 @@ use crate::inputs::ignored::{IgnoredReason, Unread};
 /// The result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a corpus cannot be read.
+/// The reason why a corpus cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An I/O operation failed.
@@ -43,7 +43,7 @@ pub enum Error {
     NotLines {
         /// The source.
         path: PathBuf,
-        /// Its format.
+        /// Format of the source.
         found: crate::OtherFormat,
     },
     /// A worker panicked. The thread only knows the number of the source; `name_panic` adds the
@@ -82,7 +82,7 @@ pub enum Error {
         line: u64,
         /// The file.
         path: PathBuf,
-        /// Why it cannot be read.
+        /// The reason why the file cannot be read.
         source: std::io::Error,
     },
     /// A line of a list is not UTF-8.
@@ -153,7 +153,7 @@ pub enum Error {
     UnreadData {
         /// The folder.
         path: PathBuf,
-        /// The files, below the folder, and why they cannot be read.
+        /// The files, below the folder, and the reason why each cannot be read.
         files: Vec<(PathBuf, Unread)>,
     },
     /// The globs of `ignore` leave out all inputs.
@@ -171,7 +171,7 @@ pub enum Error {
     FilesOfNoSplit {
         /// The folder.
         path: PathBuf,
-        /// Its files without a split, below the folder.
+        /// The files of the folder without a split, below the folder.
         files: Vec<PathBuf>,
         /// The splits of the other files.
         known: Vec<String>,
@@ -187,7 +187,7 @@ pub enum Error {
         path: PathBuf,
         /// The split to read.
         split: String,
-        /// Its splits.
+        /// The splits of the folder.
         known: Vec<String>,
     },
     /// A glob matches no file.
@@ -229,9 +229,9 @@ pub enum Error {
     SourceChanged {
         /// The source.
         path: PathBuf,
-        /// Its length at the start.
+        /// Length of the source at the start.
         expected_bytes: u64,
-        /// Its length now.
+        /// Current length of the source.
         found_bytes: u64,
     },
     /// The records before a saved position have changed since the position was saved.
@@ -302,7 +302,7 @@ pub enum Error {
         /// Number of bytes that the decompressor had consumed.
         position_bytes: u64,
     },
-    /// A raw index was given or requested for a compressed file.
+    /// A raw index is used or requested for a compressed file.
     #[error(
         "{}: file is compressed, but a raw index needs an uncompressed file; decompress it, or pack it without an index",
         path.display()
@@ -322,19 +322,19 @@ pub enum Error {
         path: PathBuf,
         /// Number of the entry, from 0.
         entry: usize,
-        /// Its start.
+        /// Start of the entry in the file.
         offset_bytes: u64,
-        /// Its length.
+        /// Length of the entry.
         len_bytes: u64,
         /// Length of the file.
         file_bytes: u64,
     },
-    /// A file has another format than the one it is read as.
+    /// A file does not have the format that it is read as.
     #[error("{}: is {found}, not {expected}; {}", path.display(), found.remedy())]
     OtherFormat {
         /// The source.
         path: PathBuf,
-        /// Its format.
+        /// Actual format of the source.
         found: crate::OtherFormat,
         /// The format it is read as.
         expected: crate::Format,

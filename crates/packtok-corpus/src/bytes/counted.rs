@@ -48,7 +48,7 @@ impl CountedBytes {
         self.offset_bytes += passed.len() as u64;
     }
 
-    /// Reads up to `offset` and counts what it reads; returns false if the source ends before it.
+    /// Reads and counts the bytes up to `offset`; returns false if the source ends before it.
     fn pass_to(&mut self, offset: u64, tick: &mut dyn FnMut(u64) -> Result<()>) -> Result<bool> {
         let mut buffer = vec![0; RAW_BUFFER_BYTES];
         while self.offset_bytes < offset {

@@ -33,7 +33,7 @@ enum Decoder<R> {
 enum GzipMember<R> {
     Reading(Box<GzDecoder<Counted<R>>>),
     Ended(Counted<R>),
-    /// Only while a member is replaced.
+    /// A transient state while a member is replaced.
     None,
 }
 

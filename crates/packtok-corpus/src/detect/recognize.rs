@@ -101,7 +101,7 @@ pub(crate) fn first_bytes(file: &mut impl io::Read) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Checks that the start of a file is not that of a binary format other than its own.
+/// Checks that the start of a file is not the start of another binary format.
 pub(crate) fn check(source: &Source, head: &[u8], is_within: bool) -> Result<()> {
     let of_tokens = || (is_of_tokens(source, head)).then_some(OtherFormat::Tokens);
     match binary(head, is_within).or_else(of_tokens) {

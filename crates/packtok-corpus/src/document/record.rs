@@ -18,7 +18,7 @@ pub struct Record<'a> {
 /// The content of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Body<'a> {
-    /// A line of JSON, without the `\n` and one `\r` before it; [`crate::field`] finds the text.
+    /// A line of JSON, without the `\n` and a `\r` before it. [`crate::field`] extracts the text.
     JsonLine(&'a [u8]),
     /// The bytes of a text in a source that is not JSON. They may not be UTF-8.
     Text(&'a [u8]),

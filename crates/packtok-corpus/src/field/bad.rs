@@ -90,13 +90,13 @@ pub enum BadDocument {
     NotString {
         /// The pattern.
         pattern: Arc<str>,
-        /// Its type.
+        /// Type of the first output.
         found: &'static str,
     },
     /// The line is JSON, but not an object.
     #[error("the line is {found}, not an object")]
     NotObject {
-        /// Its type.
+        /// Type of the JSON value.
         found: &'static str,
     },
     /// The first output is a string of bytes that are not UTF-8.
@@ -139,7 +139,7 @@ pub enum BadDocument {
     /// The line is longer than `max_document_bytes`.
     #[error("line of {len_bytes} bytes exceeds max_document_bytes {max_document_bytes}")]
     Oversize {
-        /// Its length.
+        /// Length of the line in bytes.
         len_bytes: u64,
         /// The limit.
         max_document_bytes: u64,
@@ -264,7 +264,7 @@ pub enum PatternError {
     Undefined {
         /// The kind of the name.
         kind: &'static str,
-        /// Its name.
+        /// The name as written in the pattern.
         name: String,
     },
     /// The pattern is a bare name that probably lacks a dot.
@@ -280,7 +280,7 @@ pub enum PatternError {
         "length is {len_bytes} bytes, at most {max_bytes} are allowed; shorten it, or preprocess the corpus"
     )]
     TooLong {
-        /// Its length.
+        /// Length of the pattern in bytes.
         len_bytes: usize,
         /// The limit.
         max_bytes: usize,
@@ -314,7 +314,7 @@ pub enum PatternError {
         "{name} is not available in packtok because the output must depend only on the documents"
     )]
     Unavailable {
-        /// Its name.
+        /// Name of the feature.
         name: String,
     },
     /// The pattern contains a module directive or an import.

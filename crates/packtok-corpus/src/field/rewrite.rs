@@ -43,12 +43,13 @@ struct Named<'s> {
 }
 
 impl<'s> Rewriter<'s> {
-    /// For the definitions of the library.
+    /// A rewriter for the definitions of the library.
     pub(super) fn of_library(has_paths: bool) -> Self {
         Self::of_pattern("", has_paths)
     }
 
-    /// For a pattern; `has_paths` is whether it uses functions that return paths.
+    /// A rewriter for a pattern. `has_paths` states whether the pattern uses functions that return
+    /// paths.
     pub(super) fn of_pattern(pattern: &'s str, has_paths: bool) -> Self {
         Self {
             pattern,

@@ -82,7 +82,7 @@ impl Cbor {
         }
     }
 
-    /// Appends more of the file to the input, or notes that there is no more.
+    /// Appends more bytes of the file to the input, or records that the file has ended.
     fn read_more(&mut self) -> Result<()> {
         self.input.drain(..self.used);
         self.used = 0;

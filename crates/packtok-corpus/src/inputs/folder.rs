@@ -129,7 +129,7 @@ impl<'a> Folder<'a> {
         Ok((self.files, self.ignored))
     }
 
-    /// The error that there is nothing to read.
+    /// The error for a folder without files to read.
     fn without_files(&self) -> Error {
         let path = self.path.to_owned();
         let is_metadata = |one: &Ignored| one.reason == IgnoredReason::Metadata;

@@ -1,4 +1,4 @@
-//! The groups of rows of a table file: where they are and how many rows they have.
+//! The groups of rows of a table file: their positions and numbers of rows.
 
 use super::fault::{Fault, contained};
 use super::group::Group;

@@ -11,7 +11,7 @@ use super::super::window::{Window, WindowReader};
 /// Bytes of a buffer that are read at a time.
 const READ_BYTES: usize = 64 << 10;
 
-/// Where a buffer is in the file.
+/// The position of a buffer in the file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
     pub(super) start: u64,
