@@ -96,7 +96,7 @@ pub enum Error {
     /// The size limit of the cache for object stores is not a number.
     #[error("PACKTOK_CACHE_BYTES is {found:?}, expected a number of bytes")]
     CacheBytes {
-        /// The value found.
+        /// The invalid value.
         found: String,
     },
     /// The cache for object stores is full.

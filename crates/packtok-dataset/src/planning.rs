@@ -38,7 +38,7 @@ pub enum Planner {
     },
 }
 
-/// Which documents are held out.
+/// The rule that selects the held-out documents.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rule {
     /// Selects about `fraction` of the documents by a hash of their tokens.

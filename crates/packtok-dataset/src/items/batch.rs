@@ -171,7 +171,7 @@ struct Part<'a> {
     bytes: &'a [u8],
     /// Position of the first token in the row.
     at: usize,
-    /// Number of inputs; the token after them is the label of the last.
+    /// Number of inputs. The label of the last input is the token after it.
     num_inputs: usize,
     /// Whether the first token is not a label of any input.
     starts_span: bool,
@@ -218,7 +218,7 @@ impl<'a> Row<'a> {
                 let bytes = files.tokens(file, piece.tokens.clone())?;
                 fetch(bytes);
                 if let Some(separator) = separator.filter(|_| wants_segments && num_inputs > 0) {
-                    // Without the label of the last input.
+                    // Excludes the token that is only the label of the last input.
                     let inputs = num_inputs * files.width().bytes() as usize;
                     self.separate(files.width(), &bytes[..inputs], separator);
                 }

@@ -10,7 +10,7 @@ use crate::items::ids::IdsMut;
 /// The ids of a row.
 #[derive(Debug, Clone, Copy)]
 pub enum RowIds<'a> {
-    /// From 0.
+    /// Ids that are not negative.
     Unsigned(&'a [u32]),
     /// Some may be negative.
     Signed(&'a [i64]),
@@ -30,7 +30,7 @@ impl RowIds<'_> {
         self.len() == 0
     }
 
-    /// Writes a range of them to `out` from position `at` on.
+    /// Writes a range of the ids to `out` from position `at` on.
     fn write(&self, range: Range<usize>, out: &mut IdsMut<'_>, at: usize) {
         match self {
             Self::Unsigned(ids) => out.copy(at, &ids[range]),
@@ -42,7 +42,7 @@ impl RowIds<'_> {
 /// A row in memory.
 #[derive(Debug, Clone, Copy)]
 pub struct TokenRow<'a> {
-    /// The inputs, then the padding.
+    /// The inputs of the row, followed by its padding.
     pub ids: RowIds<'a>,
     /// The number of inputs of each document, in order; never 0.
     pub segments: &'a [u32],

@@ -1,4 +1,4 @@
-//! Order: which item comes at which position of which epoch, for one dataset or a mixture.
+//! Order: the item at each position of each epoch, for one dataset or a mixture.
 
 pub mod context_masks;
 pub(crate) mod limits;

@@ -7,7 +7,7 @@ const NONE: u32 = u32::MAX;
 /// Bins of one capacity, reused by each call of [`Bins::place`].
 pub(super) struct Bins {
     capacity: usize,
-    /// Which amounts of room some bin has.
+    /// The amounts of room that at least one bin has.
     rooms: Bitset,
     /// By room: the bin that reached it last.
     last_with_room: Vec<u32>,
@@ -15,7 +15,7 @@ pub(super) struct Bins {
     before: Vec<u32>,
     /// By piece: its bin.
     bin_of_piece: Vec<u32>,
-    /// By length: where its pieces start in `by_len`, later where they end.
+    /// For each length, the start of its pieces in `by_len`, and later their end.
     places: Vec<u32>,
     /// The pieces by ascending length, stable within a length.
     by_len: Vec<u32>,
