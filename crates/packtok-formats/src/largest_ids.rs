@@ -8,9 +8,9 @@
 pub struct LargestIds {
     /// The largest id, assuming tokens of one byte.
     pub of_1_byte: u32,
-    /// If tokens have two bytes.
+    /// The largest id, assuming tokens of two bytes.
     pub of_2_bytes: u32,
-    /// If tokens have four bytes.
+    /// The largest id, assuming tokens of four bytes.
     pub of_4_bytes: u32,
 }
 

@@ -71,7 +71,7 @@ pub struct RawFile {
     map: MappedFile,
     path: Box<Path>,
     width: TokenWidth,
-    /// Without the padding.
+    /// Number of tokens, excluding the padding.
     num_tokens: u64,
 }
 

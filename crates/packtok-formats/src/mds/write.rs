@@ -17,7 +17,8 @@ use crate::mds::marker::Marker;
 use crate::mds::options::Options;
 use crate::mds::shard_file::Layout;
 
-/// Samples in memory beyond which they are spooled to a file, for large size limits.
+/// Maximum bytes of samples in memory. Beyond this, samples are spooled to a file, for large size
+/// limits.
 const SPOOL_BYTES: usize = 128 << 20;
 
 /// Writes samples into the shard files of a folder.
@@ -32,7 +33,7 @@ pub struct Writer {
     samples: Vec<u8>,
     /// The end of each sample of the open shard, counted from its first sample.
     ends: Vec<u32>,
-    /// The first samples of the open shard, if they are many.
+    /// The first samples of the open shard, if the samples exceed [`SPOOL_BYTES`].
     spool: Option<File>,
     spooled: u64,
     entries: Vec<ShardEntry>,

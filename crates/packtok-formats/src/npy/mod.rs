@@ -202,7 +202,7 @@ pub enum NpyError {
         token: u64,
         /// Position in the array.
         element: u64,
-        /// The number there.
+        /// The value of the element.
         id: Shown,
     },
     /// A range of tokens is not within the file.

@@ -51,7 +51,7 @@ impl IdType {
 pub struct Written {
     /// Bytes of the file.
     pub file_bytes: u64,
-    /// CRC32C of all of them.
+    /// CRC32C of all bytes of the file.
     pub crc32c: u32,
 }
 
