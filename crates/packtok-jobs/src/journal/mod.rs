@@ -71,7 +71,7 @@ pub struct Journal {
     file: File,
     /// The ends of the head and of each entry.
     ends: Vec<u64>,
-    /// Whether it is private, so that no other run resumes it.
+    /// Whether the journal is private, so that no other run resumes it.
     is_private: bool,
     owner: Owner,
 }
@@ -145,12 +145,12 @@ impl Journal {
         Err(Error::io(&folder, ErrorKind::WouldBlock.into()))
     }
 
-    /// Whether it has no entries, as far as it was read.
+    /// Whether the journal has no entries in the part that was read.
     pub fn is_empty(&self) -> bool {
         self.ends.len() <= 1
     }
 
-    /// Whether it is private, so that no other run resumes it.
+    /// Whether the journal is private, so that no other run resumes it.
     pub fn is_private(&self) -> bool {
         self.is_private
     }
@@ -263,7 +263,8 @@ impl Journal {
         let result = remove_files(&folder);
         drop(owner);
         let journal = folder.join(JOURNAL_NAME);
-        // Removed last, while it is locked: until then no other process starts here.
+        // The journal file is removed last, while it is locked. Until then, no other process
+        // starts here.
         let result = result.and_then(|()| ignoring_absence(fs::remove_file(&journal)));
         drop(file);
         result.map_err(|error| Error::io(&folder, error))?;
