@@ -12,7 +12,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub const KEPT: &str =
     "finished work is kept next to the output; run the same command again to resume";
 
-/// Why a function of this crate failed.
+/// The reason why a function of this crate failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An I/O operation failed.
@@ -30,7 +30,7 @@ pub enum Error {
     /// A run ended early, and its finished work is kept.
     #[error("{}; {KEPT}", ended_by(source))]
     Kept {
-        /// Why it ended.
+        /// The reason why the run ended.
         source: Box<Error>,
     },
     /// An unfinished packing run has the same output as a join.
@@ -154,7 +154,7 @@ pub enum Error {
     ShardTokenizerDiffers {
         /// The tokenizer's file.
         path: PathBuf,
-        /// Its fingerprint.
+        /// Fingerprint of the tokenizer.
         found: String,
         /// The plan's.
         expected: String,
@@ -395,7 +395,7 @@ pub enum Error {
         rejected: u64,
         /// Position and reason of the first rejected line, as the end of a sentence.
         first: String,
-        /// The file that lists them.
+        /// The file that lists the rejected lines.
         rejects: PathBuf,
     },
     /// One of several texts or id lists was rejected.
@@ -558,9 +558,9 @@ pub enum Error {
     SourceLength {
         /// The source.
         path: PathBuf,
-        /// Its length.
+        /// Current length of the source.
         found: u64,
-        /// Its recorded length.
+        /// Length of the source that the file records.
         expected: u64,
     },
     /// There is no document at the origin of a document.
@@ -679,7 +679,7 @@ impl From<packtok_formats::Error> for Error {
     }
 }
 
-/// Why a run ended that keeps its finished work.
+/// The reason why a run ended that keeps its finished work.
 fn ended_by(error: &Error) -> String {
     match error {
         // The message of `Cancelled` states that nothing was written, which does not hold here.

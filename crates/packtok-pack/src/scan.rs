@@ -20,7 +20,7 @@ use crate::pack::{Outcome, PackSpec, Reject, explain};
 pub struct ScanOptions {
     /// Files, globs and folders, in order.
     pub inputs: Vec<String>,
-    /// Which of their files are read.
+    /// The selection of the files of the inputs.
     pub selection: Selection,
     /// The filters that extract the texts.
     pub fields: Fields,

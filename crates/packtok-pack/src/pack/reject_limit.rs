@@ -97,7 +97,7 @@ impl TryFrom<String> for RejectLimit {
     }
 }
 
-/// Which limit was exceeded.
+/// The limit that was exceeded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RejectFault {
     /// No document was packed.

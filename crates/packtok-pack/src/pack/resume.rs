@@ -282,7 +282,7 @@ fn spans_of(
     Ok(spans)
 }
 
-/// Truncates `spans` at the first one whose counts fail `is_kept`.
+/// Truncates `spans` at the first span whose counts fail `is_kept`.
 fn keep_while(spans: &mut Vec<Span>, is_kept: impl Fn(&Counts) -> bool) {
     let num_kept = (spans.iter())
         .take_while(|span| is_kept(&span.counts))

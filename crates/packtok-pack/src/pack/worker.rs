@@ -29,12 +29,13 @@ pub(crate) const UNSAMPLED: u64 = u64::MAX;
 /// Packing encodes every text in full.
 const SAMPLED_BYTES: usize = 256;
 
-/// Which documents are encoded: all for packing, some for verifying.
+/// The selection of documents to encode: all for packing, some for verifying.
 #[derive(Debug, Clone)]
 pub(crate) struct Sample {
     /// A document is included if its hash is at most this.
     limit: u64,
-    /// The offsets of each source at which there are documents; others are treated as blank.
+    /// For each source, the range of offsets of its documents. Records outside are treated as
+    /// blank.
     among: Option<Arc<[RangeInclusive<u64>]>>,
 }
 

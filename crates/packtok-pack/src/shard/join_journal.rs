@@ -161,7 +161,7 @@ fn give_up(journal: Journal, error: Error) -> Error {
         let source = Box::new(error);
         return Error::Kept { source };
     }
-    // The original error is reported; the next join removes what remains.
+    // The first error is reported; the next join removes the rest of the journal.
     let _ = journal.remove();
     error
 }

@@ -1,4 +1,5 @@
-//! The marker of a shard, written last: states that the shard is complete and what it covers.
+//! The marker of a shard, written last. States that the shard is complete, and its range of the
+//! corpus.
 
 use std::path::{Path, PathBuf};
 

@@ -86,7 +86,7 @@ pub fn plan(
 /// A plan that this process wrote or that already existed.
 pub(super) struct Made {
     pub(super) plan: ShardPlan,
-    /// Whether it is new.
+    /// Whether this call wrote the plan.
     is_new: bool,
     /// The first of its sources.
     sources: Vec<PathBuf>,

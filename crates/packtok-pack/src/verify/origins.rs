@@ -18,7 +18,7 @@ use super::{CorpusReport, check_width, first_difference, sample};
 use crate::error::{Error, Result};
 use crate::pack::{DocBatch, Existing, PackOptions, PackSpec, UNSAMPLED, process};
 
-/// Where the corpus is, and how it is read.
+/// The location of the corpus, and the options for reading it.
 #[derive(Debug, Clone)]
 pub struct OriginsOptions {
     /// The pbin.
