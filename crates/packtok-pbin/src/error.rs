@@ -11,7 +11,7 @@ use crate::fault::{Checked, PickleFault, TrailerFault};
 /// The result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a pbin, a raw index or a publication failed.
+/// The reason why a pbin, a raw index or a publication failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A system call failed.
@@ -126,9 +126,9 @@ pub enum Error {
     DocumentsEnd {
         /// The pbin.
         path: PathBuf,
-        /// Where the last document ends.
+        /// End of the last document.
         found: u64,
-        /// Where the data ends.
+        /// End of the data.
         expected: u64,
     },
     /// The documents of a source are not consecutive.

@@ -72,7 +72,7 @@ pub enum Locked {
     Taken,
     /// Another process holds it.
     Held,
-    /// Files cannot be locked here.
+    /// The file system does not support locks.
     Unsupported,
 }
 

@@ -12,7 +12,7 @@ use crate::header::{HEADER_BYTES, Header};
 use crate::map::map_file;
 use crate::pickle_parse::parse_pairs;
 
-/// Which program wrote a pbin, as far as its index shows.
+/// The program that wrote a pbin, as far as the index shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// A pbin with a trailer, written by packtok.

@@ -170,7 +170,7 @@ pub struct Padding {
     pub length: u64,
     /// The id of padding.
     pub id: u32,
-    /// Where the padding is.
+    /// The side of the document that is padded.
     pub side: Side,
 }
 
@@ -268,7 +268,7 @@ impl Options {
     }
 }
 
-/// Which shard of a corpus a file contains.
+/// The shard of a corpus that a file contains.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardInfo {
     /// Number of the shard, from 0.
@@ -317,7 +317,7 @@ pub enum ShuffleGenerator {
     Packtok,
 }
 
-/// Which of the equal chunks of each part was taken.
+/// The chunk that was used, out of equal chunks of each part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChunkInfo {
     /// Number of the chunk, from 0.

@@ -18,7 +18,7 @@ const MAX_VARINT_BYTES: usize = 10;
 /// distance, which is even.
 const WITH_SOURCE: u64 = 1;
 
-/// Where a document came from.
+/// The origin of a document.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Origin {
     /// Index of its source among the sources of the file.
@@ -176,7 +176,7 @@ impl<'a> Origins<'a> {
     }
 }
 
-/// The origin at the start of `block`, which then starts after it.
+/// Decodes the origin at the start of `block` and advances `block` beyond it.
 fn next_origin(block: &mut &[u8], previous: Origin) -> Option<Origin> {
     match next_varint(block)? {
         WITH_SOURCE => Some(Origin {
@@ -201,7 +201,7 @@ fn push_varint(mut number: u64, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
-/// The number at the start of `bytes`, which then start after it.
+/// Decodes the number at the start of `bytes` and advances `bytes` beyond it.
 fn next_varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for i in 0..MAX_VARINT_BYTES {

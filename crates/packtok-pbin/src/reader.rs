@@ -158,7 +158,7 @@ impl Reader {
         self.file.len() as u64
     }
 
-    /// Which program wrote the file, as far as its index shows.
+    /// The program that wrote the file, as far as its index shows.
     pub fn dialect(&self) -> Dialect {
         self.about.dialect
     }
