@@ -82,7 +82,7 @@ pub(crate) fn keep(py: Python<'_>, raised: &Raised, error: PyErr) -> Error {
     if message.is_empty() {
         message = error.get_type(py).to_string();
     }
-    // On a thread of the stream, it comes in the order of the samples.
+    // An exception on a thread of the stream is raised in the order of the samples.
     if ends_program(py, &error) && raised.is_user() {
         raised.interrupt(error.clone_ref(py));
     }

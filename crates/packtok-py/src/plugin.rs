@@ -184,14 +184,14 @@ struct Queue {
 struct State {
     /// `None` marks the end.
     batches: VecDeque<Result<Option<DocumentBatch>>>,
-    /// No more batches are wanted.
+    /// The consumer needs no more batches.
     is_closed: bool,
     /// The producing thread runs.
     is_producing: bool,
 }
 
 impl Queue {
-    /// Adds a batch when there is room; false if no more are wanted.
+    /// Adds a batch when there is room; returns false if the consumer needs no more batches.
     fn push(&self, batch: Result<Option<DocumentBatch>>) -> bool {
         let is_full = |state: &mut State| state.batches.len() >= QUEUED_BATCHES && !state.is_closed;
         let waited = self.changed.wait_while(lock(&self.state), is_full);
@@ -319,7 +319,7 @@ impl Producer {
         }
     }
 
-    /// The next batch, and how the documents ended after it, if they did.
+    /// The next batch. Also returns the end of the documents, if they ended after the batch.
     fn collect(
         &self,
         documents: &mut Bound<'_, PyIterator>,

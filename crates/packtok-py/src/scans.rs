@@ -61,7 +61,7 @@ fn describe_corpus<'py>(
     run(py, None, |_| Ok(describe(&inputs, &selection)?))
 }
 
-/// Which files of inputs are read, from the arguments of Python.
+/// The selection of the files of inputs, from the arguments of Python.
 pub(crate) fn selection(
     format: Option<&str>,
     ignore: &[String],

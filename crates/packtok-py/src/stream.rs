@@ -151,7 +151,7 @@ impl PyStream {
         });
     }
 
-    /// Passes over the next samples; returns how many there were.
+    /// Skips the next `count` samples; returns the number of samples skipped.
     fn skip(&self, py: Python<'_>, count: u64) -> PyResult<u64> {
         lock(&self.located).clear();
         for passed in 0..count {

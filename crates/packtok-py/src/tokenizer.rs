@@ -139,7 +139,7 @@ fn appended_id(name: &str, json: &str) -> PyResult<Option<u32>> {
 
 #[pymethods]
 impl PyTokenizer {
-    /// Loads the bytes of a tokenizer.json, shown to users as `name`.
+    /// Loads the bytes of a tokenizer.json. Messages call the tokenizer `name`.
     #[new]
     #[pyo3(signature = (json, name="tokenizer.json", eos_token=None, remarks=Vec::new(), bos_token=None))]
     fn new(
@@ -246,7 +246,7 @@ impl PyTokenizer {
         self.inner.engine().name()
     }
 
-    /// Why that engine was chosen, as a phrase.
+    /// The reason why this engine was chosen, as a phrase.
     #[getter]
     fn engine_reason(&self) -> String {
         self.inner.engine_reason()
