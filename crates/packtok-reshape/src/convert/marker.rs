@@ -80,7 +80,7 @@ pub struct MarkedSource {
     pub path: String,
     /// Bytes of the file as stored.
     pub bytes: u64,
-    /// CRC32C of them, if all were read.
+    /// CRC32C of the source, if all of it was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crc32c: Option<u32>,
 }
@@ -98,7 +98,7 @@ pub struct Marker {
     pub tokens: u64,
     /// Bytes of the file.
     pub file_bytes: u64,
-    /// CRC32C of all of them.
+    /// CRC32C of all bytes of the file.
     pub crc32c: u32,
     /// Records of the source that were skipped as bad; they are listed in the rejects file.
     #[serde(default)]

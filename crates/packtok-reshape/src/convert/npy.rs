@@ -23,7 +23,7 @@ pub struct NpyWritten {
     pub tokens: u64,
     /// Bytes of the file.
     pub file_bytes: u64,
-    /// CRC32C of all of them.
+    /// CRC32C of all bytes of the file.
     pub crc32c: u32,
 }
 

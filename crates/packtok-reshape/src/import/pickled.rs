@@ -22,7 +22,7 @@ const MAX_COPIES: usize = 8;
 /// Small pickles may copy this many bytes more.
 const COPIED_BYTES: usize = 1 << 20;
 
-/// Why a pickle is refused.
+/// The reason why a pickle is refused.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum PickleFault {
     /// A global that NumPy's number arrays do not use.
@@ -478,7 +478,7 @@ impl<'a> Parser<'a> {
             (Object::Array(None), &[Item::Int(1), shape, dtype, Item::Bool(by_columns), bytes]) => {
                 Object::Array(Some(self.array(shape, dtype, by_columns, bytes)?))
             }
-            // Without fields, a subtype or metadata.
+            // Structured fields, subtypes and metadata must be absent.
             (
                 &Object::Dtype(code, _),
                 &[

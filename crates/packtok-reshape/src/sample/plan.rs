@@ -64,7 +64,7 @@ pub(super) struct Entry {
     pub(super) file: u32,
     /// Position in the file of the first token.
     pub(super) token: u64,
-    /// Number of tokens from there, or the position in the stream.
+    /// Number of tokens from `token` on, or the position in the stream.
     pub(super) extra: u64,
 }
 
@@ -87,7 +87,7 @@ struct Content {
 }
 
 impl Plan {
-    /// Opens the plan in the folder `work`, or makes it there; other processes wait for it.
+    /// Opens the plan in the folder `work`, or makes the plan there while other processes wait.
     pub(super) fn find_or_make(
         recipe: &Recipe,
         work: &Path,

@@ -73,7 +73,7 @@ pub(super) fn is_written(output: &Output, part: &Part) -> bool {
     })
 }
 
-/// Where the file of a part can be: a join that was killed may have moved it already.
+/// The possible paths of the file of a part. A join that was killed may have moved it already.
 pub(super) fn places(output: &Output, part: &Part, name: &str) -> [PathBuf; 2] {
     [
         part_folder(output, part).join(name),
@@ -460,7 +460,7 @@ fn needs_plan(recipe: &Recipe, plan: &Plan, form: &Form, work: &Path) -> bool {
         let recorded = recorded_plan(&whole, output).ok().flatten().flatten();
         recorded.as_ref() != Some(&output.fingerprint)
     };
-    // An error: there are fewer chunks than all shards together request.
+    // On an error, all shards together request more chunks than exist.
     outputs(&whole, plan, form, work).map_or(true, |outputs| outputs.iter().any(is_missing))
 }
 

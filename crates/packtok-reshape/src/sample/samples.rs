@@ -14,7 +14,7 @@ use crate::sample::plan::{Group, Plan};
 use crate::sample::recipe::{From, IdType, Recipe, Side};
 use crate::sample::tokens::OpenFiles;
 
-/// Where the tokens of a sample start.
+/// The start of the tokens of a sample.
 #[derive(Debug, Clone, Copy)]
 struct Start {
     file: u32,
@@ -151,7 +151,7 @@ impl<'a> Samples<'a> {
         let first = self.start(samples.start);
         let bytes = self.with_values(first, &ids, |values| self.form.columns.sample_bytes(values));
         let bytes = bytes.map_err(SampleError::Mds)?;
-        // Only names of sources vary.
+        // Only the lengths of source names vary.
         let name_bytes = |start: Start| self.source(start).len() as u64;
         let fixed = bytes
             - if self.recipe.origin {

@@ -173,7 +173,7 @@ impl BucketReader {
 /// A file without a name, which the system removes with the process.
 struct BucketFile {
     file: File,
-    /// Where it is, for messages.
+    /// Folder of the file, for messages.
     folder: PathBuf,
     block_bytes: usize,
 }

@@ -46,7 +46,7 @@ impl Budget {
     }
 }
 
-/// Where a document is in the input.
+/// The location of a document in the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     /// Index of the file.
@@ -238,7 +238,7 @@ impl Buckets {
 struct Record<'a> {
     position: u32,
     origin: Option<Origin>,
-    /// Empty if there is a place.
+    /// Empty if `place` is set.
     document: &'a [u8],
     place: Option<Place>,
     /// Offset of the next record.

@@ -88,7 +88,7 @@ struct Content {
 }
 
 impl Plan {
-    /// Opens the plan in the folder `work`, or makes it there; other processes wait for it.
+    /// Opens the plan in the folder `work`, or makes the plan there while other processes wait.
     pub(super) fn find_or_make(
         recipe: &LongRecipe,
         work: &Path,
