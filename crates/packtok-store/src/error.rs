@@ -21,7 +21,7 @@ pub enum Error {
         "{url}: the URL contains credentials or a query, which would be recorded with it; set credentials in the environment, such as AWS_ACCESS_KEY_ID, or for fsspec in its configuration"
     )]
     HasCredentials {
-        /// The URL without them.
+        /// The URL without credentials and query.
         url: String,
     },
     /// The object does not exist.
@@ -39,9 +39,9 @@ pub enum Error {
     /// No credentials were found.
     #[error("{url}: no credentials found; they are looked for in {places}")]
     NoCredentials {
-        /// The URL that needs them.
+        /// The URL that needs credentials.
         url: String,
-        /// Where they are looked for, and the remedy.
+        /// The places that were searched for credentials, and the remedy.
         places: &'static str,
     },
     /// The object already exists.

@@ -44,6 +44,6 @@ pub trait ForeignFile: Send + Sync {
     /// The server does not answer, or the file was replaced.
     fn read(&self, range: Range<u64>) -> Result<Bytes>;
 
-    /// Called when no more bytes are wanted, also while a read is in progress.
+    /// Called when no more reads will follow, possibly while a read is in progress.
     fn close(&self);
 }

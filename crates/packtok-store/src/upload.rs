@@ -222,7 +222,7 @@ impl Location {
     }
 }
 
-/// Why an upload failed.
+/// The reason why an upload failed.
 enum Sending {
     Local(std::io::Error),
     Store(object_store::Error),
