@@ -50,7 +50,7 @@ impl Node for Counter {
             let Some(mut sample) = self.upstream.next()? else {
                 return Ok(None);
             };
-            // After lanes, the rows of all ranks count, but for a stride.
+            // After lanes, the rows of all ranks count, except for a stride.
             let own = (self.count, self.count + 1);
             let (number, round, may_be_short) = match (&self.counting, sample.row) {
                 (Counting::Stride { .. }, _) | (_, None) => (own.0, own, false),

@@ -17,7 +17,7 @@ pub enum Change {
         mask_column: Name,
         /// The first and the last id.
         ends: (Option<i64>, Option<i64>),
-        /// Whether they are added to a document that has them.
+        /// Whether the ids are added even to a document that already has them.
         always: bool,
     },
     /// Columns are extended on the right.

@@ -204,7 +204,7 @@ impl LaneFiles {
         let mut rest: u64 = divisible.map(|(source, _)| source.bytes).sum();
         let mut sorted = loads.to_vec();
         sorted.sort_unstable();
-        // The lanes below the level, and the highest of them.
+        // The number of lanes that are filled, and the common level.
         let (mut num_filled, mut level) = (1, sorted[0]);
         while let Some(&next) = sorted.get(num_filled)
             && let Some(left) = rest.checked_sub((next - level) * num_filled as u64)

@@ -1,4 +1,4 @@
-//! Where the tokens of a sample are from.
+//! Locates the documents from which the tokens of a sample come.
 
 use super::Sample;
 use super::sample::{DocumentPart, SampleOrigin};

@@ -23,7 +23,7 @@ const A_SAMPLE: &str = "a sample";
 pub struct Bad {
     /// File and position of the document.
     pub at: String,
-    /// Why it was skipped.
+    /// The reason why the document was skipped.
     pub reason: String,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Report(Mutex<StreamCounts>);
 pub struct StreamCounts {
     /// Bad documents that were skipped.
     pub num_bad: u64,
-    /// The first of them.
+    /// The first bad documents.
     pub listed: Vec<Bad>,
     /// Tokens that are in no row: those of dropped incomplete rows, and of documents that are too
     /// long.

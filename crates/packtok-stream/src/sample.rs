@@ -56,13 +56,13 @@ pub struct Sample {
     pub columns: Vec<(Name, Value)>,
     /// The form in which the caller receives the tokens of `columns`.
     pub form: TokenForm,
-    /// For a sample of joined lanes: its number.
+    /// The number of the row, for a sample of joined lanes.
     pub row: Option<StreamRow>,
-    /// For a row of tokens: its documents, and the fields to derive from them.
+    /// The documents of the row and the fields to derive from them, for a row of tokens.
     pub layout: Option<Box<RowLayout>>,
     /// Whether the sample is a placeholder: the last round has no row for this rank.
     pub is_absent: bool,
-    /// For a batch: its samples.
+    /// The samples of the batch, for a batch.
     pub rows: Option<Vec<Sample>>,
     /// The caller's own form of a sample, instead of a record. The entries of `columns` follow its
     /// columns.
@@ -156,7 +156,7 @@ pub struct RowFields {
     pub cu_seqlens: bool,
 }
 
-/// Which label a token has.
+/// The label of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LabelKind {

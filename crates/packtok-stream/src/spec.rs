@@ -28,7 +28,7 @@ use super::sample::{IDS_COLUMN, Name, RowFields, TokenForm};
 use super::tokenize::TokenizeOptions;
 use crate::error::{Error, Result};
 
-/// The column of the attention mask, which follows that of the ids.
+/// The column of the attention mask. It follows the column of the ids.
 const MASK_COLUMN: &str = "attention_mask";
 
 /// Objects that the caller passes by number, because JSON cannot describe them.
