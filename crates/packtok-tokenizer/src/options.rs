@@ -15,7 +15,7 @@ pub enum SpecialTokensInText {
     Fail,
 }
 
-/// Which engine encodes. All engines give the same ids.
+/// The engine that encodes. All engines return the same ids.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EngineChoice {
@@ -50,7 +50,7 @@ pub struct EncodeOptions {
     pub truncate_to: Option<usize>,
     /// Where the rest is cut off.
     pub truncation_side: TruncationSide,
-    /// Which engine encodes.
+    /// The engine that encodes.
     pub engine: EngineChoice,
     /// Maximum size of the fast engine's cache in bytes, for each encoder. The default is 48 MiB.
     pub cache_bytes: Option<usize>,

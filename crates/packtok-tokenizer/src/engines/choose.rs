@@ -1,4 +1,4 @@
-//! Which fast engine covers a file.
+//! Selects the fast engine that covers a file.
 
 use serde_json::Value;
 

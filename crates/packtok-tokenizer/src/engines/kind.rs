@@ -1,6 +1,6 @@
 //! The name of the engine that serves a tokenizer.
 
-/// Which engine serves a tokenizer.
+/// The engine that serves a tokenizer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EngineKind {
     /// packtok's engines: the fastest, for the tokenizers of current models.

@@ -23,7 +23,7 @@ use crate::engines::simd::{BLOCK, Masks, Simd};
 const ENDS_PER_CALL: usize = 1024 - BLOCK;
 pub(crate) const ROOM: usize = ENDS_PER_CALL + BLOCK + 2;
 
-/// How far a text has been split.
+/// The progress of splitting a text.
 pub(crate) struct SplitState {
     at: usize,
     /// The masks of the block at `at`.
