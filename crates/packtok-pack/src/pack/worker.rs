@@ -18,8 +18,8 @@ use crate::error::{Error, Result};
 /// huge document, is freed.
 pub(crate) const KEPT_IDS: usize = 4 << 20;
 
-/// The longest padded document, in ids. Padding makes even a small text take this much memory, so the
-/// limit on the length of documents does not apply here.
+/// The longest padded document, in ids. Padding makes even a small text take this much memory,
+/// whatever the limit on the length of documents.
 const MAX_PADDED_IDS: u64 = 1 << 24;
 
 /// The length of a document that was counted but not encoded.

@@ -104,8 +104,8 @@ impl Rules for O200k {
         carry.space = space >> 63;
         carry.taken = taken >> 63;
         carry.prefix = prefix >> 63;
-        // White space and letters are never pending together, because whichever is pending contains the
-        // last byte of the block.
+        // White space and letters are never pending together, because whichever is pending contains
+        // the last byte of the block.
         let begins = begins & !contracted | after_contractions;
         (begins, earlier.or(earlier_uppers))
     }
