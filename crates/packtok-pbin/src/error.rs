@@ -364,7 +364,7 @@ pub enum Error {
     /// The tokenizer of a part differs from the tokenizer that the user declared for parts that do
     /// not name theirs.
     #[error("{}: tokenizer fingerprint is {found:?}, expected {expected:?}, that of the given tokenizer", path.display())]
-    VouchedDiffers {
+    DeclaredTokenizerDiffers {
         /// The part.
         path: PathBuf,
         /// The part's fingerprint.

@@ -35,7 +35,7 @@ pub struct JoinOptions {
 ///
 /// # Errors
 /// [`Error::NoParts`], [`Error::PartIsOutput`], [`Error::PartWidth`],
-/// [`Error::PartTokenizerUnknown`], [`Error::PartDiffers`], [`Error::VouchedDiffers`],
+/// [`Error::PartTokenizerUnknown`], [`Error::PartDiffers`], [`Error::DeclaredTokenizerDiffers`],
 /// [`Error::Exists`]; the errors of [`Reader::open`] and [`Reader::verify`] for a part;
 /// [`Error::Cancelled`] if `progress` breaks.
 pub fn join(
@@ -250,7 +250,7 @@ impl Joined {
     ///
     /// # Errors
     /// [`Error::PartWidth`], [`Error::PartTokenizerUnknown`], [`Error::PartDiffers`],
-    /// [`Error::VouchedDiffers`]; metadata or sources of the part are damaged.
+    /// [`Error::DeclaredTokenizerDiffers`]; metadata or sources of the part are damaged.
     pub fn add(&mut self, part: &Reader) -> Result<()> {
         self.add_documents(part, 0..part.len())
     }
@@ -353,7 +353,7 @@ impl Joined {
                 found.fingerprint.clone(),
                 declared_tokenizer.fingerprint.clone(),
             );
-            return Err(Error::VouchedDiffers {
+            return Err(Error::DeclaredTokenizerDiffers {
                 path: path.into(),
                 found,
                 expected,

@@ -146,7 +146,7 @@ pub(crate) fn pbin_error(error: PbinError) -> PyErr {
         | E::PartTokenizerUnknown { .. }
         | E::PartDiffers { .. }
         | E::SourceScattered { .. }
-        | E::VouchedDiffers { .. } => PacktokError::new_err(chain(&error)),
+        | E::DeclaredTokenizerDiffers { .. } => PacktokError::new_err(chain(&error)),
         E::TooShort { .. }
         | E::TokenWidth { .. }
         | E::PartialToken { .. }

@@ -52,10 +52,10 @@ fn utf8(bytes: &[u8]) -> Option<&str> {
 }
 
 /// Span of the text inside its quotes in the line, and its length in the buffer if it has escapes.
-type InputFile = (Range<usize>, Option<usize>);
+type TextSpan = (Range<usize>, Option<usize>);
 
 /// The text of `key` in the object `line`, if all its keys are plain.
-fn member(key: &str, line: &[u8], room: &mut Vec<u8>) -> Option<InputFile> {
+fn member(key: &str, line: &[u8], room: &mut Vec<u8>) -> Option<TextSpan> {
     let mut at = expect(line, 0, b'{')?;
     let mut found = None;
     loop {
@@ -101,7 +101,7 @@ fn skip_space(json: &[u8], at: usize) -> usize {
 }
 
 /// The text at the end of a path of any length.
-fn by_steps(path: &PlainPath, line: &str, room: &mut Vec<u8>) -> Option<InputFile> {
+fn by_steps(path: &PlainPath, line: &str, room: &mut Vec<u8>) -> Option<TextSpan> {
     let mut value = line;
     // A path without steps must still parse the whole line, as the first step of other paths does.
     match path.steps() {

@@ -1,4 +1,4 @@
-//! BlockPlan files are found or built once, across processes and after one was killed.
+//! Plan files are found or built once, across processes and after one was killed.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! BlockPlan files: a read returns what was written, and damage is rejected.
+//! Plan files: a read returns what was written, and damage is rejected.
 
 use std::fs;
 use std::ops::Range;
