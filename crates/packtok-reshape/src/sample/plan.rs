@@ -373,7 +373,7 @@ impl<'a> Planner<'a> {
                     (len - start).min(2 * chunk)
                 })
             }
-            (_, From::TokenStream, _) => {
+            (_, From::Stream, _) => {
                 if len > 0 {
                     self.sorter.push(record)
                 } else {
@@ -425,7 +425,7 @@ impl<'a> Planner<'a> {
         monitor: &mut Monitor<'_>,
     ) -> Result<(TempFile, Vec<Group>)> {
         let mut out = BufWriter::with_capacity(1 << 18, TempFile::create(path)?);
-        let is_stream = self.recipe.from == From::TokenStream;
+        let is_stream = self.recipe.from == From::Stream;
         let first_retrieval = Side::Retrieval as usize * self.recipe.domains.len();
         let mut lens = vec![0; self.counts.len()];
         let mut positions = vec![0; self.counts.len()];

@@ -29,7 +29,7 @@ pub enum From {
     /// Single documents.
     Documents,
     /// The concatenation of all documents of a side and domain.
-    TokenStream,
+    Stream,
 }
 
 /// The share of all documents on each side.

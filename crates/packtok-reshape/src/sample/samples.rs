@@ -45,7 +45,7 @@ impl<'a> Samples<'a> {
         let group = plan.group(output.side, output.domain);
         let order = match recipe.from {
             From::Documents => None,
-            From::TokenStream => NonZeroU64::new(group.counts.available)
+            From::Stream => NonZeroU64::new(group.counts.available)
                 .map(|available| Permutation::new(available, recipe.seed, output.side as u64)),
         };
         Self {
@@ -173,7 +173,7 @@ impl<'a> Samples<'a> {
     fn released_samples(&self) -> usize {
         match self.recipe.from {
             From::Documents => 1 << 16,
-            From::TokenStream => 1 << 8,
+            From::Stream => 1 << 8,
         }
     }
 
