@@ -57,11 +57,15 @@ READ = (*PACK, *TOKENIZE, *COUNT, *STREAM)
 REACH: dict[str, tuple[str, ...]] = {
     "crates/packtok-corpus/src": READ,
     "crates/packtok-corpus/src/document/reason.rs": (*PACK, *TOKENIZE, *INSTRUCTION),
+    "crates/packtok-pack/src/error.rs": (*PACK, *TOKENIZE),
     # These messages are about declared inputs, journals and limits, which only packing has.
+    "crates/packtok-pack/src/error.rs: --eod": (*PACK, *TOKENIZE, *INSTRUCTION),
+    "crates/packtok-pack/src/error.rs: {}: the ": (*PACK, *TOKENIZE, *INSTRUCTION),
+    "crates/packtok-pack/src/error.rs: --max-length": (*PACK, *INSTRUCTION),
+    "crates/packtok-pack/src/error.rs: {}: does not record": VERIFY,
+    "crates/packtok-pack/src/error.rs: {}: document {document} came": VERIFY,
+    "crates/packtok-pack/src/error.rs: {}: its source": VERIFY,
     "crates/packtok-pack/src/pack": (*PACK, *TOKENIZE, *INSTRUCTION),
-    "crates/packtok-pack/src/pack/error.rs: --max-length": (*PACK, *INSTRUCTION),
-    "crates/packtok-pack/src/shard": (*PACK, *TOKENIZE),
-    "crates/packtok-pack/src/verify": VERIFY,
     "crates/packtok-pbin/src": MERGE,
     "crates/packtok-py/src/error.rs": (*PACK, *TOKENIZE, *INDEX, *MERGE, *JOIN),
     "crates/packtok-reshape/src/error.rs": (*SHUFFLE, *CHUNKS, *FILTER),
