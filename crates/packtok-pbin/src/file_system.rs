@@ -145,8 +145,8 @@ pub fn sync(file: &File) -> io::Result<()> {
 
 /// Asks the system to start writing a range of `file` to disk, without waiting for it.
 ///
-/// Linux starts writing when it is told that the pages are not needed, and keeps the pages until
-/// they are on disk. On other systems, the range is written when the file is synced.
+/// Linux starts writing when it receives the advice that the pages are not needed, and keeps the
+/// pages until they are on disk. On other systems, the range is written when the file is synced.
 pub fn start_writeback(file: &File, bytes: Range<u64>) {
     #[cfg(target_os = "linux")]
     if let Some(len) = NonZeroU64::new(bytes.end.saturating_sub(bytes.start)) {

@@ -177,12 +177,12 @@ class Tokenization:
     def _remark_files(self, report: Mapping[str, Any]) -> None:
         """Reports the files that were read, if others are not."""
         # Metadata files are left out: every described dataset has files that describe it.
-        others = [one for one in report["ignored"] if one["reason"] != "metadata"]
+        others = [file for file in report["ignored"] if file["reason"] != "metadata"]
         if not others:
             return
         split = self.packing.config.settings.split
         read = _listed(report["sources"], report["num_sources"])
-        ignored = [f"{one['path']} ({one['reason']})" for one in others]
+        ignored = [f"{file['path']} ({file['reason']})" for file in others]
         whole = "" if split in (None, "all") else f" of the split {split}"
         self.remark(f"read{whole}: {read}; not read: {_listed(ignored, len(ignored))}")
 
@@ -297,7 +297,10 @@ class Tokenization:
 
     @property
     def _parents(self) -> list[dict[str, str]]:
-        return [{"name": one.name, "content_field": one.metadata.content_field} for one in self.selected]
+        return [
+            {"name": dataset.name, "content_field": dataset.metadata.content_field}
+            for dataset in self.selected
+        ]
 
     @property
     def _written_prefix(self) -> str:
@@ -379,12 +382,12 @@ def prepare_tokenization(
         FileNotFoundError: As in `tokenize`.
     """
     folder = Path(output_dir)
-    selected = [select(one, remark) for one in ([datasets] if isinstance(datasets, str) else datasets)]
+    selected = [select(name, remark) for name in ([datasets] if isinstance(datasets, str) else datasets)]
     if not selected:
         raise ConfigError("no dataset given; give at least one metadata file or folder")
     if options.get("source") is None:
-        for one in selected:
-            refuse_several_configs(one)
+        for dataset in selected:
+            refuse_several_configs(dataset)
     output = folder / f"{file_prefix}.pbin"
     shards = folder if parts is not None else Path(f"{output}.shards")
     if outdir is not None:
@@ -462,7 +465,7 @@ def _packing(
     for name in _DETERMINED:
         if name in options:
             raise TypeError(f"packtok.tokenize() has no option {name!r}; the datasets determine it")
-    fields = [pattern_of(one.metadata.content_field) for one in selected]
+    fields = [pattern_of(dataset.metadata.content_field) for dataset in selected]
     source = options.get("source") or _source_of(selected)
     if source not in (None, DATASETS):
         # The documents of other plug-ins are texts, without fields.
@@ -471,7 +474,7 @@ def _packing(
         **options,
         "source": source,
         "split": split_of(options, source),
-        "input": [str(one.input) if source is None else one.plugin_input for one in selected],
+        "input": [str(dataset.input) if source is None else dataset.plugin_input for dataset in selected],
         "output": output,
         "tokenizer": tokenizer,
         "field": fields[0] if fields else None,
@@ -487,9 +490,9 @@ def split_of(options: Mapping[str, Any], source: str | None) -> str | None:
 
 def _source_of(selected: Sequence[Selected]) -> str | None:
     """Returns the plug-in that reads the corpora, if they are configs of `datasets`."""
-    configs = [one for one in selected if one.is_config]
+    configs = [dataset for dataset in selected if dataset.is_config]
     if configs and len(configs) < len(selected):
-        others = ", ".join(one.name for one in selected if not one.is_config)
+        others = ", ".join(dataset.name for dataset in selected if not dataset.is_config)
         raise ConfigError(
             f"{configs[0].name} is a config of a Hugging Face dataset, but {others} is read as files; "
             "tokenize them separately, or read all with --source datasets"
@@ -553,7 +556,7 @@ def _metadata(selected: Sequence[Selected], packing: PackRun, tokenizer: str, pr
             file_prefix=prefix,
             dtype=f"uint{8 * found.token_bytes}",
             file_extension="pbin",
-            parent_datasets=[one.name for one in selected],
+            parent_datasets=[dataset.name for dataset in selected],
             vocab_size=found.vocab_size,
             tokenizers_version=_packtok.TOKENIZERS_VERSION,
         ),
@@ -562,7 +565,7 @@ def _metadata(selected: Sequence[Selected], packing: PackRun, tokenizer: str, pr
 
 def _name_of_mixture(selected: Sequence[Selected]) -> str:
     """Returns the names of the datasets, each once; only the first ones if there are many."""
-    names = list(dict.fromkeys(one.metadata.name for one in selected))
+    names = list(dict.fromkeys(dataset.metadata.name for dataset in selected))
     more = len(names) - _MAX_NAMED
     return " + ".join([*names[:_MAX_NAMED], *([f"{more} more"] if more > 0 else [])])
 

@@ -98,15 +98,15 @@ fn prove(
     monitor: &mut Monitor<'_>,
 ) -> Result<PackReport> {
     let reader = Reader::open(&options.spec.output)?;
-    let found = reader.metadata()?.ok_or_else(|| Error::ExistingUnknown {
+    let recorded = reader.metadata()?.ok_or_else(|| Error::ExistingUnknown {
         path: options.spec.output.clone(),
     })?;
-    let expected = metadata(options, tokenizer, found.counts, found.stopped_early);
-    compare(found, &expected, &|what, found, expected| {
+    let expected = metadata(options, tokenizer, recorded.counts, recorded.stopped_early);
+    compare(recorded, &expected, &|what, found, expected| {
         differing(options, what, found, expected)
     })?;
-    if options.spec.on_bad_document == OnBadDocument::Fail && found.counts.rejected > 0 {
-        let num_rejected = found.counts.rejected.to_string();
+    if options.spec.on_bad_document == OnBadDocument::Fail && recorded.counts.rejected > 0 {
+        let num_rejected = recorded.counts.rejected.to_string();
         differing(
             options,
             "its number of rejected documents",
@@ -114,8 +114,8 @@ fn prove(
             "none".to_owned(),
         )?;
     }
-    check_rejects(options, found)?;
-    compare_sources(options, sources, &reader, found.stopped_early, monitor)?;
+    check_rejects(options, recorded)?;
+    compare_sources(options, sources, &reader, recorded.stopped_early, monitor)?;
     let total_bytes = reader.data_bytes();
     reader.verify(&mut |bytes_read| {
         let progress = Progress {
@@ -125,17 +125,18 @@ fn prove(
         };
         monitor(&progress)
     })?;
-    let rejects_path: Option<PathBuf> = (found.counts.rejected > 0).then(|| options.rejects_path());
+    let rejects_path: Option<PathBuf> =
+        (recorded.counts.rejected > 0).then(|| options.rejects_path());
     let mut report = report(
         options,
         tokenizer,
         sources,
-        found,
+        recorded,
         reader.file_bytes(),
         rejects_path,
     );
     report.skipped_existing = true;
-    if found.stopped_early {
+    if recorded.stopped_early {
         report.warnings.push(
             "the existing output stopped at a limit; its sources were compared by name and size only".to_owned(),
         );

@@ -349,7 +349,7 @@ impl Shards {
     ) -> Result<JoinReport> {
         let output = &options.output;
         let file = Reader::open(output)?;
-        let found = file.metadata()?.ok_or_else(|| Error::ExistingUnknown {
+        let existing_metadata = file.metadata()?.ok_or_else(|| Error::ExistingUnknown {
             path: output.clone(),
         })?;
         let existing = |differs: Error| match differs {
@@ -366,7 +366,7 @@ impl Shards {
             },
             other => other,
         };
-        compare_metadata(output, found, metadata).map_err(existing)?;
+        compare_metadata(output, existing_metadata, metadata).map_err(existing)?;
         let (sources, recorded) = (self.sources(monitor)?, file.sources()?);
         for i in 0..sources.len().max(recorded.len()) {
             let shown = |source: Option<&packtok_pbin::Source>| {
