@@ -27,19 +27,21 @@ from packtok.errors import ConfigError
 # A program that reads cards, checks the issues that mlcroissant reports, and loads the records of each.
 VALIDATE = """
 import json, sys, mlcroissant
-found = {}
+reports = {}
 for path in json.loads(sys.argv[1]):
     dataset = mlcroissant.Dataset(jsonld=path)
     issues = dataset.metadata.ctx.issues
-    found[path] = {
+    reports[path] = {
         "errors": sorted(issues.errors),
         "again": dataset.metadata.to_json(),
         "records": {
-            one.uuid: [{k: v.decode() for k, v in row.items()} for row in dataset.records(one.uuid)]
-            for one in dataset.metadata.record_sets
+            record_set.uuid: [
+                {k: v.decode() for k, v in row.items()} for row in dataset.records(record_set.uuid)
+            ]
+            for record_set in dataset.metadata.record_sets
         },
     }
-print(json.dumps(found, default=str))
+print(json.dumps(reports, default=str))
 """
 HOSTILE = [
     "---\nlicense: mit\n---\n",
@@ -78,13 +80,13 @@ HOSTILE = [
 
 def write_raw(folder: Path, texts: list[str], name: str = "a.jsonl") -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_text("".join(json.dumps({"text": one, "id": "n"}) + "\n" for one in texts))
+    (folder / name).write_text("".join(json.dumps({"text": text, "id": "n"}) + "\n" for text in texts))
     return folder
 
 
 def describe(folder: Path, data: Path | None = None, **answers: Any) -> Path:
-    given = {"output": str(folder / "metadata.json"), "dataset_path": str(data or folder), **answers}
-    create_metadata({"name": "Stories", "date_downloaded": "2024-12-01", **given}, existing="replace")
+    metadata = {"output": str(folder / "metadata.json"), "dataset_path": str(data or folder), **answers}
+    create_metadata({"name": "Stories", "date_downloaded": "2024-12-01", **metadata}, existing="replace")
     return folder
 
 
@@ -130,7 +132,7 @@ def sha256(path: Path) -> str:
 
 
 def files_of(card: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {one["contentUrl"]: one for one in card["distribution"] if one["@type"] == "cr:FileObject"}
+    return {file["contentUrl"]: file for file in card["distribution"] if file["@type"] == "cr:FileObject"}
 
 
 def test_every_file_has_the_hash_of_its_bytes(raw: Path, tokenized: Path) -> None:
@@ -161,7 +163,7 @@ def test_card_of_raw_data_says_what_is_known(raw: Path) -> None:
     }
     assert {key: card[key] for key in expected} == expected
     (record_set,) = card["recordSet"]
-    assert [(one["name"], one["source"]["extract"]) for one in record_set["field"]] == [
+    assert [(field["name"], field["source"]["extract"]) for field in record_set["field"]] == [
         ("id", {"column": "id"}),
         ("text", {"column": "text"}),
     ]
@@ -174,7 +176,7 @@ def test_card_of_raw_data_says_what_is_known(raw: Path) -> None:
         "size_categories": ["n<1K"],
         "tags": ["text"],
         "configs": [{"config_name": "default", "data_files": [{"split": "train", "path": "raw/*.jsonl"}]}],
-        "dataset_info": {"download_size": sum(one.stat().st_size for one in (raw / "raw").iterdir())},
+        "dataset_info": {"download_size": sum(file.stat().st_size for file in (raw / "raw").iterdir())},
     }
     assert "\n# Stories\n\nStories, an example\n\n" in body
 
@@ -184,10 +186,10 @@ def test_lineage_goes_from_the_packed_file_to_its_raw_sources(raw: Path, tokeniz
     card = croissant(tokenized)
     parent, *sources = card["prov:wasDerivedFrom"]
     assert (parent["@type"], parent["name"]) == ("prov:Entity", "Stories")
-    assert [(one["name"], one["contentSize"], one["packtok:crc32c"]) for one in sources] == [
-        (one["path"], f"{one['bytes']} B", f"{one['crc32c']:08x}") for one in reader.sources
+    assert [(source["name"], source["contentSize"], source["packtok:crc32c"]) for source in sources] == [
+        (source["path"], f"{source['bytes']} B", f"{source['crc32c']:08x}") for source in reader.sources
     ]
-    ids = [{"@id": one["@id"]} for one in sources]
+    ids = [{"@id": source["@id"]} for source in sources]
     assert files_of(card)["tokenized.pbin"]["prov:wasDerivedFrom"] == ids
     run = card["prov:wasGeneratedBy"]
     assert run["prov:used"] == ids
@@ -197,7 +199,7 @@ def test_lineage_goes_from_the_packed_file_to_its_raw_sources(raw: Path, tokeniz
     assert options == {**reader.metadata["options"], "eod": reader.metadata["eod"]}
     body = markdown(tokenized)[1]
     assert f"| tokens | {reader.num_tokens:,} |" in body
-    assert all(f"{one['crc32c']:08x}" in body for one in reader.sources)
+    assert all(f"{source['crc32c']:08x}" in body for source in reader.sources)
 
 
 def test_pbin_alone_has_a_card(tokenized: Path, tmp_path: Path) -> None:
@@ -218,7 +220,7 @@ def test_same_dataset_has_the_same_card_wherever_it_is(raw: Path, tokenized: Pat
     absolute = tmp_path / "absolute.pbin"
     packtok.pack(input=str(corpus / "a.jsonl"), output=absolute, tokenizer="gpt2")
     for format in ("croissant", "markdown"):
-        cards = [write_card(str(one), format=format)["card"] for one in (raw, tokenized, absolute)]
+        cards = [write_card(str(path), format=format)["card"] for path in (raw, tokenized, absolute)]
         moved = tmp_path / format / "moved"
         moved.parent.mkdir()
         (tokenized.parents[2]).rename(moved)
@@ -228,7 +230,7 @@ def test_same_dataset_has_the_same_card_wherever_it_is(raw: Path, tokenized: Pat
                 values.dataset_path = str(moved / "raw")
                 values.save(moved / "metadata.json")
             again = [
-                write_card(str(one), format=format)["card"] for one in (moved, moved / "tokenized/gpt2/all")
+                write_card(str(path), format=format)["card"] for path in (moved, moved / "tokenized/gpt2/all")
             ]
         finally:
             moved.rename(raw)
@@ -251,10 +253,13 @@ def test_corpora_are_record_sets_and_configs_of_their_own(tmp_path: Path) -> Non
         corpus_data_dir_parent="parts",
     )
     card = croissant(tmp_path)
-    assert [one["@id"] for one in card["recordSet"]] == ["documents-news", "documents-old%20blogs"]
-    sets = [one["includes"] for one in card["distribution"] if one["@type"] == "cr:FileSet"]
+    assert [record_set["@id"] for record_set in card["recordSet"]] == [
+        "documents-news",
+        "documents-old%20blogs",
+    ]
+    sets = [file["includes"] for file in card["distribution"] if file["@type"] == "cr:FileSet"]
     assert sets == [["parts/news/*.jsonl"], ["parts/old blogs/*.jsonl"]]
-    assert [one["config_name"] for one in markdown(tmp_path)[0]["configs"]] == ["news", "old blogs"]
+    assert [config["config_name"] for config in markdown(tmp_path)[0]["configs"]] == ["news", "old blogs"]
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -411,9 +416,9 @@ def test_card_is_replaced_only_on_request(raw: Path, tmp_path: Path, packtok_cli
     assert "the card already exists; give another, or --existing replace" in done.stderr
     assert output.read_text() == "mine"
     packtok_cli("data", "card", raw, "--format", "markdown", "-o", output, "--existing", "replace", "-q")
-    shown = packtok_cli("data", "card", raw, "--format", "markdown", "-q").stdout
-    assert output.read_text() == shown
-    assert [one.name for one in tmp_path.iterdir()] == ["README.md"]
+    stdout = packtok_cli("data", "card", raw, "--format", "markdown", "-q").stdout
+    assert output.read_text() == stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
     assert (
         "--format is 'html', expected 'croissant' or 'markdown'"
         in packtok_cli("data", "card", raw, "--format", "html", code=2).stderr
@@ -435,14 +440,14 @@ def test_escaped_text_is_read_back(text: str) -> None:
 def test_own_card_gives_back_the_answers(raw: Path, tmp_path: Path, format: str) -> None:
     card = tmp_path / "card"
     write_card(str(raw), format=format, output=card)
-    found = answers_of_card(card)
+    answers = answers_of_card(card)
     expected = {"name": "Stories", "description": "Stories, an example", "language": "en"}
-    assert {key: found[key] for key in expected} == expected
+    assert {key: answers[key] for key in expected} == expected
     if format == "croissant":
-        assert found["license"] == "ODC-By-1.0"
-        assert found["download_source"] == "https://example.org/stories"
-        assert found["date_downloaded"] == "2024-12-01"
-        assert (found["data_content"], found["content_field"]) == ("text", "text")
+        assert answers["license"] == "ODC-By-1.0"
+        assert answers["download_source"] == "https://example.org/stories"
+        assert answers["date_downloaded"] == "2024-12-01"
+        assert (answers["data_content"], answers["content_field"]) == ("text", "text")
     answers = answer_questions({"license": "CC0-1.0", "output": "m.json", "name": None}, card=card)
     assert (answers["license"], answers["name"]) == ("CC0-1.0", "Stories")
 
@@ -492,8 +497,8 @@ def test_hub_card_gives_answers(tmp_path: Path) -> None:
         "corpus_separation_strategy": "configs",
     }
     (tmp_path / "README.md").write_text("---\nlicense:\n- mit\n- apache-2.0\n---\n# A *title*\n")
-    found = answers_of_card(tmp_path / "README.md")
-    assert found == {"license": "mit, apache-2.0", "name": "A *title*"}
+    answers = answers_of_card(tmp_path / "README.md")
+    assert answers == {"license": "mit, apache-2.0", "name": "A *title*"}
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
@@ -629,7 +634,7 @@ def test_cards_are_written_at_the_same_time(raw: Path, tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert json.loads(output.read_text())["name"] == "Stories"
-    assert [one.name for one in tmp_path.iterdir()] == ["card.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["card.json"]
 
 
 def test_mlcroissant_accepts_cards_and_reads_the_records(raw: Path, tokenized: Path, tmp_path: Path) -> None:
@@ -672,13 +677,13 @@ def test_mlcroissant_accepts_cards_and_reads_the_records(raw: Path, tokenized: P
     )
     assert done.returncode == 0, done.stderr
     assert "`@context` is not standard" not in done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
+    reports = json.loads(done.stdout.splitlines()[-1])
     for path, texts in cards.items():
-        assert found[path]["errors"] == [], path
+        assert reports[path]["errors"] == [], path
         records = {
-            name: [one[f"{name}/text"] for one in rows] for name, rows in found[path]["records"].items()
+            name: [row[f"{name}/text"] for row in rows] for name, rows in reports[path]["records"].items()
         }
         assert records == texts, path
-    again = found[str(tokenized / "croissant.json")]["again"]
+    again = reports[str(tokenized / "croissant.json")]["again"]
     assert len(again["prov:wasDerivedFrom"]) == 3
     assert again["prov:wasGeneratedBy"]["prov:wasAssociatedWith"]["name"] == "packtok"

@@ -204,9 +204,9 @@ def test_defaults_are_those_of_tatm(tmp_path: Path, packtok_cli: PacktokCli) -> 
         "content_field": "text",
         "corpuses": [],
     }
-    asked = [text.split("[")[0].split("(")[0].strip(" :") for text in done.stdout.split(": ")]
-    assert asked[:3] == ["Output format", "Output path", "Name"]
-    assert asked[-3:-1] == ["Language", "License"]
+    questions = [text.split("[")[0].split("(")[0].strip(" :") for text in done.stdout.split(": ")]
+    assert questions[:3] == ["Output format", "Output path", "Name"]
+    assert questions[-3:-1] == ["Language", "License"]
 
 
 def test_answers_are_asked_in_the_order_of_tatm(dataset: Path, tmp_path: Path) -> None:
@@ -276,11 +276,11 @@ class Terminal:
 
     def until(self, text: str) -> str:
         """Returns the output up to ``text``."""
-        shown = ""
-        while text not in shown:
-            assert select.select([self._controller], [], [], 30)[0], shown
-            shown += os.read(self._controller, 4096).decode()
-        return shown.replace("\r", "")
+        output = ""
+        while text not in output:
+            assert select.select([self._controller], [], [], 30)[0], output
+            output += os.read(self._controller, 4096).decode()
+        return output.replace("\r", "")
 
     def answer(self, answer: str, until: str) -> str:
         """Types an answer and returns the output up to ``until``."""
@@ -299,8 +299,8 @@ def test_terminal_completes_answers_and_shows_guesses(dataset: Path, tmp_path: P
     terminal.until("Output format")
     terminal.answer("ya\t\n", "metadata.yaml]")
     size = sum(path.stat().st_size for path in dataset.rglob("*.parquet"))
-    shown = terminal.answers_until_content()
-    assert shown.partition("Found in")[2].splitlines()[:5] == [
+    output = terminal.answers_until_content()
+    assert output.partition("Found in")[2].splitlines()[:5] == [
         f"   {dataset}",
         "format     parquet",
         f"files      2, {size / 1e3:.1f} kB ({size:,} bytes)",
@@ -324,9 +324,9 @@ def test_data_that_cannot_be_read_is_said_at_its_question(dataset: Path, tmp_pat
     terminal.until("metadata.json]")
     for question in ("description", "downloaded", "source", "Data content"):
         terminal.answer("\n", question)
-    shown = terminal.answer("\n", "Dataset path [mixed]")
-    assert "packtok: the data cannot be read as texts: mixed: " in shown
-    assert "several formats: 1 JSON lines, 1 Parquet" in shown
+    output = terminal.answer("\n", "Dataset path [mixed]")
+    assert "packtok: the data cannot be read as texts: mixed: " in output
+    assert "several formats: 1 JSON lines, 1 Parquet" in output
     # The answers in between are kept.
     terminal.answer(f"{dataset}\n", "Data content")
     terminal.answer("\n", "Content field [content]")
@@ -660,15 +660,15 @@ def test_documents_are_estimated_if_counting_takes_long(
     (tmp_path / "a.jsonl").write_bytes(b'{"id": "x", "text": "some words of a text"}\n' * 1_000_000)
     for seconds, is_exact in ((0, False), (1000, True)):
         monkeypatch.setattr("packtok.commands.data.COUNT_SECONDS", seconds)
-        shown: list[tuple[Any, Any]] = []
+        reports: list[tuple[Any, Any]] = []
         answer_questions(
             {"dataset_path": str(tmp_path)},
             None,
-            lambda found, documents, to=shown: to.append((found, documents)),
+            lambda content, documents, to=reports: to.append((content, documents)),
         )
-        ((found, documents),) = shown
-        assert (found.format, found.num_files, found.fields) == ("jsonl", 1, ("id", "text"))
-        assert found.content_field == "text"
+        ((content, documents),) = reports
+        assert (content.format, content.num_files, content.fields) == ("jsonl", 1, ("id", "text"))
+        assert content.content_field == "text"
         # The first report may come before any document is counted.
         assert documents is None or documents.is_exact == is_exact
         if documents is not None:
@@ -707,9 +707,9 @@ def test_existing_metadata_is_not_replaced(tmp_path: Path, packtok_cli: PacktokC
 def test_each_metadata_file_of_a_folder_has_its_own_details(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "a"}\n')
     licenses = {"metadata.json": "CC0-1.0", "again.json": "MIT", "third.v2.yaml": "ODC-By-1.0"}
-    for name, given in licenses.items():
+    for name, license in licenses.items():
         create_metadata(
-            {"output": str(tmp_path / name), "dataset_path": str(tmp_path), "license": given}, count=False
+            {"output": str(tmp_path / name), "dataset_path": str(tmp_path), "license": license}, count=False
         )
     assert {name: load_details(tmp_path / name)["license"] for name in licenses} == licenses
     assert sorted(path.name for path in tmp_path.glob("*.packtok.json")) == [
@@ -842,20 +842,20 @@ def test_validation_finds_every_difference(
     path = described(dataset)
     assert validate_metadata(path) == []
     change(dataset)
-    found = validate_metadata(path)
-    assert len(found) == len(messages), found
+    errors = validate_metadata(path)
+    assert len(errors) == len(messages), errors
     for message in messages:
-        assert any(message in one for one in found), found
+        assert any(message in error for error in errors), errors
     done = packtok_cli("data", "validate", dataset, code=1)
-    assert done.stdout.splitlines() == found
+    assert done.stdout.splitlines() == errors
 
 
 def test_quick_validation_compares_sizes(dataset: Path) -> None:
     path = described(dataset)
     assert validate_metadata(path, quick=True) == []
     remove_file(dataset)
-    (found,) = validate_metadata(path, quick=True)
-    assert found.endswith("parts/book/a.parquet: the file is missing")
+    (error,) = validate_metadata(path, quick=True)
+    assert error.endswith("parts/book/a.parquet: the file is missing")
 
 
 def test_unknown_corpus_lists_the_known_ones(dataset: Path) -> None:

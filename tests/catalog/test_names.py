@@ -26,8 +26,8 @@ from packtok.errors import ConfigError, PacktokError
 def describe(folder: Path, name: str, **answers: Any) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "a.jsonl").write_text('{"text": "some words"}\n')
-    given = {"output": str(folder / "metadata.json"), "dataset_path": str(folder), "name": name, **answers}
-    create_metadata(given, existing="replace")
+    metadata = {"output": str(folder / "metadata.json"), "dataset_path": str(folder), "name": name, **answers}
+    create_metadata(metadata, existing="replace")
     return folder
 
 
@@ -56,13 +56,13 @@ def test_datasets_are_named_by_the_rule_of_tatm(base: Path, is_indexed: bool) ->
     remarks: list[str] = []
     if is_indexed:
         assert index_datasets() == {"path": str(base / INDEX_NAME), "datasets": 3, "broken": []}
-    found = list_datasets(remark=remarks.append)
-    assert [one["name"] for one in found] == NAMES
-    assert [one["context"] for one in found] == ["code/deep", "text", "text"]
-    assert [one["documents"] for one in found] == [1, 1, 1]
-    for name, one in zip(NAMES, found, strict=True):
-        assert str(find_dataset(name, remarks.append).path) == one["path"]
-        assert show_dataset(name)["path"] == one["path"]
+    datasets = list_datasets(remark=remarks.append)
+    assert [dataset["name"] for dataset in datasets] == NAMES
+    assert [dataset["context"] for dataset in datasets] == ["code/deep", "text", "text"]
+    assert [dataset["documents"] for dataset in datasets] == [1, 1, 1]
+    for name, dataset in zip(NAMES, datasets, strict=True):
+        assert str(find_dataset(name, remarks.append).path) == dataset["path"]
+        assert show_dataset(name)["path"] == dataset["path"]
     assert bool(remarks) != is_indexed
     if not is_indexed:
         assert remarks[0] == (
@@ -104,7 +104,7 @@ def test_search_finds_starts_of_words_best_first(base: Path) -> None:
         ("stack OR pajama", []),
         ("nothing", []),
     ):
-        assert [one["name"] for one in list_datasets(words)] == expected, words
+        assert [dataset["name"] for dataset in list_datasets(words)] == expected, words
     (base / INDEX_NAME).unlink()
     with pytest.raises(PacktokError, match="there is no index to search; run packtok data index"):
         list_datasets("paj")
@@ -117,7 +117,7 @@ def test_broken_metadata_is_listed_and_not_fatal(base: Path, packtok_cli: Packto
     done = packtok_cli("data", "index")
     assert done.stdout == f"{base / INDEX_NAME}: 3 datasets\n"
     assert f"warning: not indexed: {broken}: not valid JSON" in done.stderr
-    assert [one["name"] for one in list_datasets()] == NAMES
+    assert [dataset["name"] for dataset in list_datasets()] == NAMES
     # The broken file is not read again, but still listed.
     assert index_datasets()["broken"][0]["path"] == "text/broken/metadata.json"
 
@@ -146,7 +146,7 @@ def test_only_changed_files_are_read_again(base: Path, monkeypatch: pytest.Monke
     # A tokenized dataset takes the new name of its parent, although its own metadata file has not changed.
     describe(base / "text" / "red_pajama", "Blue Pajama")
     build_index(base)
-    assert [one["name"] for one in list_datasets()][1:] == [
+    assert [dataset["name"] for dataset in list_datasets()][1:] == [
         "Blue Pajama",
         "Blue Pajama-tokenized_t5-base_arxiv",
     ]
@@ -172,7 +172,7 @@ def test_readers_take_no_lock_and_see_one_whole_index(base: Path) -> None:
         writer.start()
     try:
         for _ in range(200):
-            assert [one["name"] for one in list_datasets()] == NAMES
+            assert [dataset["name"] for dataset in list_datasets()] == NAMES
     finally:
         stop.set()
         for writer in writers:
@@ -186,7 +186,7 @@ def test_damaged_index_is_an_error_with_the_remedy(base: Path, content: bytes) -
     with pytest.raises(PacktokError, match="run packtok data index"):
         list_datasets()
     build_index(base)
-    assert [one["name"] for one in list_datasets()] == NAMES
+    assert [dataset["name"] for dataset in list_datasets()] == NAMES
 
 
 def test_read_only_base_keeps_its_index(base: Path) -> None:
@@ -256,8 +256,8 @@ def test_dataset_is_tokenized_by_its_name(base: Path, tmp_path: Path, packtok_cl
     assert f"packtok: {base} has no index, so its folders are searched" in done.stderr
     build_index(base)
     assert "index" not in packtok_cli("data", "show", "The Stack").stderr
-    shown = json.loads(packtok_cli("data", "show", str(tmp_path / "out"), "--json").stdout)
-    assert shown["metadata"]["tokenized_info"]["parent_datasets"] == ["The Stack"]
+    entry = json.loads(packtok_cli("data", "show", str(tmp_path / "out"), "--json").stdout)
+    assert entry["metadata"]["tokenized_info"]["parent_datasets"] == ["The Stack"]
     listed = packtok_cli("data", "list").stdout.splitlines()
     assert listed[0] == f"The Stack  1 documents  {base}/code/deep/stack/metadata.json"
 

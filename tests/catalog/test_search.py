@@ -94,23 +94,23 @@ def oracle(index: Index, query: Query) -> tuple[list[str], dict[str, dict[str, i
     """Returns the paths in the order of folders, and all counts, from the rows alone."""
 
     def matches(entry: dict[str, Any], ignored: str | None) -> bool:
-        shown = json.loads(entry["entry"])
+        details = json.loads(entry["entry"])
         text = " ".join(
-            [entry["name"], shown["description"], shown["download_source"], entry["context"]]
+            [entry["name"], details["description"], details["download_source"], entry["context"]]
         ).lower()
         text = text.replace("é", "e").replace("ï", "i").replace("ü", "u")
-        found = re.findall(r"\w+", text)
+        words = re.findall(r"\w+", text)
         wanted = query.words.lower().replace("é", "e").replace("ï", "i").replace("ü", "u").split()
         chosen = {facet: getattr(query, facet) for facet in FACETS if facet != ignored}
         values = facet_values(entry)
-        return all(any(word.startswith(one) for word in found) for one in wanted) and all(
+        return all(any(word.startswith(prefix) for word in words) for prefix in wanted) and all(
             not options or values[facet] in options for facet, options in chosen.items()
         )
 
     entries = index.entries()
-    paths = [one["path"] for one in entries if matches(one, None)]
+    paths = [entry["path"] for entry in entries if matches(entry, None)]
     counts = {
-        facet: dict(Counter(facet_values(one)[facet] for one in entries if matches(one, facet)))
+        facet: dict(Counter(facet_values(entry)[facet] for entry in entries if matches(entry, facet)))
         for facet in FACETS
     }
     return paths, counts
@@ -128,15 +128,15 @@ def test_results_and_counts_are_those_of_an_oracle(index: Index) -> None:
             for facet in source.sample(FACETS, source.randrange(3))
         }
         query = Query(words=words, limit=1000, **chosen)
-        found = index.find(query)
+        result = index.find(query)
         paths, counts = oracle(index, query)
-        assert found.total == len(found.entries) == len(paths), query
-        assert sorted(one["path"] for one in found.entries) == sorted(paths), query
+        assert result.total == len(result.entries) == len(paths), query
+        assert sorted(entry["path"] for entry in result.entries) == sorted(paths), query
         for facet in FACETS:
-            got = {value: count for value, count in found.facets[facet] if count}
+            got = {value: count for value, count in result.facets[facet] if count}
             assert got == counts[facet], (query, facet)
-            assert [count for _, count in found.facets[facet]] == sorted(
-                (count for _, count in found.facets[facet]), reverse=True
+            assert [count for _, count in result.facets[facet]] == sorted(
+                (count for _, count in result.facets[facet]), reverse=True
             )
 
 
@@ -146,7 +146,7 @@ def test_pages_are_parts_of_one_list(index: Index) -> None:
         parts = [
             index.find(Query(words="co", sort=sort, offset=i, limit=7)) for i in range(0, whole.total + 7, 7)
         ]
-        assert [one for part in parts for one in part.entries] == whole.entries
+        assert [entry for part in parts for entry in part.entries] == whole.entries
         assert {part.total for part in parts} == {whole.total}
     assert index.find(Query(limit=0)).entries == []
     assert index.find(Query(offset=1 << 70)).entries == []
@@ -159,21 +159,21 @@ def test_long_pages_are_read_in_parts(index: Index, monkeypatch: pytest.MonkeyPa
 
 
 def test_results_are_sorted(index: Index) -> None:
-    everything = [one["path"] for one in index.entries()]
-    assert [one["path"] for one in index.find(Query(limit=1000)).entries] == everything
-    tokens = [one["tokens"] for one in index.find(Query(sort="tokens", limit=1000)).entries]
-    assert tokens == sorted(tokens, key=lambda one: -1 if one is None else one, reverse=True)
-    dates = [one["date"] for one in index.find(Query(sort="date", limit=1000)).entries]
+    everything = [entry["path"] for entry in index.entries()]
+    assert [entry["path"] for entry in index.find(Query(limit=1000)).entries] == everything
+    tokens = [entry["tokens"] for entry in index.find(Query(sort="tokens", limit=1000)).entries]
+    assert tokens == sorted(tokens, key=lambda value: -1 if value is None else value, reverse=True)
+    dates = [entry["date"] for entry in index.find(Query(sort="date", limit=1000)).entries]
     assert dates[0] == "2025"
     assert {*dates[-5:]} <= {"yesterday", ""}
     # Natural order: "code 9" is before "code 10".
-    names = [one["name"] for one in index.find(Query(words="code", sort="name", limit=1000)).entries]
-    numbers = [int(one.split()[1]) for one in names if re.fullmatch(r"code \d+", one)]
+    names = [entry["name"] for entry in index.find(Query(words="code", sort="name", limit=1000)).entries]
+    numbers = [int(name.split()[1]) for name in names if re.fullmatch(r"code \d+", name)]
     assert numbers == sorted(numbers)
     best = index.find(Query(words="books", limit=1000)).entries
-    in_name = ["books" in one["name"] for one in best]
+    in_name = ["books" in entry["name"] for entry in best]
     assert in_name == sorted(in_name, reverse=True)
-    assert [one["path"] for one in best] == [one["path"] for one in index.search("books")]
+    assert [entry["path"] for entry in best] == [entry["path"] for entry in index.search("books")]
 
 
 def test_words_that_match_too_much_to_be_scored_rank_names_first(
@@ -181,13 +181,13 @@ def test_words_that_match_too_much_to_be_scored_rank_names_first(
 ) -> None:
     scored = index.find(Query(words="code", limit=1000))
     monkeypatch.setattr("packtok.catalog.index._MAX_SCORED", 3)
-    found = index.find(Query(words="code", limit=1000))
-    assert (found.total, found.facets) == (scored.total, scored.facets)
-    in_name = [re.search(r"\bcode", one["name"]) is not None for one in found.entries]
+    result = index.find(Query(words="code", limit=1000))
+    assert (result.total, result.facets) == (scored.total, scored.facets)
+    in_name = [re.search(r"\bcode", entry["name"]) is not None for entry in result.entries]
     assert in_name == sorted(in_name, reverse=True)
-    ids = [one["id"] for one in found.entries]
+    ids = [entry["id"] for entry in result.entries]
     assert ids == sorted(ids[: sum(in_name)]) + sorted(ids[sum(in_name) :])
-    assert sorted(ids) == sorted(one["id"] for one in scored.entries)
+    assert sorted(ids) == sorted(entry["id"] for entry in scored.entries)
 
 
 @pytest.mark.parametrize(
@@ -227,9 +227,9 @@ def test_words_that_match_too_much_to_be_scored_rank_names_first(
     ],
 )
 def test_any_words_are_searched_for_as_words(index: Index, words: str) -> None:
-    found = index.find(Query(words=words))
-    assert 0 <= found.total <= 300
-    assert [one["id"] for one in index.search(words)][:25] == [one["id"] for one in found.entries]
+    result = index.find(Query(words=words))
+    assert 0 <= result.total <= 300
+    assert [entry["id"] for entry in index.search(words)][:25] == [entry["id"] for entry in result.entries]
 
 
 def test_words_without_a_letter_find_nothing_and_none_find_all(index: Index) -> None:
@@ -244,18 +244,18 @@ def test_words_without_a_letter_find_nothing_and_none_find_all(index: Index) -> 
 def test_unknown_value_of_a_facet_finds_nothing_but_keeps_its_counts(index: Index) -> None:
     for facet in FACETS:
         for value in ("none such", "", "\0", "\ud800", "%"):
-            found = index.find(Query(**{facet: (value,)}))  # type: ignore[arg-type]
-            assert (found.total, found.entries) == (0, [])
-            assert found.facets[facet] == index.find(Query()).facets[facet]
-            assert all(not found.facets[other] for other in FACETS if other != facet)
+            result = index.find(Query(**{facet: (value,)}))  # type: ignore[arg-type]
+            assert (result.total, result.entries) == (0, [])
+            assert result.facets[facet] == index.find(Query()).facets[facet]
+            assert all(not result.facets[other] for other in FACETS if other != facet)
     both = index.find(Query(language=("none such", "en")))
     assert both.total == index.find(Query(language=("en",))).total > 0
 
 
 def test_chosen_value_is_listed_even_without_matches(index: Index) -> None:
-    found = index.find(Query(words="nothing at all", language=("en",)))
-    assert found.total == 0
-    assert found.facets["language"] == [("en", 0)]
+    result = index.find(Query(words="nothing at all", language=("en",)))
+    assert result.total == 0
+    assert result.facets["language"] == [("en", 0)]
 
 
 def test_a_facet_lists_its_fifty_most_frequent_values(tmp_path: Path) -> None:
@@ -307,27 +307,27 @@ def test_ranges_are_powers_of_ten() -> None:
 
 
 def test_entry_and_children_of_a_path(index: Index) -> None:
-    child = next(one for one in index.entries() if one["parent"] is not None)
+    child = next(entry for entry in index.entries() if entry["parent"] is not None)
     parent = index.entry(child["parent"])
     assert parent is not None
     assert child in index.children(parent["path"])
-    assert [index.entry(one) for one in ("none", "", "\ud800", "../metadata.json")] == [None] * 4
+    assert [index.entry(path) for path in ("none", "", "\ud800", "../metadata.json")] == [None] * 4
     assert index.children(child["path"]) == index.children("\0") == []
 
 
 def test_threads_share_an_index(index: Index) -> None:
     queries = [Query(words=words, sort=sort) for words in ("", "web", "c") for sort in search.SORTS]
     expected = [index.find(query) for query in queries]
-    found: list[list[Found]] = []
+    results: list[list[Found]] = []
     threads = [
-        threading.Thread(target=lambda: found.append([index.find(query) for query in queries * 5]))
+        threading.Thread(target=lambda: results.append([index.find(query) for query in queries * 5]))
         for _ in range(8)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [expected * 5] * 8
+    assert results == [expected * 5] * 8
 
 
 def test_an_open_index_notices_that_it_was_replaced(tmp_path: Path) -> None:
@@ -427,7 +427,7 @@ def test_hostile_metadata_is_listed_as_broken_or_read_without_its_faults(tmp_pat
     (tmp_path / "dangling" / "metadata.json").symlink_to("nowhere")
     done = build_index(tmp_path)
     assert done["datasets"] == 3
-    reasons = {one["path"]: one["reason"] for one in done["broken"]}
+    reasons = {dataset["path"]: dataset["reason"] for dataset in done["broken"]}
     assert reasons["half/metadata.json"].endswith("'\\ud800' is not a character")
     assert reasons["caf\\udce9/metadata.json"].endswith("'\\udce9' is not a character")
     assert reasons["list/metadata.json"].endswith("is a list, expected a mapping of names to values")
@@ -435,8 +435,8 @@ def test_hostile_metadata_is_listed_as_broken_or_read_without_its_faults(tmp_pat
     assert len(reasons) == 4
     assert build_index(tmp_path) == done
     with closing(Index(tmp_path / INDEX_NAME)) as index:
-        for one in index.find(Query()).entries:
-            assert [one[key] for key in ("tokens", "documents", "language", "license")] == [None] * 4
+        for entry in index.find(Query()).entries:
+            assert [entry[key] for key in ("tokens", "documents", "language", "license")] == [None] * 4
         assert index.entry("half/metadata.json") is None
         assert index.find(Query(words="half")).total == 0
 
@@ -446,9 +446,9 @@ def test_links_in_circles_are_followed_once(tmp_path: Path) -> None:
     for name in ("one", "two", "three"):
         (tmp_path / "context" / name).symlink_to("..")
         (tmp_path / name).symlink_to("context")
-    found = [one.path for one in described_below(tmp_path)]
-    assert len(found) == len(set(found)) == 4
-    assert "context/a/metadata.json" in found
+    paths = [dataset.path for dataset in described_below(tmp_path)]
+    assert len(paths) == len(set(paths)) == 4
+    assert "context/a/metadata.json" in paths
 
 
 def test_search_without_facets_needs_no_numpy(tmp_path: Path) -> None:
