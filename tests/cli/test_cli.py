@@ -179,8 +179,8 @@ def test_secrets_are_neither_written_nor_printed(folder: Path) -> None:
     )
     env = {"PACKTOK_TEST_SECRET": secret}
     out, err = run("pack", "pack.yaml", cwd=folder, env=env)
-    shown, _ = run("inspect", "out.pbin", "--json", cwd=folder)
-    assert secret not in out + err + shown
+    inspected, _ = run("inspect", "out.pbin", "--json", cwd=folder)
+    assert secret not in out + err + inspected
     for path in folder.iterdir():
         if path.is_file():
             assert secret.encode() not in path.read_bytes(), path
@@ -485,8 +485,8 @@ def test_commands_of_a_trainer_are_named_as_such(packtok_cli: PacktokCli, tmp_pa
 
 def test_help_and_version_work(tmp_path: Path) -> None:
     out, _ = run("--help", cwd=tmp_path)
-    shown = re.findall(r"^(\S.*):$|^  (\w+) ", out.partition("Options:")[2], re.M)
-    assert [title or name for title, name in shown] == [
+    titles_and_names = re.findall(r"^(\S.*):$|^  (\w+) ", out.partition("Options:")[2], re.M)
+    assert [title or name for title, name in titles_and_names] == [
         word for title, names in GROUPS.items() for word in (title, *names)
     ]
     assert run("--version", cwd=tmp_path)[0] == f"packtok {packtok.__version__}\n"

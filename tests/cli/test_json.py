@@ -21,8 +21,8 @@ SERVERS = {"explore": "test_explore_server.py"}
 def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
     """Yields every command of the program that is not a group, with the words to type."""
     if hasattr(command, "commands"):
-        for name, one in command.commands.items():
-            yield from commands(one, (*path, name))
+        for name, subcommand in command.commands.items():
+            yield from commands(subcommand, (*path, name))
     else:
         yield " ".join(path), command
 
@@ -48,7 +48,7 @@ def test_result_is_one_json_document_on_stdout(folder: Path, packtok_cli: Packto
     done = packtok_cli(*name.split(), *arguments, *flag, cwd=folder, env=BASE)
     assert done.stdout.isascii()
     result = json.loads(done.stdout)
-    assert all(key in one for one in (result if isinstance(result, list) else [result])), result
+    assert all(key in record for record in (result if isinstance(result, list) else [result])), result
     assert result
     assert all(line.startswith("packtok: ") for line in done.stderr.splitlines()), done.stderr
 
@@ -60,8 +60,8 @@ def test_printed_config_can_be_json(folder: Path, packtok_cli: PacktokCli) -> No
 
 
 def test_cat_prints_ids_and_an_empty_list_without_documents(folder: Path, packtok_cli: PacktokCli) -> None:
-    shown = json.loads(packtok_cli("cat", "t.pbin", "-d", "0", "--ids", "--json", cwd=folder).stdout)
-    assert shown == [{"document": 0, "tokens": 4, "ids": [64, 275, 269, 50256]}]
+    documents = json.loads(packtok_cli("cat", "t.pbin", "-d", "0", "--ids", "--json", cwd=folder).stdout)
+    assert documents == [{"document": 0, "tokens": 4, "ids": [64, 275, 269, 50256]}]
     assert json.loads(packtok_cli("cat", "t.pbin", "-d", "9:", "--json", cwd=folder).stdout) == []
 
 

@@ -30,8 +30,8 @@ def folder(tmp_path: Path) -> Path:
 
 def arguments(**changed: str | None) -> list[str]:
     """Returns the arguments of a valid run, with some of ``i``, ``o`` and ``t`` changed or removed."""
-    given = {**GOOD, **{f"-{name}": value for name, value in changed.items()}}
-    return [part for name, value in given.items() if value is not None for part in (name, value)]
+    options = {**GOOD, **{f"-{name}": value for name, value in changed.items()}}
+    return [part for name, value in options.items() if value is not None for part in (name, value)]
 
 
 def answer(cli: PacktokCli, *rest: str, cwd: Path, code: int) -> str:
@@ -47,7 +47,7 @@ def answer(cli: PacktokCli, *rest: str, cwd: Path, code: int) -> str:
 
 
 @pytest.mark.parametrize(
-    ("given", "code", "words"),
+    ("args", "code", "words"),
     [
         # Paths.
         (arguments(i="corpsu.jsonl"), 1, ("corpsu.jsonl", "No such file")),
@@ -111,14 +111,14 @@ def answer(cli: PacktokCli, *rest: str, cwd: Path, code: int) -> str:
     ],
 )
 def test_invalid_argument_gets_an_actionable_message(
-    folder: Path, packtok_cli: PacktokCli, given: list[str], code: int, words: tuple[str, ...]
+    folder: Path, packtok_cli: PacktokCli, args: list[str], code: int, words: tuple[str, ...]
 ) -> None:
-    said = answer(packtok_cli, *given, cwd=folder, code=code)
-    assert [word for word in words if word not in said] == [], said
+    message = answer(packtok_cli, *args, cwd=folder, code=code)
+    assert [word for word in words if word not in message] == [], message
     # Click shows the usage in three more lines; all other messages are one line.
-    last = said.splitlines()[-1]
-    assert last.startswith("packtok: ") if not said.startswith("Usage: ") else last.startswith("Error: ")
-    assert len(said.splitlines()) == (4 if said.startswith("Usage: ") else 1)
+    last = message.splitlines()[-1]
+    assert last.startswith("packtok: ") if not message.startswith("Usage: ") else last.startswith("Error: ")
+    assert len(message.splitlines()) == (4 if message.startswith("Usage: ") else 1)
 
 
 @pytest.mark.parametrize(
@@ -149,9 +149,9 @@ def test_config_error_names_the_key(
     folder: Path, packtok_cli: PacktokCli, config: str, words: tuple[str, ...]
 ) -> None:
     (folder / "pack.yaml").write_text(config)
-    said = answer(packtok_cli, "pack.yaml", cwd=folder, code=2)
-    assert [word for word in words if word not in said] == [], said
-    (line,) = said.splitlines()
+    message = answer(packtok_cli, "pack.yaml", cwd=folder, code=2)
+    assert [word for word in words if word not in message] == [], message
+    (line,) = message.splitlines()
     assert line.startswith("packtok: pack.yaml:")
 
 
@@ -159,18 +159,18 @@ def test_config_error_names_the_key(
 def test_corpus_given_as_config_is_pointed_out(folder: Path, packtok_cli: PacktokCli, name: str) -> None:
     if name != "corpus.jsonl":
         (folder / name).write_bytes(gzip.compress((folder / "corpus.jsonl").read_bytes()))
-    said = answer(packtok_cli, name, "-o", "train.pbin", "-t", "gpt2", cwd=folder, code=2)
-    assert name in said
-    assert "--input" in said
+    message = answer(packtok_cli, name, "-o", "train.pbin", "-t", "gpt2", cwd=folder, code=2)
+    assert name in message
+    assert "--input" in message
 
 
 def test_bad_lines_of_a_corpus_are_reported_one_by_one(folder: Path, packtok_cli: PacktokCli) -> None:
     corpus = folder / "corpus.jsonl"
     lines = ['{"text": "a"}\r\n', "\n", '{"text": ""}\n', '{"text": 5}\n', '{"text": "b"\n', '{"text": "c"}']
     corpus.write_text("\ufeff" + "".join(lines), newline="")
-    said = answer(packtok_cli, *arguments(), cwd=folder, code=1)
-    assert said.startswith(f"packtok: corpus.jsonl:4: byte {3 + sum(map(len, lines[:3]))}: ")
-    assert "on_bad_document: skip" in said
+    message = answer(packtok_cli, *arguments(), cwd=folder, code=1)
+    assert message.startswith(f"packtok: corpus.jsonl:4: byte {3 + sum(map(len, lines[:3]))}: ")
+    assert "on_bad_document: skip" in message
     done = packtok_cli("pack", *arguments(), "--on-bad-document", "skip", cwd=folder)
     assert "lines          6 = 2 packed + 1 empty + 1 blank + 2 rejected\n" in done.stdout
     assert "rejects        train.pbin.rejects.jsonl\n" in done.stdout
@@ -186,8 +186,8 @@ def test_bad_lines_of_a_corpus_are_reported_one_by_one(folder: Path, packtok_cli
 
 def test_empty_document_can_be_rejected_or_kept(folder: Path, packtok_cli: PacktokCli) -> None:
     (folder / "corpus.jsonl").write_text('{"text": "a"}\n{"text": ""}\n')
-    said = answer(packtok_cli, *arguments(), "--empty-document", "fail", cwd=folder, code=1)
-    assert said.startswith("packtok: corpus.jsonl:2: byte 14: the document is empty")
+    message = answer(packtok_cli, *arguments(), "--empty-document", "fail", cwd=folder, code=1)
+    assert message.startswith("packtok: corpus.jsonl:2: byte 14: the document is empty")
     packtok_cli("pack", *arguments(), "--empty-document", "keep", cwd=folder)
     assert [len(document) for document in packtok.PbinReader(str(folder / "train.pbin"))] == [2, 1]
 
@@ -208,8 +208,8 @@ def test_missing_output_folder_is_created(folder: Path, packtok_cli: PacktokCli)
 def test_repeating_a_command_explains_the_options(folder: Path, packtok_cli: PacktokCli) -> None:
     packtok_cli("pack", *arguments(), cwd=folder)
     packed = (folder / "train.pbin").read_bytes()
-    said = answer(packtok_cli, *arguments(), cwd=folder, code=1)
-    assert said == (
+    message = answer(packtok_cli, *arguments(), cwd=folder, code=1)
+    assert message == (
         "packtok: train.pbin: the output already exists; choose another path, or set --existing (existing "
         "in a config) to skip or replace\n"
     )
@@ -217,12 +217,12 @@ def test_repeating_a_command_explains_the_options(folder: Path, packtok_cli: Pac
     assert "complete and matches this config and its sources" in done.stdout
     with (folder / "corpus.jsonl").open("a") as file:
         file.write('{"text": "more"}\n')
-    said = answer(packtok_cli, *arguments(), "--existing", "skip", cwd=folder, code=1)
-    assert "train.pbin" in said
-    assert "source" in said
-    assert "set --existing (existing) to replace" in said
-    said = answer(packtok_cli, *arguments(t="cl100k_base"), "--existing", "skip", cwd=folder, code=1)
-    assert "tokenizer" in said
+    message = answer(packtok_cli, *arguments(), "--existing", "skip", cwd=folder, code=1)
+    assert "train.pbin" in message
+    assert "source" in message
+    assert "set --existing (existing) to replace" in message
+    message = answer(packtok_cli, *arguments(t="cl100k_base"), "--existing", "skip", cwd=folder, code=1)
+    assert "tokenizer" in message
     assert (folder / "train.pbin").read_bytes() == packed
     packtok_cli("pack", *arguments(), "--existing", "replace", cwd=folder)
     assert len(packtok.PbinReader(str(folder / "train.pbin"))) == 4
@@ -233,9 +233,9 @@ def test_damaged_output_is_not_kept(folder: Path, packtok_cli: PacktokCli) -> No
     packed = bytearray((folder / "train.pbin").read_bytes())
     packed[14] ^= 1
     (folder / "train.pbin").write_bytes(packed)
-    said = answer(packtok_cli, *arguments(), "--existing", "skip", cwd=folder, code=1)
-    assert said.startswith("packtok: train.pbin: ")
-    assert len(said.splitlines()) == 1
+    message = answer(packtok_cli, *arguments(), "--existing", "skip", cwd=folder, code=1)
+    assert message.startswith("packtok: train.pbin: ")
+    assert len(message.splitlines()) == 1
 
 
 HOME_HINT = "only a shell expands ~, without quotes and at the start of a word; write /home/me/x"
@@ -244,7 +244,7 @@ STDIN = "- means standard input, which is not supported; write the data to a fil
 
 
 @pytest.mark.parametrize(
-    ("given", "code", "said"),
+    ("args", "code", "message"),
     [
         # Standard input and output.
         (["pack", *arguments(o="-")], 2, f"--output: {STDOUT}"),
@@ -369,7 +369,7 @@ STDIN = "- means standard input, which is not supported; write the data to a fil
     ],
 )
 def test_malformed_command_gets_one_line(
-    folder: Path, packtok_cli: PacktokCli, given: list[str], code: int, said: str
+    folder: Path, packtok_cli: PacktokCli, args: list[str], code: int, message: str
 ) -> None:
     (folder / "folder").mkdir()
     (folder / "folder/a.pbin").write_bytes(b"\x05" + b"\x00" * 7 + b"\xff\xfe" * 20)
@@ -378,17 +378,17 @@ def test_malformed_command_gets_one_line(
     )
     (folder / "locate.yaml").write_text("dataset: {path: a.pbin}\n")
     before = {path: path.is_file() and path.read_bytes() for path in folder.rglob("*")}
-    done = packtok_cli(*given, cwd=folder, code=code, env={**OFFLINE, "HOME": "/home/me"})
+    done = packtok_cli(*args, cwd=folder, code=code, env={**OFFLINE, "HOME": "/home/me"})
     assert done.stdout == ""
     # Only the first run with this tokenizer on a machine checks the engine and prints a note about it.
     (line,) = [line for line in done.stderr.splitlines() if "checking the engine" not in line]
-    expected = f"packtok: {said}"
-    assert line.startswith(expected) if said.endswith((", ", ": ")) else line == expected
+    expected = f"packtok: {message}"
+    assert line.startswith(expected) if message.endswith((", ", ": ")) else line == expected
     assert {path: path.is_file() and path.read_bytes() for path in folder.rglob("*")} == before
 
 
 @pytest.mark.parametrize(
-    ("given", "code", "said"),
+    ("args", "code", "message"),
     [
         (["pack", "/dev/zero"], 2, "/dev/zero: is larger than 16 MiB, but a config was expected; "),
         (["pack", *arguments(), "--index-path", "/dev/zero"], 1, "/dev/zero: not a regular file"),
@@ -399,10 +399,10 @@ def test_malformed_command_gets_one_line(
     ],
 )
 def test_endless_device_is_not_read(
-    folder: Path, packtok_cli: PacktokCli, given: list[str], code: int, said: str
+    folder: Path, packtok_cli: PacktokCli, args: list[str], code: int, message: str
 ) -> None:
-    done = packtok_cli(*given, cwd=folder, code=code, env=OFFLINE, timeout_seconds=60)
-    assert done.stderr.splitlines()[-1].startswith(f"packtok: {said}")
+    done = packtok_cli(*args, cwd=folder, code=code, env=OFFLINE, timeout_seconds=60)
+    assert done.stderr.splitlines()[-1].startswith(f"packtok: {message}")
 
 
 def test_huge_number_of_shards_is_wrong_usage(folder: Path, packtok_cli: PacktokCli) -> None:

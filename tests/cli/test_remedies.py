@@ -140,8 +140,8 @@ _BARE_KEY = re.compile(
 
 def commands(command: Any, path: tuple[str, ...] = ("packtok",)) -> Iterator[tuple[str, EntryPoint]]:
     if hasattr(command, "commands"):
-        for name, one in command.commands.items():
-            yield from commands(one, (*path, name))
+        for name, subcommand in command.commands.items():
+            yield from commands(subcommand, (*path, name))
     else:
         yield " ".join(path), of_command(path, command)
 
@@ -159,14 +159,14 @@ POINTS = points()
 def options(name: str) -> set[str]:
     """Returns the options that can be given; with `packtok run`, also those of the command that it runs."""
     names = ("packtok run", "packtok pack", "packtok tokenize") if name == "packtok run" else (name,)
-    return {option for one in names for option in POINTS[one].options}
+    return {option for command in names for option in POINTS[command].options}
 
 
 def rust_texts(path: Path) -> Iterator[str]:
     code = path.read_text(encoding="utf-8").partition("#[cfg(test)]")[0]
     lines = [line for line in code.splitlines() if not line.lstrip().startswith("//")]
-    for found in re.finditer(r'"((?:[^"\\]|\\.)*)"', "\n".join(lines)):
-        yield re.sub(r"\\\n\s*", "", found[1]).replace('\\"', '"')
+    for match_ in re.finditer(r'"((?:[^"\\]|\\.)*)"', "\n".join(lines)):
+        yield re.sub(r"\\\n\s*", "", match_[1]).replace('\\"', '"')
 
 
 def python_texts(path: Path) -> Iterator[str]:
@@ -175,7 +175,7 @@ def python_texts(path: Path) -> Iterator[str]:
     inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
-            yield "".join(str(one.value) if isinstance(one, ast.Constant) else "{}" for one in node.values)
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs | inside:
             yield node.value
 
@@ -201,9 +201,9 @@ MESSAGES = [(path, text) for path, text in messages() if _FLAG.search(text) and 
 
 def reach(path: str, text: str) -> tuple[str, ...]:
     message = f"{path}: {text}"
-    found = [place for place in REACH if message.startswith((place, f"{place}/", f"{place}:"))]
-    assert found, f"{path} has messages with options: add to REACH which entry points can show them"
-    return REACH[max(found, key=len)]
+    places = [place for place in REACH if message.startswith((place, f"{place}/", f"{place}:"))]
+    assert places, f"{path} has messages with options: add to REACH which entry points can show them"
+    return REACH[max(places, key=len)]
 
 
 def test_every_message_is_found() -> None:
@@ -221,19 +221,19 @@ def test_messages_name_only_options_of_the_entry_point() -> None:
         for name in reach(path, text):
             point = POINTS[name]
             whole = text if "; " in text or text.startswith(("{", "--")) else f"problem; {text}"
-            shown = point.worded(whole)
+            message = point.worded(whole)
             named = {
-                flag for part in shown.split("; ") if "packtok " not in part for flag in _FLAG.findall(part)
+                flag for part in message.split("; ") if "packtok " not in part for flag in _FLAG.findall(part)
             }
-            known = {f"--{one}" for one in options(name)} if point.style == "flag" else set()
-            lost = "; " in whole and "; " not in shown
+            known = {f"--{option}" for option in options(name)} if point.style == "flag" else set()
+            lost = "; " in whole and "; " not in message
             if named - known - set(NOT_OPTIONS) or lost:
-                wrong.append(f"{path}: {name}: {shown}")
+                wrong.append(f"{path}: {name}: {message}")
     assert not wrong, "\n".join(wrong)
 
 
 def test_keys_of_a_config_are_named_with_their_flag() -> None:
-    keys = {key for keyword, one in OPTIONS.items() if one.flags for key in (keyword, one.name)}
+    keys = {key for keyword, option in OPTIONS.items() if option.flags for key in (keyword, option.name)}
     # Only Python functions show the messages of the first two; every program of packtok has the limits of the
     # machine.
     exempt = (
@@ -242,7 +242,7 @@ def test_keys_of_a_config_are_named_with_their_flag() -> None:
         "crates/packtok-jobs/src/limits.rs",
     )
     texts = [text for path, text in messages() if path.endswith(".rs") and not path.startswith(exempt)]
-    bare = [text for text in texts for found in _BARE_KEY.finditer(text) if found["key"] in keys]
+    bare = [text for text in texts for match_ in _BARE_KEY.finditer(text) if match_["key"] in keys]
     assert not bare, "\n".join(bare)
 
 
