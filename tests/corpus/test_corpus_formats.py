@@ -102,10 +102,10 @@ def test_every_command_names_the_format(tmp_path: Path, packtok_cli: PacktokCli)
         ):
             done = packtok_cli(*arguments, code=1)
             lines = done.stderr.strip().splitlines()
-            said = f"{bad}: is {what}, not JSON lines; rename it"
+            message = f"{bad}: is {what}, not JSON lines; rename it"
             if arguments[0] == "index":
-                said = f"{bad}: is {what}, but a raw index lists lines of JSON; pack the file without one"
-            assert said in lines[-1], arguments
+                message = f"{bad}: is {what}, but a raw index lists lines of JSON; pack the file without one"
+            assert message in lines[-1], arguments
             assert "Traceback" not in done.stderr
     # Planning sees only the first bytes of its first file, and no lines.
     bad.write_bytes(BINARY["parquet.jsonl"][0])
@@ -277,7 +277,11 @@ def test_files_that_are_read_and_ignored_are_reported(mixed: Path, packtok_cli: 
     chosen = packtok_cli(
         *pack[:-4], "--format", "csv", "--ignore", "sub", "--json", "-o", "c.pbin", cwd=folder
     )
-    assert {one["reason"] for one in json.loads(chosen.stdout)["ignored"]} == {"format", "metadata", "ignore"}
+    assert {file["reason"] for file in json.loads(chosen.stdout)["ignored"]} == {
+        "format",
+        "metadata",
+        "ignore",
+    }
 
 
 def test_description_leaves_out_the_same_files_when_it_is_validated(

@@ -234,12 +234,12 @@ def test_bad_document_is_named_by_its_row(tmp_path: Path, name: str) -> None:
         input=corpus, output=output, tokenizer=TOKENIZER, on_bad_document="skip", **options(name)
     )
     assert (report.documents, report.rejected) == (2, 2)
-    found = [json.loads(line) for line in Path(f"{output}.rejects.jsonl").read_text().splitlines()]
+    written = [json.loads(line) for line in Path(f"{output}.rejects.jsonl").read_text().splitlines()]
     expected = []
     for unit, number, offset, length, reason in rejects:
         record = {"source": name, unit: number, "offset_bytes": offset, "len_bytes": length, "reason": reason}
         expected.append({key: value for key, value in record.items() if value is not None})
-    assert found == expected
+    assert written == expected
 
 
 @pytest.mark.parametrize("name", ["c.parquet", "c.arrow"])

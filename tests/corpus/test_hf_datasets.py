@@ -86,7 +86,7 @@ def test_configs_have_their_own_splits(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "options", "message"),
+    ("name", "options", "message"),
     [
         ("several", {}, "input: several has several configs: en, de; give several:CONFIG"),
         ("several:fr", {}, "input: several has no config 'fr'; it has en, de"),
@@ -105,9 +105,9 @@ def test_configs_have_their_own_splits(folder: Path) -> None:
         ),
     ],
 )
-def test_unknown_names_list_the_known_ones(given: str, options: dict[str, str], message: str) -> None:
+def test_unknown_names_list_the_known_ones(name: str, options: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError) as raised:
-        pack("o.pbin", given, **options)
+        pack("o.pbin", name, **options)
     assert str(raised.value) == message
 
 
@@ -240,14 +240,14 @@ def test_missing_package_names_the_extra(folder: Path, packtok_cli: PacktokCli, 
 
 
 @pytest.mark.parametrize(
-    ("field", "found"),
+    ("field", "message"),
     [
         (".text.title", "column text is of type string and has no field 'title'"),
         (".meta.name", "no column 'name'; the dataset has title"),
     ],
 )
-def test_field_within_a_column_must_exist(tmp_path: Path, field: str, found: str) -> None:
-    with pytest.raises(packtok.PacktokError, match=found):
+def test_field_within_a_column_must_exist(tmp_path: Path, field: str, message: str) -> None:
+    with pytest.raises(packtok.PacktokError, match=message):
         pack(str(tmp_path / "o.pbin"), "tables", field=field)
 
 
@@ -306,9 +306,10 @@ def test_splits_are_those_of_datasets(tmp_path: Path) -> None:
         for name in names:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).touch()
-        found = DataFilesDict.from_patterns(get_data_patterns(str(folder)), base_path=str(folder))
+        data_files = DataFilesDict.from_patterns(get_data_patterns(str(folder)), base_path=str(folder))
         expected = {
-            str(split): {os.path.relpath(file, folder) for file in files} for split, files in found.items()
+            str(split): {os.path.relpath(file, folder) for file in files}
+            for split, files in data_files.items()
         }
         if set().union(*expected.values()) != set(names):
             with pytest.raises(ValueError, match="of no split, beside the splits"):

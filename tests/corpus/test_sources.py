@@ -129,8 +129,8 @@ def plugin(tmp_path: Path) -> Path:
 
 
 def pack(plugin: Path, name: str, output: str, **options: object) -> packtok.PackReport:
-    given = {"input": "wiki", "tokenizer": TOKENIZER, **options}
-    return packtok.pack(source=f"{plugin}:{name}", output=plugin.parent / output, **given)  # type: ignore[arg-type]
+    arguments = {"input": "wiki", "tokenizer": TOKENIZER, **options}
+    return packtok.pack(source=f"{plugin}:{name}", output=plugin.parent / output, **arguments)  # type: ignore[arg-type]
 
 
 def contents(path: Path) -> list[bytes]:
@@ -144,8 +144,8 @@ def test_output_does_not_depend_on_threads_and_equals_that_of_the_same_texts_in_
 ) -> None:
     for threads in (1, 2, 7):
         pack(plugin, name, f"{threads}.pbin", num_cpus=threads)
-    found = {(plugin.parent / f"{threads}.pbin").read_bytes() for threads in (1, 2, 7)}
-    assert len(found) == 1
+    packed = {(plugin.parent / f"{threads}.pbin").read_bytes() for threads in (1, 2, 7)}
+    assert len(packed) == 1
     texts = documents_of(plugin, name)
     corpus = plugin.parent / "same.jsonl"
     corpus.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
@@ -235,7 +235,7 @@ def test_bad_documents_are_counted_and_listed(plugin: Path) -> None:
     assert (report.lines, report.packed, report.empty, report.rejected) == (9, 2, 1, 6)
     assert report.rejects_path is not None
     rejects = [json.loads(line) for line in Path(report.rejects_path).read_text().splitlines()]
-    assert [(one["document"], one["reason"]) for one in rejects] == [
+    assert [(reject["document"], reject["reason"]) for reject in rejects] == [
         (2, "the document is None, not a text"),
         (3, "the document is an int, not a text"),
         (4, "the document is a dict, not a text"),
@@ -244,7 +244,7 @@ def test_bad_documents_are_counted_and_listed(plugin: Path) -> None:
         (9, rejects[-1]["reason"]),
     ]
     assert "100 bytes" in rejects[-1]["reason"]
-    assert {one["source"] for one in rejects} == {"wiki"}
+    assert {reject["source"] for reject in rejects} == {"wiki"}
 
 
 def test_one_thread_runs_all_of_a_part(plugin: Path) -> None:
@@ -287,7 +287,7 @@ def test_count_verify_and_plan_read_the_plugin(plugin: Path, packtok_cli: Packto
     folder, source = plugin.parent, ("--source", "my_source.py:parts")
     counted = packtok.count("wiki", TOKENIZER, source=f"{plugin}:parts")
     assert counted["total"]["documents"] == 6000
-    assert [one["path"] for one in counted["sources"]] == ["wiki/a", "wiki/b/c", "wiki/empty", "wiki/d"]
+    assert [source["path"] for source in counted["sources"]] == ["wiki/a", "wiki/b/c", "wiki/empty", "wiki/d"]
     pack(plugin, "parts", "out.pbin")
     (folder / "pack.yaml").write_text(
         "settings: {src_path: wiki, dst_path: out.pbin}\n"
@@ -472,7 +472,7 @@ def test_example_passes_the_checker_and_packs_the_stories_by_language(
     stories = [json.loads(line) for line in CORPUS.read_text().splitlines()]
     by_language = sorted(stories, key=lambda story: story["lang"])
     assert [tokenizer.decode(reader[i][:-1]) for i in range(len(reader))] == [
-        one["text"] for one in by_language
+        story["text"] for story in by_language
     ]
 
 
