@@ -75,9 +75,9 @@ def test_most_recently_used_memory_is_reused_first() -> None:
     batches = [tensor() for _ in range(3)]
     places = [batch.data_ptr() for batch in batches]
     batches.clear()
-    one, other = tensor(), tensor()
-    assert [one.data_ptr(), other.data_ptr()] == places[:0:-1]
-    del one
+    first, second = tensor(), tensor()
+    assert [first.data_ptr(), second.data_ptr()] == places[:0:-1]
+    del first
     assert tensor().data_ptr() == places[2]
 
 

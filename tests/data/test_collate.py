@@ -224,12 +224,14 @@ def test_equal_markers_are_rejected() -> None:
 
 def test_single_key_to_mask_is_not_split_into_letters() -> None:
     items = items_of([[0, BEGIN, 3, END]])
-    one, listed = (
+    single, listed = (
         mask_loss_collator_wrapper(shifted, keys, IGNORED, MARKERS)(items)
         for keys in ("target_ids", ["target_ids"])
     )
     assert (
-        one.targets["target_ids"].tolist() == listed.targets["target_ids"].tolist() == [[IGNORED, 3, IGNORED]]
+        single.targets["target_ids"].tolist()
+        == listed.targets["target_ids"].tolist()
+        == [[IGNORED, 3, IGNORED]]
     )
 
 

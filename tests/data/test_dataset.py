@@ -287,12 +287,12 @@ def check_batch(blocks: Blocks, rows: list[reference_rows.Row], items: list[int]
             for name in ("input_ids", "labels", "position_ids", "document_ids")
         }
         loss_mask = np.ones(shape, bool)
-        found = blocks.fill(items, **ids, loss_mask=loss_mask, segments=True, **options)
+        segments = blocks.fill(items, **ids, loss_mask=loss_mask, segments=True, **options)
         for name, array in ids.items():
             assert array.tolist() == [getattr(row, name) for row in rows], name
         assert loss_mask.tolist() == [row.loss_mask for row in rows]
-        assert found is not None
-        cu_seqlens, max_seqlen = found
+        assert segments is not None
+        cu_seqlens, max_seqlen = segments
         lengths = [length for row in rows for length in row.segments]
         assert cu_seqlens.dtype == np.int32
         assert cu_seqlens.tolist() == [0, *np.cumsum(lengths, dtype=int).tolist()]
@@ -421,9 +421,9 @@ def test_indices_and_slices_work_as_in_a_list(file: Path, packing: str) -> None:
 def test_dataset_slices_are_lists_under_the_sample_key(file: Path) -> None:
     whole = base(file, "ids")
     for taken in SLICES:
-        found = whole[taken]
-        assert list(found) == ["ids"]
-        assert listed(found["ids"]) == DOCUMENTS[taken]
+        part = whole[taken]
+        assert list(part) == ["ids"]
+        assert listed(part["ids"]) == DOCUMENTS[taken]
     assert [item["ids"].tolist() for item in whole] == DOCUMENTS
     assert [item["ids"].tolist() for item in whole.__getitems__([3, -1, 0])] == [
         DOCUMENTS[3],
@@ -460,8 +460,8 @@ def test_views_outlive_the_dataset_and_the_unlinked_file(file: Path) -> None:
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "int32", "int64"])
 def test_items_have_the_requested_dtype(tmp_path: Path, width: int, dtype: str) -> None:
     path = pbins.write(tmp_path / "a.pbin", DOCUMENTS, width)
-    for asked in (dtype, np.dtype(dtype), getattr(np, dtype)):
-        whole = base(path, "x", dtype=asked)
+    for requested in (dtype, np.dtype(dtype), getattr(np, dtype)):
+        whole = base(path, "x", dtype=requested)
         assert whole.blocks.dtype == np.dtype(dtype)
         assert [item["x"].tolist() for item in whole] == DOCUMENTS
         assert {item["x"].dtype for item in whole} == {np.dtype(dtype)}
@@ -625,10 +625,10 @@ def test_invalid_arrays_are_named(file: Path) -> None:
     assert message(ValueError, labels=strided) == "labels: the array is not C-contiguous"
     assert message(ValueError, labels=np.empty((4, 2), np.int64).T) == "labels: the array is not C-contiguous"
     wanted = "expected a two-dimensional array of int64, int32, uint32 or uint16"
-    found = "an array of float32 with 2 dimensions"
-    assert message(TypeError, labels=np.empty((2, 4), np.float32)) == f"labels: found {found}, {wanted}"
-    found = "an array of int64 with 1 dimensions"
-    assert message(TypeError, input_ids=np.empty(8, np.int64)) == f"input_ids: found {found}, {wanted}"
+    description = "an array of float32 with 2 dimensions"
+    assert message(TypeError, labels=np.empty((2, 4), np.float32)) == f"labels: found {description}, {wanted}"
+    description = "an array of int64 with 1 dimensions"
+    assert message(TypeError, input_ids=np.empty(8, np.int64)) == f"input_ids: found {description}, {wanted}"
     assert message(TypeError, labels=[[1]]).startswith("labels: found ")
     assert message(TypeError, loss_mask=good).endswith("expected a two-dimensional array of bool")
     frozen = np.empty((2, 4), np.int64)
@@ -647,9 +647,9 @@ def test_item_indices_can_be_any_integer_type(file: Path) -> None:
     expected = np.empty((3, 4), np.int64)
     blocks.fill([2, 0, -1], input_ids=expected)
     for items in ((2, 0, -1), np.array([2, 0, 2]), np.array([2, 0, 2], np.int32), torch.tensor([2, 0, -1])):
-        found = np.zeros((3, 4), np.int64)
-        blocks.fill(items, input_ids=found)
-        assert (found == expected).all()
+        filled = np.zeros((3, 4), np.int64)
+        blocks.fill(items, input_ids=filled)
+        assert (filled == expected).all()
     blocks.fill([], input_ids=np.empty((0, 4), np.int64))
 
 
@@ -755,9 +755,9 @@ def test_replaced_file_is_reported_on_reopening(tmp_path: Path) -> None:
     assert again[0]["x"].tolist() == DOCUMENTS[0]
     with pytest.raises(PacktokError) as caught:
         again[len(DOCUMENTS)]
-    found, expected = pbins.trailer_crc32c(paths[1]), pbins.trailer_crc32c(paths[0])
+    crc32c, expected_crc32c = pbins.trailer_crc32c(paths[1]), pbins.trailer_crc32c(paths[0])
     assert str(caught.value) == (
-        f"{paths[1]}: trailer_crc32c is {found}, expected {expected}; "
+        f"{paths[1]}: trailer_crc32c is {crc32c}, expected {expected_crc32c}; "
         "the file was replaced since it was listed or first opened"
     )
     paths[1].unlink()

@@ -31,12 +31,12 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def dataset_of(folder: Path, **options: Any) -> EncoderDecoderDataset:
     retrieval, logits = options.pop("retrieval", False), options.pop("logits", False)
-    given = {"domains": ",".join(DOMAINS), "tokenizer": Tokenizer(), **options}
+    arguments = {"domains": ",".join(DOMAINS), "tokenizer": Tokenizer(), **options}
     if retrieval:
-        given["retrieval_remote"] = str(folder / "retrieval")
+        arguments["retrieval_remote"] = str(folder / "retrieval")
     if logits:
-        given["distill_remote"] = str(folder / "logits")
-    return EncoderDecoderDataset(str(folder / "samples"), **given)
+        arguments["distill_remote"] = str(folder / "logits")
+    return EncoderDecoderDataset(str(folder / "samples"), **arguments)
 
 
 @pytest.mark.filterwarnings(NO_MARKER)
@@ -50,9 +50,9 @@ def test_items_and_batches_are_those_of_cepe(imported: Path, case: str) -> None:
         expected = {key.split("/")[2]: golden[key] for key in golden if key.startswith(f"{case}/{i}/")}
         assert item.keys() == expected.keys()
         for key, value in expected.items():
-            found = np.asarray(item[key])
-            assert (found.dtype, found.shape) == (value.dtype, value.shape), key
-            assert np.array_equal(found, value), key
+            array = np.asarray(item[key])
+            assert (array.dtype, array.shape) == (value.dtype, value.shape), key
+            assert np.array_equal(array, value), key
     batch = ContextDataCollator()(items)
     expected = {key.split("/")[2]: golden[key] for key in golden if key.startswith(f"{case}/batch/")}
     assert batch.keys() == expected.keys()
@@ -143,9 +143,9 @@ def test_workers_and_a_restart_change_nothing(imported: Path) -> None:
     state = stopped.state_dict()
     resumed = loader_of(dataset_of(imported, **MASKS))
     resumed.load_state_dict(state)
-    found = [*begun, *resumed, *resumed]
-    assert len(found) == len(whole) == 8
-    for mine, expected in zip(found, whole, strict=True):
+    items = [*begun, *resumed, *resumed]
+    assert len(items) == len(whole) == 8
+    for mine, expected in zip(items, whole, strict=True):
         assert all(torch.equal(mine[key], expected[key]) for key in expected)
 
 
@@ -163,13 +163,13 @@ def write(folder: Path, kind: str, samples: range, marker: dict[str, Any] | None
     }[kind]
     writer = MdsWriter(folder / "a", columns)
     for i in samples:
-        one = sample("samples", "a", i)
+        row = sample("samples", "a", i)
         if kind == "samples":
-            one |= {key: one[key].astype(np.uint16) for key in ("token_ids", "prev_token_ids")}
+            row |= {key: row[key].astype(np.uint16) for key in ("token_ids", "prev_token_ids")}
         else:
             draws = np.full((12, 3), i, np.uint16)
-            one = {"draw_index": draws, "label_logprob": np.full(12, -i, np.float32)}
-        writer.write(one)
+            row = {"draw_index": draws, "label_logprob": np.full(12, -i, np.float32)}
+        writer.write(row)
     default = {"kind": kind, "plan": "p1", "side": "train", "domain": "a"}
     range_ = {"start": samples.start, "stop": samples.stop}
     writer.finish(marker=None if marker is None else {**default, **range_, **marker})

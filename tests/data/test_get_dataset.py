@@ -211,8 +211,8 @@ def test_files_are_read_in_natural_order(tmp_path: Path) -> None:
     """tatm reads ``tokenized_10`` before ``tokenized_2``."""
     files = [[[100 + i, EOS]] for i in range(12)]
     write_tatm(tmp_path, files)
-    found = [item.token_ids[0] for item in packtok.get_dataset(tmp_path, 2)]
-    assert found == [100 + i for i in range(12)]
+    first_ids = [item.token_ids[0] for item in packtok.get_dataset(tmp_path, 2)]
+    assert first_ids == [100 + i for i in range(12)]
 
 
 @pytest.mark.filterwarnings("ignore:cut")
@@ -340,9 +340,9 @@ def test_a_dataset_is_found_by_every_kind_of_name(tmp_path: Path, monkeypatch: p
         dataset = packtok.get_dataset(named, 16)
         assert dataset.vocab_size == 50257
         assert [item.token_ids.tolist() for item in dataset] == [item.token_ids.tolist() for item in expected]
-    one = packtok.get_dataset(paths[0], 16)
-    assert (one.num_files(), one.vocab_size) == (1, 50257)
-    assert one[0].token_ids.tolist() == expected[0].token_ids.tolist()
+    single = packtok.get_dataset(paths[0], 16)
+    assert (single.num_files(), single.vocab_size) == (1, 50257)
+    assert single[0].token_ids.tolist() == expected[0].token_ids.tolist()
     with pytest.raises(ConfigError, match="the dataset is not tokenized; run packtok tokenize"):
         packtok.get_dataset("Pile", 16)
     for kind in (ConfigError, FileNotFoundError):
@@ -424,11 +424,11 @@ def test_rows_of_token_dataset_from_a_folder_of_tatm_equal_those_of_pbins(
         dataset = packtok.TokenDataset(source, LENGTH, eos_token=separator, **fields)
         assert dataset.num_tokens == expected.num_tokens
         assert len(dataset) == len(expected)
-        found, wanted = dataset[0 : len(dataset)], expected[0 : len(expected)]
-        for one, other in zip(found, wanted, strict=True):
-            assert one.keys() == other.keys()
+        items, expected_items = dataset[0 : len(dataset)], expected[0 : len(expected)]
+        for item, other in zip(items, expected_items, strict=True):
+            assert item.keys() == other.keys()
             for name, field in other.items():
-                assert torch.equal(torch.as_tensor(one[name]), torch.as_tensor(field)), name
+                assert torch.equal(torch.as_tensor(item[name]), torch.as_tensor(field)), name
     copy = pickle.loads(pickle.dumps(dataset))
     assert copy.fingerprint == dataset.fingerprint
     assert torch.equal(copy[1]["document_ids"], dataset[1]["document_ids"])
@@ -490,10 +490,10 @@ def test_inspect_shows_a_tokenized_dataset(tatm: Path, packtok_cli: PacktokCli) 
                 for i, num in enumerate(num_tokens)
             ],
         }
-    shown = packtok_cli("inspect", tatm).stdout
-    assert "tokenizer    t5-base, 32,100 ids\n" in shown
-    assert "documents    unknown\n" in shown
-    assert "padding      200 zeros at the ends of files\n" in shown
+    stdout = packtok_cli("inspect", tatm).stdout
+    assert "tokenizer    t5-base, 32,100 ids\n" in stdout
+    assert "documents    unknown\n" in stdout
+    assert "padding      200 zeros at the ends of files\n" in stdout
 
 
 def test_the_end_of_documents_is_that_of_the_description(tmp_path: Path) -> None:
@@ -789,8 +789,8 @@ def test_threads_read_the_same_items(tatm: Path) -> None:
     expected = [wanted.token_ids for wanted in expected_items(FILES, LENGTH)]
     with ThreadPoolExecutor(4) as pool:
         for _ in range(20):
-            found = list(pool.map(lambda i: dataset[i].token_ids.tolist(), range(len(dataset))))
-            assert found == expected
+            ids = list(pool.map(lambda i: dataset[i].token_ids.tolist(), range(len(dataset))))
+            assert ids == expected
 
 
 @pytest.mark.filterwarnings("ignore:cut")

@@ -54,12 +54,12 @@ def test_all_checks_run_in_small_on_a_cpu(script: ModuleType, tmp_path: Path) ->
         timeout=900,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    found = json.loads(output.read_text())
-    assert found["status"] == "passed"
-    assert found["small"]
-    assert found["machine"]["device"] == "cpu"
-    assert [check["name"] for check in found["checks"]] == [check.name for check in script.CHECKS]
-    for check in found["checks"]:
+    report = json.loads(output.read_text())
+    assert report["status"] == "passed"
+    assert report["small"]
+    assert report["machine"]["device"] == "cpu"
+    assert [check["name"] for check in report["checks"]] == [check.name for check in script.CHECKS]
+    for check in report["checks"]:
         name = check["name"]
         assert check["status"] == ("measured" if name in MEASURES else "passed")
         parts = {part["name"]: part["status"] for part in check["parts"]}
@@ -71,7 +71,7 @@ def test_all_checks_run_in_small_on_a_cpu(script: ModuleType, tmp_path: Path) ->
     # The line of each check, then the same JSON as in the file.
     lines, start, text = done.stdout.partition("{\n")
     assert len(lines.splitlines()) == len(script.CHECKS)
-    assert json.loads(start + text) == found
+    assert json.loads(start + text) == report
     assert not [path.name for path in tmp_path.iterdir() if path not in (output, folder)]
 
 
@@ -146,12 +146,12 @@ def test_each_check_ends_alone_however_it_ends(
     names = [check.name for check in checks]
     results = script.run_all(names, plan, time.monotonic() + 600, lambda done: saved.append(len(done)))
     assert saved == [1, 2, 3, 4, 5]
-    found = {result["name"]: result for result in results}
-    assert {name: found[name]["status"] for name in names} == {
+    by_name = {result["name"]: result for result in results}
+    assert {name: by_name[name]["status"] for name in names} == {
         **dict.fromkeys(names, "failed"),
         "passing": "passed",
     }
-    last = {name: {**found[name]["parts"][-1]} for name in names}
+    last = {name: {**by_name[name]["parts"][-1]} for name in names}
     assert last == {
         "failing": {"name": "another", "status": "failed", "number": 3},
         "raising": {"name": "error", "status": "failed", "error": "ValueError: no such thing"},
@@ -160,8 +160,8 @@ def test_each_check_ends_alone_however_it_ends(
         "passing": {"name": "one", "status": "passed", "shown": "shown"},
     }
     # The parts from before the end are kept, and the log is there.
-    assert {len(found[name]["parts"]) for name in names if name != "passing"} == {2}
-    assert found["hanging"]["log"] == ["printed"]
+    assert {len(by_name[name]["parts"]) for name in names if name != "passing"} == {2}
+    assert by_name["hanging"]["log"] == ["printed"]
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1].split() == ["passed", "title", "of", "passing", lines[-1].split()[4], "s", "shown"]
     assert any("FAILED: error (ValueError: no such thing)" in line for line in lines)

@@ -50,9 +50,9 @@ def loader(end: str = "drop", **options: Any) -> DataLoader:
     )
 
 
-def take(given: DataLoader, num: int) -> list[list[int]]:
+def take(data_loader: DataLoader, num: int) -> list[list[int]]:
     """Returns the rows of ``num`` batches, over as many epochs as needed."""
-    batches = itertools.chain.from_iterable(iter(given) for _ in range(num + 1))
+    batches = itertools.chain.from_iterable(iter(data_loader) for _ in range(num + 1))
     return [rows(batch) for batch in itertools.islice(batches, num)]
 
 
@@ -132,14 +132,14 @@ def test_stopped_run_resumes_exactly_with_any_number_of_processes(tmp_path: Path
 
 def evaluate_with_a_collective(num_items: int) -> list[Any]:
     """Returns each rank's rows of an evaluation with a collective in every step, and its counts."""
-    given = DataLoader(Numbers(num_items), 2, at_epoch_end="short")
+    data_loader = DataLoader(Numbers(num_items), 2, at_epoch_end="short")
     sums, items = [], []
-    for batch in given:
+    for batch in data_loader:
         items.append(rows(batch))
         counted = torch.tensor([len(batch["x"]), batch["x"].sum()])
         dist.all_reduce(counted)
         sums.append(counted.tolist())
-    return ranks.gathered((len(given), items, sums))
+    return ranks.gathered((len(data_loader), items, sums))
 
 
 def evaluate_all() -> list[Any]:
@@ -164,40 +164,40 @@ def test_prefetched_batches_that_were_not_returned_do_not_count(context: str) ->
     first = loader(num_workers=2, prefetch_factor=4, multiprocessing_context=context)
     batches = iter(first)
     assert first.state_dict()["num_global_samples"] == 0
-    given = [rows(next(batches)), rows(next(batches))]
+    served = [rows(next(batches)), rows(next(batches))]
     assert first.state_dict()["num_global_samples"] == 2 * GLOBAL_BATCH_SIZE
     again = loader()
     again.load_state_dict(first.state_dict())
-    assert given + take(again, NUM_STEPS - 2) == expected_steps("drop")
-    assert given + [rows(batch) for batch in batches] == expected_steps("drop")[:4]
+    assert served + take(again, NUM_STEPS - 2) == expected_steps("drop")
+    assert served + [rows(batch) for batch in batches] == expected_steps("drop")[:4]
 
 
 @pytest.mark.parametrize(("num_workers", "persistent"), [(0, False), (1, False), (1, True)])
 def test_iterating_again_serves_the_next_epoch_even_after_a_break(num_workers: int, persistent: bool) -> None:
-    given = loader(num_workers=num_workers, persistent_workers=persistent)
+    data_loader = loader(num_workers=num_workers, persistent_workers=persistent)
     steps = expected_steps("drop")
-    assert len(given) == 4
-    assert [rows(batch) for batch in given] == steps[:4]
-    assert given.epoch == 1
-    for batch in given:
+    assert len(data_loader) == 4
+    assert [rows(batch) for batch in data_loader] == steps[:4]
+    assert data_loader.epoch == 1
+    for batch in data_loader:
         assert rows(batch) == steps[4]
         break
-    assert [rows(batch) for batch in given] == expected_steps("drop", 12)[8:]
-    given.set_epoch(0)
-    assert [rows(batch) for batch in given] == steps[:4]
+    assert [rows(batch) for batch in data_loader] == expected_steps("drop", 12)[8:]
+    data_loader.set_epoch(0)
+    assert [rows(batch) for batch in data_loader] == steps[:4]
 
 
 def test_unused_iterator_does_not_change_the_position() -> None:
-    given = loader(num_workers=1)
-    iter(given)
-    assert take(given, 4) == expected_steps("drop")[:4]
+    data_loader = loader(num_workers=1)
+    iter(data_loader)
+    assert take(data_loader, 4) == expected_steps("drop")[:4]
 
 
 def test_frameworks_can_set_the_epoch_of_the_sampler() -> None:
-    given = loader()
-    assert isinstance(given.batch_sampler, ResumableBatchSampler)
-    given.batch_sampler.sampler.set_epoch(1)
-    assert take(given, 4) == expected_steps("drop")[4:8]
+    data_loader = loader()
+    assert isinstance(data_loader.batch_sampler, ResumableBatchSampler)
+    data_loader.batch_sampler.sampler.set_epoch(1)
+    assert take(data_loader, 4) == expected_steps("drop")[4:8]
 
 
 def test_state_can_be_loaded_repeatedly_and_is_one_line_of_json() -> None:
@@ -253,7 +253,7 @@ def test_run_continues_with_a_larger_batch_at_a_given_position() -> None:
 
 @pytest.mark.parametrize("end", ENDS)
 def test_locate_returns_the_documents_of_a_step(end: str) -> None:
-    given = loader(end, rank=1, num_replicas=3)
+    data_loader = loader(end, rank=1, num_replicas=3)
     epochs = [4, 4, 5, 4] if end == "carry" else [4 if end == "drop" else 5] * 4
     numbers = [(epoch, step) for epoch, num in enumerate(epochs) for step in range(num)]
     for step, items in enumerate(expected_steps(end)):
@@ -267,31 +267,31 @@ def test_locate_returns_the_documents_of_a_step(end: str) -> None:
             }
             for place, item in enumerate(items)
         ]
-        assert given.locate(step) == expected
-        assert given.locate(numbers[step][1], epoch=numbers[step][0]) == expected
-    assert given.state_dict()["num_global_samples"] == 0
+        assert data_loader.locate(step) == expected
+        assert data_loader.locate(numbers[step][1], epoch=numbers[step][0]) == expected
+    assert data_loader.state_dict()["num_global_samples"] == 0
 
 
 def test_nonexistent_steps_are_index_errors() -> None:
-    given = loader()
+    data_loader = loader()
     for step in (-1, 4):
         with pytest.raises(IndexError, match=f"^no step {step}"):
-            given.locate(step, epoch=0)
+            data_loader.locate(step, epoch=0)
     with pytest.raises(IndexError, match=r"^no step 4: epoch 2 has 4$"):
-        given.locate(4, epoch=2)
+        data_loader.locate(4, epoch=2)
     for step, epoch, text in (
         (1.0, None, "step is 1.0, expected an integer"),
         (True, None, "step is True, expected an integer"),
         (0, -1, "epoch is -1, expected an integer from 0 to 9223372036854775807"),
     ):
         with pytest.raises(ValueError, match=f"^{text}$"):
-            given.locate(step, epoch=epoch)
+            data_loader.locate(step, epoch=epoch)
 
 
 def test_datasets_without_locate_are_named() -> None:
-    given = DataLoader(torch.arange(10), 2)
+    data_loader = DataLoader(torch.arange(10), 2)
     with pytest.raises(TypeError, match=r"^Tensor has no method locate; use a dataset of packtok$"):
-        given.locate(0)
+        data_loader.locate(0)
 
 
 def test_batches_without_rows_have_every_field() -> None:
@@ -299,8 +299,8 @@ def test_batches_without_rows_have_every_field() -> None:
         numbers = torch.stack([item["x"] for item in items])
         return {"pair": (numbers, [numbers.float()]), "square": numbers[:, None] * torch.ones(1, 4)}
 
-    given = DataLoader(Numbers(1), 1, rank=1, num_replicas=2, at_epoch_end="short", collate_fn=collate)
-    (batch,) = given
+    data_loader = DataLoader(Numbers(1), 1, rank=1, num_replicas=2, at_epoch_end="short", collate_fn=collate)
+    (batch,) = data_loader
     assert batch["pair"][0].tolist() == []
     assert batch["pair"][0].dtype == torch.int64
     assert batch["pair"][1][0].dtype == torch.float32
@@ -340,27 +340,27 @@ def test_torchdata_keeps_the_state_of_the_samplers(num_workers: int, stop: int, 
         return stateful.StatefulDataLoader(Numbers(NUM_ITEMS), num_workers=num_workers, **how)
 
     first = made()
-    given = []
+    served = []
     for _ in range(4):
         for batch in first:
-            given.append(rows(batch))
-            if len(given) == stop:
+            served.append(rows(batch))
+            if len(served) == stop:
                 break
-        if len(given) == stop:
+        if len(served) == stop:
             break
     again = made()
     again.load_state_dict(first.state_dict())
-    assert given + take(again, NUM_STEPS - stop) == expected_steps("drop")
+    assert served + take(again, NUM_STEPS - stop) == expected_steps("drop")
 
 
 @pytest.mark.parametrize("num_workers", [0, 1])
 def test_loader_emits_no_warnings(num_workers: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        given = loader(num_workers=num_workers)
-        take(given, 5)
-        given.load_state_dict(given.state_dict())
-        take(given, 2)
+        data_loader = loader(num_workers=num_workers)
+        take(data_loader, 5)
+        data_loader.load_state_dict(data_loader.state_dict())
+        take(data_loader, 2)
 
 
 class Announced(Numbers):

@@ -105,9 +105,9 @@ def test_mixture_names_its_documents(config: Path) -> None:
         {**row, "documents": [dict(zip(names, part, strict=True)) for part in row["documents"]]}
         for row in rows
     ]
-    found = locate(str(config), 0)
-    assert found == expected
-    assert {part["path"] for row in found for part in row["documents"]} == {pbin, str(other)}
+    located = locate(str(config), 0)
+    assert located == expected
+    assert {part["path"] for row in located for part in row["documents"]} == {pbin, str(other)}
     config.write_text(config.read_text().replace("context_length: 4", "paths: x"))
     with pytest.raises(ConfigError, match=r"dataset\.paths: unknown key; known keys are sources, seed, "):
         locate(str(config), 0)

@@ -193,8 +193,8 @@ def test_invalid_lines_are_named(manifest: Path) -> None:
     first, *rest = manifest.read_text().splitlines()
     lie = {**json.loads(first), "tokens": 10**6}
     huge = {**lie, "tokens": 2**63, "token_bytes": 1, "file_bytes": 2**64 - 1}
-    said = "{} tokens of {} bytes do not fit in {} bytes; the manifest entry is wrong"
-    impossible = f"{manifest.parent / 'data/0.pbin'}: {said}"
+    problem = "{} tokens of {} bytes do not fit in {} bytes; the manifest entry is wrong"
+    impossible = f"{manifest.parent / 'data/0.pbin'}: {problem}"
     for line, expected in (
         (json.dumps(lie), impossible.format(10**6, 2, lie["file_bytes"])),
         (json.dumps({**lie, "token_bytes": 3}), impossible.format(10**6, 3, lie["file_bytes"])),

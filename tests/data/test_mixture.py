@@ -100,8 +100,8 @@ def test_random_access_equals_sequential_order(weights: list[int], items: list[i
     lengths = [7] * len(weights)
     in_order = _packtok.Mixture(weights, lengths=lengths, seed=1).draws(range(5001))
     at_once = _packtok.Mixture(weights, lengths=lengths, seed=1).draws(items)
-    for expected, found in zip(in_order, at_once, strict=True):
-        assert found.tolist() == [int(expected[k]) for k in items]
+    for expected, drawn in zip(in_order, at_once, strict=True):
+        assert drawn.tolist() == [int(expected[k]) for k in items]
 
 
 def test_source_with_a_weight_of_a_billionth_is_served_on_time() -> None:
@@ -221,7 +221,7 @@ def test_each_pass_over_a_source_is_complete_and_in_another_order() -> None:
     mixture = Mixture({Numbered("a", 20): 1}, num_items=60)
     items = [item for _, item in mixture]
     passes = [items[i : i + 20] for i in (0, 20, 40)]
-    assert [sorted(one) for one in passes] == [list(range(20))] * 3
+    assert [sorted(pass_items) for pass_items in passes] == [list(range(20))] * 3
     assert passes[0] != passes[1] != passes[2] != passes[0]
     in_sequence = Mixture({Numbered("a", 3): 1}, num_items=7, shuffle=False)
     assert [item for _, item in in_sequence] == [0, 1, 2, 0, 1, 2, 0]
@@ -297,8 +297,10 @@ def test_workers_serve_the_same_items_as_the_main_process(paths: list[Path]) -> 
     mixture = Mixture(dict.fromkeys(paths, 1), context_length=3, num_items=24, **FIELDS)
     expected = list(DataLoader(mixture, batch_size=4))
     for context, num_workers in (("fork", 2), ("spawn", 1)):
-        found = DataLoader(mixture, batch_size=4, num_workers=num_workers, multiprocessing_context=context)
-        for batch, other in zip(expected, found, strict=True):
+        data_loader = DataLoader(
+            mixture, batch_size=4, num_workers=num_workers, multiprocessing_context=context
+        )
+        for batch, other in zip(expected, data_loader, strict=True):
             for name in batch:
                 assert torch.equal(torch.as_tensor(batch[name]), torch.as_tensor(other[name])), name
 
@@ -374,13 +376,13 @@ def test_compiled_module_rejects_invalid_arguments() -> None:
 def test_prefetch_reaches_each_source_with_its_own_items(paths: list[Path]) -> None:
     class Announced(Numbered):
         def prefetch(self, items: list[int]) -> None:
-            asked.extend((self.name, item) for item in items)
+            prefetched.extend((self.name, item) for item in items)
 
-    asked: list[tuple[str, int]] = []
+    prefetched: list[tuple[str, int]] = []
     mixture = Mixture({Announced("a", 9): 2, Announced("b", 9): 1, Numbered("c", 9): 1}, num_items=20)
     mixture.prefetch([7, 3, 12, 0, 19])
-    assert sorted(asked) == sorted(mixture[k] for k in (7, 3, 12, 0, 19) if mixture[k][0] != "c")
-    assert asked
+    assert sorted(prefetched) == sorted(mixture[k] for k in (7, 3, 12, 0, 19) if mixture[k][0] != "c")
+    assert prefetched
     files = Mixture(dict.fromkeys(paths, 1), context_length=3, num_items=24)
     loaded = [batch["input_ids"].tolist() for batch in packtok.DataLoader(files, 4, read_ahead=2)]
     assert loaded == [batch["input_ids"].tolist() for batch in packtok.DataLoader(files, 4)]

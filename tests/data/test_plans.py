@@ -196,20 +196,20 @@ def test_each_side_has_its_own_plan_and_together_they_cover_all_tokens(tmp_path:
 
 
 def test_plan_of_other_files_is_rejected(tmp_path: Path) -> None:
-    one, other = write(tmp_path, [[[1, 2]], [[3]]])
-    plan = find_or_plan(whole([one]), planner="best_fit", block_size=4, folders=[tmp_path])
+    first, other = write(tmp_path, [[[1, 2]], [[3]]])
+    plan = find_or_plan(whole([first]), planner="best_fit", block_size=4, folders=[tmp_path])
     with pytest.raises(PacktokError) as caught:
         Blocks([str(other)], packing="planned", plan_path=plan)
-    found, expected = (whole([file]).fingerprint[:16] for file in (one, other))
+    hash_, expected = (whole([file]).fingerprint[:16] for file in (first, other))
     assert str(caught.value) == (
-        f"{plan}: file was built as best_fit with options 4 and 0 from data {found}, expected as best_fit "
+        f"{plan}: file was built as best_fit with options 4 and 0 from data {hash_}, expected as best_fit "
         f"with options 4 and 0 from data {expected}; the data or the options have changed; delete the file "
         "to rebuild it"
     )
     with pytest.raises(
         PacktokError, match=r"holds best_fit, expected a split; delete the file to rebuild it"
     ):
-        whole([one], split_path=plan, side="train")
+        whole([first], split_path=plan, side="train")
 
 
 def test_damaged_plan_is_recreated(tmp_path: Path) -> None:
@@ -237,8 +237,8 @@ def test_invalid_arguments_are_rejected_by_name(tmp_path: Path) -> None:
     assert message(ValueError, find_or_plan, planner="best_fit", block_size=0) == (
         "context_length is 0, expected 1 to 16777216"
     )
-    for wrong, shown in ((-0.1, "-0.1"), (1.5, "1.5"), (float("nan"), "NaN")):
-        text = f"the held-out fraction is {shown}, expected 0 to 1"
+    for wrong, formatted in ((-0.1, "-0.1"), (1.5, "1.5"), (float("nan"), "NaN")):
+        text = f"the held-out fraction is {formatted}, expected 0 to 1"
         assert message(ValueError, find_or_split, fraction=wrong) == text
     assert message(ValueError, find_or_split, last=3) == "cannot hold out 3 documents, the data has 2"
     assert message(ValueError, find_or_split, first_document=3) == (
@@ -310,15 +310,15 @@ def slow(tmp_path: Path) -> Path:
 
 
 def test_progress_is_reported_and_its_exceptions_end_the_work(slow: Path, tmp_path: Path) -> None:
-    told: list[dict[str, int]] = []
+    reports: list[dict[str, int]] = []
 
     def stop(progress: dict[str, int]) -> None:
-        told.append(progress)
+        reports.append(progress)
         raise RuntimeError("enough")
 
     with pytest.raises(RuntimeError, match=r"^enough$"):
         find_or_split(whole([slow]), fraction=0.5, folders=[tmp_path / "plans"], on_progress=stop)
-    (progress,) = told
+    (progress,) = reports
     assert progress["total_bytes"] == 512 << 20
     assert progress["bytes_read"] == progress["tokens"] == progress["documents"] << 20
     assert os.listdir(tmp_path / "plans") == []

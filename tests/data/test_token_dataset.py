@@ -105,7 +105,7 @@ def test_loss_markers_equal_a_loop_over_the_file(
     # In a file of the same lengths whose tokens are their own numbers, each label shows its token.
     numbers = iter(range(100, 1 << 14))
     numbered = [[[next(numbers) for _ in document] for document in file] for file in files]
-    found, plain = (
+    masked, plain = (
         TokenDataset(
             [pbins.write(folder / f"{name}{i}.pbin", file, wide) for i, file in enumerate(contents)],
             context_length,
@@ -119,11 +119,11 @@ def test_loss_markers_equal_a_loop_over_the_file(
         )
     )
     flat = [token for document in documents for token in document]
-    counts = [one for document in reference_rows.counted(documents, BEGIN, END) for one in document]
+    counts = [flag for document in reference_rows.counted(documents, BEGIN, END) for flag in document]
     num_items = len(
         TokenDataset(sorted(folder.glob("b*.pbin")), context_length, packing=packing, cache_dir=folder / "b")
     )
-    batch, numbers_of = found(range(num_items)).batch, plain(range(num_items)).batch["labels"]
+    batch, numbers_of = masked(range(num_items)).batch, plain(range(num_items)).batch["labels"]
     is_counted = [[number >= 100 and counts[number - 100] for number in row] for row in numbers_of.tolist()]
     assert batch["loss_mask"].tolist() == is_counted
     assert batch["labels"].tolist() == [
@@ -354,7 +354,7 @@ def test_plans_and_splits_are_stored_in_cache_dir(tmp_path: Path, pbin: Path) ->
 
 def test_side_without_documents_is_rejected(pbin: Path) -> None:
     num = len(DOCUMENTS)
-    for split, rule, shown, remedy in (
+    for split, rule, reason, remedy in (
         ("validation", {"validation_from": num}, f"validation_from is {num}", "hold out more"),
         ("train", {"validation_from": 0}, "validation_from is 0", "hold out fewer"),
         ("validation", {"validation_last": 0}, "validation_last is 0", "hold out more"),
@@ -362,7 +362,7 @@ def test_side_without_documents_is_rejected(pbin: Path) -> None:
         ("validation", {"validation_fraction": 1e-9}, "validation_fraction is 1e-09", "hold out more"),
     ):
         text = (
-            f"{pbin}: the {split} side of the split has none of the {num} documents, because {shown}; "
+            f"{pbin}: the {split} side of the split has none of the {num} documents, because {reason}; "
             f"{remedy}"
         )
         for packing in ("concat", "document", "best_fit"):

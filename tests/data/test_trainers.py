@@ -34,9 +34,9 @@ def package(tmp_path: Path) -> Path:
 def test_olmo_trains_on_get_dataset(pbin: Path, package: Path) -> None:
     """Uses the dataset, collator and model of ai2-olmo 0.6.0, on NumPy 1, and the masks of the items."""
     python = python_of("olmo", "ai2-olmo 0.6.0")
-    found = trained(python, "olmo_training.py", pbin, package=package)
-    assert found["items"] == len(packtok.get_dataset(pbin, 64))
-    losses = found["losses"]
+    report = trained(python, "olmo_training.py", pbin, package=package)
+    assert report["items"] == len(packtok.get_dataset(pbin, 64))
+    losses = report["losses"]
     assert len(losses) == 8
     assert losses[-1] < losses[0] - 0.5
 
@@ -53,23 +53,23 @@ def test_olmo_core_trains_on_the_documents_of_pbins(tmp_path: Path, package: Pat
     pbins.write(tmp_path / "a.pbin", documents[:60], eod_id=eod, tokenizer="t")
     pbins.write(tmp_path / "b.pbin", documents[60:], eod_id=eod, tokenizer="t")
     files = '["a.pbin", "b.pbin"]'
-    found = trained(python, "olmo_core_training.py", files, package=package, cwd=tmp_path)
+    report = trained(python, "olmo_core_training.py", files, package=package, cwd=tmp_path)
     tokens = [token for document in documents for token in document]
     bounds = [0, *itertools.accumulate(map(len, documents))]
-    assert found["num_tokens"] == len(tokens)
-    assert found["offsets"] == [[a, b] for a, b in itertools.pairwise(bounds) if b > a]
-    assert found["all"] == tokens
-    assert found["ranges"] == [tokens[at : at + 50] for at in range(0, len(tokens) - 50, 7)]
-    assert found["is view"]
-    assert found["pickle bytes"] < 1000
+    assert report["num_tokens"] == len(tokens)
+    assert report["offsets"] == [[a, b] for a, b in itertools.pairwise(bounds) if b > a]
+    assert report["all"] == tokens
+    assert report["ranges"] == [tokens[at : at + 50] for at in range(0, len(tokens) - 50, 7)]
+    assert report["is view"]
+    assert report["pickle bytes"] < 1000
     chunks = [tokens[at : at + length] for at in range(0, len(tokens) - length + 1, length)]
     # The loader leaves out an incomplete batch.
-    assert found["chunks"] == chunks[: len(chunks) // batch_rows * batch_rows]
-    assert found["in workers"]
+    assert report["chunks"] == chunks[: len(chunks) // batch_rows * batch_rows]
+    assert report["in workers"]
     # The packing truncates documents that are longer than a row.
-    rows = [" ".join(map(str, row)) for row in found["packed"]]
-    assert all(any(" ".join(map(str, one[:length])) in row for row in rows) for one in documents)
-    losses = found["losses"]
+    rows = [" ".join(map(str, row)) for row in report["packed"]]
+    assert all(any(" ".join(map(str, document[:length])) in row for row in rows) for document in documents)
+    losses = report["losses"]
     assert max(losses[-5:]) < min(losses[:5])
 
 
@@ -82,19 +82,19 @@ def test_modalities_trains_from_its_config(tmp_path: Path) -> None:
     length, batch_rows = 16, 8
     config = modalities_config(str(path), length, batch_rows)
     (tmp_path / "train.yaml").write_text(json.dumps(config))
-    found = trained(python, "modalities_training.py", "train.yaml", cwd=tmp_path)
+    report = trained(python, "modalities_training.py", "train.yaml", cwd=tmp_path)
     # packtok's dataset of the same name gives the same rows.
     dataset = packtok.PackedMemMapDatasetContinuous(path, "ids", length + 1, True)
     rows = {tuple(dataset[i]["ids"].tolist()) for i in range(len(dataset))}
     num_batches = len(dataset) // batch_rows
     served = [
         (*inputs, targets[-1])
-        for batch in found["batches"][:num_batches]
+        for batch in report["batches"][:num_batches]
         for inputs, targets in zip(*batch, strict=True)
     ]
     assert len(set(served)) == num_batches * batch_rows
     assert set(served) <= rows
-    losses = found["losses"]
+    losses = report["losses"]
     assert len(losses) == 3 * num_batches
     assert max(losses[-5:]) < min(losses[:5])
 
