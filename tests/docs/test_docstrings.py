@@ -41,8 +41,8 @@ def docstrings(name: str, value: Any) -> Iterator[tuple[str, str]]:
 
 
 def with_examples() -> dict[str, str]:
-    found = [pair for name in packtok.__all__ for pair in docstrings(name, getattr(packtok, name))]
-    return {name: text for name, text in found if ">>>" in text}
+    pairs = [pair for name in packtok.__all__ for pair in docstrings(name, getattr(packtok, name))]
+    return {name: text for name, text in pairs if ">>>" in text}
 
 
 EXAMPLES = with_examples()

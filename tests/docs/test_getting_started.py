@@ -135,7 +135,7 @@ def naive_test_loss(folder: Path, run_folder: Path, num_items: int | None = None
     file = packtok.PbinReader(folder / "data" / "test.pbin")
     ids = [int(id_) for document in file for id_ in document]
     document_of = [i for i, document in enumerate(file) for _ in document]
-    found: list[float] = []
+    label_losses: list[float] = []
     if num_items is None:
         num_items = (len(ids) - 1) // CONTEXT_LENGTH
         assert num_items % 2 == 1, "with an odd number of items the two processes have to differ"
@@ -148,11 +148,11 @@ def naive_test_loss(folder: Path, run_folder: Path, num_items: int | None = None
                 stop += 1
             with torch.no_grad():
                 logits = model(torch.tensor([ids[first:stop]]))[0].log_softmax(-1)
-            found += [
+            label_losses += [
                 -float(row[label]) for row, label in zip(logits, ids[first + 1 : stop + 1], strict=True)
             ]
             first = stop
-    return sum(found) / len(found)
+    return sum(label_losses) / len(label_losses)
 
 
 def test_evaluation_sees_each_item_once_with_documents_separated(folder: Path, demonstration: str) -> None:
@@ -184,11 +184,11 @@ def test_one_process_with_small_parts_resumes_the_run_of_two(folder: Path, demon
         "training.num_workers=0",
     ]
     run("train.py", EXAMPLE / "small.yaml", *options, "--resume", cwd=folder)
-    one, two = losses.read(alone / "losses.csv"), losses.read(whole / "losses.csv")
-    assert [row[:2] for row in one] == [row[:2] for row in two]
+    first, second = losses.read(alone / "losses.csv"), losses.read(whole / "losses.csv")
+    assert [row[:2] for row in first] == [row[:2] for row in second]
     # The batches are equal, but their losses are summed in another order.
-    assert [row.loss for row in one] == pytest.approx([row.loss for row in two], rel=1e-3)
-    assert one[-1].loss != pytest.approx(one[-3].loss, rel=1e-3)
+    assert [row.loss for row in first] == pytest.approx([row.loss for row in second], rel=1e-3)
+    assert first[-1].loss != pytest.approx(first[-3].loss, rel=1e-3)
 
 
 def test_checkpoints_are_complete_and_old_ones_are_removed(folder: Path, demonstration: str) -> None:
@@ -208,13 +208,13 @@ def test_checkpoints_are_complete_and_old_ones_are_removed(folder: Path, demonst
 def test_model_continues_a_text(folder: Path, demonstration: str, capsys: pytest.CaptureFixture[str]) -> None:
     run_folder = folder / "runs" / "whole"
     generate.main(run_folder, prompt="Once there was", num_tokens=12, temperature=0)
-    given = capsys.readouterr().out
-    assert given.startswith("Once there was")
-    assert len(given) > len("Once there was\n")
+    output = capsys.readouterr().out
+    assert output.startswith("Once there was")
+    assert len(output) > len("Once there was\n")
     options = ("--num-tokens=12", "--temperature=0")
     typed = run("generate.py", run_folder, *options, cwd=folder, input="Once there was\n\n")
     # The answers to the line and to the empty line; each follows its "> ".
-    assert typed.stdout.startswith(f"> {given}\n> ")
+    assert typed.stdout.startswith(f"> {output}\n> ")
     assert "Ctrl-D" in typed.stderr
 
 
@@ -301,7 +301,7 @@ def test_losses_after_the_checkpoint_are_dropped(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("other", "said"),
+    ("other", "message"),
     [
         ("step,split,loss\n1,train,0.5\n2,train,0.25000000000000006\n", "row 1: Row(step=2"),
         ("step,split,loss\n1,train,0.5\n", "row 1: none"),
@@ -312,14 +312,14 @@ def test_losses_after_the_checkpoint_are_dropped(tmp_path: Path) -> None:
     ],
 )
 def test_losses_that_differ_are_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], other: str, said: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], other: str, message: str
 ) -> None:
     paths = [tmp_path / "one.csv", tmp_path / "other.csv"]
     paths[0].write_text("step,split,loss\n1,train,0.5\n2,train,0.25\n")
     paths[1].write_text(other)
     with pytest.raises(SystemExit):
         compare_losses.main(*paths)
-    assert f"{paths[1]}: {said}" in capsys.readouterr().err
+    assert f"{paths[1]}: {message}" in capsys.readouterr().err
     compare_losses.main(paths[0], paths[0])
     assert "all 2 losses are the same" in capsys.readouterr().out
 
@@ -461,8 +461,8 @@ def test_killed_launcher_leaves_no_process_and_no_second_writer(
             if is_alive(pid):
                 os.kill(pid, signal.SIGKILL)
     last = losses.read(run_path / "losses.csv")[-1].step
-    said = [line for line in capfd.readouterr().err.splitlines() if line.startswith("train.py: ")]
-    assert said == [
+    lines = [line for line in capfd.readouterr().err.splitlines() if line.startswith("train.py: ")]
+    assert lines == [
         f"train.py: torchrun has ended and left this run behind; stopped after step {last}, "
         "add --resume to continue from the last checkpoint"
     ]
@@ -488,11 +488,11 @@ def test_finished_run_is_reported_and_left_unchanged(
     run_path = folder / "runs" / "whole"
     before = {path: path.read_bytes() for path in run_path.iterdir() if path.name != "run.lock"}
     train.main(EXAMPLE / "small.yaml", [*OVERRIDES, "output.folder=runs/whole"], resume=True)
-    said = capfd.readouterr()
-    assert said.out == (
+    output = capfd.readouterr()
+    assert output.out == (
         f"runs/whole: the run is finished: it has taken {STEPS} steps and training.steps is {STEPS}\n"
     )
-    assert said.err == ""
+    assert output.err == ""
     assert {path: path.read_bytes() for path in run_path.iterdir() if path.name != "run.lock"} == before
 
 
@@ -546,14 +546,14 @@ def test_compiled_run_in_bfloat16_with_accumulated_gradients_resumes_exactly(
 
 @pytest.mark.usefixtures("_alone")
 @pytest.mark.parametrize(
-    ("option", "said"),
+    ("option", "message"),
     [
         ("model.width=32", "its model has width 16, the config's has 32"),
         ("training.seed=2", "seed"),
     ],
 )
 def test_run_is_not_resumed_with_other_settings(
-    folder: Path, demonstration: str, capfd: pytest.CaptureFixture[str], option: str, said: str
+    folder: Path, demonstration: str, capfd: pytest.CaptureFixture[str], option: str, message: str
 ) -> None:
     options = [*OVERRIDES, "output.folder=runs/whole", f"training.steps={2 * STEPS}", option]
     before = (folder / "runs" / "whole" / "losses.csv").read_bytes()
@@ -561,7 +561,7 @@ def test_run_is_not_resumed_with_other_settings(
         train.main(EXAMPLE / "small.yaml", [*options, "training.num_workers=0"], resume=True)
     (line,) = capfd.readouterr().err.splitlines()
     assert line.startswith(f"train.py: runs/whole/step-{STEPS:08}.pt: ")
-    assert said in line
+    assert message in line
     assert (folder / "runs" / "whole" / "losses.csv").read_bytes() == before
 
 

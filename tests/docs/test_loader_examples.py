@@ -38,9 +38,9 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("loaders")
     make_stories(folder / "train.jsonl", stories=50, seed=1)
     packtok.pack(input=folder / "train.jsonl", output=folder / "train.pbin", tokenizer=TOKENIZER)
-    found = str(folder / "train.pbin")
-    assert len(packtok.TokenDataset(found, 64)) // BATCH_SIZE == STEPS_PER_EPOCH
-    return found
+    path = str(folder / "train.pbin")
+    assert len(packtok.TokenDataset(path, 64)) // BATCH_SIZE == STEPS_PER_EPOCH
+    return path
 
 
 def expected_inputs(path: str) -> list[torch.Tensor]:
@@ -56,9 +56,9 @@ def test_torch_loader_skips_seen_batches(path: str, num_workers: int) -> None:
     train = example("plain_torch").train
     expected = expected_inputs(path)
     for steps_done in (0, 3):
-        found = list(train(path, batch_size=BATCH_SIZE, steps_done=steps_done, num_workers=num_workers))
-        assert len(found) == STEPS_PER_EPOCH - steps_done
-        assert all(map(torch.equal, found, expected[steps_done:]))
+        inputs = list(train(path, batch_size=BATCH_SIZE, steps_done=steps_done, num_workers=num_workers))
+        assert len(inputs) == STEPS_PER_EPOCH - steps_done
+        assert all(map(torch.equal, inputs, expected[steps_done:]))
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])
@@ -68,12 +68,12 @@ def test_torchdata_loader_resumes_where_it_stopped(path: str, num_workers: int) 
     expected = expected_inputs(path)
     stopped = loader(path, batch_size=BATCH_SIZE, num_workers=num_workers)
     batches = iter(stopped)
-    found = [next(batches)["input_ids"] for _ in range(3)]
+    inputs = [next(batches)["input_ids"] for _ in range(3)]
     resumed = loader(path, batch_size=BATCH_SIZE, num_workers=num_workers)
     resumed.load_state_dict(stopped.state_dict())
-    found += [batch["input_ids"] for batch in resumed]
-    assert len(found) == STEPS_PER_EPOCH
-    assert all(map(torch.equal, found, expected))
+    inputs += [batch["input_ids"] for batch in resumed]
+    assert len(inputs) == STEPS_PER_EPOCH
+    assert all(map(torch.equal, inputs, expected))
 
 
 def test_completed_epoch_is_not_resumed_without_batches(path: str) -> None:

@@ -51,9 +51,9 @@ class Story:
             (self.folder / name).symlink_to(ROOT / name)
         config = self.folder / "examples" / "getting_started" / "small.yaml"
         text = config.read_text(encoding="utf-8")
-        for found, smaller in SMALLER.items():
-            assert text.count(found) == 1
-            text = text.replace(found, smaller)
+        for larger, smaller in SMALLER.items():
+            assert text.count(larger) == 1
+            text = text.replace(larger, smaller)
         config.write_text(text, encoding="utf-8")
 
     def read(self, document: str) -> str:
@@ -122,15 +122,17 @@ def test_readme_tour_prints_the_shown_output(story: Story) -> None:
 
 def test_get_started_ends_with_training_steps_and_the_shown_losses(story: Story) -> None:
     output = story.read("docs/guides/get_started.md")
-    found = {step: float(loss) for step, loss in re.findall(r"^step (\d+): loss ([\d.]+)$", output, re.M)}
-    assert list(found) == ["1", "2", "3", "4", "5"]
-    assert found["5"] < found["1"] - 0.3
-    shown = re.findall(
+    losses = {step: float(loss) for step, loss in re.findall(r"^step (\d+): loss ([\d.]+)$", output, re.M)}
+    assert list(losses) == ["1", "2", "3", "4", "5"]
+    assert losses["5"] < losses["1"] - 0.3
+    documented = re.findall(
         r"^step (\d+): loss ([\d.]+)$", (ROOT / "docs/guides/get_started.md").read_text(), re.M
     )
-    assert [step for step, _ in shown] == ["1", "5"]
+    assert [step for step, _ in documented] == ["1", "5"]
     # Other versions of torch and other processors round differently.
-    assert [float(loss) for _, loss in shown] == pytest.approx([found[step] for step, _ in shown], abs=0.2)
+    assert [float(loss) for _, loss in documented] == pytest.approx(
+        [losses[step] for step, _ in documented], abs=0.2
+    )
     assert "96 23765\n" in output
     assert "The lighthouse at the end\n" in output
 

@@ -88,7 +88,7 @@ def test_killed_run_continues_with_other_ranks_from_a_store(server: S3Server, tm
         assert [row[name] for row in resumed] == [row[name] for row in whole]
     assert [int(row["step"]) for row in whole] == list(range(1, STEPS + 1))
     assert len({row["digest"] for row in whole}) == STEPS
-    losses, found = ([float(row["loss"]) for row in rows] for rows in (whole, resumed))
-    assert found == pytest.approx(losses, rel=1e-3)
+    losses, losses_resumed = ([float(row["loss"]) for row in rows] for rows in (whole, resumed))
+    assert losses_resumed == pytest.approx(losses, rel=1e-3)
     assert abs(losses[0] - math.log(512)) < 0.5
     assert losses[-1] < losses[0] - 1
