@@ -87,7 +87,7 @@ def test_keys_without_effect_are_listed_with_the_reason(modalities_file: Path) -
 
 
 @pytest.mark.parametrize(
-    ("given", "padding", "pad_to"),
+    ("setting", "padding", "pad_to"),
     [
         (True, "longest", None),
         (False, "do_not_pad", None),
@@ -95,11 +95,11 @@ def test_keys_without_effect_are_listed_with_the_reason(modalities_file: Path) -
         ("max_length",) * 2 + (9,),
     ],
 )
-def test_padding_has_the_values_of_transformers(given: object, padding: str, pad_to: int | None) -> None:
-    config = load_config(with_tokenizer(padding=given, max_length=9))
+def test_padding_has_the_values_of_transformers(setting: object, padding: str, pad_to: int | None) -> None:
+    config = load_config(with_tokenizer(padding=setting, max_length=9))
     assert (config.tokenizer.config.padding, config.pad_to) == (padding, pad_to)
     ignored = [key for key, _ in config.ignored]
-    assert ("tokenizer.config.padding" in ignored) == (given is True)
+    assert ("tokenizer.config.padding" in ignored) == (setting is True)
     assert ("tokenizer.config.max_length" in ignored) == (pad_to is None)
 
 

@@ -50,19 +50,25 @@ def test_counts_equal_those_of_the_wheel(corpus: Path, tmp_path: Path, num_cpus:
     word_piece().save(str(tmp_path / "word_piece.json"))
     names = ["gpt2", "cl100k_base", str(tmp_path / "word_piece.json")]
     report = count(corpus, names, num_cpus=num_cpus)
-    assert [Path(one["path"]).relative_to(corpus).as_posix() for one in report["sources"]] == list(TEXTS)
-    for one, texts in zip(report["sources"], TEXTS.values(), strict=True):
-        assert one["tokens"] == [expected_of(name, texts) for name in names]
+    assert [Path(source["path"]).relative_to(corpus).as_posix() for source in report["sources"]] == list(
+        TEXTS
+    )
+    for source, texts in zip(report["sources"], TEXTS.values(), strict=True):
+        assert source["tokens"] == [expected_of(name, texts) for name in names]
         # The empty text is not an empty document, because WordPiece adds tokens to it.
-        assert (one["documents"], one["lines"], one["empty"]) == (len(texts), len(texts), 0)
-        assert one["text_bytes"] == sum(len(text.encode()) for text in texts)
+        assert (source["documents"], source["lines"], source["empty"]) == (len(texts), len(texts), 0)
+        assert source["text_bytes"] == sum(len(text.encode()) for text in texts)
     total = report["total"]
     for key in ("documents", "lines", "text_bytes"):
-        assert total[key] == sum(one[key] for one in report["sources"])
-    per_source = [one["tokens"] for one in report["sources"]]
+        assert total[key] == sum(source[key] for source in report["sources"])
+    per_source = [source["tokens"] for source in report["sources"]]
     assert total["tokens"] == [sum(numbers) for numbers in zip(*per_source, strict=True)]
     assert total["bytes_per_token"] == [total["text_bytes"] / tokens for tokens in total["tokens"]]
-    assert [one["name"] for one in report["tokenizers"]] == ["gpt2", "cl100k_base", "word_piece.json"]
+    assert [tokenizer["name"] for tokenizer in report["tokenizers"]] == [
+        "gpt2",
+        "cl100k_base",
+        "word_piece.json",
+    ]
     without = count(corpus, names[2:], num_cpus=num_cpus, add_special_tokens=False)["total"]
     texts = [text for texts in TEXTS.values() for text in texts]
     assert without["tokens"] == [expected_of(names[2], texts, add_special_tokens=False)]
@@ -86,9 +92,9 @@ def test_counts_equal_what_packing_writes(corpus: Path, tmp_path: Path) -> None:
     total = count(corpus, ["gpt2"], on_bad_document="skip")["total"]
     # A single name is one tokenizer, not a list of letters.
     assert count(corpus, "gpt2", on_bad_document="skip")["total"] == total
-    found = [total[name] for name in ("lines", "documents", "empty", "blank", "rejected")]
-    assert found == [report.lines, report.packed, report.empty, report.blank, report.rejected]
-    assert found[1:] == [report.documents, 2, 1, 3]
+    counts = [total[name] for name in ("lines", "documents", "empty", "blank", "rejected")]
+    assert counts == [report.lines, report.packed, report.empty, report.blank, report.rejected]
+    assert counts[1:] == [report.documents, 2, 1, 3]
     # Packing adds an EOD to each document, since no text here ends with one.
     assert total["tokens"] == [report.tokens - report.documents]
 
@@ -162,7 +168,7 @@ def test_json_and_quiet_output(corpus: Path, packtok_cli: PacktokCli) -> None:
 def test_two_tokenizers_with_one_name_are_distinguished(corpus: Path, tmp_path: Path) -> None:
     folders = [str(write_tokenizer(tmp_path / name / "same")) for name in ("x", "y")]
     report = count(corpus, folders)
-    assert [one["name"] for one in report["tokenizers"]] == folders
+    assert [tokenizer["name"] for tokenizer in report["tokenizers"]] == folders
 
 
 @pytest.mark.parametrize(
@@ -233,12 +239,12 @@ def test_many_sources_are_grouped_by_folder_keeping_the_largest() -> None:
     }
     many = grouped([counted(f"d{i}/f", i) for i in range(100)])
     assert [label for label, _ in many] == [f"d{i}: 1 files" for i in range(81, 100)] + ["81 more folders"]
-    assert sum(one["text_bytes"] for _, one in many) == sum(range(100))
+    assert sum(group["text_bytes"] for _, group in many) == sum(range(100))
 
 
 def test_terminal_control_characters_are_escaped() -> None:
-    one = counted("a\x1b[31m", 4)
-    report = {"tokenizers": [{"name": "t\x07"}], "sources": [one | {"lines": 1}], "total": one}
+    source = counted("a\x1b[31m", 4)
+    report = {"tokenizers": [{"name": "t\x07"}], "sources": [source | {"lines": 1}], "total": source}
     header, rows = table(report | {"stopped_early": False})
     assert header[3] == "t\\x07 tokens"
     assert rows[0] == ["a\\x1b[31m", "1", "4", "8", "0.500"]
@@ -286,7 +292,7 @@ def test_inspect_shows_the_components_of_a_file(tmp_path: Path, packtok_cli: Pac
         assert re.search(f"^{row}$", out, re.M), row
     facts = json.loads(packtok_cli("tokenizer", "inspect", "mine", "--json", cwd=tmp_path).stdout)
     assert facts["path"] == "mine/tokenizer.json"
-    assert [one["name"] for one in facts["components"] if one["is_used"]] == [
+    assert [component["name"] for component in facts["components"] if component["is_used"]] == [
         "added_tokens",
         "pre_tokenizer",
         "model",

@@ -199,8 +199,8 @@ def test_killed_run_resumes_and_reports_it(
 ) -> None:
     files, _ = whole
     kill_with_spans_noted(killed, tmp_path)
-    told = [argument for argument in KILLED if argument != "--quiet"]
-    done = packtok_cli("pack", "-i", killed, "-o", "o.pbin", *told, "--report", "r.json", cwd=tmp_path)
+    options = [argument for argument in KILLED if argument != "--quiet"]
+    done = packtok_cli("pack", "-i", killed, "-o", "o.pbin", *options, "--report", "r.json", cwd=tmp_path)
     resumed = json.loads((tmp_path / "r.json").read_text())["resumed_bytes"]
     assert KILLED_BYTES // 11 <= resumed < killed.stat().st_size
     assert re.search(
@@ -281,27 +281,27 @@ SMALL_DISKS = """
     import hashlib, json, os, subprocess, sys
     import packtok
 
-    given = json.loads(sys.argv[1])
-    folder = given["folder"]
+    setup = json.loads(sys.argv[1])
+    folder = setup["folder"]
     output = os.path.join(folder, "o.pbin")
 
     def pack(**more):
-        return packtok.pack(input=given["source"], output=output, tokenizer=given["tokenizer"], **more)
+        return packtok.pack(input=setup["source"], output=output, tokenizer=setup["tokenizer"], **more)
 
     results = []
-    for limit in range(*given["limits"]):
+    for limit in range(*setup["limits"]):
         mount = ["mount", "-t", "tmpfs", "-o", f"size={limit}", "tmpfs", folder]
         subprocess.run(mount, check=True)
         try:
-            pack(**given["options"])
-            said = None
+            pack(**setup["options"])
+            code = None
         except OSError as error:
-            said = error.errno
-        result = {"errno": said, "left": sorted(os.listdir(folder))}
-        if given["again"]:
+            code = error.errno
+        result = {"errno": code, "left": sorted(os.listdir(folder))}
+        if setup["again"]:
             subprocess.run(["mount", "-o", "remount,size=100m", folder], check=True)
-            existing = "skip" if said is None else "error"
-            result["resumed_bytes"] = pack(existing=existing, **given["options"]).resumed_bytes
+            existing = "skip" if code is None else "error"
+            result["resumed_bytes"] = pack(existing=existing, **setup["options"]).resumed_bytes
             result["hashes"] = {}
             for name in sorted(os.listdir(folder)):
                 with open(os.path.join(folder, name), "rb") as file:
@@ -318,7 +318,7 @@ def pack_on_small_disks(
     """Returns the result of packing at each limit: ``errno`` and the names ``left``, as in `SMALL_DISKS`."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    given = {
+    setup = {
         "folder": str(disk),
         "source": str(source),
         "tokenizer": str(small_tokenizer(tmp_path)),
@@ -327,7 +327,7 @@ def pack_on_small_disks(
         "options": {"eod": "</s>", "num_cpus": 2, "on_bad_document": "skip", **options},
     }
     script = textwrap.dedent(SMALL_DISKS)
-    printed = in_a_mount_namespace(sys.executable, "-c", script, json.dumps(given), cwd=tmp_path)
+    printed = in_a_mount_namespace(sys.executable, "-c", script, json.dumps(setup), cwd=tmp_path)
     results: list[dict[str, Any]] = json.loads(printed)
     return results
 
@@ -336,8 +336,8 @@ def pack_on_small_disks(
 def test_full_disk_at_any_byte_leaves_no_files(tmp_path: Path) -> None:
     source = write_corpus(tmp_path / "c.jsonl", 600_000, bad_every=3)
     results = pack_on_small_disks(tmp_path, source, range(4096, 400_000, 4096 * EVERY))
-    enospc = [one["left"] for one in results if one["errno"] == errno.ENOSPC]
-    fitting = [one["left"] for one in results if one["errno"] is None]
+    enospc = [result["left"] for result in results if result["errno"] == errno.ENOSPC]
+    fitting = [result["left"] for result in results if result["errno"] is None]
     assert len(enospc) >= 20 // EVERY
     assert len(enospc) + len(fitting) == len(results)
     assert [left for left in enospc if left] == []
@@ -352,8 +352,10 @@ def test_full_disk_keeps_progress(tmp_path: Path) -> None:
     results = pack_on_small_disks(tmp_path, source, limits, again=True, span_bytes=50_000)
     expected = results[-1]["hashes"]
     assert sorted(expected) == sorted(OUTPUTS)
-    assert all(one["hashes"] == expected for one in results)
-    full = [(one["left"], one["resumed_bytes"]) for one in results if one["errno"] == errno.ENOSPC]
+    assert all(result["hashes"] == expected for result in results)
+    full = [
+        (result["left"], result["resumed_bytes"]) for result in results if result["errno"] == errno.ENOSPC
+    ]
     assert len(full) >= 5 // EVERY
     assert all(left in ([], ["o.pbin.partial"]) for left, _ in full)
     assert all((resumed > 0) == bool(left) for left, resumed in full)
@@ -366,7 +368,7 @@ def test_full_disk_while_writing_rejects_leaves_no_files(tmp_path: Path) -> None
     source.write_text('{"text": 5}\n' * 2000)
     limits = range(4096, 700_000, 32768 * EVERY)
     results = pack_on_small_disks(tmp_path, source, limits, max_rejects="100%")
-    enospc = [one["left"] for one in results if one["errno"] == errno.ENOSPC]
+    enospc = [result["left"] for result in results if result["errno"] == errno.ENOSPC]
     assert len(enospc) >= 5 // EVERY
     assert [left for left in enospc if left] == []
     assert results[-1]["left"] == sorted(OUTPUTS)
@@ -539,10 +541,10 @@ def append(path: Path) -> None:
 
 def test_growing_input_is_an_error(large: Path, tmp_path: Path) -> None:
     code, err = change_while_packing(large, tmp_path, append)
-    expected, found = large.stat().st_size, large.stat().st_size + 17
+    expected, changed = large.stat().st_size, large.stat().st_size + 17
     assert code == 1
     assert err == (
-        f"packtok: c.jsonl: file changed while it was read: found {found} bytes, expected {expected}; run "
+        f"packtok: c.jsonl: file changed while it was read: found {changed} bytes, expected {expected}; run "
         "again when no process writes to it\n"
     )
 

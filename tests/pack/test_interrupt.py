@@ -450,11 +450,11 @@ def test_ignored_interrupt_stays_ignored(tmp_path: Path) -> None:
 def test_engine_check_is_announced_once_unless_quiet(tmp_path: Path, packtok_cli: PacktokCli) -> None:
     write_corpus(tmp_path / "c.jsonl", 1000)
     arguments = ("pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", TOKENIZER, "--existing", "replace")
-    said = []
+    outputs = []
     for cache, *flags in (("one",), ("one",), ("two", "--quiet")):
         environment = {"XDG_CACHE_HOME": str(tmp_path / cache)}
-        said.append(packtok_cli(*arguments, *flags, cwd=tmp_path, env=environment).stderr)
-    assert said == ["packtok: checking the engine, once for this tokenizer\n", "", ""]
+        outputs.append(packtok_cli(*arguments, *flags, cwd=tmp_path, env=environment).stderr)
+    assert outputs == ["packtok: checking the engine, once for this tokenizer\n", "", ""]
 
 
 def test_comparing_engines_shows_no_rate_before_the_first_document(

@@ -125,13 +125,13 @@ def test_rejects_beyond_a_document_limit_do_not_count(tmp_path: Path) -> None:
 def test_failure_does_not_depend_on_threads(tmp_path: Path, limit: int | str | None) -> None:
     write_corpus(tmp_path / "c.jsonl", 2_000_000, bad_every=40)
     options = {"max_rejects": limit} if limit is not None else {"field": ".none"}
-    said = set()
+    results = set()
     for num_cpus in (1, 2, 7):
-        said.add(failure(tmp_path, num_cpus=num_cpus, restart=True, **options))
+        results.add(failure(tmp_path, num_cpus=num_cpus, restart=True, **options))
         rejects = (tmp_path / "o.pbin.rejects.jsonl").read_bytes()
-        said.add(str(hash(rejects)))
+        results.add(str(hash(rejects)))
         assert names(tmp_path) == ["c.jsonl", "o.pbin.rejects.jsonl"]
-    assert len(said) == 2
+    assert len(results) == 2
 
 
 @pytest.mark.parametrize("limit", [3, "9%"])
@@ -140,8 +140,8 @@ def test_failed_replacement_keeps_the_output_and_its_rejects(tmp_path: Path, lim
     pack(tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.name != "c.jsonl"}
     corpus(tmp_path, GOOD, BAD, BAD, BAD, BAD, BAD)
-    said = failure(tmp_path, max_rejects=limit, existing="replace")
-    assert "; see o.pbin.failed.rejects.jsonl; " in said
+    message = failure(tmp_path, max_rejects=limit, existing="replace")
+    assert "; see o.pbin.failed.rejects.jsonl; " in message
     assert {name: (tmp_path / name).read_bytes() for name in before} == before
     pack(tmp_path, existing="replace")
     assert names(tmp_path) == ["c.jsonl", *sorted(before)]
@@ -163,10 +163,10 @@ def test_failed_run_resumes_under_a_higher_limit(tmp_path: Path) -> None:
     limit = expected.rejected - 1
     options: dict[str, Any] = {"span_bytes": 200_000}
     kept = "; finished work is kept next to the output; run the same command again to resume"
-    said = failure(tmp_path, max_rejects=limit, **options)
-    assert said.endswith(kept)
+    message = failure(tmp_path, max_rejects=limit, **options)
+    assert message.endswith(kept)
     # Running again, which resumes, gives the same error.
-    assert failure(tmp_path, max_rejects=limit, **options) == said
+    assert failure(tmp_path, max_rejects=limit, **options) == message
     assert failure(tmp_path, max_rejects="1%", **options).endswith(kept)
     lower = failure(tmp_path, max_rejects=limit // 2, **options)
     assert f"than max_rejects allows ({limit // 2})" in lower
@@ -190,21 +190,19 @@ def test_invalid_limit_is_wrong_usage(value: Any) -> None:
 def test_every_command_reports_an_invalid_limit_alike(tmp_path: Path, packtok_cli: PacktokCli) -> None:
     corpus(tmp_path, GOOD)
     common = ("-i", "c.jsonl", "-o", "o", "-t", TOKENIZER, "--max-rejects", "101%")
-    said = f"packtok: --max-rejects: settings.max_rejects is '101%'; {EXPECTED}\n"
+    message = f"packtok: --max-rejects: settings.max_rejects is '101%'; {EXPECTED}\n"
     for command in (("pack",), ("plan", "--shards", "2"), ("run", "--no-submit", "pack")):
-        assert packtok_cli(*command, *common, cwd=tmp_path, code=2).stderr == said
+        assert packtok_cli(*command, *common, cwd=tmp_path, code=2).stderr == message
     packtok_cli("plan", *common[:-2], "--shards", 1, cwd=tmp_path)
     done = packtok_cli("join", "o", "-o", "x.pbin", "--max-rejects", "x", cwd=tmp_path, code=2)
     assert done.stderr == f"packtok: --max-rejects: is 'x'; {EXPECTED}\n"
 
 
-@pytest.mark.parametrize(("value", "shown"), [("1%", "max_rejects: 1%\n"), ("007", "max_rejects: 7\n")])
-def test_printed_config_has_the_limit(
-    tmp_path: Path, packtok_cli: PacktokCli, value: str, shown: str
-) -> None:
+@pytest.mark.parametrize(("value", "line"), [("1%", "max_rejects: 1%\n"), ("007", "max_rejects: 7\n")])
+def test_printed_config_has_the_limit(tmp_path: Path, packtok_cli: PacktokCli, value: str, line: str) -> None:
     common = ("-i", "c.jsonl", "-o", "o", "-t", TOKENIZER, "--on-bad-document", "skip")
     printed = packtok_cli("pack", *common, "--max-rejects", value, "--print-config", cwd=tmp_path).stdout
-    assert shown in printed
+    assert line in printed
     (tmp_path / "pack.yaml").write_text(printed)
     assert packtok_cli("pack", "pack.yaml", "--print-config", cwd=tmp_path).stdout == printed
 
@@ -237,12 +235,12 @@ def test_percentage_is_checked_when_shards_are_joined(tmp_path: Path) -> None:
     # All rejects are in the first shard.
     corpus(tmp_path, *[BAD] * 20, *[GOOD] * 60)
     shards(tmp_path, 4, max_rejects="20%")
-    said = (
+    message = (
         f"out: 20 of 80 documents were rejected, but max_rejects allows 20%; the first is c.jsonl:1: {WHY}; "
         "see out/*.rejects.jsonl; fix the corpus or the options, or raise max_rejects"
     )
-    assert joined(tmp_path) == said
-    assert joined(tmp_path, manifest=True) == said
+    assert joined(tmp_path) == message
+    assert joined(tmp_path, manifest=True) == message
     assert "max_rejects allows 19;" not in joined(tmp_path, max_rejects=19)
     packtok.join(tmp_path / "out", tmp_path / "m.jsonl", manifest=True, max_rejects=20)
     packtok.join(tmp_path / "out", tmp_path / "x.pbin", max_rejects="25%")

@@ -34,11 +34,11 @@ def pack(corpus: Path | list[Path], output: Path, tokenizer: Path | str, **optio
 
 def assert_equal(merged: Path, at_once: Path) -> None:
     """Asserts that header, data, index, offsets, checksums and counts are equal."""
-    one, other = merged.read_bytes(), at_once.read_bytes()
+    content, other = merged.read_bytes(), at_once.read_bytes()
     pbin, expected = reference.read_pbin(merged), reference.read_pbin(at_once)
     common = len(reference.modalities_bytes(expected.documents, expected.width))
-    assert one[:common] == other[:common]
-    sections, expected_sections = reference.trailer_of(one), reference.trailer_of(other)
+    assert content[:common] == other[:common]
+    sections, expected_sections = reference.trailer_of(content), reference.trailer_of(other)
     assert sections[reference.OFFSETS] == expected_sections[reference.OFFSETS]
     assert sections[reference.DATA_CHECKSUMS] == expected_sections[reference.DATA_CHECKSUMS]
     assert pbin.documents == expected.documents
@@ -175,9 +175,9 @@ def test_parts_with_other_tokenizers_or_options_are_rejected(
     corpus, output, other = tmp_path / "two.jsonl", tmp_path / "out.pbin", tmp_path / "other.pbin"
     first = parts[0]
 
-    def differs(what: str, found: str, expected: str) -> str:
+    def differs(what: str, value: str, expected: str) -> str:
         return (
-            f"{other}: {what} is {found}, in {first} it is {expected}; pack all parts with the same options"
+            f"{other}: {what} is {value}, in {first} it is {expected}; pack all parts with the same options"
         )
 
     second = oracle.byte_level(tmp_path / "second.json", merges=(("t", "h"),))
@@ -186,7 +186,7 @@ def test_parts_with_other_tokenizers_or_options_are_rejected(
     expected = differs("tokenizer fingerprint", *(f'"{print}"' for print in prints))
     assert refused([first, other], output) == expected
 
-    for option, value, found, before in [
+    for option, value, changed, before in [
         ("empty_document", "keep", '"keep"', '"skip"'),
         ("special_tokens_in_text", "text", '"text"', '"parse"'),
         ("add_special_tokens", False, "false", "true"),
@@ -196,7 +196,7 @@ def test_parts_with_other_tokenizers_or_options_are_rejected(
         ("field", '.["text"]|.', r'".[\"text\"]|."', '".text"'),
     ]:
         pack(corpus, other, tokenizer, **{option: value})
-        assert refused([first, other], output) == differs(option, found, before)
+        assert refused([first, other], output) == differs(option, changed, before)
 
     pack(corpus, other, tokenizer, eod="<|bos|>")
     assert refused([first, other], output) == differs(
@@ -273,8 +273,8 @@ def test_output_is_not_a_part(tmp_path: Path, parts: list[Path]) -> None:
 
 def test_command_reports_its_result(tmp_path: Path, parts: list[Path], packtok_cli: PacktokCli) -> None:
     packtok_cli("merge", *parts, tmp_path / "out.pbin", cwd=tmp_path)
-    shown = json.loads(packtok_cli("inspect", "out.pbin", "--json", cwd=tmp_path).stdout)
-    assert shown["documents"] == 4
+    facts = json.loads(packtok_cli("inspect", "out.pbin", "--json", cwd=tmp_path).stdout)
+    assert facts["documents"] == 4
     done = packtok_cli("merge", *parts, tmp_path / "out.pbin", cwd=tmp_path, code=1)
     assert len(done.stderr.splitlines()) == 1
     assert "out.pbin" in done.stderr

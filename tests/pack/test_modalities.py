@@ -36,15 +36,15 @@ def listed(items):
 
 def everything(path, block_sizes):
     base = PackedMemMapDatasetBase(path, "ids", load_index=True)
-    found = {"documents": listed(base[i] for i in range(len(base)))}
-    found["slice"] = [document.tolist() for document in base[0:3]["ids"]]
+    report = {"documents": listed(base[i] for i in range(len(base)))}
+    report["slice"] = [document.tolist() for document in base[0:3]["ids"]]
     for block_size in block_sizes:
         for reuse in (True, False):
             for load_index in (True, False):
                 blocks = PackedMemMapDatasetContinuous(path, "ids", block_size, reuse, load_index)
                 key = f"{block_size} {reuse} {load_index}"
-                found[key] = listed(blocks[i] for i in range(len(blocks)))
-    return found
+                report[key] = listed(blocks[i] for i in range(len(blocks)))
+    return report
 
 paths, block_sizes = json.loads(sys.argv[1])
 print("\\n" + json.dumps([everything(Path(path), block_sizes) for path in paths]))
@@ -164,14 +164,14 @@ def test_modalities_reads_every_document_and_block(tmp_path: Path) -> None:
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
-    for file, found in zip(files, json.loads(done.stdout.splitlines()[-1]), strict=True):
+    for file, report in zip(files, json.loads(done.stdout.splitlines()[-1]), strict=True):
         documents = reference.read_pbin(file).documents
         expected: dict[str, Any] = {"documents": documents, "slice": documents[:3]}
         for block_size in block_sizes:
             for reuse in (True, False):
                 for load_index in (True, False):
                     expected[f"{block_size} {reuse} {load_index}"] = blocks(documents, block_size, reuse)
-        assert found == expected, file.name
+        assert report == expected, file.name
 
 
 @pytest.mark.whole
@@ -193,21 +193,21 @@ def test_modalities_model_trains_on_items_of_the_equivalent_classes(tmp_path: Pa
     )
     assert done.returncode == 0, done.stderr
     dtypes = {1: "torch.int32", 2: "torch.int32", 4: "torch.int64"}
-    for width, found in zip(dtypes, json.loads(done.stdout.splitlines()[-1]), strict=True):
-        original, views = found.pop("original"), found.pop("views")
-        for name, result in found.items():
+    for width, report in zip(dtypes, json.loads(done.stdout.splitlines()[-1]), strict=True):
+        original, views = report.pop("original"), report.pop("views")
+        for name, result in report.items():
             assert result["dtype"] == dtypes[width], name
             assert result["loss"] > 0, name
             assert sum(result["gradients"]) > 0, name
-        assert found["combined"] == found["continuous"]
-        assert found["megatron"]["ids"] == found["base"]["ids"] == documents[:2]
-        assert original["ids"] == found["continuous"]["ids"]
+        assert report["combined"] == report["continuous"]
+        assert report["megatron"]["ids"] == report["base"]["ids"] == documents[:2]
+        assert original["ids"] == report["continuous"]["ids"]
         if width == 1:
             # Modalities cannot train on its own items here, because its embedding does not accept uint8.
             assert original["dtype"] == "torch.uint8"
             assert "but got torch.ByteTensor" in original["error"]
         else:
-            assert original == found["continuous"]
+            assert original == report["continuous"]
         assert "to have one of the following scalar types: Long, Int; but got" in views["error"]
 
 

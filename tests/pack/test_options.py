@@ -19,18 +19,20 @@ def test_generated_files_are_up_to_date(path: Path) -> None:
 
 
 def test_every_key_has_an_effect_or_a_reason_for_having_none() -> None:
-    named = {one.key for one in OPTIONS.values()}
+    named = {option.key for option in OPTIONS.values()}
     for field in dataclasses.fields(Settings):
         assert f"settings.{field.name}" in named or "ignored" in field.metadata
 
 
 def test_keywords_and_flags_name_one_option_each() -> None:
-    flags = [flag for one in OPTIONS.values() for flag in one.flags or ()]
+    flags = [flag for option in OPTIONS.values() for flag in option.flags or ()]
     assert len(flags) == len(set(flags))
     # The arguments of tasks of a run are named by keyword.
-    assert all(f"--{one.keyword.replace('_', '-')}" in one.flags for one in OPTIONS.values() if one.flags)
+    assert all(
+        f"--{option.keyword.replace('_', '-')}" in option.flags for option in OPTIONS.values() if option.flags
+    )
     assert set(SCAN_OPTIONS) <= set(OPTIONS)
-    assert {one.section for one in OPTIONS.values()} <= set(SECTIONS)
+    assert {option.section for option in OPTIONS.values()} <= set(SECTIONS)
 
 
 def test_spec_contains_every_option_of_the_core() -> None:
@@ -39,12 +41,12 @@ def test_spec_contains_every_option_of_the_core() -> None:
         {"tokenizer": "gpt2", "truncation": True, "max_length": 7},
     )
     spec = json.loads(config.spec(eod="<eod>"))
-    assert set(spec) == {one.keyword for one in OPTIONS.values() if one.is_for_core} | {
+    assert set(spec) == {option.keyword for option in OPTIONS.values() if option.is_for_core} | {
         "redactions",
         "truncate_to",
     }
-    given = ("input", "eod", "max_rejects", "truncate_to", "existing")
-    assert {name: spec[name] for name in given} == {
+    names = ("input", "eod", "max_rejects", "truncate_to", "existing")
+    assert {name: spec[name] for name in names} == {
         "input": ["a.jsonl"],
         "eod": "<eod>",
         "max_rejects": "0.5%",

@@ -98,8 +98,8 @@ def test_every_document_is_found_at_its_origin(tmp_path: Path, name: str) -> Non
     section = reference.trailer_of((tmp_path / "o.pbin").read_bytes())[reference.ORIGINS].content
     assert len(section) <= 6 * len(reader)
     assert packtok.verify(str(tmp_path / "o.pbin"))["documents"] == len(reader)
-    found = packtok.verify_origins(str(tmp_path / "o.pbin"), str(tmp_path))
-    assert found == {"documents": len(reader), "compared": len(reader)}
+    counts = packtok.verify_origins(str(tmp_path / "o.pbin"), str(tmp_path))
+    assert counts == {"documents": len(reader), "compared": len(reader)}
     some = packtok.verify_origins(str(tmp_path / "o.pbin"), str(tmp_path), sample=0.3)
     assert some["documents"] == len(reader)
     assert 40 < some["compared"] < 160
@@ -163,8 +163,8 @@ def test_output_does_not_depend_on_threads_or_shards(corpus: Path, tmp_path: Pat
         shards = sorted(folder.glob("shard-*.pbin"))
         for shard in shards:
             # A shard can be verified by itself, because it names its own sources.
-            found = packtok.verify_origins(str(shard), str(corpus.parent))
-            assert found["compared"] == len(PbinReader(shard))
+            counts = packtok.verify_origins(str(shard), str(corpus.parent))
+            assert counts["compared"] == len(PbinReader(shard))
         packtok.join(str(folder), output=str(tmp_path / f"joined{num_shards}.pbin"))
         assert (tmp_path / f"joined{num_shards}.pbin").read_bytes() == whole.path.read_bytes()
     assert packtok.verify_origins(str(whole.path), str(corpus.parent))["compared"] == len(whole)
@@ -219,7 +219,7 @@ def test_merged_files_count_sources_from_the_first(tmp_path: Path) -> None:
     assert [origin.source for origin in origins if origin] == ["a.jsonl"] * len(parts[0]) + ["b.jsonl"] * len(
         parts[1]
     )
-    assert [one and one.offset for one in origins] == [
+    assert [origin and origin.offset for origin in origins] == [
         part.origin(i).offset
         for part in parts
         for i in range(len(part))  # type: ignore[union-attr]
@@ -366,9 +366,9 @@ def test_documents_of_a_plugin_are_numbered(tmp_path: Path) -> None:
 
 def test_commands_show_origins(packed: Path, packtok_cli: PacktokCli) -> None:
     folder = packed.parent
-    shown = packtok_cli("cat", "o.pbin", "-d", "0:2", cwd=folder).stdout
-    assert "--- document 1, " in shown
-    assert ", from c.jsonl: byte 39" in shown
+    output = packtok_cli("cat", "o.pbin", "-d", "0:2", cwd=folder).stdout
+    assert "--- document 1, " in output
+    assert ", from c.jsonl: byte 39" in output
     (document,) = json.loads(packtok_cli("cat", "o.pbin", "-d", "1", "--json", cwd=folder).stdout)
     assert document["origin"] == {"source": "c.jsonl", "offset": 39, "unit": "byte"}
     config = {"dataset": {"paths": str(packed), "context_length": 16}, "loader": {"global_batch_size": 1}}
@@ -376,8 +376,8 @@ def test_commands_show_origins(packed: Path, packtok_cli: PacktokCli) -> None:
     (row,) = json.loads(packtok_cli("locate", "run.yaml", "--step", "0", "--json", cwd=folder).stdout)
     for part in row["documents"]:
         assert part["origin"] == PbinReader(packed).origin(part["document"]).to_dict()  # type: ignore[union-attr]
-    shown = packtok_cli("locate", "run.yaml", "--step", "0", cwd=folder).stdout
-    assert f"(from c.jsonl: byte {row['documents'][0]['origin']['offset']})" in shown
+    output = packtok_cli("locate", "run.yaml", "--step", "0", cwd=folder).stdout
+    assert f"(from c.jsonl: byte {row['documents'][0]['origin']['offset']})" in output
     verified = packtok_cli("verify", "o.pbin", "--origins", "raw", "--json", cwd=folder)
     assert json.loads(verified.stdout)["compared with their origins"] == 80
     inspected = json.loads(packtok_cli("inspect", "o.pbin", "--json", cwd=folder).stdout)

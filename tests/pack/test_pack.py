@@ -299,9 +299,9 @@ def test_every_line_is_packed_empty_blank_or_rejected(
     ids = oracle.encode(oracle.load(small), [text for text in texts if text is not None])
     for i, text in enumerate(texts):
         if text is not None:
-            found = next(ids)
-            kinds[i] = "packed" if found or empty == "keep" else "empty"
-            documents += [oracle.close(found, 300)] if kinds[i] == "packed" else []
+            text_ids = next(ids)
+            kinds[i] = "packed" if text_ids or empty == "keep" else "empty"
+            documents += [oracle.close(text_ids, 300)] if kinds[i] == "packed" else []
 
     report = pack(tmp_path, small, on_bad_document="skip", max_rejects="100%", empty_document=empty)
 
@@ -487,11 +487,11 @@ def test_padding_and_truncation_give_the_ids_of_the_wheel(
             tmp_path, tokenizer, truncation=True, padding="max_length", max_length=length, engine=engine
         )
         ids = wheel_ids(tokenizer, PADDED_TEXTS, length, sides, pad)
-        assert packed_documents(tmp_path / "out.pbin") == [oracle.close(one, 300) for one in ids]
+        assert packed_documents(tmp_path / "out.pbin") == [oracle.close(text_ids, 300) for text_ids in ids]
         # Padding with EOD at the end closes a document.
         unpadded = wheel_ids(tokenizer, PADDED_TEXTS, length, sides, "<pad>")
-        num_of_texts = sum(one.count(300) for one in unpadded)
-        num_closing = sum(one[-1] == 300 for one in unpadded)
+        num_of_texts = sum(text_ids.count(300) for text_ids in unpadded)
+        num_closing = sum(text_ids[-1] == 300 for text_ids in unpadded)
         assert report.eods_in_text == num_of_texts - num_closing
 
 
@@ -576,9 +576,9 @@ def test_padding_is_recorded_and_compared(tmp_path: Path) -> None:
     pack(tmp_path, tokenizer, **options, origins=True)
     metadata = reference.read_pbin(tmp_path / "out.pbin").metadata
     assert metadata is not None
-    found = {key: metadata["options"][key] for key in ("truncate_to", "truncate_side", "padding")}
+    recorded = {key: metadata["options"][key] for key in ("truncate_to", "truncate_side", "padding")}
     padding = {"length": 5, "id": 303, "side": "left"}
-    assert found == {"truncate_to": 5, "truncate_side": "left", "padding": padding}
+    assert recorded == {"truncate_to": 5, "truncate_side": "left", "padding": padding}
     # Verification needs no config: it pads as the file records.
     assert packtok.verify_origins(str(tmp_path / "out.pbin"), str(tmp_path)) == {
         "documents": 2,
@@ -761,14 +761,14 @@ def test_missing_index_of_all_lines_in_a_config_is_not_needed(tmp_path: Path, sm
 
 def test_warnings_are_told_before_and_after_the_run(tmp_path: Path, small: Path) -> None:
     (tmp_path / "corpus.jsonl").write_bytes(b"")
-    told: list[Any] = []
+    warnings_: list[Any] = []
     config = config_with_index(tmp_path, small, tmp_path / "elsewhere" / "corpus.idx")
-    report = packtok.pack(config, on_warnings=told.append)
-    first, last = told
+    report = packtok.pack(config, on_warnings=warnings_.append)
+    first, last = warnings_
     assert (*first, *last) == report.warnings
-    told.clear()
-    packtok.plan(config, output=tmp_path / "shards", shards=2, on_warnings=told.append)
-    assert told == [first]
+    warnings_.clear()
+    packtok.plan(config, output=tmp_path / "shards", shards=2, on_warnings=warnings_.append)
+    assert warnings_ == [first]
 
 
 def test_missing_index_that_may_select_lines_is_an_error(tmp_path: Path, small: Path) -> None:

@@ -87,8 +87,8 @@ def test_secret_in_the_label_of_a_source(folder: Path, packtok_cli: PacktokCli) 
         text = config().replace('"plain.jsonl"', f'["plain.jsonl", "${{oc.env:PACKTOK_SECRET}}/{source}"]')
         more = ("--on-bad-document", "skip", "--existing", "replace")
         assert_hidden(run(packtok_cli, folder, text, *more, code=0), folder)
-        shown = packtok_cli("inspect", "out.pbin", "--json", cwd=folder).stdout
-        assert [each["path"] for each in json.loads(shown)["sources"]] == [
+        facts = packtok_cli("inspect", "out.pbin", "--json", cwd=folder).stdout
+        assert [each["path"] for each in json.loads(facts)["sources"]] == [
             "plain.jsonl",
             f"${{oc.env:PACKTOK_SECRET}}/{source}",
         ]
@@ -199,12 +199,12 @@ def test_credentials_in_urls(folder: Path, packtok_cli: PacktokCli, url: str) ->
     (folder / "pack.yaml").unlink(missing_ok=True)
     good = {"-i": "plain.jsonl", "-o": "out.pbin", "-t": TOKENIZER}
     for option, more in (("-i", ("--print-config",)), ("-i", ()), ("-t", ())):
-        given = [part for pair in {**good, option: url}.items() for part in pair]
-        done = packtok_cli("pack", *given, *more, cwd=folder, code=None, env={"HF_HUB_OFFLINE": "1"})
+        arguments = [part for pair in {**good, option: url}.items() for part in pair]
+        done = packtok_cli("pack", *arguments, *more, cwd=folder, code=None, env={"HF_HUB_OFFLINE": "1"})
         assert_hidden(done.stdout + done.stderr, folder, secret=secret)
     for more in (("--eod", url), ("--field", f'"{url}" + .none')):
-        given = [part for pair in good.items() for part in pair]
-        done = packtok_cli("pack", *given, *more, cwd=folder, code=None, env={"HF_HUB_OFFLINE": "1"})
+        arguments = [part for pair in good.items() for part in pair]
+        done = packtok_cli("pack", *arguments, *more, cwd=folder, code=None, env={"HF_HUB_OFFLINE": "1"})
         assert_hidden(done.stdout + done.stderr, folder, secret=secret)
         for path in folder.glob("out.pbin*"):
             path.unlink()
@@ -214,8 +214,8 @@ def test_credentials_in_urls(folder: Path, packtok_cli: PacktokCli, url: str) ->
 def test_url_instead_of_a_file_is_rejected(folder: Path, packtok_cli: PacktokCli, option: str) -> None:
     url = "s3://key:s3cr3tPassw0rd@bucket/out.pbin"
     before = names(folder)
-    given = {"-i": "plain.jsonl", "-o": "out.pbin", "-t": TOKENIZER, option: url}
-    done = packtok_cli("pack", *(part for pair in given.items() for part in pair), cwd=folder, code=None)
+    arguments = {"-i": "plain.jsonl", "-o": "out.pbin", "-t": TOKENIZER, option: url}
+    done = packtok_cli("pack", *(part for pair in arguments.items() for part in pair), cwd=folder, code=None)
     assert done.returncode in (1, 2)
     assert names(folder) == before
     (line,) = done.stderr.splitlines()

@@ -35,13 +35,13 @@ def outputs(path: Path) -> dict[str, bytes | None]:
 
 def shards_of(folder: Path) -> dict[str, bytes]:
     """Returns all shard files in a folder, without the parts of markers that describe the run."""
-    found = {path.name: path.read_bytes() for path in folder.glob("shard-*") if path.is_file()}
-    for name in [name for name in found if name.endswith(".done.json")]:
-        marker = json.loads(found[name])
+    contents = {path.name: path.read_bytes() for path in folder.glob("shard-*") if path.is_file()}
+    for name in [name for name in contents if name.endswith(".done.json")]:
+        marker = json.loads(contents[name])
         assert marker.pop("seconds") > 0
         assert marker.pop("hostname") == os.uname().nodename
-        found[name] = json.dumps(marker).encode()
-    return found
+        contents[name] = json.dumps(marker).encode()
+    return contents
 
 
 @pytest.fixture(scope="module")
@@ -63,9 +63,9 @@ def at_once(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     """Returns the output of one run over the corpus."""
     output = tmp_path_factory.mktemp("once") / "one.pbin"
     packtok.pack(input=corpus, output=output, tokenizer=TOKENIZER, field=SLOW_FIELD, on_bad_document="skip")
-    found = outputs(output)
-    assert None not in found.values()
-    return found
+    contents = outputs(output)
+    assert None not in contents.values()
+    return contents
 
 
 @pytest.mark.parametrize("num_shards", [1, 2, 19])
@@ -135,12 +135,12 @@ def test_manifest_opens_the_shards_as_one(corpus: Path, tmp_path: Path) -> None:
     for k in range(5):
         packtok.pack(output=tmp_path / "out", shard=f"{k}/5", **options)
     counts = packtok.join(tmp_path / "out", tmp_path / "shards.json", manifest=True)
-    one = packtok.TokenDataset(tmp_path / "one.pbin", context_length=100, packing="concat")
+    single = packtok.TokenDataset(tmp_path / "one.pbin", context_length=100, packing="concat")
     many = packtok.TokenDataset(tmp_path / "shards.json", context_length=100, packing="concat")
     assert counts["files"] == 5
-    assert len(one) == len(many) > 1000
-    for i in (0, 500, len(one) - 1):
-        assert one[i]["input_ids"].tolist() == many[i]["input_ids"].tolist()
+    assert len(single) == len(many) > 1000
+    for i in (0, 500, len(single) - 1):
+        assert single[i]["input_ids"].tolist() == many[i]["input_ids"].tolist()
 
 
 def test_two_concurrent_copies_of_a_task_are_harmless(

@@ -82,8 +82,8 @@ class Site:
 
     def list(self, url: str) -> dict[str, int]:
         """Returns the names in a folder of the store, with their lengths."""
-        found = json.loads(self.store("list_objects(sys.argv[1])", url))
-        return {one.removeprefix(f"{url}/"): num_bytes for one, num_bytes in found}
+        objects = json.loads(self.store("list_objects(sys.argv[1])", url))
+        return {object_url.removeprefix(f"{url}/"): num_bytes for object_url, num_bytes in objects}
 
     def staged(self) -> list[Path]:
         """Returns all files in the staging folders."""
@@ -159,11 +159,11 @@ def test_folder_of_a_store_has_the_rules_of_local_folders(site: Site) -> None:
         f"packtok: {site.url}/in: a file looks like data but cannot be read: old/b.jsonl.xz (unsupported "
         'compression); finish, convert or extract it, or leave it out with --ignore, such as --ignore "*.xz"'
     )
-    found = json.loads(site.packtok(*count, "--ignore", "old").stdout)
-    assert [one["path"] for one in found["sources"]] == [
+    report = json.loads(site.packtok(*count, "--ignore", "old").stdout)
+    assert [source["path"] for source in report["sources"]] == [
         f"{site.url}/in/{name}" for name in ("test.jsonl", "train.JSONL")
     ]
-    assert found["ignored"] == [
+    assert report["ignored"] == [
         {"path": f"{site.url}/in/{name}", "reason": reason}
         for name, reason in (
             ("metadata.json", "metadata"),
@@ -181,8 +181,8 @@ def test_documents_are_compared_with_their_records_in_a_store(site: Site) -> Non
         site.put(write_corpus(site.folder / f"{i}.jsonl", 30_000, seed=i), f"{site.url}/in/{i}.jsonl")
     site.packtok("pack", "-i", f"{site.url}/in", "-o", "o.pbin", "-t", TOKENIZER, "--origins", "-q")
     verify = ("verify", "o.pbin", "--json", "--origins")
-    found = json.loads(site.packtok(*verify, f"{site.url}/in").stdout)
-    assert found["compared with their origins"] == found["documents"] > 0
+    report = json.loads(site.packtok(*verify, f"{site.url}/in").stdout)
+    assert report["compared with their origins"] == report["documents"] > 0
     site.put(write_corpus(site.folder / "2.jsonl", 30_000, seed=3), f"{site.url}/in/2.jsonl")
     assert f"{site.url}/in/2.jsonl" in site.packtok(*verify, f"{site.url}/in", code=1).stderr
 
@@ -253,11 +253,11 @@ def test_object_is_replaced_only_on_request(site: Site) -> None:
     site.packtok(*command)
     before = site.get(f"{site.url}/x.pbin")
     failed = site.packtok(*command, code=1)
-    said = (
+    message = (
         f"packtok: {site.url}/x.pbin: the object already exists; choose another URL, or set --existing "
         "(existing) to replace\n"
     )
-    assert failed.stderr == said
+    assert failed.stderr == message
     write_corpus(site.folder / "c.jsonl", 40_000)
     site.packtok(*command, "--existing", "replace")
     assert site.get(f"{site.url}/x.pbin") != before
@@ -416,7 +416,7 @@ def test_no_credentials_are_written_anywhere(site: Site) -> None:
 
 
 def test_missing_object_is_reported(site: Site) -> None:
-    for url, said in (
+    for url, reason in (
         (f"{site.url}/none.jsonl", "no such object"),
         (f"{site.url}/none*.jsonl", "no file matches"),
         # The error comes within seconds, as for an object; the body of the answer is not shown.
@@ -425,7 +425,7 @@ def test_missing_object_is_reported(site: Site) -> None:
         ("ftp://host.invalid/x.jsonl", "ftp://host.invalid/x.jsonl: "),
     ):
         failed = site.packtok("pack", "-i", url, "-o", "x.pbin", *FLAGS, code=1)
-        assert said in failed.stderr, failed.stderr
+        assert reason in failed.stderr, failed.stderr
         assert len(failed.stderr.splitlines()) == 1
 
 
@@ -478,10 +478,10 @@ for i in range(0, len(here), 97):
 assert np.array_equal(here[-1], url[-1])
 with_torch = len(sys.argv) > 3
 if with_torch:
-    one, other = (packtok.TokenDataset(path, context_length=64) for path in sys.argv[1:3])
-    assert len(one) == len(other) > 100
-    for i in range(0, len(one), 331):
-        assert np.array_equal(one[i]["input_ids"], other[i]["input_ids"])
+    here, url = (packtok.TokenDataset(path, context_length=64) for path in sys.argv[1:3])
+    assert len(here) == len(url) > 100
+    for i in range(0, len(here), 331):
+        assert np.array_equal(here[i]["input_ids"], url[i]["input_ids"])
 """
 
 

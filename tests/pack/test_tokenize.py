@@ -96,9 +96,9 @@ def test_tokenizer_given_by_a_path_is_recorded_by_its_name(
     assert info.tokenizer == name
     trailer: Any = packtok.PbinReader(folder / "tokenized.pbin").metadata
     assert trailer["tokenizer"]["name"] == name
-    shown = packtok_cli("inspect", folder / "tokenized.pbin").stdout + packtok_cli("inspect", folder).stdout
+    output = packtok_cli("inspect", folder / "tokenized.pbin").stdout + packtok_cli("inspect", folder).stdout
     files = [file.read_text() for file in folder.glob("metadata*")]
-    for text in (json.dumps(trailer), shown.replace(str(folder), ""), *files):
+    for text in (json.dumps(trailer), output.replace(str(folder), ""), *files):
         assert str(tmp_path) not in text
 
 
@@ -132,7 +132,7 @@ def test_parts_are_the_documents_of_one_file(tmp_path: Path, jsonl: Path, parque
     datasets = [str(jsonl), str(parquet)]
     packtok.tokenize(datasets, "gpt2", tmp_path / "one")
     written = packtok.tokenize(datasets, "gpt2", tmp_path / "parts", parts=4)
-    files = [tmp_path / "parts" / one["path"] for one in written["details"]["files"]]
+    files = [tmp_path / "parts" / file["path"] for file in written["details"]["files"]]
     assert len(files) == 4
     assert [document for path in files for document in documents_of(path)] == documents_of(
         tmp_path / "one" / "tokenized.pbin"
@@ -314,8 +314,8 @@ def test_summary_has_the_name_that_the_index_will_have(
         )
         if name:
             packtok_cli("data", "index", cwd=tmp_path, env=env)
-            shown = packtok_cli("data", "show", name.removesuffix(": "), cwd=tmp_path, env=env)
-            assert f"{folder}/metadata.json" in shown.stdout
+            done = packtok_cli("data", "show", name.removesuffix(": "), cwd=tmp_path, env=env)
+            assert f"{folder}/metadata.json" in done.stdout
 
 
 def test_local_tokenizer_takes_any_number_of_documents(tmp_path: Path) -> None:
@@ -355,7 +355,9 @@ def configs(tmp_path: Path) -> Path:
     for corpus in ("arxiv", "book"):
         (folder / "data").mkdir(parents=True, exist_ok=True)
         (folder / "data" / f"{corpus}.jsonl").write_text(json.dumps({"body": f"a {corpus}"}) + "\n")
-    named = "".join(f"- {{config_name: {one}, data_files: data/{one}.jsonl}}\n" for one in ("arxiv", "book"))
+    named = "".join(
+        f"- {{config_name: {corpus}, data_files: data/{corpus}.jsonl}}\n" for corpus in ("arxiv", "book")
+    )
     (folder / "README.md").write_text(f"---\nconfigs:\n{named}---\n")
     return describe(
         folder,

@@ -146,7 +146,7 @@ def test_sentencepiece_models_give_the_ids_of_their_library(tmp_path: Path) -> N
     tokenize(tmp_path / "root", tmp_path / "out", model)
     library = sentencepiece.SentencePieceProcessor(model_file=str(model))
     ids = [[library.bos_id(), *library.encode(json.loads(line)["text"]), library.eos_id()] for line in lines]
-    expected = saved(np.concatenate([[len(ids)], [len(one) for one in ids], *ids]))
+    expected = saved(np.concatenate([[len(ids)], [len(ids_of_text) for ids_of_text in ids], *ids]))
     assert (tmp_path / "out" / "a.npy").read_bytes() == expected
 
 
@@ -413,9 +413,9 @@ def test_folders_are_verified(corpus: dict[str, list[str]], tmp_path: Path, toke
     output, listed = tmp_path / "out", tmp_path / "root" / "all_jsonl.txt"
     list_files(tmp_path / "root", listed)
     tokenize(tmp_path / "root", output, tokenizer)
-    found = verify_folder(output, against=listed)
-    assert (found["files"], found["documents"], found["missing"], found["faults"]) == (4, 86, [], [])
-    assert found["unchecked"] == []
+    report = verify_folder(output, against=listed)
+    assert (report["files"], report["documents"], report["missing"], report["faults"]) == (4, 86, [], [])
+    assert report["unchecked"] == []
     torn, changed, wide = (output / name for name in ("arxiv/a2.npy", "arxiv/a10.npy", "book/deep/b.npy"))
     torn.write_bytes(torn.read_bytes()[:-8])
     for path, id in ((changed, 5), (wide, 70_000)):
@@ -423,10 +423,10 @@ def test_folders_are_verified(corpus: dict[str, list[str]], tmp_path: Path, toke
         array[-1] = id
         np.save(path, array)
     (output / "book" / "one.npy").unlink()
-    found = verify_folder(output, against=listed)
-    assert [one["npy"] for one in found["missing"]] == ["book/one.npy"] * 2
-    assert found["missing"][1]["reason"] == f"line 4 of {listed}"
-    errors = {Path(one["path"]).name: one["error"] for one in found["faults"]}
+    report = verify_folder(output, against=listed)
+    assert [file["npy"] for file in report["missing"]] == ["book/one.npy"] * 2
+    assert report["missing"][1]["reason"] == f"line 4 of {listed}"
+    errors = {Path(fault["path"]).name: fault["error"] for fault in report["faults"]}
     assert "the file is truncated" in errors["a2.npy"]
     assert "crc32c is" in errors["a10.npy"]
     assert "id 70000" in errors["b.npy"]
@@ -455,7 +455,7 @@ def test_no_name_is_left_out_of_the_check(tmp_path: Path, tokenizer: Path) -> No
     tokenize(tmp_path / "root", output, tokenizer)
     assert verify_folder(output, against=listed)["missing"] == []
     (output / "stackexchange" / "a.npy").unlink()
-    assert [one["npy"] for one in verify_folder(output, against=listed)["missing"]] == [
+    assert [file["npy"] for file in verify_folder(output, against=listed)["missing"]] == [
         "stackexchange/a.npy"
     ] * 2
 
@@ -518,7 +518,9 @@ def test_runs_killed_at_any_moment_produce_the_same_files(
             if name in expected and not name.startswith("tokens.done"):
                 assert content == expected[name], name
     packtok_cli(*_command(tokenizer, folder), cwd=tmp_path)
-    left = {name: one for name, one in published(tmp_path / "out").items() if not name.endswith(".tmp")}
+    left = {
+        name: content for name, content in published(tmp_path / "out").items() if not name.endswith(".tmp")
+    }
     assert left == expected
 
 
