@@ -126,11 +126,11 @@ def test_conversations_are_divided_as_python_draws(golden: Path, percentages: tu
     expected: dict[str, list[int]] = {}
     for i in range(200):
         expected.setdefault(generator.choices(names, weights=percentages)[0], []).append(i)
-    found = {
+    drawn = {
         part["part"]: [json.loads(line)["id"] for line in Path(part["jsonl"]).read_bytes().splitlines()]
         for part in report["parts"]
     }
-    assert found == expected
+    assert drawn == expected
     files = Counter(path.suffix for path in Path(report["folder"]).iterdir())
     assert files[".jsonl"] == sum(percentage > 0 for percentage in percentages)
 

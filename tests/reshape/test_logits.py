@@ -81,10 +81,10 @@ def output_of(data: Path, model: Path, name: str = "d") -> Path:
 
 def compute(data: Path, model: Path, **options: Any) -> list[dict[str, np.ndarray[Any, Any]]]:
     """Computes all shards, merges them and returns the rows."""
-    given = {**DEFAULTS, **options}
-    count = given.pop("num_shards", 1)
+    arguments = {**DEFAULTS, **options}
+    count = arguments.pop("num_shards", 1)
     for k in range(count):
-        logits(str(data), str(model), "d", shard=f"{k}/{count}", **given)
+        logits(str(data), str(model), "d", shard=f"{k}/{count}", **arguments)
     merge(data, model)
     return rows_of(output_of(data, model))
 
@@ -99,11 +99,11 @@ def rows_of(folder: Path) -> list[dict[str, np.ndarray[Any, Any]]]:
     return [dict(reader[i]) for i in range(len(reader))]
 
 
-def same_bytes(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> bool:
-    assert len(found) == len(expected)
+def same_bytes(rows: list[dict[str, Any]], expected: list[dict[str, Any]]) -> bool:
+    assert len(rows) == len(expected)
     return all(
         list(a) == list(b) and all(a[name].tobytes() == b[name].tobytes() for name in a)
-        for a, b in zip(found, expected, strict=True)
+        for a, b in zip(rows, expected, strict=True)
     )
 
 
@@ -113,12 +113,12 @@ def expected_rows(teacher: Any, row: dict[str, Any], enc: int = ENC) -> list[lis
 
 
 def test_top_k_targets_are_those_of_a_plain_loop(data: Path, model: Path, teacher: Any) -> None:
-    found = compute(data, model)
+    signals = compute(data, model)
     assert MdsReader(output_of(data, model)).columns == {
         "target_index": f"ndarray:int32:{DEC},{TOPK}",
         "target_prob": f"ndarray:float16:{DEC},{TOPK + 1}",
     }
-    for row, signal_ in zip(samples(), found, strict=True):
+    for row, signal_ in zip(samples(), signals, strict=True):
         for i, log_probs in enumerate(expected_rows(teacher, row)):
             best = sorted(range(VOCAB), key=lambda id_: -log_probs[id_])[:TOPK]
             probs = [math.exp(log_probs[id_]) for id_ in best]
@@ -150,9 +150,9 @@ def test_last_row_has_a_label_if_the_sample_has_more_tokens(
     tmp_path: Path, model: Path, teacher: Any
 ) -> None:
     (row,) = samples(1, decoder=DEC + 2)
-    (found,) = compute(write_samples(tmp_path / "a", [row]), model, **DRAWN)
+    (signal_,) = compute(write_samples(tmp_path / "a", [row]), model, **DRAWN)
     expected = expected_rows(teacher, row)[DEC - 1][int(row["token_ids"][DEC])]
-    assert np.isclose(found["label_logprob"][DEC - 1], expected, atol=1e-4)
+    assert np.isclose(signal_["label_logprob"][DEC - 1], expected, atol=1e-4)
 
 
 def test_padding_rows_of_the_head_are_never_targets(data: Path, model: Path, teacher: Any) -> None:
@@ -166,9 +166,9 @@ def test_padding_rows_of_the_head_are_never_targets(data: Path, model: Path, tea
 def test_draws_are_those_of_a_plain_loop_over_cumulative_probabilities(
     data: Path, model: Path, teacher: Any
 ) -> None:
-    found = compute(data, model, **DRAWN, seed=3)
-    assert found[0]["draw_index"].dtype == np.uint16
-    for number, (row, signal_) in enumerate(zip(samples(), found, strict=True)):
+    signals = compute(data, model, **DRAWN, seed=3)
+    assert signals[0]["draw_index"].dtype == np.uint16
+    for number, (row, signal_) in enumerate(zip(samples(), signals, strict=True)):
         for i, log_probs in enumerate(expected_rows(teacher, row)):
             for draw in range(5):
                 threshold, total = uniform(3, number, i, draw), 0.0
@@ -194,9 +194,9 @@ def uniform(*numbers: int) -> float:
 
 
 def test_uniform_numbers_are_a_function_of_seed_sample_position_and_draw() -> None:
-    found = uniforms(5, np.array([2, 7]), 3, 4)
+    numbers = uniforms(5, np.array([2, 7]), 3, 4)
     expected = [[[uniform(5, i, j, n) for n in range(4)] for j in range(3)] for i in (2, 7)]
-    assert found.tolist() == expected
+    assert numbers.tolist() == expected
 
 
 @pytest.mark.parametrize("options", [DEFAULTS, DRAWN], ids=["topk", "sampled"])
@@ -461,9 +461,9 @@ def test_context_is_its_last_tokens_and_may_be_empty(tmp_path: Path, model: Path
     data = write_samples(tmp_path / "a", samples(2))
     report = logits(str(data), str(model), "d", **{**DEFAULTS, "num_encoder_tokens": 0})
     assert Path(report["output"]).parent.name == f"a-logits-enc0-dec{DEC}-tiny"
-    for row, found in zip(samples(2), rows_of(Path(report["output"])), strict=True):
-        best = [max(range(VOCAB), key=one.__getitem__) for one in expected_rows(teacher, row, 0)]
-        assert found["target_index"][:, 0].tolist() == best
+    for row, signal_ in zip(samples(2), rows_of(Path(report["output"])), strict=True):
+        best = [max(range(VOCAB), key=logprobs.__getitem__) for logprobs in expected_rows(teacher, row, 0)]
+        assert signal_["target_index"][:, 0].tolist() == best
 
 
 def test_retrieved_passages_replace_the_context(tmp_path: Path, model: Path, teacher: Any) -> None:
@@ -481,11 +481,11 @@ def test_retrieved_passages_replace_the_context(tmp_path: Path, model: Path, tea
         str(data), str(model), "d", **DEFAULTS, retrieval_input_dir=f"{tmp_path}/ret/", retrieval_k=3
     )
     assert Path(report["output"]) == tmp_path / f"ret-ret_k3-dec{DEC}-tiny" / "d-0"
-    for i, found in enumerate(rows_of(Path(report["output"]))):
+    for i, signal_ in enumerate(rows_of(Path(report["output"]))):
         context = [int(id_) for j in range(3) for id_ in passages[i, j, : lengths[i, j]]]
         expected = teacher_rows(teacher, context, samples(3)[i]["token_ids"].tolist(), VOCAB)
-        assert found["target_index"][:, 0].tolist() == [
-            max(range(VOCAB), key=one.__getitem__) for one in expected
+        assert signal_["target_index"][:, 0].tolist() == [
+            max(range(VOCAB), key=logprobs.__getitem__) for logprobs in expected
         ]
 
 
@@ -554,12 +554,12 @@ CHANGED = {name for name, after in AFTER_HEAD.items() if after is not AFTER_HEAD
 def config_of(name: str) -> Any:
     """Returns a small config of a model class."""
     kind = getattr(transformers, name).config_class
-    given = {**SMALL, **OF_CLASS.get(name, {})}
+    settings = {**SMALL, **OF_CLASS.get(name, {})}
     if name.startswith(("GPT2", "GPTBig")):
-        given = {"vocab_size": 64, "n_embd": 32, "n_layer": 2, "n_head": 4}
+        settings = {"vocab_size": 64, "n_embd": 32, "n_layer": 2, "n_head": 4}
     if name in ("DeepseekV3ForCausalLM", "FalconForCausalLM"):
-        del given["head_dim"]
-    return kind(**given)
+        del settings["head_dim"]
+    return kind(**settings)
 
 
 @pytest.mark.parametrize("name", sorted(AFTER_HEAD))
@@ -571,9 +571,9 @@ def test_logits_of_each_known_class_are_those_of_the_model(name: str) -> None:
     with torch.inference_mode():
         expected = network(input_ids=ids, use_cache=False).logits.float()
         hidden = loaded.hidden(ids)
-        found = torch.stack([loaded.logits(row) for row in hidden])
+        logits_ = torch.stack([loaded.logits(row) for row in hidden])
         raw = network.get_output_embeddings()(hidden).float()
-    assert torch.allclose(found, expected, atol=1e-5, rtol=1e-4)
+    assert torch.allclose(logits_, expected, atol=1e-5, rtol=1e-4)
     assert torch.allclose(raw, expected, atol=1e-3) == (name not in CHANGED)
 
 
@@ -698,8 +698,8 @@ def test_too_little_space_can_be_ignored(data: Path, model: Path, monkeypatch: p
 def test_wrong_options_are_refused(data: Path, model: Path, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError) as error:
         logits(str(data), str(model), "d", **{**DEFAULTS, **options})
-    found = str(error.value).replace("--", "")
-    assert found.replace("-", "_") == message.replace("-", "_")
+    problem = str(error.value).replace("--", "")
+    assert problem.replace("-", "_") == message.replace("-", "_")
 
 
 def run(arguments: list[str]) -> Result:
@@ -713,12 +713,12 @@ def run(arguments: list[str]) -> Result:
 
 
 def test_both_spellings_of_flags_work_and_one_has_no_effect(data: Path, model: Path) -> None:
-    given = ("--input_dir", f"{data}/", "--model-dir", f"{model}/", "--domain", "d", "--device", "cpu")
+    arguments = ("--input_dir", f"{data}/", "--model-dir", f"{model}/", "--domain", "d", "--device", "cpu")
     sizes = ("--num_decoder_tokens", str(DEC), "--num-encoder-tokens", str(ENC))
     result = run(
         [
             "logits",
-            *given,
+            *arguments,
             *sizes,
             "--shard_id",
             "0",
@@ -736,8 +736,8 @@ def test_both_spellings_of_flags_work_and_one_has_no_effect(data: Path, model: P
     assert all(line.startswith("packtok: ") for line in lines), lines
     assert lines[0].startswith("packtok: warning: --num_ret_passages has no effect, as in CEPE's script; ")
     assert "bytes per token, " in lines[-1]
-    assert run(["logits", *given, *sizes, "--shard", "1/2", "-q"]).exit_code == 0
-    result = run(["logits", *given, *sizes, "--merge", "--num-shards", "2"])
+    assert run(["logits", *arguments, *sizes, "--shard", "1/2", "-q"]).exit_code == 0
+    result = run(["logits", *arguments, *sizes, "--merge", "--num-shards", "2"])
     assert result.stdout.splitlines()[0] == f"output   {output_of(data, model)}"
 
 

@@ -26,22 +26,22 @@ MDS = GOLDEN / "mds"
 
 def write(folder: Path, columns: dict[str, str], samples: list[dict[str, Any]], **options: Any) -> None:
     with MdsWriter(folder, columns, **options) as writer:
-        for one in samples:
-            writer.write(one)
+        for row in samples:
+            writer.write(row)
 
 
 def content(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def same(found: Any, expected: Any) -> bool:
+def same(value: Any, expected: Any) -> bool:
     if isinstance(expected, np.ndarray):
         return bool(
-            found.dtype == expected.dtype
-            and found.shape == expected.shape
-            and found.tobytes() == expected.tobytes()
+            value.dtype == expected.dtype
+            and value.shape == expected.shape
+            and value.tobytes() == expected.tobytes()
         )
-    return type(found) is type(expected) and bool(found == expected)
+    return type(value) is type(expected) and bool(value == expected)
 
 
 def test_shards_and_index_are_byte_for_byte_those_of_mosaicml_streaming(tmp_path: Path) -> None:
@@ -61,10 +61,10 @@ def test_samples_of_mosaicml_streaming_are_read(
     assert len(reader) == 13
     assert reader.columns == dict(sorted(COLUMNS.items()))
     for i in range(13):
-        found, expected = reader[i], sample(i)
-        assert list(found) == sorted(expected)
+        row, expected = reader[i], sample(i)
+        assert list(row) == sorted(expected)
         for column, value in expected.items():
-            assert same(found[column], value), (i, column)
+            assert same(row[column], value), (i, column)
     assert same(reader[-1]["tokens"], sample(12)["tokens"])
     reader.verify()
 
@@ -196,8 +196,8 @@ def test_several_writers_fill_one_folder(tmp_path: Path) -> None:
     at = 0
     for number, shard in enumerate(golden):
         writer = MdsWriter(tmp_path, COLUMNS, size_limit=3000, first_shard=number)
-        for one in samples[at : at + shard["samples"]]:
-            writer.write(one)
+        for row in samples[at : at + shard["samples"]]:
+            writer.write(row)
         at += shard["samples"]
         shards += writer.finish(publish_index=False)
         assert not (tmp_path / "index.json").exists()
@@ -403,8 +403,8 @@ def test_mosaicml_streaming_reads_every_sample_with_hashes_checked(
     python = python_of("streaming", "mosaicml-streaming")
     samples = [sample(i) for i in range(13)]
     write(tmp_path / "a", COLUMNS, samples, size_limit=3000, **options)
-    found: Any = trained(python, "streaming_reading.py", tmp_path / "a")
-    assert found == {".": [{key: plain(one[key]) for key in sorted(one)} for one in samples]}
+    rows: Any = trained(python, "streaming_reading.py", tmp_path / "a")
+    assert rows == {".": [{key: plain(row[key]) for key in sorted(row)} for row in samples]}
 
 
 def plain(value: Any) -> Any:

@@ -272,15 +272,15 @@ def test_commands_on_a_full_disk_are_completed_when_there_is_space(
     whole, *results = json.loads(printed.splitlines()[-1])
     assert whole["error"] is None
     expected = whole["complete"]
-    for one in results:
-        assert one["complete"] == expected, one["size"]
-        assert torn(one["left"], expected) == [], one["size"]
-        if one["error"] is not None:
-            code, path = one["error"]
+    for result in results:
+        assert result["complete"] == expected, result["size"]
+        assert torn(result["left"], expected) == [], result["size"]
+        if result["error"] is not None:
+            code, path = result["error"]
             assert code == errno.ENOSPC
             # The config of `instruction` has relative paths. A file without a name is named by its folder.
             assert f"{path}/".startswith("prepared/" if command is instruction else f"{disk}/"), path
-    assert any(one["error"] for one in results)
+    assert any(result["error"] for result in results)
 
 
 # --- vanished shards ---

@@ -137,16 +137,16 @@ def test_samples_are_those_of_a_naive_implementation(from_: str, data: st.DataOb
                 if quota == 0:
                     assert not (Path(folder) / "out" / side / name).exists()
                 else:
-                    found = taken(Path(folder) / "out", side, name)
-                    assert found == expected[name][side].samples[:quota]
-    for one in report["sides"]:
-        side = expected[one["domain"]][one["side"]]
-        assert one["documents"] == len(side.documents)
-        if one["side"] != "retrieval":
-            assert one["available"] == len(side.samples)
-            assert one["used"] + one["over_quota"] == one["available"]
-            assert one["too_short"] == (side.too_short if from_ == "documents" else 0)
-            assert one["tail_tokens"] == side.tail_tokens
+                    samples = taken(Path(folder) / "out", side, name)
+                    assert samples == expected[name][side].samples[:quota]
+    for counts in report["sides"]:
+        side = expected[counts["domain"]][counts["side"]]
+        assert counts["documents"] == len(side.documents)
+        if counts["side"] != "retrieval":
+            assert counts["available"] == len(side.samples)
+            assert counts["used"] + counts["over_quota"] == counts["available"]
+            assert counts["too_short"] == (side.too_short if from_ == "documents" else 0)
+            assert counts["tail_tokens"] == side.tail_tokens
 
 
 def test_windows_tile_a_document(tmp_path: Path) -> None:
@@ -155,11 +155,12 @@ def test_windows_tile_a_document(tmp_path: Path) -> None:
     side = reference.side_of(document, HALVES, 42)
     assert side != "retrieval"
     packtok.draw_samples(recipe({"a": []}, samples={side: 48}), tmp_path / "out", tokens=root)
-    found = reference.read_mds(tmp_path / "out" / side / "a")
-    decoders = sorted(sample["token_ids"] for sample in found)
+    samples = reference.read_mds(tmp_path / "out" / side / "a")
+    decoders = sorted(sample["token_ids"] for sample in samples)
     assert [token for ids in decoders for token in ids] == document[8:]
     assert all(
-        one["prev_token_ids"] == list(range(one["token_ids"][0] - 8, one["token_ids"][0])) for one in found
+        drawn["prev_token_ids"] == list(range(drawn["token_ids"][0] - 8, drawn["token_ids"][0]))
+        for drawn in samples
     )
 
 
@@ -174,7 +175,7 @@ def test_sides_are_disjoint_and_duplicates_stay_together(tmp_path: Path) -> None
     )
     sides = {side: {ids[0] for ids in taken(tmp_path / "out", side, "a")} for side in ("test", "train")}
     assert not sides["test"] & sides["train"]
-    counts = {one["side"]: one["documents"] for one in report["sides"]}
+    counts = {counts_of_side["side"]: counts_of_side["documents"] for counts_of_side in report["sides"]}
     assert sum(counts.values()) == 300
     assert {side: counts[side] for side in sides} == {
         side: 3 * len(numbers) for side, numbers in sides.items()
@@ -222,12 +223,7 @@ def test_a_longer_total_moves_no_document_to_another_side(two: tuple[Path, Domai
             context=context,
             allow_short=True,
         )
-    test = [
-        document
-        for one in domains["book"]
-        for document in [one]
-        if reference.side_of(one, HALVES, 42) == "test"
-    ]
+    test = [document for document in domains["book"] if reference.side_of(document, HALVES, 42) == "test"]
     for sample in taken(tmp_path / "20", "test", "book"):
         assert any(_contains(document, sample) for document in test)
 
@@ -257,7 +253,7 @@ def test_npy_files_give_the_samples_of_pbins(two: tuple[Path, Domains], tmp_path
     root, domains = two
     for name, listed in domains.items():
         (tmp_path / "npy" / name).mkdir(parents=True)
-        numbers = [len(listed), *map(len, listed), *(token for one in listed for token in one)]
+        numbers = [len(listed), *map(len, listed), *(token for document in listed for token in document)]
         np.save(tmp_path / "npy" / name / "a.npy", np.array(numbers, np.int64))
     for from_ in ("documents", "stream"):
         wanted = recipe(domains, from_=from_)
@@ -265,8 +261,8 @@ def test_npy_files_give_the_samples_of_pbins(two: tuple[Path, Domains], tmp_path
         packtok.draw_samples(wanted, tmp_path / from_ / "b", tokens=tmp_path / "npy", dtype="uint16")
         for side in ("test", "train"):
             for name in domains:
-                found = (taken(tmp_path / from_ / out, side, name) for out in "ab")
-                assert next(found) == next(found)
+                samples = (taken(tmp_path / from_ / out, side, name) for out in "ab")
+                assert next(samples) == next(samples)
 
 
 def test_an_id_that_does_not_fit_is_named(tmp_path: Path) -> None:
@@ -304,14 +300,14 @@ def test_shards_together_equal_one_run(
     )
     for origin in (False, True):
         options = {"tokens": texts[0], "origin": origin}
-        one, many = tmp_path / f"one{origin}", tmp_path / f"many{origin}"
-        packtok.draw_samples(wanted, one, **options)
+        single, many = tmp_path / f"one{origin}", tmp_path / f"many{origin}"
+        packtok.draw_samples(wanted, single, **options)
         for shard in reversed(range(count)):
             packtok.draw_samples(wanted, many, shard=f"{shard}/{count}", **options)
         assert not list(many.rglob("index.json"))
         packtok.draw_samples(wanted, many, join=True, **options)
-        assert tree(many) == tree(one)
-        assert len(json.loads((one / "train" / "wiki" / "index.json").read_bytes())["shards"]) > 3
+        assert tree(many) == tree(single)
+        assert len(json.loads((single / "train" / "wiki" / "index.json").read_bytes())["shards"]) > 3
 
 
 def test_a_missing_shard_is_named_and_can_be_written_later(two: tuple[Path, Domains], tmp_path: Path) -> None:
@@ -393,7 +389,7 @@ def test_a_shortfall_states_what_is_available(two: tuple[Path, Domains], tmp_pat
         recipe(domains), tmp_path / "out", tokens=root, train=10_000, allow_short=True
     )
     assert report["train_samples"] == sum(
-        one["available"] for one in report["sides"] if one["side"] == "train"
+        counts["available"] for counts in report["sides"] if counts["side"] == "train"
     )
 
 
@@ -405,7 +401,7 @@ def test_a_file_of_less_than_100_documents_is_used_to_the_last(tmp_path: Path) -
         report = packtok.draw_samples(
             recipe({"a": []}, samples={"test": 1, "train": 1}), tmp_path / f"out{count}", tokens=root
         )
-        assert sum(one["documents"] for one in report["sides"]) == count
+        assert sum(counts["documents"] for counts in report["sides"]) == count
 
 
 @pytest.mark.parametrize("files", [1, 2, 3])
@@ -415,7 +411,7 @@ def test_a_domain_of_few_files_has_samples_on_every_side(tmp_path: Path, files: 
     report = packtok.draw_samples(
         recipe({"a": []}, samples={"test": 20, "train": 20}), tmp_path / "out", tokens=root
     )
-    counts = {one["side"]: one["documents"] for one in report["sides"]}
+    counts = {counts_of_side["side"]: counts_of_side["documents"] for counts_of_side in report["sides"]}
     assert sum(counts.values()) == 120
     assert all(count > 20 for count in counts.values())
     assert [len(taken(tmp_path / "out", side, "a")) for side in ("test", "train")] == [20, 20]
@@ -465,7 +461,7 @@ def test_a_domain_is_a_whole_name_of_a_folder(tmp_path: Path) -> None:
     domains = {"book": [[1] * 12] * 30, "notebook": [[2] * 12] * 30}
     root = write(tmp_path / "tokens", domains)
     report = packtok.draw_samples(recipe({"book": []}, samples={"test": 0}), tmp_path / "out", tokens=root)
-    assert sum(one["documents"] for one in report["sides"]) == 30
+    assert sum(counts["documents"] for counts in report["sides"]) == 30
     assert report["files_of_no_domain"] == [f"{root}/notebook/{number}.pbin" for number in range(2)]
 
 
@@ -491,10 +487,10 @@ def test_retrieval_chunks_are_those_of_a_naive_implementation(
             }
             for number, ids in enumerate(side.samples[5 * shard : 5 * shard + 5])
         ]
-        found = [json.loads(line) for line in content.splitlines()]
-        for one, other in zip(found, expected, strict=True):
-            assert {**one, "contents": "", "neighbor": ""} == {**other, "contents": "", "neighbor": ""}
-        assert content == "".join(json.dumps(one) + "\n" for one in found)
+        rows = [json.loads(line) for line in content.splitlines()]
+        for row, other in zip(rows, expected, strict=True):
+            assert {**row, "contents": "", "neighbor": ""} == {**other, "contents": "", "neighbor": ""}
+        assert content == "".join(json.dumps(row) + "\n" for row in rows)
         # A shard that is requested alone has the same bytes.
         packtok.draw_samples(wanted, tmp_path / "single", tokens=folder, retrieval_shard=shard)
     assert tree(tmp_path / "single" / "retrieval") == tree(tmp_path / "all" / "retrieval")
@@ -785,7 +781,7 @@ def test_pieces_of_fixed_lengths_have_rows_of_their_own(tmp_path: Path) -> None:
             expected[4].append(rest[:4])
             rest = rest[4:]
         left_over += len(rest)
-    found = {
+    items = {
         length: [
             row["input_ids"][start:stop]
             for row in reference.read_mds(tmp_path / "out" / "a" / f"{length}-8")
@@ -793,7 +789,7 @@ def test_pieces_of_fixed_lengths_have_rows_of_their_own(tmp_path: Path) -> None:
         ]
         for length in (4, 8)
     }
-    assert found == expected
+    assert items == expected
     (counts,) = report["domains"]
     assert counts["left_over_tokens"] == left_over
     assert counts["short_rows"] == len(expected[4]) % 2

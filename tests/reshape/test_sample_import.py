@@ -30,11 +30,11 @@ def test_the_folders_of_cepes_scripts_are_rewritten(tmp_path: Path) -> None:
     columns = {"domain": "str", "prev_token_ids": "ndarray:uint16", "token_ids": "ndarray:uint16"}
     assert reader.columns == columns
     for i in range(5):
-        found, expected = reader[i], pickled_sample(i)
-        assert found["domain"] == expected["domain"]
+        row, expected_row = reader[i], pickled_sample(i)
+        assert row["domain"] == expected_row["domain"]
         for key in ("token_ids", "prev_token_ids"):
-            assert found[key].dtype == np.uint16
-            assert np.array_equal(found[key], expected[key])
+            assert row[key].dtype == np.uint16
+            assert np.array_equal(row[key], expected_row[key])
     (folder,) = report["folders"]
     assert report["output"] == str(tmp_path / "new")
     assert (folder["samples"], folder["columns"], folder["folder"]) == (5, columns, "")
@@ -53,13 +53,13 @@ def test_lists_of_passages_become_arrays_with_lengths(tmp_path: Path) -> None:
         "retrieved_token_ids": "ndarray:uint16",
     }
     for i in range(5):
-        found, expected = reader[i], retrieved_sample(i)
+        row, expected = reader[i], retrieved_sample(i)
         for prefix in ("retrieved", "retrieved_neighbor"):
-            rows = zip(found[f"{prefix}_token_ids"], found[f"{prefix}_lengths"], strict=True)
-            for (row, length), passage in zip(rows, expected[f"{prefix}_token_ids"], strict=True):
-                assert row[:length].tolist() == passage.tolist()
-                assert not row[length:].any()
-        assert found["retrieval_scores"].tolist() == expected["retrieval_scores"]
+            passages = zip(row[f"{prefix}_token_ids"], row[f"{prefix}_lengths"], strict=True)
+            for (ids, length), passage in zip(passages, expected[f"{prefix}_token_ids"], strict=True):
+                assert ids[:length].tolist() == passage.tolist()
+                assert not ids[length:].any()
+        assert row["retrieval_scores"].tolist() == expected["retrieval_scores"]
 
 
 def old_names(value: Any) -> bytes:
@@ -92,8 +92,8 @@ def test_numpy_1s_names_are_read(tmp_path: Path) -> None:
 
 
 def test_an_array_that_is_listed_twice_is_read_twice(tmp_path: Path) -> None:
-    one = np.arange(3)
-    assert imported(tmp_path, [[one, one]])[0]["token_ids"].tolist() == [[0, 1, 2], [0, 1, 2]]
+    array = np.arange(3)
+    assert imported(tmp_path, [[array, array]])[0]["token_ids"].tolist() == [[0, 1, 2], [0, 1, 2]]
 
 
 @pytest.mark.parametrize("dtype", [*"bBhHiIqQefd"])
@@ -101,9 +101,9 @@ def test_every_dtype_of_numbers_is_kept(dtype: str, tmp_path: Path) -> None:
     value = np.array([[1, 2, 3]], dtype)
     write_pickles(tmp_path / "old", [pickle.dumps(value)], column="scores")
     packtok.import_samples(tmp_path / "old", tmp_path / "new")
-    found = MdsReader(tmp_path / "new")
-    assert found.columns["scores"] == f"ndarray:{value.dtype.name}:1,3"
-    assert np.array_equal(found[0]["scores"], value)
+    reader = MdsReader(tmp_path / "new")
+    assert reader.columns["scores"] == f"ndarray:{value.dtype.name}:1,3"
+    assert np.array_equal(reader[0]["scores"], value)
 
 
 class Task:
@@ -155,12 +155,12 @@ def test_anything_else_is_refused_and_never_executed(
 def test_ids_that_do_not_fit_are_errors(tmp_path: Path) -> None:
     write_pickles(tmp_path / "wide", [pickle.dumps(np.array([70_000]))])
     write_pickles(tmp_path / "negative", [pickle.dumps(np.array([-1]))])
-    for name, dtype, found in [
+    for name, dtype, problem in [
         ("wide", "uint16", "70000 does not fit uint16"),
         ("negative", None, "-1 does not fit uint32"),
     ]:
         message = (
-            f'{tmp_path}/{name}: sample 0, column "token_ids": id {found}; choose another type with dtype'
+            f'{tmp_path}/{name}: sample 0, column "token_ids": id {problem}; choose another type with dtype'
         )
         with pytest.raises(ValueError, match=re.escape(message)):
             packtok.import_samples(tmp_path / name, tmp_path / "new", dtype=dtype)

@@ -81,9 +81,9 @@ def packed(folder: Path, name: str, texts: list[str], **options: Any) -> Path:
 
 
 def metadata_of(path: Path) -> dict[str, Any]:
-    found = reference.read_pbin(path).metadata
-    assert found is not None
-    return found
+    metadata = reference.read_pbin(path).metadata
+    assert metadata is not None
+    return metadata
 
 
 # --- orders ---
@@ -322,11 +322,11 @@ def test_order_without_a_seed_is_repeated_by_the_reported_seed(tmp_path: Path, k
     assert first["seed"] != other["seed"]
     assert 0 <= first["seed"] < 2**48
     shuffle.shuffle_file(kind, source, tmp_path / "again", seed=first["seed"], order="packtok")
-    one, two, again = ((tmp_path / name).read_bytes() for name in ("one", "two", "again"))
-    assert one == again != two
+    first_lines, second_lines, again = ((tmp_path / name).read_bytes() for name in ("one", "two", "again"))
+    assert first_lines == again != second_lines
     if kind == "jsonl":
         permutation = packtok.Permutation(200, seed=first["seed"], epoch=0)
-        assert one.decode().split() == [str(permutation[i]) for i in range(200)]
+        assert first_lines.decode().split() == [str(permutation[i]) for i in range(200)]
     else:
         recorded = metadata_of(tmp_path / "one")["shuffle"]
         assert recorded == {"generator": "packtok", "seed": str(first["seed"])}
@@ -460,9 +460,9 @@ def test_chunks_are_those_of_modalities(
         shuffle.shuffle_chunk("pbin", files, tmp_path / "out.pbin", **arguments)
         theirs = reference.modalities_bytes([chosen[i] for i in order], 2)
         assert (tmp_path / "out.pbin").read_bytes()[: len(theirs)] == theirs
-        found = metadata_of(tmp_path / "out.pbin")
-        assert found["shuffle"]["chunk"] == {"index": chunk_id, "count": num_chunks}
-        assert [part["documents"] for part in found["parts"]] == [
+        metadata = metadata_of(tmp_path / "out.pbin")
+        assert metadata["shuffle"]["chunk"] == {"index": chunk_id, "count": num_chunks}
+        assert [part["documents"] for part in metadata["parts"]] == [
             len(chunk_of(content, chunk_id, num_chunks)) for content in contents
         ]
         report = shuffle.shuffle_chunk(
@@ -479,16 +479,16 @@ def test_trailer_of_a_chunk_joins_those_of_the_files(tmp_path: Path) -> None:
         shuffle.shuffle_chunk(
             "pbin", files, tmp_path / "o.pbin", chunk_id=1, num_chunks=3, existing="replace", memory=memory
         )
-        found = reference.read_pbin(tmp_path / "o.pbin")
+        chunk = reference.read_pbin(tmp_path / "o.pbin")
         before = [reference.read_pbin(file) for file in files]
-        assert found.metadata is not None
+        assert chunk.metadata is not None
         assert before[0].metadata is not None
-        assert found.metadata["tokenizer"] == before[0].metadata["tokenizer"]
-        assert found.metadata["options"] == before[0].metadata["options"]
-        assert found.metadata["counts"]["documents"] == 6
-        assert found.sources == [*before[0].sources, *before[1].sources]
-        assert found.origins is not None
-        for document, (source, offset) in zip(found.documents, found.origins, strict=True):
+        assert chunk.metadata["tokenizer"] == before[0].metadata["tokenizer"]
+        assert chunk.metadata["options"] == before[0].metadata["options"]
+        assert chunk.metadata["counts"]["documents"] == 6
+        assert chunk.sources == [*before[0].sources, *before[1].sources]
+        assert chunk.origins is not None
+        for document, (source, offset) in zip(chunk.documents, chunk.origins, strict=True):
             assert before[source].origins is not None
             i = before[source].origins.index((0, offset))
             assert document == before[source].documents[i]
@@ -496,9 +496,9 @@ def test_trailer_of_a_chunk_joins_those_of_the_files(tmp_path: Path) -> None:
 
 
 def test_incompatible_files_of_a_chunk_are_refused(tmp_path: Path) -> None:
-    one, two = (pbins.write(tmp_path / f"{width}.pbin", documents(9, 1), width) for width in (1, 2))
+    narrow, wide = (pbins.write(tmp_path / f"{width}.pbin", documents(9, 1), width) for width in (1, 2))
     with pytest.raises(packtok.PacktokError, match=r"2\.pbin: .*2.*1"):
-        modalities.create_shuffled_dataset_chunk([one, two], tmp_path / "o.pbin", 0, 1, global_seed=1)
+        modalities.create_shuffled_dataset_chunk([narrow, wide], tmp_path / "o.pbin", 0, 1, global_seed=1)
     for chunk_id, num_chunks, message in (
         (0, 0, "--num-chunks: is 0, expected at least 1"),
         (3, 3, "--chunk-id: is 3, expected 0 to 2, since --num-chunks is 3"),
@@ -506,13 +506,13 @@ def test_incompatible_files_of_a_chunk_are_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(ValueError, match=f"^{message}$"):
             shuffle.shuffle_chunk(
-                "pbin", [one], tmp_path / "o.pbin", chunk_id=chunk_id, num_chunks=num_chunks
+                "pbin", [narrow], tmp_path / "o.pbin", chunk_id=chunk_id, num_chunks=num_chunks
             )
     message = (
         "chunk 9 of 10 has no documents, since the longest of 1 files has 9; set num_chunks to at most 9"
     )
     with pytest.raises(ValueError, match=f"^{message}$"):
-        modalities.create_shuffled_dataset_chunk([one], tmp_path / "o.pbin", 9, 10)
+        modalities.create_shuffled_dataset_chunk([narrow], tmp_path / "o.pbin", 9, 10)
     assert names(tmp_path) == ["1.pbin", "2.pbin"]
 
 
@@ -753,10 +753,10 @@ for kind in sources:
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], check=True)
         try:
             shuffle.shuffle_file(kind, sources[kind], folder + "/out", seed=1, memory=(0, 20_000))
-            found = 0
+            code = 0
         except OSError as error:
-            found = error.errno
-        results.append([kind, size, found, sorted(os.listdir(folder))])
+            code = error.errno
+        results.append([kind, size, code, sorted(os.listdir(folder))])
         subprocess.run(["umount", folder], check=True)
 print(json.dumps(results))
 """
