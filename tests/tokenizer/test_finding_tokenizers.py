@@ -134,9 +134,9 @@ def cache(folder: Path, config: Any) -> None:
 @pytest.mark.parametrize("config", [{"eos_token": "</s>"}, None])
 def test_hub_name_is_loaded_from_the_cache(offline_cache: Path, config: Any) -> None:
     cache(offline_cache, config)
-    found = find_tokenizer("some/model")
-    assert (found.tokenizer.name, found.tokenizer.vocab_size) == ("some/model", 258)
-    assert found.eos_token == (config["eos_token"] if config else None)
+    loaded = find_tokenizer("some/model")
+    assert (loaded.tokenizer.name, loaded.tokenizer.vocab_size) == ("some/model", 258)
+    assert loaded.eos_token == (config["eos_token"] if config else None)
 
 
 def test_unreachable_hub_is_an_error(offline_cache: Path) -> None:
@@ -193,11 +193,11 @@ def test_tekken_json_is_saved_as_tokenizer_json(tmp_path: Path) -> None:
     folder = tmp_path / "nemo"
     folder.mkdir()
     (folder / "tekken.json").write_text(json.dumps(tekken_json()))
-    found = find_tokenizer(str(folder))
-    assert (found.tokenizer.name, found.eos_token) == ("nemo", "</s>")
+    loaded = find_tokenizer(str(folder))
+    assert (loaded.tokenizer.name, loaded.eos_token) == ("nemo", "</s>")
     assert find_tokenizer(str(folder / "tekken.json")).tokenizer.name == "nemo"
-    assert found.tokenizer.encode("the é</s>").tolist() == [22 + 257, 22 + 32, 22 + 260, 2]
-    assert found.tokenizer.engine == "packtok"
+    assert loaded.tokenizer.encode("the é</s>").tolist() == [22 + 257, 22 + 32, 22 + 260, 2]
+    assert loaded.tokenizer.engine == "packtok"
     corpus = tmp_path / "corpus.jsonl"
     texts = ["the the\n é", "[INST] 12 <SPECIAL_21>", "\u00e9\u0301 DOn't"]
     corpus.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
@@ -206,7 +206,7 @@ def test_tekken_json_is_saved_as_tokenizer_json(tmp_path: Path) -> None:
     wheel = tokenizers.Tokenizer.from_file(f"{output}.tokenizer.json")
     reader = packtok.PbinReader(output)
     ids = [wheel.encode(text, add_special_tokens=False).ids for text in texts]
-    assert [reader[i].tolist() for i in range(len(reader))] == [[*one, 2] for one in ids]
+    assert [reader[i].tolist() for i in range(len(reader))] == [[*ids_of_text, 2] for ids_of_text in ids]
 
 
 def test_invalid_tekken_json_is_rejected(tmp_path: Path) -> None:

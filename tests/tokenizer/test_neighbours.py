@@ -22,8 +22,8 @@ CALL = Callable[..., Any]
 
 
 def token(content: str, **flags: Any) -> dict[str, Any]:
-    given = {"lstrip": False, "rstrip": False, "single_word": False, "normalized": False, **flags}
-    return {"content": content, **given}
+    properties = {"lstrip": False, "rstrip": False, "single_word": False, "normalized": False, **flags}
+    return {"content": content, **properties}
 
 
 # Files next to a tokenizer of 256 bytes with <s> = 256 and </s> = 257.
@@ -114,8 +114,12 @@ def test_tokens_are_added_as_transformers_adds_them(files: dict[str, Any], tmp_p
         folder = write(tmp_path / name, files, **changes)
         expected = transformers.PreTrainedTokenizerFast.from_pretrained(folder)
         tokenizer = Tokenizer.from_pretrained(folder, add_special_tokens_from_config=True)
-        added = {one.content: id for id, one in expected.added_tokens_decoder.items()}
-        special = {one.content for one in expected.added_tokens_decoder.values() if one.special}
+        added = {added_token.content: id for id, added_token in expected.added_tokens_decoder.items()}
+        special = {
+            added_token.content
+            for added_token in expected.added_tokens_decoder.values()
+            if added_token.special
+        }
         assert dict(tokenizer.added_tokens) == added
         assert {content for content, _ in tokenizer.special_tokens} == special
         assert tokenizer.encode(TEXT).tolist() == expected(TEXT)["input_ids"]
@@ -153,14 +157,14 @@ def test_each_named_token_is_reported_unless_it_is_added(tmp_path: Path) -> None
         f"{beside}: additional_special_tokens names tokens that the tokenizer does not have: {first} and 2 "
         f"more; {not_added}",
     ]
-    found = find_tokenizer(str(folder))
-    assert list(found.warnings) == expected
-    assert found.eos_token is None
-    assert found.tokenizer.vocab_size == 258
-    asked = find_tokenizer(str(folder), add_special_tokens_from_config=True)
-    assert asked.eos_token == "<|im_end|>"
-    assert asked.tokenizer.vocab_size == 258 + 15
-    assert asked.warnings == (
+    plain = find_tokenizer(str(folder))
+    assert list(plain.warnings) == expected
+    assert plain.eos_token is None
+    assert plain.tokenizer.vocab_size == 258
+    extended = find_tokenizer(str(folder), add_special_tokens_from_config=True)
+    assert extended.eos_token == "<|im_end|>"
+    assert extended.tokenizer.vocab_size == 258 + 15
+    assert extended.warnings == (
         f"{folder}/added_tokens.json gives '<x>' the id 300, tokenizer.json 258; tokenizer.json takes "
         "precedence",
     )
@@ -168,14 +172,14 @@ def test_each_named_token_is_reported_unless_it_is_added(tmp_path: Path) -> None
 
 def test_tokens_that_are_matched_in_another_way_are_reported(tmp_path: Path) -> None:
     files = CASES["a decoder changes tokens"]
-    found = find_tokenizer(str(write(tmp_path / "t", files)))
-    assert found.warnings == (
+    loaded = find_tokenizer(str(write(tmp_path / "t", files)))
+    assert loaded.warnings == (
         f"{tmp_path}/t/tokenizer_config.json: added_tokens_decoder has tokens that are matched in another "
         "way than in the tokenizer: '<s>', '</s>'; the tokenizer takes precedence; give "
         f"{ADD} to change it, as Transformers does",
     )
     assert (
-        found.tokenizer.fingerprint
+        loaded.tokenizer.fingerprint
         == Tokenizer.from_file(write_tokenizer(tmp_path / "b") / "tokenizer.json").fingerprint
     )
 
@@ -224,9 +228,9 @@ def test_values_of_a_wrong_type_name_no_token(tmp_path: Path) -> None:
         "tokenizer_config.json": {**config, "added_tokens_decoder": decoder},
         "added_tokens.json": {"<s>": None, "</s>": float("inf"), "": 3},
     }
-    found = find_tokenizer(str(write(tmp_path / "t", files)), add_special_tokens_from_config=True)
-    assert found.tokenizer.vocab_size == 258
-    assert found.eos_token is None
+    loaded = find_tokenizer(str(write(tmp_path / "t", files)), add_special_tokens_from_config=True)
+    assert loaded.tokenizer.vocab_size == 258
+    assert loaded.eos_token is None
 
 
 def test_padding_of_the_tokenizer_names_a_token(tmp_path: Path) -> None:
@@ -244,11 +248,11 @@ def test_consistent_files_change_nothing(tmp_path: Path) -> None:
     config = {"bos_token": "<s>", "eos_token": token("</s>"), "added_tokens_decoder": {}}
     config["added_tokens_decoder"] = {"256": token("<s>", special=True), "257": token("</s>", special=True)}
     folder = write(tmp_path / "t", {"tokenizer_config.json": config})
-    plain, asked = (
+    plain, extended = (
         Tokenizer.from_pretrained(folder, add_special_tokens_from_config=adds) for adds in (False, True)
     )
-    assert plain.to_json() == asked.to_json() == (folder / "tokenizer.json").read_bytes()
-    assert plain.notes == asked.notes == []
+    assert plain.to_json() == extended.to_json() == (folder / "tokenizer.json").read_bytes()
+    assert plain.notes == extended.notes == []
 
 
 LOADERS: dict[str, CALL] = {
@@ -267,11 +271,11 @@ def test_every_way_to_load_a_file_finds_those_next_to_it(tmp_path: Path, load: C
     with pytest.warns(UserWarning, match=f"pad_token names tokens .*'<pad>'.*{ADD}") as caught:
         plain = load(folder)
     assert [warning.filename for warning in caught] == [__file__]
-    asked = load(folder, add_special_tokens_from_config=True)
-    assert plain.eos_token == asked.eos_token == "</s>"
-    assert (plain.token_to_id("<pad>"), asked.token_to_id("<pad>")) == (None, 258)
-    assert (len(plain.notes), asked.notes) == (1, [])
-    assert asked.as_hf().eos_token_id == 257
+    extended = load(folder, add_special_tokens_from_config=True)
+    assert plain.eos_token == extended.eos_token == "</s>"
+    assert (plain.token_to_id("<pad>"), extended.token_to_id("<pad>")) == (None, 258)
+    assert (len(plain.notes), extended.notes) == (1, [])
+    assert extended.as_hf().eos_token_id == 257
 
 
 def test_built_in_tokenizers_know_their_eos() -> None:
@@ -298,8 +302,8 @@ def test_every_command_adds_the_tokens(tmp_path: Path, folder: Path, packtok_cli
     tokenizer = Tokenizer.from_pretrained(folder, add_special_tokens_from_config=True)
     ids = [tokenizer.encode(text).tolist() for text in texts]
     assert ids[0] == [64, 259, 220, 65, 9 + 52, 66]
-    given = ("--tokenizer", folder, ADD)
-    packed = packtok_cli("pack", "-i", "corpus.jsonl", "-o", "a.pbin", *given, "--json", cwd=tmp_path)
+    options = ("--tokenizer", folder, ADD)
+    packed = packtok_cli("pack", "-i", "corpus.jsonl", "-o", "a.pbin", *options, "--json", cwd=tmp_path)
     assert json.loads(packed.stdout)["warnings"] == []
     reader = packtok.PbinReader(tmp_path / "a.pbin")
     eos = tokenizer.token_to_id("<|im_end|>")
@@ -308,13 +312,13 @@ def test_every_command_adds_the_tokens(tmp_path: Path, folder: Path, packtok_cli
     assert reader.metadata is not None
     assert reader.metadata["tokenizer"]["fingerprint"] == tokenizer.fingerprint
     assert (tmp_path / "a.pbin.tokenizer.json").read_bytes() == tokenizer.to_json()
-    packtok_cli("verify", "a.pbin", *given, cwd=tmp_path)
-    packtok_cli("cat", "a.pbin", *given, cwd=tmp_path)
-    counted = json.loads(packtok_cli("count", "corpus.jsonl", *given, "--json", cwd=tmp_path).stdout)
+    packtok_cli("verify", "a.pbin", *options, cwd=tmp_path)
+    packtok_cli("cat", "a.pbin", *options, cwd=tmp_path)
+    counted = json.loads(packtok_cli("count", "corpus.jsonl", *options, "--json", cwd=tmp_path).stdout)
     assert counted["total"]["tokens"] == [sum(map(len, ids))]
     packtok_cli("tokenizer", "verify", folder, ADD, "--corpus", "corpus.jsonl", cwd=tmp_path)
-    shown = json.loads(packtok_cli("tokenizer", "inspect", folder, ADD, "--json", cwd=tmp_path).stdout)
-    assert (shown["fingerprint"], shown["eos_token"]) == (tokenizer.fingerprint, "<|im_end|>")
+    facts = json.loads(packtok_cli("tokenizer", "inspect", folder, ADD, "--json", cwd=tmp_path).stdout)
+    assert (facts["fingerprint"], facts["eos_token"]) == (tokenizer.fingerprint, "<|im_end|>")
     samples = CheckpointableDataset.from_files(tmp_path / "corpus.jsonl")
     samples = samples.tokenize(str(folder), add_special_tokens_from_config=True)
     assert [list(sample["input_ids"]) for sample in samples] == ids
@@ -341,9 +345,9 @@ def test_hub_has_the_same_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     )
     (repository / "refs").mkdir()
     (repository / "refs" / "main").write_text(revision)
-    found = find_tokenizer("some/model")
-    assert found.eos_token == "</s>"
-    assert [ADD in text for text in found.warnings] == [True]
+    loaded = find_tokenizer("some/model")
+    assert loaded.eos_token == "</s>"
+    assert [ADD in text for text in loaded.warnings] == [True]
     assert find_tokenizer("some/model", True).tokenizer.token_to_id("<x>") == 258
 
 
@@ -398,30 +402,30 @@ def test_special_tokens_of_a_config_are_in_the_output(tmp_path: Path, packtok_cl
 
 
 def test_special_tokens_of_a_config_grow_the_vocabulary_only_when_asked(tmp_path: Path) -> None:
-    found = find_tokenizer(str(write(tmp_path / "t", {})))
+    loaded = find_tokenizer(str(write(tmp_path / "t", {})))
     named = {"pad_token": "<pad>", "additional_special_tokens": ["^", "<x>"]}
     with pytest.raises(ConfigError) as caught:
-        with_special_tokens(found, special(**named))
+        with_special_tokens(loaded, special(**named))
     assert str(caught.value) == (
         "tokenizer.config.special_tokens names '<pad>', '<x>', which would grow the vocabulary of t; give "
         f"{ADD} to add it, or leave it out; special tokens are '<s>', '</s>'"
     )
-    grown = with_special_tokens(found, special(**named, adds=True)).tokenizer
+    grown = with_special_tokens(loaded, special(**named, adds=True)).tokenizer
     assert dict(grown.added_tokens) == {"<s>": 256, "</s>": 257, "<pad>": 258, "^": 61, "<x>": 259}
 
 
 def test_special_tokens_that_are_matched_in_another_way_keep_it(tmp_path: Path) -> None:
     own = tokenizer_json()["added_tokens"]
     own[0]["lstrip"] = True
-    found = find_tokenizer(str(write(tmp_path / "t", {}, added_tokens=own)))
-    kept = with_special_tokens(found, special(bos_token="<s>"))
-    assert kept.tokenizer.fingerprint == found.tokenizer.fingerprint
+    loaded = find_tokenizer(str(write(tmp_path / "t", {}, added_tokens=own)))
+    kept = with_special_tokens(loaded, special(bos_token="<s>"))
+    assert kept.tokenizer.fingerprint == loaded.tokenizer.fingerprint
     assert kept.warnings == (
         "tokenizer.config.special_tokens names special tokens that are matched in another way in the "
         "tokenizer: "
         f"'<s>'; the tokenizer takes precedence; give {ADD} to change it, as Transformers does",
     )
-    changed = with_special_tokens(found, special(bos_token="<s>", adds=True)).tokenizer
+    changed = with_special_tokens(loaded, special(bos_token="<s>", adds=True)).tokenizer
     assert changed.encode("a <s>").tolist() == [64, 220, 256]
 
 
@@ -448,10 +452,10 @@ def test_messages_list_at_most_ten_special_tokens(tmp_path: Path, packtok_cli: C
     folder = write(tmp_path / "t", {}, added_tokens=own)
     write_corpus(tmp_path / "corpus.jsonl")
     ten = ["<s>", "</s>", *(f"<extra_{i}>" for i in range(8))]
-    for options, shown in ([], ", ".join(map(repr, ten))), (["--eod", "no"], ", ".join(map(json.dumps, ten))):
+    for options, names in ([], ", ".join(map(repr, ten))), (["--eod", "no"], ", ".join(map(json.dumps, ten))):
         done = packtok_cli(
             "pack", "-i", "corpus.jsonl", "-o", "a.pbin", "-t", folder, *options, cwd=tmp_path, code=None
         )
-        assert done.stderr.rstrip().endswith(f"special tokens are {shown} and 93 more")
+        assert done.stderr.rstrip().endswith(f"special tokens are {names} and 93 more")
     assert listed(["a"]) == "'a'"
     assert listed([]) == "none"

@@ -171,7 +171,7 @@ def test_high_ids_take_no_memory(tmp_path: Path, highest: int, kind: str) -> Non
     )
     assert done.returncode == 0, done.stderr
     wheel = oracle.load(path)
-    assert [int(one) for one in done.stdout.split()] == [
+    assert [int(word) for word in done.stdout.split()] == [
         id for text in texts for id in wheel.encode(text).ids
     ]
 

@@ -208,11 +208,11 @@ def test_model_is_found_in_its_folder(trained: Path, tmp_path: Path) -> None:
     (tmp_path / "llama").mkdir()
     (tmp_path / "llama" / "tokenizer.model").write_bytes((trained / "bpe.model").read_bytes())
     for name in (tmp_path / "llama", tmp_path / "llama" / "tokenizer.model"):
-        found = find_tokenizer(str(name))
-        assert (found.tokenizer.name, found.eos_token) == ("llama", "</s>")
+        loaded = find_tokenizer(str(name))
+        assert (loaded.tokenizer.name, loaded.eos_token) == ("llama", "</s>")
     # The name does not matter, as long as it does not end with .json.
     (tmp_path / "renamed").write_bytes((trained / "bpe.model").read_bytes())
-    assert find_tokenizer(str(tmp_path / "renamed")).tokenizer.vocab_size == found.tokenizer.vocab_size
+    assert find_tokenizer(str(tmp_path / "renamed")).tokenizer.vocab_size == loaded.tokenizer.vocab_size
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_invalid_model_is_reported(tmp_path: Path, content: bytes, words: str) -
 
 def test_corrupted_model_never_crashes(trained: Path, tmp_path: Path) -> None:
     content = (trained / "unigram.model").read_bytes()
-    numbers, said = random.Random(1), list[str]()
+    numbers, messages = random.Random(1), list[str]()
     for _ in range(150):
         torn = bytearray(content[: numbers.randrange(len(content))])
         for _ in range(numbers.randrange(4)):
@@ -240,11 +240,11 @@ def test_corrupted_model_never_crashes(trained: Path, tmp_path: Path) -> None:
         try:
             tokenizer = Tokenizer.from_file(tmp_path / "torn.model")
         except TokenizerError as error:
-            said.append(str(error))
+            messages.append(str(error))
         else:
             tokenizer.encode("a text, ① and é\u0301 ﬁ")
-    assert all("torn.model: " in text for text in said)
-    assert len(said) > 50
+    assert all("torn.model: " in text for text in messages)
+    assert len(messages) > 50
 
 
 @pytest.mark.parametrize("name", ["unigram", "bpe", "words", "characters"])
@@ -254,15 +254,16 @@ def test_tokens_of_files_next_to_a_model_become_user_defined_symbols(
     pieces = [
         values_of(piece) for number, piece in fields((trained / f"{name}.model").read_bytes()) if number == 1
     ]
-    normal = [one[1].decode() for one in pieces if 3 not in one]
-    ordinary = next((one for one in normal if one.isascii()), normal[0])
+    normal = [piece[1].decode() for piece in pieces if 3 not in piece]
+    ordinary = next((text for text in normal if text.isascii()), normal[0])
 
     def change(message: dict[int, Any]) -> None:
         for at, piece in enumerate(pieces):
             if piece[1].decode() == ordinary:
                 message[1][at] = sentencepiece_json.message({1: [piece[1]], 2: [piece[2]], 3: [4]})
         message[1] += [
-            sentencepiece_json.message({1: [one], 2: [b"\0" * 4], 3: [4]}) for one in (b"<pad>", b"<new>")
+            sentencepiece_json.message({1: [content], 2: [b"\0" * 4], 3: [4]})
+            for content in (b"<pad>", b"<new>")
         ]
 
     folder = tmp_path / "llama"

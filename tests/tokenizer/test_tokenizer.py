@@ -82,9 +82,9 @@ def gpt2() -> Tokenizer:
 def test_ids_equal_those_of_the_wheel(tokenizer: Tokenizer, add_special_tokens: bool) -> None:
     expected = list(oracle.encode(wheel_of(tokenizer), TEXTS, add_special_tokens=add_special_tokens))
     for text, ids in zip(TEXTS, expected, strict=True):
-        found = tokenizer.encode(text, add_special_tokens=add_special_tokens)
-        assert found.dtype == np.uint32
-        assert found.tolist() == ids
+        array = tokenizer.encode(text, add_special_tokens=add_special_tokens)
+        assert array.dtype == np.uint32
+        assert array.tolist() == ids
     flat, offsets = tokenizer.encode_batch(TEXTS, add_special_tokens=add_special_tokens)
     assert (flat.dtype, offsets.dtype) == (np.uint32, np.int64)
     assert flat.tolist() == [id for ids in expected for id in ids]
@@ -132,14 +132,14 @@ def test_batch_encoding_does_not_depend_on_threads(tokenizer: Tokenizer) -> None
     expected = tokenizer.encode_batch(texts, threads=1)
     assert len(expected[0]) > 50_000
     for threads in (2, 7, None):
-        found = tokenizer.encode_batch(texts, threads=threads)
-        assert all(np.array_equal(one, other) for one, other in zip(found, expected, strict=True))
+        encoded = tokenizer.encode_batch(texts, threads=threads)
+        assert all(np.array_equal(array, other) for array, other in zip(encoded, expected, strict=True))
         assert np.array_equal(tokenizer.count(texts, threads=threads), np.diff(expected[1]))
 
 
 def test_texts_can_come_from_any_iterable(gpt2: Tokenizer) -> None:
     expected = gpt2.encode_batch(["a", "b c"])[0].tolist()
-    for texts in (("a", "b c"), iter(["a", "b c"]), np.array(["a", "b c"]), (one for one in ("a", "b c"))):
+    for texts in (("a", "b c"), iter(["a", "b c"]), np.array(["a", "b c"]), (text for text in ("a", "b c"))):
         assert gpt2.encode_batch(texts)[0].tolist() == expected
     flat, offsets = gpt2.encode_batch([])
     assert (flat.tolist(), offsets.tolist(), gpt2.count([]).tolist()) == ([], [0], [])
@@ -304,16 +304,16 @@ def test_invalid_arguments_are_named(gpt2: Tokenizer) -> None:
 def test_callable_returns_lists_like_hugging_face(tmp_path: Path) -> None:
     tokenizer = bpe_with_template(tmp_path)
     wheel, call = wheel_of(tokenizer), tokenizer.as_hf()
-    one, many = wheel.encode("the cat").ids, [wheel.encode(text).ids for text in TEXTS]
-    assert call("the cat") == {"input_ids": one, "attention_mask": [1] * len(one)}
+    single, many = wheel.encode("the cat").ids, [wheel.encode(text).ids for text in TEXTS]
+    assert call("the cat") == {"input_ids": single, "attention_mask": [1] * len(single)}
     assert call(TEXTS)["input_ids"] == many
     assert call(TEXTS)["attention_mask"] == [[1] * len(ids) for ids in many]
     without = wheel.encode("the cat", add_special_tokens=False).ids
     assert call("the cat", add_special_tokens=False, return_attention_mask=False) == {"input_ids": without}
-    assert call.encode("the cat") == one
-    assert all(type(id) is int for id in one)
-    assert call.decode(one, skip_special_tokens=True) == "the cat"
-    assert call.decode(one[1]) == wheel.decode([one[1]])
+    assert call.encode("the cat") == single
+    assert all(type(id) is int for id in single)
+    assert call.decode(single, skip_special_tokens=True) == "the cat"
+    assert call.decode(single[1]) == wheel.decode([single[1]])
     assert call.convert_tokens_to_ids(["<|bos|>", "none"]) == [301, None]
     assert (call.eos_token, call.eos_token_id) == (None, None)
     hf = Tokenizer.from_pretrained("gpt2").as_hf()
@@ -326,18 +326,18 @@ def test_callable_returns_lists_like_hugging_face(tmp_path: Path) -> None:
 def test_documentation_shows_the_results_of_the_calls() -> None:
     chapter = ROOT / "docs" / "guides" / "tokenizers.md"
     names: dict[str, Any] = {}
-    num_shown = 0
+    num_results = 0
     for block in re.findall(r"^```python\n(.*?)^```", chapter.read_text(encoding="utf-8"), re.M | re.S):
         for line in block.splitlines():
-            code, _, shown = line.partition("  # ")
-            if not shown or not re.match(r"[\[{(0-9']|array", shown.strip()):
+            code, _, result = line.partition("  # ")
+            if not result or not re.match(r"[\[{(0-9']|array", result.strip()):
                 exec(code, names)
                 continue
             value = eval(code, names)
             # Text after a colon or semicolon is an explanation.
-            assert re.split(r"[;:] [a-z.]", shown.strip())[0] == re.sub(r"\s+", " ", repr(value)), line
-            num_shown += 1
-    assert num_shown == 8
+            assert re.split(r"[;:] [a-z.]", result.strip())[0] == re.sub(r"\s+", " ", repr(value)), line
+            num_results += 1
+    assert num_results == 8
 
 
 def test_importing_the_package_does_not_import_numpy() -> None:
