@@ -71,14 +71,22 @@ def names(page: Page) -> list[str]:
 
 def facet_counts(page: Page, facet: str) -> dict[str, int]:
     """Returns the values of a facet with their numbers."""
-    values = [found for tag, found, _ in page.elements if tag == "input" and found.get("name") == facet]
-    labels = {found.get("for"): text.split() for tag, found, text in page.elements if tag == "label"}
-    return {str(one["value"]): int(labels[one["id"]][-1].replace(",", "")) for one in values}
+    values = [
+        attributes
+        for tag, attributes, _ in page.elements
+        if tag == "input" and attributes.get("name") == facet
+    ]
+    labels = {
+        attributes.get("for"): text.split() for tag, attributes, text in page.elements if tag == "label"
+    }
+    return {
+        str(attributes["value"]): int(labels[attributes["id"]][-1].replace(",", "")) for attributes in values
+    }
 
 
 def test_search_page_lists_datasets_with_counts_of_facets(server: Served) -> None:
     page = server.page("/")
-    assert page.one("h2", id="total") == "43 datasets"
+    assert page.text_of("h2", id="total") == "43 datasets"
     assert len(names(page)) == 25
     assert facet_counts(page, "tokenizer") == {"not tokenized": 41, "cl100k_base": 1, "gpt2": 1}
     assert facet_counts(page, "language") == {"unknown": 42, "en": 1}
@@ -95,15 +103,19 @@ def test_words_and_facets_narrow_a_search(server: Served) -> None:
         "Short stories-tokenized_gpt2_all",
     ]
     page = server.page("/?q=short&tokenizer=gpt2&tokenizer=cl100k_base")
-    assert page.one("h2", id="total") == "2 datasets"
+    assert page.text_of("h2", id="total") == "2 datasets"
     # The counts of a facet ignore the choice in that facet.
     assert facet_counts(page, "tokenizer") == {"cl100k_base": 1, "gpt2": 1, "not tokenized": 1}
-    checked = [found["value"] for tag, found, _ in page.elements if tag == "input" and "checked" in found]
-    assert sorted(str(one) for one in checked) == ["cl100k_base", "gpt2"]
+    checked = [
+        attributes["value"]
+        for tag, attributes, _ in page.elements
+        if tag == "input" and "checked" in attributes
+    ]
+    assert sorted(str(value) for value in checked) == ["cl100k_base", "gpt2"]
     without = "/?q=short&tokenizer=cl100k_base"
     assert without in page.links()
-    assert server.page(without).one("h2", id="total") == "1 dataset"
-    assert server.page("/?q=nothing+at+all").one("h2", id="total") == "0 datasets"
+    assert server.page(without).text_of("h2", id="total") == "1 dataset"
+    assert server.page("/?q=nothing+at+all").text_of("h2", id="total") == "0 datasets"
 
 
 @pytest.mark.parametrize("words", ['"', "a OR", "*", "name:x", "%00", "é ü", "'; DROP", "x" * 5000, "%F0%9F"])
@@ -164,7 +176,7 @@ def test_folder_without_datasets_lists_its_token_files(tmp_path: Path) -> None:
 
 def test_raw_dataset_shows_description_files_and_tokenizations(server: Served, base: Path) -> None:
     page = server.page("/dataset/text/stories")
-    assert page.one("h1") == "Short stories"
+    assert page.text_of("h1") == "Short stories"
     assert "Short texts of <em>many</em> kinds." in page.html
     assert "<h3>Heading</h3>" in page.html
     assert '<a href="https://example.org/" rel="noreferrer nofollow">home</a>' in page.html
@@ -188,11 +200,11 @@ def test_tokenized_dataset_shows_parent_histogram_and_checksum(
     assert f"{text_bytes / reader.num_tokens:.2f} bytes of text per token" in " ".join(page.text.split())
     buckets = [(a, b, n) for a, b, n in reader.document_lengths_histogram() if n]
     table = page.html.partition('<figure class="histogram">')[2].partition("</figure>")[0]
-    shown = [tuple(row) for row in _rows(table)]
-    assert [row for row in shown if row[1] != "0"] == [
+    rows = [tuple(row) for row in _rows(table)]
+    assert [row for row in rows if row[1] != "0"] == [
         (f"{a:,}" if b == a + 1 else f"{a:,}–{b - 1:,}", f"{n:,}") for a, b, n in buckets
     ]
-    assert "25 documents of " in page.one("figcaption")
+    assert "25 documents of " in page.text_of("figcaption")
 
 
 def _rows(html: str) -> list[list[str]]:
@@ -230,10 +242,10 @@ def test_command_that_loads_one_of_several_files_says_so(server: Served) -> None
 
 def test_dataset_in_several_files_sums_their_histograms(server: Served) -> None:
     page = server.page("/dataset/text/stories/tokenized/cl100k_base/two")
-    assert [one for one in page.links() if one.startswith("/file/")] == [
+    assert [link for link in page.links() if link.startswith("/file/")] == [
         f"/file/text/stories/tokenized/cl100k_base/two/shard-0000{k}-of-00002.pbin" for k in range(2)
     ]
-    assert page.one("figcaption").startswith("25 documents of ")
+    assert page.text_of("figcaption").startswith("25 documents of ")
 
 
 def test_token_files_that_are_no_pbins_are_listed_without_links(tmp_path: Path) -> None:
@@ -246,10 +258,10 @@ def test_token_files_that_are_no_pbins_are_listed_without_links(tmp_path: Path) 
         # A link without a text is not shown either.
         assert server.page("/").all("h3") == ["x/data"]
         page = server.page("/dataset/x/data")
-    assert page.one("h1") == "x/data"
+    assert page.text_of("h1") == "x/data"
     assert [row[0] for row in page.rows("grid")] == ["part_0.bin", "part_1.bin"]
     assert not [link for link in page.links() if link.startswith("/file/")]
-    (note,) = [one for one in notes(page.html) if "part_0.bin" in one]
+    (note,) = [note_ for note_ in notes(page.html) if "part_0.bin" in note_]
     assert note.endswith("this is not a pbin; 1 more cannot be shown either")
 
 
@@ -265,7 +277,7 @@ def test_file_page_shows_what_the_trailer_says(server: Served, reader: packtok.P
 @pytest.mark.parametrize("i", range(len(TEXTS)))
 def test_document_shows_every_token_of_the_file(server: Served, reader: packtok.PbinReader, i: int) -> None:
     page = server.page(f"/documents/{GPT2}?document={i}")
-    assert [one for _, one in page.tokens()] == reader[i].tolist()
+    assert [id_ for _, id_ in page.tokens()] == reader[i].tolist()
     assert page.details(len(reader[i]) - 1).startswith(
         f"token {len(reader[i]) - 1:,} · id 50,256 · EOD · 13 bytes: "
     )
@@ -287,9 +299,11 @@ def test_special_token_within_a_document_is_marked(server: Served, reader: packt
     page = server.page(f"/documents/{GPT2}?document=4")
     assert reader[4].tolist().count(EOD) == 2
     classes = [
-        found.get("class") or "" for _, found, _ in page.elements if (found.get("id") or "")[:1] == "t"
+        attributes.get("class") or ""
+        for _, attributes, _ in page.elements
+        if (attributes.get("id") or "")[:1] == "t"
     ]
-    assert sum("eod" in one.split() for one in classes) == 2
+    assert sum("eod" in value.split() for value in classes) == 2
 
     assert "&lt;script&gt;" in page.html or "script" in page.text
     assert "<script>alert" not in page.html
@@ -324,13 +338,13 @@ def test_long_document_is_shown_in_parts(server: Served, reader: packtok.PbinRea
     path: str | None = f"/documents/{GPT2}?document={i}&window=20"
     while path is not None:
         page = server.page(path)
-        tokens = [one for _, one in page.tokens()]
+        tokens = [id_ for _, id_ in page.tokens()]
         assert len(tokens) <= 20
         seen += tokens
-        following = [one for one in page.links() if f"document={i}&from={len(seen)}&window=20" in one]
+        following = [link for link in page.links() if f"document={i}&from={len(seen)}&window=20" in link]
         path = following[0] if following else None
     assert seen == reader[i].tolist()
-    assert [one for _, one in server.page(f"/documents/{GPT2}?document={i}&from={length - 1}").tokens()] == [
+    assert [id_ for _, id_ in server.page(f"/documents/{GPT2}?document={i}&from={length - 1}").tokens()] == [
         EOD
     ]
 
@@ -360,13 +374,13 @@ def test_random_document_depends_on_the_seed_only(server: Served) -> None:
 def test_same_text_under_another_tokenizer_has_the_ids_of_that_tokenizer(server: Served, site: Site) -> None:
     page = server.page(f"/documents/{GPT2}?document=1&compare=o200k_base&counts=1")
     other = site.tokenizers.builtin("o200k_base")
-    assert [one for _, one in page.tokens("o")] == other.encode(TEXTS[1]).tolist()
+    assert [id_ for _, id_ in page.tokens("o")] == other.encode(TEXTS[1]).tolist()
     expected = {
         name: len(site.tokenizers.builtin(name).encode(TEXTS[1]))
         for name in packtok.Tokenizer.builtin_names()
     }
-    shown = {row[0].split()[0]: int(row[1]) for row in page.rows("narrow")}
-    assert shown == expected
+    counts = {row[0].split()[0]: int(row[1]) for row in page.rows("narrow")}
+    assert counts == expected
     assert server.get(f"/documents/{GPT2}?compare=/etc/passwd").status == 404
 
 
@@ -383,7 +397,7 @@ def test_tokenizers_below_the_base_can_be_compared_with(tmp_path: Path) -> None:
     with served_folder(tmp_path / "base") as server:
         path = "x/data/tokenized/own/all/a.pbin"
         page = server.page(f"/documents/{path}?compare=file:x/data/tokenized/own/all/tokenizer.json")
-        assert page.tokens("o") == [(text, one) for text, one in page.tokens()[:-1]]
+        assert page.tokens("o") == [(text, id_) for text, id_ in page.tokens()[:-1]]
         assert "".join(text for text, _ in page.tokens()) == "hello worldh"
 
 
@@ -420,12 +434,12 @@ def test_items_are_those_of_token_dataset(server: Served, base: Path, packing: A
         assert [int(row[2].replace(",", "")) for row in rows] == item["input_ids"]
         labels = [-100 if row[3] in ("none", "padding") else int(row[4].replace(",", "")) for row in rows]
         assert labels == item["labels"]
-        padding = [one < 0 for one in item["document_ids"]]
+        padding = [document_id < 0 for document_id in item["document_ids"]]
         assert [row[-1] == "–" for row in rows] == padding
         positions = zip(rows, item["position_ids"], padding, strict=True)
         assert all(is_padding or int(row[-1]) == position for row, position, is_padding in positions)
         located = dataset.locate(i)
-        assert [one for one in page.all("h3") if one.startswith("Document")] == [
+        assert [heading for heading in page.all("h3") if heading.startswith("Document")] == [
             text for text in page.all("h3") if not text.startswith("Padding")
         ]
         for _, document, start, _ in located:
@@ -451,7 +465,7 @@ def test_concat_label_of_a_last_token_is_marked_as_of_the_next_document(
 def test_item_of_a_long_context_is_shown_in_parts(server: Served, reader: packtok.PbinReader) -> None:
     page = server.page(f"/items/{GPT2}?context_length=600&from=256")
     stream = np.concatenate([reader[i] for i in range(len(reader))]).tolist()
-    assert [one for _, one in page.tokens()] == stream[256:512]
+    assert [id_ for _, id_ in page.tokens()] == stream[256:512]
 
 
 @pytest.mark.parametrize(
@@ -505,7 +519,7 @@ def test_tokenizer_with_another_fingerprint_is_not_used(tmp_path: Path, gpt2: pa
         (tmp_path / name).write_bytes(other)
     with served(site_of_file(output)) as server:
         page = server.page("/documents/a.pbin")
-        assert [text for text, _ in page.tokens()] == [str(one) for _, one in page.tokens()]
+        assert [text for text, _ in page.tokens()] == [str(id_) for _, id_ in page.tokens()]
         assert "but the file was packed with sha256:" in notes(page.html)[0]
         # A tokenizer that appears next to the file is used at once.
         (tmp_path / "tokenizer.json").write_bytes(_own_tokenizer())
@@ -541,8 +555,8 @@ def test_origin_of_a_document_is_shown_and_leads_to_the_documents_of_a_source(
 ) -> None:
     page = server.page(f"/documents/{GPT2}?document=1")
     line = json.dumps({"text": TEXTS[0]}) + "\n"
-    assert page.one("li", class_="origin") == f"from first.jsonl, byte {len(line):,}"
-    options = [(found["value"], text) for tag, found, text in page.elements if tag == "option"]
+    assert page.text_of("li", class_="origin") == f"from first.jsonl, byte {len(line):,}"
+    options = [(attributes["value"], text) for tag, attributes, text in page.elements if tag == "option"]
     assert ("1", "second.jsonl") in options
     answer = server.get(f"/documents/{GPT2}?source=1")
     assert (answer.status, answer.headers["location"]) == (303, f"/documents/{GPT2}?document={SECOND_FILE}")
@@ -551,10 +565,10 @@ def test_origin_of_a_document_is_shown_and_leads_to_the_documents_of_a_source(
 
 def test_first_document_of_a_source_is_found_by_binary_search() -> None:
     sources = [0, 0, 0, 2, 2, 5]
-    asked: list[int] = []
+    looked_up: list[int] = []
 
     def origin(i: int) -> Any:
-        asked.append(i)
+        looked_up.append(i)
         return SimpleNamespace(source_index=sources[i])
 
     packed: Any = SimpleNamespace(reader=SimpleNamespace(origin=origin), num_documents=6, name="a.pbin")
@@ -562,7 +576,7 @@ def test_first_document_of_a_source_is_found_by_binary_search() -> None:
     for missing in (1, 3, 6):
         with pytest.raises(NotServedError, match=f"no document of a.pbin came from its source {missing}"):
             first_of_source(packed, missing)
-    assert len(asked) < 30
+    assert len(looked_up) < 30
     packed.reader.origin = {}.get
     with pytest.raises(NotServedError, match=r"a\.pbin does not record where its documents came from"):
         first_of_source(packed, 0)

@@ -79,7 +79,7 @@ class Browser:
     def run(self, script: str, *arguments: Any) -> Any:
         return self.driver.execute_script(script, *arguments)
 
-    def one(self, selector: str) -> Any:
+    def element(self, selector: str) -> Any:
         return self.driver.find_element(By.CSS_SELECTOR, selector)
 
     def press(self, *keys: str) -> None:
@@ -87,8 +87,8 @@ class Browser:
 
     def focused(self) -> str:
         """Returns the id, or else the text, of the element with the focus."""
-        found = self.run("const a = document.activeElement; return a.id || a.textContent.trim();")
-        return str(found)
+        script = "const a = document.activeElement; return a.id || a.textContent.trim();"
+        return str(self.run(script))
 
     def wait(self, condition: Any) -> Any:
         # The page may replace the element while the condition reads it.
@@ -135,10 +135,10 @@ def browser(server: Served) -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def axe() -> str:
     """Returns the script of axe-core, which this package contains; it is not imported."""
-    found = importlib.util.find_spec("axe_playwright_python")
-    if found is None or not found.submodule_search_locations:
+    spec = importlib.util.find_spec("axe_playwright_python")
+    if spec is None or not spec.submodule_search_locations:
         pytest.skip("needs axe-playwright-python, which contains axe-core")
-    (script,) = Path(next(iter(found.submodule_search_locations))).rglob("axe.min.js")
+    (script,) = Path(next(iter(spec.submodule_search_locations))).rglob("axe.min.js")
     return script.read_text(encoding="utf-8")
 
 
@@ -180,30 +180,30 @@ def test_nothing_is_loaded_from_elsewhere_and_no_policy_is_violated(browser: Bro
     ]
     assert len(requests) >= len(PAGES)
     assert {url for url in requests if not url.startswith(browser.server.url)} == set()
-    remarks = [one["message"] for one in browser.driver.get_log("browser")]
+    remarks = [entry["message"] for entry in browser.driver.get_log("browser")]
     # The page about an error logs one remark.
-    assert [one for one in remarks if "none.pbin" not in one] == []
+    assert [remark for remark in remarks if "none.pbin" not in remark] == []
 
 
 def test_search_follows_what_is_typed_and_keeps_the_focus(browser: Browser) -> None:
     browser.screen("desktop")
     browser.open("/")
-    browser.one("#q").send_keys("statut")
-    browser.wait(lambda _: browser.one("#total").text == "1 dataset")
+    browser.element("#q").send_keys("statut")
+    browser.wait(lambda _: browser.element("#total").text == "1 dataset")
     assert browser.focused() == "q"
     assert browser.driver.current_url.endswith("/?q=statut")
-    assert browser.one("#status").get_attribute("textContent") == "1 dataset"
-    assert browser.one(".results h3").text == "Statutes of Europe"
-    browser.one("#q").clear()
-    browser.one("#q").send_keys("s")
-    browser.wait(lambda _: browser.one("#status").get_attribute("textContent") == "6 datasets")
-    box = browser.one('input[name="tokenizer"][value="gpt2"]')
+    assert browser.element("#status").get_attribute("textContent") == "1 dataset"
+    assert browser.element(".results h3").text == "Statutes of Europe"
+    browser.element("#q").clear()
+    browser.element("#q").send_keys("s")
+    browser.wait(lambda _: browser.element("#status").get_attribute("textContent") == "6 datasets")
+    box = browser.element('input[name="tokenizer"][value="gpt2"]')
     box.send_keys(Keys.SPACE)
-    browser.wait(lambda _: browser.one("#total").text == "1 dataset")
+    browser.wait(lambda _: browser.element("#total").text == "1 dataset")
     assert browser.focused().startswith("tokenizer-")
     browser.driver.refresh()
-    assert browser.one("#total").text == "1 dataset"
-    assert browser.one('input[name="tokenizer"][value="gpt2"]').is_selected()
+    assert browser.element("#total").text == "1 dataset"
+    assert browser.element('input[name="tokenizer"][value="gpt2"]').is_selected()
 
 
 def test_keyboard_reaches_content_and_moves_between_tokens(browser: Browser) -> None:
@@ -218,8 +218,8 @@ def test_keyboard_reaches_content_and_moves_between_tokens(browser: Browser) -> 
         if browser.focused() == "t0":
             break
     assert browser.focused() == "t0"
-    told = "return getComputedStyle(document.activeElement, '::after').content"
-    assert browser.run(told).startswith('"token 0 · id 464 · 3 bytes: 54 68 65')
+    content_of_focus = "return getComputedStyle(document.activeElement, '::after').content"
+    assert browser.run(content_of_focus).startswith('"token 0 · id 464 · 3 bytes: 54 68 65')
     browser.screenshot("focus_desktop")
     browser.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
     assert browser.focused() == "t2"
@@ -231,8 +231,8 @@ def test_keyboard_reaches_content_and_moves_between_tokens(browser: Browser) -> 
     assert int(browser.focused()[1:]) > 1
     browser.press(Keys.ARROW_UP)
     browser.press(Keys.END)
-    assert browser.run(told).startswith('"token ')
-    assert " · EOD · " in browser.run(told)
+    assert browser.run(content_of_focus).startswith('"token ')
+    assert " · EOD · " in browser.run(content_of_focus)
     browser.press(Keys.HOME)
     assert browser.focused() == "t0"
     # All tokens are one stop of the tab key.
@@ -243,9 +243,9 @@ def test_keyboard_reaches_content_and_moves_between_tokens(browser: Browser) -> 
 def test_pointing_at_a_token_shows_its_id_and_bytes(browser: Browser) -> None:
     browser.screen("desktop")
     browser.open(PAGES["document"])
-    webdriver.ActionChains(browser.driver).move_to_element(browser.one("#t1")).perform()
-    shown = browser.run("return getComputedStyle(document.getElementById('t1'), '::after').content")
-    assert shown.startswith('"token 1 · id 2,068 · 6 bytes: 20 71 75 69 63 6B')
+    webdriver.ActionChains(browser.driver).move_to_element(browser.element("#t1")).perform()
+    content = browser.run("return getComputedStyle(document.getElementById('t1'), '::after').content")
+    assert content.startswith('"token 1 · id 2,068 · 6 bytes: 20 71 75 69 63 6B')
 
 
 def test_selected_text_is_the_text_of_the_document(browser: Browser) -> None:
@@ -263,21 +263,21 @@ def test_copy_button_copies_the_command(browser: Browser) -> None:
         "Browser.grantPermissions", {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]}
     )
     browser.open(PAGES["dataset"])
-    button = browser.one(".copy")
+    button = browser.element(".copy")
     assert button.is_displayed()
     button.send_keys(Keys.ENTER)
-    browser.wait(lambda _: browser.one("#status").get_attribute("textContent") == "Copied")
+    browser.wait(lambda _: browser.element("#status").get_attribute("textContent") == "Copied")
     copied = browser.driver.execute_async_script(
         "navigator.clipboard.readText().then(arguments[0], (error) => arguments[0](String(error)))"
     )
-    assert copied == browser.one("#text-1").get_attribute("textContent")
+    assert copied == browser.element("#text-1").get_attribute("textContent")
 
 
 def test_motion_is_reduced_where_it_is_asked_for(browser: Browser) -> None:
     browser.screen("desktop")
     browser.open(PAGES["dataset"])
     durations = browser.run(
-        "return [...document.querySelectorAll('*')].map((one) => getComputedStyle(one).transitionDuration)"
+        "return [...document.querySelectorAll('*')].map((node) => getComputedStyle(node).transitionDuration)"
     )
     assert {*durations} == {"0s"}
 
@@ -288,23 +288,23 @@ def test_pages_work_without_javascript(browser: Browser) -> None:
     try:
         browser.open("/")
         # Typing the enter key sends the form.
-        browser.one("#q").send_keys("statutes", Keys.ENTER)
+        browser.element("#q").send_keys("statutes", Keys.ENTER)
         browser.wait(lambda _: browser.driver.current_url.count("q=statutes"))
-        assert browser.one("#total").text == "1 dataset"
+        assert browser.element("#total").text == "1 dataset"
         browser.open("/")
-        assert browser.one('input[name="tokenizer"][value="gpt2"]').is_displayed()
-        browser.one('input[name="tokenizer"][value="gpt2"]').click()
-        browser.one("button.without-script").click()
+        assert browser.element('input[name="tokenizer"][value="gpt2"]').is_displayed()
+        browser.element('input[name="tokenizer"][value="gpt2"]').click()
+        browser.element("button.without-script").click()
         browser.wait(lambda _: browser.driver.current_url.count("tokenizer=gpt2"))
-        browser.one(".results h3 a").click()
+        browser.element(".results h3 a").click()
         browser.wait(lambda _: browser.driver.current_url.count("/dataset/"))
-        assert not browser.one(".copy").is_displayed()
-        browser.one(".actions a").click()
+        assert not browser.element(".copy").is_displayed()
+        browser.element(".actions a").click()
         browser.wait(lambda _: browser.driver.current_url.count("/documents/"))
         # Without the script, the tab key goes through the tokens.
-        browser.one("#t0").send_keys(Keys.TAB)
+        browser.element("#t0").send_keys(Keys.TAB)
         assert browser.driver.switch_to.active_element.get_attribute("id") == "t1"
-        browser.one('a[rel="next"]').click()
+        browser.element('a[rel="next"]').click()
         browser.wait(lambda _: browser.driver.current_url.count("document=1"))
     finally:
         browser.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
@@ -323,7 +323,7 @@ def test_access_token_is_given_in_a_form(browser: Browser, tmp_path: Path) -> No
         browser.screen("desktop")
         browser.driver.get(f"{server.url}/documents/a.pbin?document=0")
         browser.screenshot("token_desktop")
-        browser.one("#token").send_keys(token, Keys.ENTER)
+        browser.element("#token").send_keys(token, Keys.ENTER)
         browser.wait(lambda _: browser.driver.find_elements(By.ID, "t0"))
         assert browser.driver.current_url == f"{server.url}/documents/a.pbin?document=0"
         assert browser.run("return document.cookie") == ""

@@ -94,7 +94,7 @@ def test_plans_leave_no_files_behind(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with served(short_documents(tmp_path, 20)) as server:
         for length in (4, 8, 4):
             page = server.page(f"/items/a.pbin?packing=best_fit&context_length={length}&item=1")
-            assert [one for _, one in page.tokens()] == [1, 2] * (length // 2)
+            assert [id_ for _, id_ in page.tokens()] == [1, 2] * (length // 2)
     assert not list((tmp_path / "temporary").iterdir())
 
 
@@ -262,7 +262,7 @@ def test_tokens_that_the_tokenizer_adds_are_not_compared(tmp_path: Path) -> None
     with served(site_of_file(tmp_path / "a.pbin")) as server:
         for document, ids, tokens in ((0, [0, 3, 4, 1, 2], "2"), (1, [0, 0, 3, 1, 2], "2")):
             page = server.page(f"/documents/a.pbin?document={document}&counts=1")
-            assert [one for _, one in page.tokens()] == ids
+            assert [id_ for _, id_ in page.tokens()] == ids
             own = [row for row in page.rows("grid") if "this file" in row[0]]
             assert own[0][1] == tokens
 

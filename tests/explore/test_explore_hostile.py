@@ -52,13 +52,13 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def world(template: Path, tmp_path: Path) -> World:
-    found = World(tmp_path / "base", tmp_path / "outside")
-    for folder in (found.base, found.outside / "data"):
+    made = World(tmp_path / "base", tmp_path / "outside")
+    for folder in (made.base, made.outside / "data"):
         folder.mkdir(parents=True)
-    (found.outside / "a.pbin").write_bytes((template / "a.pbin").read_bytes())
-    write_metadata(found.outside / "data", name=SECRET, description=SECRET, tokenized_info=_TOKENIZED)
-    (found.outside / "data" / "a.pbin").write_bytes((template / "a.pbin").read_bytes())
-    return found
+    (made.outside / "a.pbin").write_bytes((template / "a.pbin").read_bytes())
+    write_metadata(made.outside / "data", name=SECRET, description=SECRET, tokenized_info=_TOKENIZED)
+    (made.outside / "data" / "a.pbin").write_bytes((template / "a.pbin").read_bytes())
+    return made
 
 
 def refused(server: Served, path: str) -> None:
@@ -149,7 +149,7 @@ def test_index_that_is_a_link_to_another_place_is_not_read(world: World) -> None
     (world.base / INDEX_NAME).symlink_to(world.outside / INDEX_NAME)
     with served_folder(world.base) as server:
         page = server.page("/")
-        assert page.one("h2", id="total") == "0 datasets"
+        assert page.text_of("h2", id="total") == "0 datasets"
         assert SECRET not in page.html
 
 
@@ -163,14 +163,14 @@ def test_link_that_is_made_after_the_check_is_not_followed(
     root, resolve = Root(world.base), os.path.realpath
 
     def resolve_then_swap(path: str) -> str:
-        found = resolve(path)
+        resolved = resolve(path)
         if swapped == "file":
             (inner / "a.pbin").unlink()
             (inner / "a.pbin").symlink_to(world.outside / "a.pbin")
         else:
             inner.rename(world.base / "old")
             inner.symlink_to(world.outside / "data")
-        return found
+        return resolved
 
     monkeypatch.setattr(files.os.path, "realpath", resolve_then_swap)
     with pytest.raises(NotServedError):
@@ -295,7 +295,7 @@ def test_tokenizer_file_that_is_none_leaves_the_ids(world: World, content: bytes
     (world.base / "tokenizer.json").write_bytes(content)
     with served(site_of_file(world.base / "a.pbin")) as server:
         page = server.page("/documents/a.pbin")
-        assert [one for _, one in page.tokens()] == [15496, 995]
+        assert [id_ for _, id_ in page.tokens()] == [15496, 995]
         assert notes(page.html)[0].startswith(
             "The text is not shown: a tokenizer next to the file cannot be "
         )
@@ -331,7 +331,7 @@ def test_names_are_shown_escaped_and_can_be_opened(world: World) -> None:
                 assert_harmless(server.page(f"/{kind}/{quoted}").html)
             page = server.page(f"/dataset/{quoted.rpartition('/')[0]}")
             assert_harmless(page.html)
-            (link,) = [one for one in page.links() if one.startswith("/file/")]
+            (link,) = [link for link in page.links() if link.startswith("/file/")]
             assert link == f"/file/{quoted}"
 
 
@@ -380,9 +380,9 @@ def test_markdown_has_no_code_pictures_or_other_links() -> None:
 def test_any_text_is_harmless_as_markdown_and_as_tokens(text: str) -> None:
     assert_harmless(markdown(text))
     content = text.encode("utf-8", "surrogatepass")
-    shown = tokens_html([Piece(1, content, text=content.decode("utf-8", "surrogateescape"))])
-    assert_harmless(shown)
-    assert not {*re.findall(r"<(\w+)", shown)} - {"span", "i"}
+    html = tokens_html([Piece(1, content, text=content.decode("utf-8", "surrogateescape"))])
+    assert_harmless(html)
+    assert not {*re.findall(r"<(\w+)", html)} - {"span", "i"}
 
 
 @pytest.mark.parametrize(
@@ -459,7 +459,7 @@ def test_metadata_with_aliases_that_multiply_is_refused(world: World) -> None:
     folder.mkdir(parents=True)
     (folder / "metadata.yaml").write_text("a: &a [x]\n" + "\n".join(lines) + "\nself: &self [*self]\n")
     with served_folder(world.base) as server:
-        assert server.page("/").one("h2", id="total") == "0 datasets"
+        assert server.page("/").text_of("h2", id="total") == "0 datasets"
         answer = server.get("/dataset/x/data")
         expected = "x/data/metadata.yaml: stands for more than 1,000,000 values; remove aliases from it"
         assert (answer.status, notes(answer.text)) == (404, [expected])
@@ -495,7 +495,7 @@ def test_broken_details_do_not_end_the_server(world: World, details: bytes) -> N
     path.with_name("metadata.packtok.json").write_bytes(details)
     with served_folder(world.base) as server:
         assert server.get("/dataset/x/data").status in (200, 404)
-        assert server.page("/").one("h2", id="total")
+        assert server.page("/").text_of("h2", id="total")
 
 
 def test_broken_pbins_are_errors_of_their_pages(world: World) -> None:
@@ -508,8 +508,8 @@ def test_broken_pbins_are_errors_of_their_pages(world: World) -> None:
     }
     broken["zeros"], broken["text"] = bytes(1000), b"hello\n" * 100
     broken["pickle"] = struct.pack("<QI", 0, 2) + b"cos\nsystem\n(S'touch hacked'\ntR."
-    for name, one in broken.items():
-        (world.base / f"{name}.pbin").write_bytes(one)
+    for name, damaged in broken.items():
+        (world.base / f"{name}.pbin").write_bytes(damaged)
     with served_folder(world.base) as server:
         for name in broken:
             for kind in ("file", "documents", "items"):
@@ -532,18 +532,18 @@ def test_other_methods_and_large_requests_are_refused(world: World) -> None:
         head = server.get("/", method="HEAD")
         assert (head.status, head.text) == (200, "")
         assert server.get("/?q=" + "x" * 100_000).status == 414
-        assert server.page("/").one("h2", id="total") == "0 datasets"
+        assert server.page("/").text_of("h2", id="total") == "0 datasets"
 
 
 def test_copied_commands_keep_hostile_names_in_quotes(tmp_path: Path) -> None:
     for name in [*NAMES, os.fsdecode(b"\xff.pbin")]:
         path = tmp_path / name.replace("/", "")
-        commands = {one.title: one.text for one in commands_of_file(path)}
+        commands = {command.title: command.text for command in commands_of_file(path)}
         for text in commands.values():
             assert all(char == "\n" or visible(char) == char for char in text)
         line = commands["Command line"].splitlines()[0].replace("packtok inspect", "printf %s")
-        with os.popen(f"bash -c {_quoted(line)} | od -An -v -tx1") as shown:
-            assert codecs.decode("".join(shown.read().split()), "hex") == os.fsencode(path)
+        with os.popen(f"bash -c {_quoted(line)} | od -An -v -tx1") as output:
+            assert codecs.decode("".join(output.read().split()), "hex") == os.fsencode(path)
         namespace: dict[str, object] = {}
         source = commands["Python"].partition("TokenDataset(")[2].rpartition(",")[0]
         exec(f"path = {source}", namespace)

@@ -78,9 +78,9 @@ def program(*arguments: object) -> Iterator[Program]:
 
 
 def port_of(url: str) -> int:
-    found = re.fullmatch(r"http://[^/]+:(\d+)/\n?", url)
-    assert found is not None, url
-    return int(found[1])
+    match_ = re.fullmatch(r"http://[^/]+:(\d+)/\n?", url)
+    assert match_ is not None, url
+    return int(match_[1])
 
 
 def test_first_line_is_the_url_and_ctrl_c_ends_quietly(pbin: Path) -> None:
@@ -216,7 +216,7 @@ def test_every_response_has_the_headers(site: Site) -> None:
             guarded.get("/login", method="POST", body="token=x"),
             guarded.get("/login", method="POST", body=f"token={TOKEN}"),
         ]
-    assert [one.status for one in answers] == [303, 200, 200, 404, 200, 405, 421, 400, 401, 401, 303]
+    assert [answer.status for answer in answers] == [303, 200, 200, 404, 200, 405, 421, 400, 401, 401, 303]
     for answer in answers:
         policy = dict(
             part.strip().split(" ", 1) for part in answer.headers["content-security-policy"].split(";")
@@ -231,10 +231,13 @@ def test_every_response_has_the_headers(site: Site) -> None:
 def test_token_opens_the_pages_by_form_and_by_header(site: Site) -> None:
     with served(site, host="0.0.0.0", token=TOKEN) as server:
         path = "/documents/a.pbin?document=0"
-        asked = server.get(path)
-        assert (asked.status, asked.headers["www-authenticate"]) == (401, 'Bearer realm="packtok explore"')
-        assert "Hello" not in asked.text
-        assert f'name="next" value="{path}"' in asked.text
+        unauthorized = server.get(path)
+        assert (unauthorized.status, unauthorized.headers["www-authenticate"]) == (
+            401,
+            'Bearer realm="packtok explore"',
+        )
+        assert "Hello" not in unauthorized.text
+        assert f'name="next" value="{path}"' in unauthorized.text
         assert server.get("/static/style.css").status == 200
         wrong = server.get("/login", method="POST", body="token=wrong&next=/file/a.pbin")
         assert (wrong.status, "set-cookie" in wrong.headers) == (401, False)
@@ -326,5 +329,5 @@ def test_many_requests_at_once_are_answered(site: Site) -> None:
 
     paths = ["/file/a.pbin", "/documents/a.pbin", "/items/a.pbin?context_length=1", "/none"] * 10
     with served(site) as server, ThreadPoolExecutor(8) as threads:
-        assert [one.status for one in threads.map(server.get, paths)] == [200, 200, 200, 404] * 10
+        assert [answer.status for answer in threads.map(server.get, paths)] == [200, 200, 200, 404] * 10
     assert os.path.exists(site.root.folder)

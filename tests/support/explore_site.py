@@ -141,34 +141,35 @@ class Page:
         wanted = {key.rstrip("_"): value for key, value in attributes.items()}
         return [
             text
-            for name, found, text in self.elements
+            for name, values, text in self.elements
             if name == tag
-            and all(value in (found.get(key) or "").split(" ") for key, value in wanted.items())
+            and all(value in (values.get(key) or "").split(" ") for key, value in wanted.items())
         ]
 
-    def one(self, tag: str, **attributes: str) -> str:
+    def text_of(self, tag: str, **attributes: str) -> str:
+        """Returns the text of the only element with a tag and these attributes."""
         (text,) = self.all(tag, **attributes)
         return " ".join(text.split())
 
     def attributes(self, tag: str, name: str) -> list[str]:
-        return [found[name] or "" for one, found, _ in self.elements if one == tag and name in found]
+        return [values[name] or "" for other, values, _ in self.elements if other == tag and name in values]
 
     def links(self) -> list[str]:
         return self.attributes("a", "href")
 
     def tokens(self, target: str = "t") -> list[tuple[str, int]]:
         """Returns the tokens with the focus as (text as it would be copied, id)."""
-        found = []
+        tokens = []
         for tag, attributes, text in self.elements:
             if tag == "span" and re.fullmatch(rf"{target}\d+", attributes.get("id") or ""):
                 number = re.search(r" · id ([\d,]+)", attributes["data-d"] or "")
                 assert number is not None
-                found.append((text, int(number[1].replace(",", ""))))
-        return found
+                tokens.append((text, int(number[1].replace(",", ""))))
+        return tokens
 
     def details(self, i: int, target: str = "t") -> str:
-        (found,) = [one["data-d"] for _, one, _ in self.elements if one.get("id") == f"{target}{i}"]
-        return found or ""
+        (detail,) = [values["data-d"] for _, values, _ in self.elements if values.get("id") == f"{target}{i}"]
+        return detail or ""
 
     def rows(self, css_class: str) -> list[list[str]]:
         """Returns the cells of the bodies of tables with a class."""
