@@ -171,7 +171,7 @@ def test_interrupt_stops_the_tasks_and_the_same_command_resumes(
 @pytest.mark.parametrize("parts", extent([(), ("--parts", 4)], [("--parts", 4)]))
 def test_tokenize_writes_the_dataset_of_one_process(site: Site, parts: tuple[object, ...]) -> None:
     datasets = write_datasets(site.folder / "data", CORPUS_BYTES)
-    names = [os.path.relpath(one, site.folder) for one in datasets]
+    names = [os.path.relpath(dataset, site.folder) for dataset in datasets]
     tokenize = ("tokenize", *names, "-t", "gpt2", *parts, "-o")
     ended(site.start(*tokenize, "expected"))
     outdir = site.folder / "out" / ("" if parts else "tokenized.pbin.shards")

@@ -63,7 +63,7 @@ def called(*arguments: object, code: int | None = 0) -> str:
     """Runs the program in this process and returns its output; it fails if ``code`` is ``None``."""
     before = signal.getsignal(signal.SIGINT)
     try:
-        result = CliRunner().invoke(app, [str(one) for one in arguments])
+        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     finally:
         # The command ignores Ctrl-C while it reports its outcome.
         signal.signal(signal.SIGINT, before)
@@ -72,8 +72,8 @@ def called(*arguments: object, code: int | None = 0) -> str:
 
 
 def status(place: object) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(called("status", place, "--json"))
-    return found
+    values: dict[str, Any] = json.loads(called("status", place, "--json"))
+    return values
 
 
 def run_task(outdir: Path, shard: int) -> None:
@@ -109,16 +109,16 @@ def test_tasks_write_the_samples_of_one_process(folder: Path, kind: str) -> None
         f"job0=$(sbatch --parsable --array=0-2 {outdir}/sample.sbatch)",
         f'sbatch --parsable --dependency="afterany:${{job0%%;*}}" {outdir}/join.sbatch',
     ]
-    found = status("out")
-    assert (found["done"], found["missing"], found["joined"]) == ([], [0, 1, 2], False)
+    state = status("out")
+    assert (state["done"], state["missing"], state["joined"]) == ([], [0, 1, 2], False)
     for shard in (2, 0):
         run_task(outdir, shard)
-    found = status("out")
-    assert (found["done"], found["missing"], found["joined"]) == ([0, 2], [1], False)
-    assert 0 < found["samples"] < 100
-    assert found["tokens"] > 0
+    state = status("out")
+    assert (state["done"], state["missing"], state["joined"]) == ([0, 2], [1], False)
+    assert 0 < state["samples"] < 100
+    assert state["tokens"] > 0
     sizes = [path.stat().st_size for path in (folder / "tokens").rglob("*.pbin")]
-    assert (found["total_bytes"], found["source_bytes"]) == (sum(sizes), sum(sizes) - sum(sizes) // 3)
+    assert (state["total_bytes"], state["source_bytes"]) == (sum(sizes), sum(sizes) - sum(sizes) // 3)
     # Only missing shards are submitted, and the join lists them.
     assert "--array=1 " in called("retry", "out", "--no-submit")
     record = read_record(outdir)
@@ -130,12 +130,12 @@ def test_tasks_write_the_samples_of_one_process(folder: Path, kind: str) -> None
     assert retried == [f"sbatch --parsable {outdir}/join.sbatch"]
     run_join(outdir)
     assert tree(folder / "out") == tree(folder / "expected")
-    found = status("out")
-    assert (found["done"], found["joined"], found["output"]) == ([0, 1, 2], True, f"{folder}/out")
-    assert found["source_bytes"] == found["total_bytes"]
-    shown = called("status", "out")
-    assert re.search(rf"^samples +{found['samples']:,}$", shown, re.M)
-    assert shown.splitlines()[-1].endswith("/out: written")
+    state = status("out")
+    assert (state["done"], state["joined"], state["output"]) == ([0, 1, 2], True, f"{folder}/out")
+    assert state["source_bytes"] == state["total_bytes"]
+    stdout = called("status", "out")
+    assert re.search(rf"^samples +{state['samples']:,}$", stdout, re.M)
+    assert stdout.splitlines()[-1].endswith("/out: written")
     # A requeued join job, and the same command again, change nothing.
     before = tree(folder / "out")
     run_join(outdir)
@@ -151,17 +151,17 @@ def test_a_vanished_part_or_output_is_written_again(folder: Path) -> None:
         run_task(outdir, shard)
     (marker,) = outdir.glob("shard-00001-*.json")
     files = json.loads(marker.read_bytes())["files"]
-    vanished = next(outdir / one["places"][0] for one in files if one["places"][0].endswith(".mds"))
+    vanished = next(outdir / file["places"][0] for file in files if file["places"][0].endswith(".mds"))
     vanished.unlink()
     assert status("out")["missing"] == [1]
     assert "--array=1 " in called("retry", "out", "--no-submit")
     run_task(outdir, 1)
     run_join(outdir)
     (folder / "out" / "train" / "a" / "index.json").unlink()
-    found = status("out")
-    assert (found["joined"], found["done"]) == (False, [])
+    state = status("out")
+    assert (state["joined"], state["done"]) == (False, [])
     assert "join.sbatch" in called("retry", "out", "--no-submit")
-    for shard in found["missing"]:
+    for shard in state["missing"]:
         run_task(outdir, shard)
     run_join(outdir)
     called("sample", *SAMPLES["recipe"], "expected", "--quiet")
@@ -177,8 +177,8 @@ def test_scripts_that_bash_runs_write_the_samples(folder: Path, packtok_cli: Pac
     bash(outdir / "join.sbatch")
     for side in ("test", "train"):
         for domain in "ab":
-            found, expected = (packtok_rows(folder / out / side / domain) for out in ("out", "expected"))
-            assert found == expected
+            rows, expected_rows = (packtok_rows(folder / out / side / domain) for out in ("out", "expected"))
+            assert rows == expected_rows
     assert status("out")["joined"]
 
 
@@ -247,8 +247,8 @@ def test_a_complete_output_of_another_plan_is_replaced_only_on_request(folder: P
 
 def test_arguments_of_samples_are_those_of_the_command() -> None:
     options = ("--tokens", "t", "-j", "3", "--allow_short", "--dtype", "int32")
-    found = wrapped(["sample", "ab", "out", "8192", "4096", "2e2", "1e3", *options])
-    assert found.arguments.words() == [
+    wrapped_command = wrapped(["sample", "ab", "out", "8192", "4096", "2e2", "1e3", *options])
+    assert wrapped_command.arguments.words() == [
         "ab",
         "out",
         "8192",
@@ -260,8 +260,8 @@ def test_arguments_of_samples_are_those_of_the_command() -> None:
         "--allow-short",
         "--num-cpus=3",
     ]
-    found = wrapped(["sample", "./x.yaml", "-o", "out", "--existing", "replace"])
-    assert found.arguments.words() == ["recipe", "./x.yaml", "--output=out", "--existing=replace"]
+    wrapped_command = wrapped(["sample", "./x.yaml", "-o", "out", "--existing", "replace"])
+    assert wrapped_command.arguments.words() == ["recipe", "./x.yaml", "--output=out", "--existing=replace"]
 
 
 OF_LOGITS = ("logits", "--input_dir", "i", "--model_dir", "m", "--domain", "d")
@@ -315,8 +315,8 @@ def test_wrong_arguments_are_rejected_before_anything_is_written(folder: Path) -
 
 
 def test_markers_of_another_plan_do_not_count(tmp_path: Path) -> None:
-    one = TaskFolder.create(tmp_path, {"a": 1}, 2, 100)
-    one.finish_task(0, [], samples=3, tokens=30, seconds=1.0)
+    first = TaskFolder.create(tmp_path, {"a": 1}, 2, 100)
+    first.finish_task(0, [], samples=3, tokens=30, seconds=1.0)
     assert sorted(TaskFolder.open(tmp_path).finished()) == [0]
     other = TaskFolder.create(tmp_path, {"a": 2}, 2, 100, replace=True)
     assert other.finished() == {}
@@ -380,14 +380,14 @@ def test_tasks_compute_the_signals_of_one_process(folder: Path, compute: Compute
     outdir = output / "d.shards"
     assert status(output / "d")["missing"] == [0, 1, 2]
     run_task(outdir, 1)
-    found = status(output / "d")
-    assert (found["done"], found["joined"], found["samples"], found["tokens"]) == ([1], False, 2, 12)
+    state = status(output / "d")
+    assert (state["done"], state["joined"], state["samples"], state["tokens"]) == ([1], False, 2, 12)
     assert "--array=0,2 " in called("retry", output / "d", "--no-submit")
     for shard in (0, 2):
         run_task(outdir, shard)
     run_join(outdir)
-    found = status(output / "d")
-    assert (found["done"], found["joined"], found["samples"]) == ([0, 1, 2], True, 7)
+    state = status(output / "d")
+    assert (state["done"], state["joined"], state["samples"]) == ([0, 1, 2], True, 7)
     # The parts may be removed, and a join job that is requeued does not need them.
     for part in output.glob("d-*"):
         for path in part.iterdir():
@@ -453,8 +453,8 @@ def test_a_vanished_file_of_signals_is_computed_again(folder: Path, compute: Com
     # After the merge, the parts may be removed; a missing file of the merged folder is linked again.
     run_join(outdir)
     (output / "d" / "shard.00001.mds").unlink()
-    found = status(output / "d")
-    assert (found["joined"], found["missing"]) == (False, [])
+    state = status(output / "d")
+    assert (state["joined"], state["missing"]) == (False, [])
     assert "join.sbatch" in called("retry", output / "d", "--no-submit")
     run_join(outdir)
     MdsReader(output / "d").verify()

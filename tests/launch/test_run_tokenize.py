@@ -68,8 +68,10 @@ def write(path: Path, field: str, number: int, what: str) -> None:
 
 def test_arguments_are_those_of_the_command() -> None:
     command = ["tokenize", "d1", "a:b", "-", "-t", "gpt2", "-o", "/o/", "--file-prefix", "p", "--parts", "3"]
-    found = wrapped([*command, "-j", "4", "--token-dtype", "uint16", "-v", "--no-add-special-tokens"])
-    assert found.arguments.words() == [
+    wrapped_command = wrapped(
+        [*command, "-j", "4", "--token-dtype", "uint16", "-v", "--no-add-special-tokens"]
+    )
+    assert wrapped_command.arguments.words() == [
         "d1",
         "a:b",
         "./-",
@@ -80,8 +82,8 @@ def test_arguments_are_those_of_the_command() -> None:
         "--parts=3",
         "--no-add-special-tokens",
     ]
-    assert found.num_workers == 4
-    assert found.remarks == ()
+    assert wrapped_command.num_workers == 4
+    assert wrapped_command.remarks == ()
 
 
 def test_inputs_without_metadata_are_packed(tmp_path: Path) -> None:
@@ -89,15 +91,17 @@ def test_inputs_without_metadata_are_packed(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     inputs = [str(tmp_path / "d1"), str(tmp_path / "d2"), "s3://bucket/x", str(tmp_path / "*.jsonl")]
     command = ["tokenize", *inputs, "--tokenizer", "gpt2", "--output-dir", "/o/", "--file-prefix", "p"]
-    found = wrapped([*command, "--num-workers", "3", "--token-dtype", "uint16", "-v", "--field", ".x"])
-    assert found.arguments.words() == [
-        *(f"--input={one}" for one in inputs),
+    wrapped_command = wrapped(
+        [*command, "--num-workers", "3", "--token-dtype", "uint16", "-v", "--field", ".x"]
+    )
+    assert wrapped_command.arguments.words() == [
+        *(f"--input={path}" for path in inputs),
         "--tokenizer=gpt2",
         "--field=.x",
         "--split=train",
     ]
-    assert found.num_workers == 3
-    assert found.remarks == (
+    assert wrapped_command.num_workers == 3
+    assert wrapped_command.remarks == (
         "--token-dtype has no effect: the tokenizer's largest id sets the width of the ids",
     )
     with pytest.raises(

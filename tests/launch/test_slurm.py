@@ -119,8 +119,8 @@ class Site:
         return packing, joining[0] if joining else None
 
     def status(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.packtok("status", self.outdir, "--json").stdout)
-        return found
+        values: dict[str, Any] = json.loads(self.packtok("status", self.outdir, "--json").stdout)
+        return values
 
     def wait(self, jobs: tuple[list[str], str | None]) -> list[dict[str, str]]:
         """Waits for the end of all these jobs and returns their tasks' states."""
@@ -131,20 +131,20 @@ class Site:
         """Repeats the command, as a user would, until the file exists and nothing is queued."""
 
         def settled() -> bool:
-            for one in json.loads((self.outdir / "run.json").read_bytes())["submissions"]:
-                self.cluster.hurry(one["job"])
+            for submission in json.loads((self.outdir / "run.json").read_bytes())["submissions"]:
+                self.cluster.hurry(submission["job"])
             self.cluster.resume_nodes()
             return bool(self.status()["over"])
 
-        def told() -> str:
+        def description() -> str:
             return f"{self.status()}\n{self.cluster.output('squeue', '-t', 'all')}"
 
         for _ in range(4):
-            wait_for(settled, "nothing is under way", seconds=150, told=told)
+            wait_for(settled, "nothing is under way", seconds=150, describe=description)
             if self.output.exists():
                 return
             self.packtok("retry", self.outdir)
-        raise AssertionError(told())
+        raise AssertionError(description())
 
     def log(self, name: str) -> str:
         return (self.outdir / "logs" / name).read_text(encoding="utf-8")
@@ -184,18 +184,20 @@ def test_eight_tasks_on_four_nodes_write_the_file_of_one_process(site: Site, cor
     nodes = {re.search(r"shard \d of 8, (n\d)", path.read_text())[1] for path in logs(site, packing_jobs[0])}  # type: ignore[index]
     assert nodes == set(site.cluster.nodes)
     seen = [json.loads(line) for line in watched.splitlines()]
-    for one in seen:
+    for status in seen:
         named = [
-            one["done"],
-            one["running"],
-            one["queued"],
-            one["missing"],
-            [f["shard"] for f in one["failed"]],
+            status["done"],
+            status["running"],
+            status["queued"],
+            status["missing"],
+            [f["shard"] for f in status["failed"]],
         ]
         assert sorted(shard for shards in named for shard in shards) == list(range(8))
-        assert one["failed"] == []
-    assert any(one["running"] for one in seen)
-    assert all((one["bytes_per_second"] or 0) > 0 for one in seen if one["running"] and one["done"])
+        assert status["failed"] == []
+    assert any(status["running"] for status in seen)
+    assert all(
+        (status["bytes_per_second"] or 0) > 0 for status in seen if status["running"] and status["done"]
+    )
     last = seen[-1]
     reader = packtok.PbinReader(str(corpus.packed))
     assert (last["done"], last["joined"]) == (list(range(8)), True)
@@ -278,8 +280,8 @@ def test_failing_task_is_named_and_a_fixed_corpus_completes(site: Site, small: C
     states = site.wait(jobs)
     assert states[0] == {str(k): "FAILED" if k == 5 else "COMPLETED" for k in range(8)}
     assert states[1] == {"N/A": "FAILED"}
-    said = f"{site.outdir}: shards are missing: 5 of 8"
-    assert said in site.log(f"join_{jobs[1]}.out")
+    message = f"{site.outdir}: shards are missing: 5 of 8"
+    assert message in site.log(f"join_{jobs[1]}.out")
     assert not site.output.exists()
     status = site.status()
     assert (len(status["done"]), status["missing"], status["joined"]) == (7, [], False)
@@ -287,9 +289,9 @@ def test_failing_task_is_named_and_a_fixed_corpus_completes(site: Site, small: C
     assert (failure["shard"], failure["state"]) == (5, "FAILED")
     assert failure["log"] == str(site.outdir / "logs" / f"{jobs[0][0]}_5.out")
     assert str(broken) in failure["last_line"]
-    shown = site.packtok("status", site.outdir).stdout
-    assert re.search(r"^failed +1: 5$", shown, re.M)
-    assert failure["last_line"] in shown
+    stdout = site.packtok("status", site.outdir).stdout
+    assert re.search(r"^failed +1: 5$", stdout, re.M)
+    assert failure["last_line"] in stdout
     broken.write_bytes(text)
     retried = site.packtok("retry", site.outdir)
     assert re.search(r"^job \d+ +packs 5$", retried.stdout, re.M)
@@ -307,19 +309,19 @@ def packed_from(site: Site, corpus: Path) -> bytes:
 def test_unresponsive_controller_is_reported_without_waiting(site: Site, corpus: Corpus) -> None:
     jobs = site.run(corpus)
     with site.cluster.frozen_controller(), ThreadPoolExecutor() as pool:
-        asked = pool.submit(site.status)
-        shown = pool.submit(site.packtok, "status", site.outdir)
+        answered = pool.submit(site.status)
+        printed = pool.submit(site.packtok, "status", site.outdir)
         refused = pool.submit(site.packtok, "retry", site.outdir, code=1)
         # All have exited before the controller responds.
-        status = asked.result()
-        shown.result()
+        status = answered.result()
+        printed.result()
         refused.result()
-    said = "squeue did not answer within 10 s; Slurm's controller may be down"
-    assert status["unknown"] == said
+    message = "squeue did not answer within 10 s; Slurm's controller may be down"
+    assert status["unknown"] == message
     assert status["failed"] == []
     assert sorted([*status["done"], *status["missing"]]) == list(range(8))
-    assert re.search(rf"^Slurm +{said}$", shown.result().stdout, re.M)
-    assert refused.result().stderr == f"packtok: {said}\n"
+    assert re.search(rf"^Slurm +{message}$", printed.result().stdout, re.M)
+    assert refused.result().stderr == f"packtok: {message}\n"
     site.wait(jobs)
     assert site.output.read_bytes() == corpus.packed.read_bytes()
 
@@ -363,7 +365,9 @@ def test_cancelled_tasks_are_named_and_resubmitted(site: Site, corpus: Corpus) -
     assert set(range(8)) - set(cancelled) <= set(done)
     cancelled = sorted(set(range(8)) - set(done))
     assert len(cancelled) >= 4
-    assert [(one["shard"], one["state"]) for one in status["failed"]] == [(k, "CANCELLED") for k in cancelled]
+    assert [(shard["shard"], shard["state"]) for shard in status["failed"]] == [
+        (k, "CANCELLED") for k in cancelled
+    ]
     assert "shards are missing:" in site.log(f"join_{jobs[1]}.out")
     times = {k: (site.outdir / f"shard-{k:05}-of-00008.pbin").stat().st_mtime_ns for k in done}
     again = site.run(corpus)
@@ -418,7 +422,7 @@ def test_ray_on_the_nodes_of_a_job(site: Site, corpus: Corpus) -> None:
         return site.output.exists()
 
     # The job may seem to have ended before it restarts.
-    wait_for(joined, "the shards are joined", seconds=200, told=lambda: site.log(f"{job}.out"))
+    wait_for(joined, "the shards are joined", seconds=200, describe=lambda: site.log(f"{job}.out"))
     assert site.cluster.wait_until_ended(job) == {"N/A": "COMPLETED"}
     log = site.log(f"{job}.out")
     assert "the time limit is near; requeueing the job" in log
@@ -431,12 +435,12 @@ def test_ray_on_the_nodes_of_a_job(site: Site, corpus: Corpus) -> None:
 
 def ray_processes(job: str) -> list[int]:
     """Returns the processes of the Ray that a job has started."""
-    found = []
+    pids = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
             if f"/tmp/ray-{job}-".encode() in Path(f"/proc/{name}/cmdline").read_bytes():
-                found.append(int(name))
-    return found
+                pids.append(int(name))
+    return pids
 
 
 def test_more_shards_than_array_tasks_and_names_with_shell_characters(
@@ -453,8 +457,8 @@ def test_more_shards_than_array_tasks_and_names_with_shell_characters(
     jobs = site.run(Corpus(source, at_once, field), "--shards", str(num_shards))
     assert len(jobs[0]) == 2
     states = site.wait(jobs)
-    assert [len(one) for one in states] == [MAX_ARRAY_SIZE, 5, 1]
-    assert {state for one in states for state in one.values()} == {"COMPLETED"}
+    assert [len(job_states) for job_states in states] == [MAX_ARRAY_SIZE, 5, 1]
+    assert {state for job_states in states for state in job_states.values()} == {"COMPLETED"}
     packtok.pack(input=source, output=at_once, tokenizer="gpt2", field=field)
     assert site.output.read_bytes() == at_once.read_bytes()
     assert sorted(path.name for path in (site.outdir / "logs").iterdir())[0].startswith(jobs[0][0])
@@ -577,12 +581,12 @@ def test_samples_and_teacher_signals_are_computed_by_tasks(site: Site, name: str
     assert len(files) == (4 if name == "sample" else 1)
     if name == "sample":
         assert all(
-            (output / one).read_bytes() == (site.folder / "by_tasks" / one).read_bytes() for one in files
+            (output / file).read_bytes() == (site.folder / "by_tasks" / file).read_bytes() for file in files
         )
     else:
-        found, expected = MdsReader(site.folder / "by_tasks"), MdsReader(output)
-        assert len(found) == len(expected) == 30
-        assert all((found[i]["target_index"] == expected[i]["target_index"]).all() for i in range(30))
+        rows, expected_rows = MdsReader(site.folder / "by_tasks"), MdsReader(output)
+        assert len(rows) == len(expected_rows) == 30
+        assert all((rows[i]["target_index"] == expected_rows[i]["target_index"]).all() for i in range(30))
 
 
 def submit_by_hand(site: Site, *arguments: object) -> str:

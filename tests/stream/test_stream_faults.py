@@ -643,7 +643,7 @@ def test_iterators_leave_no_thread_descriptor_or_memory(tmp_path: Path) -> None:
         lambda: num_threads() <= before[1] and num_descriptors() <= before[0],
         "threads and files are closed",
         seconds=10,
-        told=lambda: f"{num_descriptors(), num_threads()}, before {before}",
+        describe=lambda: f"{num_descriptors(), num_threads()}, before {before}",
     )
     assert resident_bytes() - memory < 8_000 * NUM_ITERATORS
 

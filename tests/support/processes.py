@@ -113,13 +113,13 @@ def processes_of_shard(outdir: Path, shard: int) -> list[int]:
     """Returns the processes that run ``packtok pack`` or ``tokenize`` for a shard in this folder."""
     number = f"--shard={shard}".encode()
     folders = {f"--output={outdir}".encode(), f"--outdir={outdir}".encode()}
-    found = []
+    pids = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
             arguments = set(Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0"))
             if number in arguments and folders & arguments:
-                found.append(int(name))
-    return found
+                pids.append(int(name))
+    return pids
 
 
 def write_datasets(folder: Path, num_bytes: int) -> list[str]:
@@ -163,13 +163,13 @@ def wait_for(
     *,
     seconds: float,
     poll_seconds: float = POLL_SECONDS,
-    told: Callable[[], str] = lambda: "",
+    describe: Callable[[], str] = lambda: "",
 ) -> None:
     """Polls until ``condition`` holds; raises an error with ``what`` if it does not hold in time."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
-            raise TimeoutError(f"after {seconds:g} s it is not so that {what}; {told()}")
+            raise TimeoutError(f"after {seconds:g} s it is not so that {what}; {describe()}")
         time.sleep(poll_seconds)
 
 

@@ -129,8 +129,8 @@ class SlurmCluster:
         (self.folder / "slurm.conf").write_text("\n".join(lines) + "\n", encoding="utf-8")
         # Slurm 23.11 and later read this file, and would otherwise look for cgroups.
         version = subprocess.run(["slurmd", "-V"], env=self.env, capture_output=True, text=True, check=True)
-        found = re.search(r"(\d+)\.(\d+)", version.stdout)
-        if found and (int(found[1]), int(found[2])) >= (23, 11):
+        match_ = re.search(r"(\d+)\.(\d+)", version.stdout)
+        if match_ and (int(match_[1]), int(match_[2])) >= (23, 11):
             (self.folder / "cgroup.conf").write_text("CgroupPlugin=disabled\n", encoding="utf-8")
 
     def _start_munge(self) -> None:
@@ -277,12 +277,12 @@ class SlurmCluster:
             states = self.states(job)
             return bool(states) and not any(state in running for state in states.values())
 
-        def told() -> str:
+        def description() -> str:
             return self.output("squeue", "-h", "-r", "-t", "all", "-j", job, "-o", "%K %T %r") + self.output(
                 "sinfo"
             )
 
-        wait_for(ended, f"job {job} ends", seconds=seconds, told=told)
+        wait_for(ended, f"job {job} ends", seconds=seconds, describe=description)
         return self.states(job)
 
     def recover(self) -> None:
