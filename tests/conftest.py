@@ -46,13 +46,13 @@ def packtok_cli() -> PacktokCli:
         env: Mapping[str, str] | None = None,
         timeout_seconds: float = 300,
     ) -> subprocess.CompletedProcess[str]:
-        given = [str(argument) for argument in arguments]
+        words = [str(argument) for argument in arguments]
         complete = {**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": "200", **(env or {})}
         if forked_cli.can_run(env or {}):
-            done = forked_cli.run(given, cwd=cwd, env=complete, timeout_seconds=timeout_seconds)
+            done = forked_cli.run(words, cwd=cwd, env=complete, timeout_seconds=timeout_seconds)
         else:
             done = subprocess.run(
-                [sys.executable, "-c", MAIN, *given],
+                [sys.executable, "-c", MAIN, *words],
                 cwd=cwd,
                 env=complete,
                 capture_output=True,

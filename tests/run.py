@@ -120,8 +120,8 @@ class Step:
 
     def failures(self) -> list[str]:
         """Returns the failed tests of pytest and cargo, and errors of compilers."""
-        found = re.findall(r"^(?:FAILED|ERROR) .*|^---- \S+ stdout ----|^error.*", self._output(), re.M)
-        return [line.removeprefix("---- ").removesuffix(" stdout ----") for line in found]
+        lines = re.findall(r"^(?:FAILED|ERROR) .*|^---- \S+ stdout ----|^error.*", self._output(), re.M)
+        return [line.removeprefix("---- ").removesuffix(" stdout ----") for line in lines]
 
     def _output(self) -> str:
         return self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
@@ -145,8 +145,8 @@ class Run:
     def _run(self, step: Step) -> None:
         before = [self._steps[name] for name in step.after if name in self._steps]
         with self._done:
-            self._done.wait_for(lambda: all(one.status is not None for one in before))
-        if any(one.status != 0 for one in before):
+            self._done.wait_for(lambda: all(earlier.status is not None for earlier in before))
+        if any(earlier.status != 0 for earlier in before):
             step.log.write_text("not run, because a step before it failed\n")
             status = 1
         else:
@@ -167,7 +167,10 @@ class Run:
         print(f"\n{'step':<24}{'seconds':>8}{'CPU':>8}")
         for step in self._steps.values():
             print(f"{step.name:<24}{step.seconds:>8.0f}{step.cpu_seconds:>8.0f}")
-        skips = [*skipped, *(f"{one.name}: {text}" for one in self._steps.values() for text in one.skipped())]
+        skips = [
+            *skipped,
+            *(f"{step.name}: {text}" for step in self._steps.values() for text in step.skipped()),
+        ]
         failed = [step.name for step in self._steps.values() if step.status != 0]
         for skip in skips:
             print(f"skipped: {skip}")
@@ -428,18 +431,18 @@ def main(arguments: Sequence[str]) -> int:
     which.add_argument("--thorough", action="store_true", help="also what takes long")
     which.add_argument("--changed", action="store_true", help="only tests that the changed files affect")
     parser.add_argument("pytest", nargs="*", help="arguments of pytest: run it alone")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     LOGS.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(WHEELS, ignore_errors=True)
     _tools()
-    if given.pytest:
+    if options.pytest:
         steps = [*_wheel(is_release=False), _environment("environment", ENVIRONMENT, _requirements())]
-        steps.append(_pytest("pytest", given.pytest, ["install"], is_thorough=given.thorough))
+        steps.append(_pytest("pytest", options.pytest, ["install"], is_thorough=options.thorough))
     else:
-        steps = _changed_steps() if given.changed else _all_steps(is_thorough=given.thorough)
+        steps = _changed_steps() if options.changed else _all_steps(is_thorough=options.thorough)
     run = Run(steps)
     run.run()
-    left_out = {} if given.pytest or given.changed else _left_out()
+    left_out = {} if options.pytest or options.changed else _left_out()
     return run.report([f"{step}: {reason}" for step, reason in left_out.items()])
 
 

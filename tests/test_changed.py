@@ -15,8 +15,8 @@ def test_every_crate_and_every_folder_of_the_package_has_its_tests() -> None:
     package = [path for path in (ROOT / "python" / "packtok").iterdir() if path.is_dir()]
     for folder in [*(ROOT / "crates" / name for name in changed.all_crates()), *package]:
         if folder.name not in NO_CODE:
-            found = changed.python_tests_of(f"{folder.relative_to(ROOT)}/some_file")
-            assert EVERYTHING not in found, f"{folder}: add it to the table of tests/changed.py"
+            tests = changed.python_tests_of(f"{folder.relative_to(ROOT)}/some_file")
+            assert EVERYTHING not in tests, f"{folder}: add it to the table of tests/changed.py"
 
 
 def test_table_names_existing_folders() -> None:

@@ -56,9 +56,9 @@ def loader_of(instances: InstanceSource, source: PbinDocumentSource, **options: 
 def rows(loader: ComposableDataLoader) -> list[list[int]]:
     """Returns the rows of the first epoch."""
     loader.reshuffle(1)
-    found = [row for batch in loader for row in batch["input_ids"].tolist()]
+    rows = [row for batch in loader for row in batch["input_ids"].tolist()]
     loader.reset()
-    return found
+    return rows
 
 
 def train(loader: ComposableDataLoader, vocab_size: int) -> None:
@@ -104,7 +104,7 @@ def main() -> None:
 
     chunks = ConcatAndChunkInstanceSource(source, sequence_length=LENGTH, work_dir="work")
     view = source.get_token_range(0, 5)["input_ids"]
-    found = {
+    report = {
         "num_tokens": source.num_tokens,
         "offsets": list(source.get_document_offsets()),
         "ranges": [source[at : at + 50]["input_ids"].tolist() for at in range(0, source.num_tokens - 50, 7)],
@@ -116,7 +116,7 @@ def main() -> None:
         "pickle bytes": len(pickle.dumps(source)),
     }
     train(loader_of(chunks, source), source.tokenizer.padded_vocab_size())
-    print(json.dumps({**found, "losses": losses}))
+    print(json.dumps({**report, "losses": losses}))
 
 
 if __name__ == "__main__":

@@ -104,8 +104,8 @@ def assert_holds(path: str | Path, expected: Iterable[list[int]]) -> None:
     num_documents, start = 0, 0
     for i, document in enumerate(expected):
         assert i < len(reader), f"document {i} is missing"
-        found = reader[i].tolist()
-        assert found == document, f"document {i}: {_difference(found, document)}"
+        ids = reader[i].tolist()
+        assert ids == document, f"document {i}: {_difference(ids, document)}"
         start += len(document)
         num_documents = i + 1
     assert (len(reader), reader.num_tokens) == (num_documents, start)
@@ -133,8 +133,8 @@ def assert_ids_known(
         return
     documents = list(expected())
     for i, document in enumerate(documents):
-        found = ids[offsets[i] : offsets[i + 1]].tolist()
-        assert found == document, f"text {i}: {_difference(found, document)}"
+        ids_of_text = ids[offsets[i] : offsets[i + 1]].tolist()
+        assert ids_of_text == document, f"text {i}: {_difference(ids_of_text, document)}"
     _assert_checksum_known(key, _checksum(documents), known)
 
 
@@ -168,10 +168,10 @@ def _checksum_of_file(path: str | Path) -> str:
     return _checksum_of_arrays(lengths, reader.tokens(0, reader.num_tokens))
 
 
-def _difference(found: list[int], expected: list[int]) -> str:
-    pairs = zip(found, expected, strict=False)
-    at = next((at for at, (one, other) in enumerate(pairs) if one != other), min(len(found), len(expected)))
-    return f"from token {at}: found {found[at : at + 8]}, expected {expected[at : at + 8]}"
+def _difference(ids: list[int], expected: list[int]) -> str:
+    pairs = zip(ids, expected, strict=False)
+    at = next((at for at, (id_, other) in enumerate(pairs) if id_ != other), min(len(ids), len(expected)))
+    return f"from token {at}: found {ids[at : at + 8]}, expected {expected[at : at + 8]}"
 
 
 def write_lines(path: Path, texts: Iterable[str], key: str = "text") -> Path:

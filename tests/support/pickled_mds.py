@@ -10,8 +10,8 @@ def write_pickles(folder: Path, pickles: list[bytes], column: str = "token_ids")
     bytes and renamed.
     """
     with MdsWriter(folder, {column: "bytes", "domain": "str"}, hashes=()) as writer:
-        for one in pickles:
-            writer.write({column: one, "domain": "x"})
+        for content in pickles:
+            writer.write({column: content, "domain": "x"})
     path = folder / "index.json"
     path.write_text(
         path.read_text().replace('"bytes", "str"', '"pkl", "str"').replace('"str", "bytes"', '"str", "pkl"')

@@ -48,8 +48,8 @@ def run_ranks(num_ranks: int, folder: Path, work: Callable[..., Any], *arguments
     return torch.load(folder / "result", weights_only=True)
 
 
-def _fork(_: int, num_ranks: int, *given: object) -> None:
-    mp.start_processes(_run, (num_ranks, *given), nprocs=num_ranks, start_method="fork")
+def _fork(_: int, num_ranks: int, *arguments: object) -> None:
+    mp.start_processes(_run, (num_ranks, *arguments), nprocs=num_ranks, start_method="fork")
 
 
 def _run(

@@ -44,10 +44,10 @@ class RayCluster:
         self._start("head", ["--head", *where])
         log = self.folder / "head.out"
         wait_for(lambda: "Local node IP" in log.read_text(), "Ray has started", seconds=60)
-        found = re.search(r"Local node IP: ([0-9.]+)", log.read_text())
-        assert found
-        self.env["RAY_ADDRESS"] = f"{found[1]}:{self._port}"
-        wait_for(lambda: self._answers(found[1]), "Ray's head answers", seconds=60)
+        match_ = re.search(r"Local node IP: ([0-9.]+)", log.read_text())
+        assert match_
+        self.env["RAY_ADDRESS"] = f"{match_[1]}:{self._port}"
+        wait_for(lambda: self._answers(match_[1]), "Ray's head answers", seconds=60)
 
     def _answers(self, address: str) -> bool:
         with contextlib.suppress(OSError), socket.create_connection((address, self._port), 1):
@@ -97,12 +97,12 @@ class RayCluster:
 
 def descendants(pid: int) -> list[int]:
     """Returns the children of a process, their children and so on."""
-    found = []
+    pids = []
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
             for child in Path(f"/proc/{pid}/task/{thread}/children").read_text().split():
-                found += [int(child), *descendants(int(child))]
-    return found
+                pids += [int(child), *descendants(int(child))]
+    return pids
 
 
 def parent(pid: int) -> int:
@@ -111,7 +111,7 @@ def parent(pid: int) -> int:
 
 
 def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("", 0))
-        port: int = one.getsockname()[1]
+    with socket.socket() as socket_:
+        socket_.bind(("", 0))
+        port: int = socket_.getsockname()[1]
     return port

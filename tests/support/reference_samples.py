@@ -53,7 +53,7 @@ def keyed(document: Document, number: int, seed: int) -> int:
 
 def quotas(total: int, proportions: list[str]) -> list[int]:
     """Divides ``total`` by the largest-remainder method, in fractions."""
-    shares = [Fraction(Decimal(one)) * total for one in proportions]
+    shares = [Fraction(Decimal(proportion)) * total for proportion in proportions]
     numbers = [int(share) for share in shares]
     by_rest = sorted(range(len(shares)), key=lambda i: (-(shares[i] - numbers[i]), i))
     for i in by_rest[: total - sum(numbers)]:
@@ -106,7 +106,7 @@ def _windows(side: Side, context: int, decoder: int, seed: int) -> None:
 
 def _stream(side: Side, context: int, decoder: int, seed: int, number: int) -> None:
     stream: list[int] = []
-    for document in sorted(side.documents, key=lambda one: hash_of(one, seed)):
+    for document in sorted(side.documents, key=lambda document: hash_of(document, seed)):
         stream += document
     windows = []
     start = 0

@@ -80,7 +80,7 @@ class S3Server:
             # The call is idempotent, and rejected until all parts of the server have connected.
             master = f"-master=127.0.0.1:{self._ports['master']}.{self._ports['master'] + 1}"
             filer = f"-filer=127.0.0.1:{self._ports['filer']}.{self._ports['filer'] + 1}"
-            said = subprocess.run(
+            done = subprocess.run(
                 [program() or "weed", "shell", master, filer],
                 input=f"s3.bucket.create -name {BUCKET}\ns3.bucket.list\n",
                 capture_output=True,
@@ -88,7 +88,7 @@ class S3Server:
                 timeout=30,
                 check=False,
             )
-            return BUCKET in said.stdout and "error" not in said.stdout
+            return BUCKET in done.stdout and "error" not in done.stdout
         return False
 
     def kill(self) -> None:
@@ -107,19 +107,19 @@ class S3Server:
 
 def _free_ports(number: int) -> list[int]:
     """Returns ports that are free, each with a free port after it."""
-    found = []
+    ports = []
     port = 20000 + os.getpid() % 1000 * 20
-    while len(found) < number:
-        if all(_is_free(one) for one in (port, port + 1)):
-            found.append(port)
+    while len(ports) < number:
+        if all(_is_free(candidate) for candidate in (port, port + 1)):
+            ports.append(port)
         port += 2
-    return found
+    return ports
 
 
 def _is_free(port: int) -> bool:
-    with socket.socket() as one:
+    with socket.socket() as socket_:
         try:
-            one.bind(("127.0.0.1", port))
+            socket_.bind(("127.0.0.1", port))
         except OSError:
             return False
     return True

@@ -98,8 +98,8 @@ def install(*failing: Failing) -> None:
     """
     architecture, numbers = _ARCHITECTURES[platform.machine()]
     program = [(_LOAD, 0, 0, _ARCHITECTURE_OFFSET), (_EQUAL, 1, 0, architecture), (_RETURN, 0, 0, _RET_ALLOW)]
-    for one in failing:
-        program += _answer(one, numbers[one.call])
+    for failure in failing:
+        program += _answer(failure, numbers[failure.call])
     program.append((_RETURN, 0, 0, _RET_ALLOW))
     code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *line) for line in program))
     filter_program = ctypes.create_string_buffer(struct.pack("@HP", len(program), ctypes.addressof(code)))

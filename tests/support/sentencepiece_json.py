@@ -15,10 +15,10 @@ NORMAL, UNKNOWN, CONTROL, USER_DEFINED, BYTE = 1, 2, 3, 4, 6
 
 def convert(model: Path, target: Path) -> Path:
     """Writes ``target``, the tokenizer.json of the SentencePiece model at ``model``."""
-    found = list(fields(model.read_bytes()))
-    pieces = [_piece(values_of(value)) for number, value in found if number == 1]
-    trainer = values_of(next(value for number, value in found if number == 2))
-    rules = values_of(next(value for number, value in found if number == 3))
+    model_fields = list(fields(model.read_bytes()))
+    pieces = [_piece(values_of(value)) for number, value in model_fields if number == 1]
+    trainer = values_of(next(value for number, value in model_fields if number == 2))
+    rules = values_of(next(value for number, value in model_fields if number == 3))
     byte_fallback = bool(trainer.get(35, 0))
     if trainer.get(3, UNIGRAM) == BPE:
         description = _bpe(pieces, byte_fallback)
@@ -63,15 +63,15 @@ def _bpe(pieces: list[Piece], byte_fallback: bool) -> dict[str, Any]:
 
 def _merges(pieces: list[Piece], vocab: dict[str, int]) -> list[tuple[str, str]]:
     """Returns all pairs that form a piece, best score first; SentencePiece ranks a merge by its result."""
-    found = []
+    merges = []
     for piece, score, kind in pieces:
         if kind != NORMAL:
             continue
         for at in range(1, len(piece)):
             left, right = piece[:at], piece[at:]
             if left in vocab and right in vocab:
-                found.append((-score, vocab[left], vocab[right], left, right))
-    return [(left, right) for *_, left, right in sorted(found)]
+                merges.append((-score, vocab[left], vocab[right], left, right))
+    return [(left, right) for *_, left, right in sorted(merges)]
 
 
 def _unigram(pieces: list[Piece], byte_fallback: bool) -> dict[str, Any]:
@@ -81,9 +81,9 @@ def _unigram(pieces: list[Piece], byte_fallback: bool) -> dict[str, Any]:
     return {"model": model, "pre_tokenizer": None, "decoder": None}
 
 
-def _piece(found: dict[int, Any]) -> Piece:
-    score = struct.unpack("<f", found[2])[0] if 2 in found else 0.0
-    return found[1].decode("utf-8"), score, found.get(3, NORMAL)
+def _piece(values: dict[int, Any]) -> Piece:
+    score = struct.unpack("<f", values[2])[0] if 2 in values else 0.0
+    return values[1].decode("utf-8"), score, values.get(3, NORMAL)
 
 
 def values_of(message: bytes) -> dict[int, Any]:

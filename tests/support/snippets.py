@@ -50,7 +50,7 @@ def snippets(path: Path, text: str) -> list[Snippet]:
     Raises:
         SnippetError: If the mark of a fence is unknown or a fence is not closed.
     """
-    found: list[Snippet] = []
+    snippets: list[Snippet] = []
     fence: tuple[str, int, str] | None = None
     code: list[str] = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -58,13 +58,13 @@ def snippets(path: Path, text: str) -> list[Snippet]:
         if fence is None and marker:
             fence, code = (marker[1], number, marker[2].strip()), []
         elif fence is not None and marker and marker[1].startswith(fence[0]) and not marker[2].strip():
-            found.append(_snippet(f"{path}:{fence[1]}", fence[2], textwrap.dedent("\n".join(code)) + "\n"))
+            snippets.append(_snippet(f"{path}:{fence[1]}", fence[2], textwrap.dedent("\n".join(code)) + "\n"))
             fence = None
         else:
             code.append(line)
     if fence is not None:
         raise SnippetError(f"{path}:{fence[1]}: the block is not closed")
-    return found
+    return snippets
 
 
 def _snippet(place: str, info: str, code: str) -> Snippet:
@@ -114,10 +114,10 @@ class Reader:
             self.output += self._shell(snippet.code, snippet.place)
         else:
             for command, expected in _commands(snippet):
-                found = self._shell(command, snippet.place)
-                if not _shows(expected, found):
-                    raise SnippetError(f"{snippet.place}: $ {command}\nprints\n{found}\nand not\n{expected}")
-                self.output += found
+                output = self._shell(command, snippet.place)
+                if not _shows(expected, output):
+                    raise SnippetError(f"{snippet.place}: $ {command}\nprints\n{output}\nand not\n{expected}")
+                self.output += output
 
     def _shell(self, code: str, place: str) -> str:
         with tempfile.NamedTemporaryFile("r", encoding="utf-8") as left_in:
@@ -145,13 +145,15 @@ def _commands(snippet: Snippet) -> Iterator[tuple[str, str]]:
         yield command, expected
 
 
-def _shows(expected: str, found: str) -> bool:
+def _shows(expected: str, output: str) -> bool:
     """Returns whether ``found`` is the output that a block shows, ignoring trailing spaces of lines."""
     lines = [re.escape(line.rstrip()).replace("…", ".*") for line in expected.rstrip().splitlines()]
     pattern = "\n".join(lines)
     # On a line of its own, ``…`` matches any number of lines.
     pattern = re.sub(r"(^|\n)\.\*(?=\n|$)", r"\1(?s:.*)", pattern)
-    return re.fullmatch(pattern, "\n".join(line.rstrip() for line in found.rstrip().splitlines())) is not None
+    return (
+        re.fullmatch(pattern, "\n".join(line.rstrip() for line in output.rstrip().splitlines())) is not None
+    )
 
 
 # Runs blocks that it receives as JSON lines. If an expression's line ends with a comment that starts like a

@@ -80,8 +80,8 @@ def measured(method: str, path: Path, function: str = "TokenDataset") -> dict[st
         timeout=600,
     )
     assert done.returncode == 0, done.stderr
-    found: dict[str, int] = json.loads(done.stdout)
-    return found
+    report: dict[str, int] = json.loads(done.stdout)
+    return report
 
 
 def main(method: str, path: Path, function: str) -> None:
@@ -90,12 +90,12 @@ def main(method: str, path: Path, function: str) -> None:
 
     dataset = getattr(packtok, function)(path, CONTEXT_LENGTH)
     num_tokens = dataset.num_tokens
-    found = {
+    sizes = {
         "nothing": largest_worker(Nothing(len(dataset)), 1, method, path),
         "dataset": largest_worker(dataset, NUM_WORKERS if function == "TokenDataset" else 1, method, path),
         "num_tokens": num_tokens() if callable(num_tokens) else num_tokens,
     }
-    print(json.dumps(found))
+    print(json.dumps(sizes))
 
 
 if __name__ == "__main__":
