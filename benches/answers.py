@@ -38,10 +38,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory(dir=arguments.work) as name:
         folder = Path(name)
         many = write_lines(folder / "many.jsonl", CORPUS_BYTES, 2_000)
-        one = write_lines(folder / "one.jsonl", DOCUMENT_BYTES, DOCUMENT_BYTES)
+        single = write_lines(folder / "one.jsonl", DOCUMENT_BYTES, DOCUMENT_BYTES)
         cases: list[tuple[str, float, Callable[[], float]]] = [
             ("Ctrl-C while packing many documents", INTERRUPT_SECONDS, lambda: interrupt_seconds(many)),
-            ("Ctrl-C inside a document of 100 MB", INTERRUPT_SECONDS, lambda: interrupt_seconds(one)),
+            ("Ctrl-C inside a document of 100 MB", INTERRUPT_SECONDS, lambda: interrupt_seconds(single)),
         ]
         met = [measure(*case, arguments.repetitions) for case in cases]
         with Explored(folder) as explored:

@@ -53,11 +53,11 @@ class Bench:
     def corpus(self, name: str, min_bytes: int) -> tuple[Path, dict[str, int]]:
         """Returns the corpus of that name and length, and its counts; created on first use."""
         path = self.work / f"{name}-{min_bytes}.jsonl"
-        counts = path.with_suffix(".json")
-        if not counts.exists():
-            counts.write_text(run(compiled("write_corpus", name, path, str(min_bytes))).output)
-        found: dict[str, int] = json.loads(counts.read_text())
-        return path, found
+        counts_path = path.with_suffix(".json")
+        if not counts_path.exists():
+            counts_path.write_text(run(compiled("write_corpus", name, path, str(min_bytes))).output)
+        counts: dict[str, int] = json.loads(counts_path.read_text())
+        return path, counts
 
     def tiny(self, name: str) -> Path:
         """Returns the first lines of a corpus, to measure startup time."""
@@ -155,11 +155,14 @@ def encode_only_percents(bench: Bench, engine: str, name: str) -> tuple[np.ndarr
     encode = [compiled("encode_only", TOKENIZER, once, str(n), engine) for n in (0, counts["repeat"])]
     pack = [[*bench.pack([path], 1), "--engine", engine] for path in (tiny, corpus)]
     run(encode[0])
-    startups = [[bench.cpu_and_user_seconds(one[0], "0") for one in (encode, pack)] for _ in range(5)]
+    startups = [[bench.cpu_and_user_seconds(command[0], "0") for command in (encode, pack)] for _ in range(5)]
     num_pairs = -(-GIGABYTE // PAIR_BYTES) * bench.repetitions
     # Indexed by pair, by encoding and packing, and by CPU and user seconds.
     pairs = np.array(
-        [[bench.cpu_and_user_seconds(one[1], "0") for one in (encode, pack)] for _ in range(num_pairs)]
+        [
+            [bench.cpu_and_user_seconds(command[1], "0") for command in (encode, pack)]
+            for _ in range(num_pairs)
+        ]
     ) - np.median(startups, axis=0)
     bench.drop(once, corpus)
     percents = (100 * pairs[:, 0] / pairs[:, 1]).T
@@ -220,11 +223,11 @@ def open_file(bench: Bench) -> Iterator[Bar]:
     run(bench.pack([tiny], 1, "tiny.pbin"))
     opener = Path(__file__).resolve().parent / "open_once.py"
     command: Command = [sys.executable, opener, bench.work / "tiny.pbin", bench.work / "documents.pbin"]
-    found = [json.loads(run(command, "0").output) for _ in bench.times()]
+    reports = [json.loads(run(command, "0").output) for _ in bench.times()]
     bench.drop(corpus)
-    documents = found[0]["documents"]
-    milliseconds = [1000 * one["seconds"] for one in found]
-    megabytes = [one["rss_bytes"] / 1e6 for one in found]
+    documents = reports[0]["documents"]
+    milliseconds = [1000 * report["seconds"] for report in reports]
+    megabytes = [report["rss_bytes"] / 1e6 for report in reports]
     holds = statistics.median(milliseconds) <= 1 and statistics.median(megabytes) <= 1
     measured = f"{spread(milliseconds, '.3f')} ms, {spread(megabytes, '.3f')} MB"
     yield Bar(f"opening {documents:,} documents", measured, "<= 1 ms, <= 1 MB", holds)
@@ -245,7 +248,7 @@ def shards(bench: Bench) -> Iterator[Bar]:
     bench.drop(corpus)
     overhead = statistics.median(overheads)
     what = f"{NUM_SHARDS} shards and joining against packing at once and verifying, prose"
-    yield Bar(what, f"{spread([100 * one for one in overheads], '+.1f')} %", "<= 5 %", overhead <= 0.05)
+    yield Bar(what, f"{spread([100 * value for value in overheads], '+.1f')} %", "<= 5 %", overhead <= 0.05)
 
 
 def peers(bench: Bench) -> Iterator[Bar]:
@@ -255,7 +258,7 @@ def peers(bench: Bench) -> Iterator[Bar]:
     command += ["--repetitions", str(bench.repetitions), "--long-bytes", str(GIGABYTE)]
     command += ["--modalities-python", bench.modalities_python or ""]
     rates = json.loads(run(command).output)
-    speeds = {tool: [one["mb_per_cpu_second"] for one in of_tool] for tool, of_tool in rates.items()}
+    speeds = {tool: [rate["mb_per_cpu_second"] for rate in of_tool] for tool, of_tool in rates.items()}
     ratio = statistics.median(speeds["packtok"]) / statistics.median(speeds["modalities"])
     measured = f"{ratio:.1f}x: {spread(speeds['packtok'])} against {spread(speeds['modalities'])} MB/s"
     yield Bar("against Modalities, prose, per CPU second", measured, ">= 40x", ratio >= 40)

@@ -76,13 +76,13 @@ def run_side_by_side(commands: Sequence[tuple[Sequence[str | Path], str]]) -> fl
     """Runs all commands at once, each on its cores; returns the seconds until the last one ended."""
     failures: list[Exception] = []
 
-    def one(command: Sequence[str | Path], cores: str) -> None:
+    def run_on(command: Sequence[str | Path], cores: str) -> None:
         try:
             run(command, cores)
         except (OSError, RuntimeError) as error:
             failures.append(error)
 
-    threads = [threading.Thread(target=one, args=pair) for pair in commands]
+    threads = [threading.Thread(target=run_on, args=pair) for pair in commands]
     started = time.perf_counter()
     for thread in threads:
         thread.start()
@@ -117,14 +117,14 @@ def _sample(pid: int, done: threading.Event, peak: list[int]) -> None:
 
 def _tree(pid: int) -> list[int]:
     """Returns a process and all of its descendants."""
-    found = [pid]
-    for parent in found:
+    pids = [pid]
+    for parent in pids:
         try:
             for task in Path(f"/proc/{parent}/task").iterdir():
-                found.extend(map(int, (task / "children").read_text().split()))
+                pids.extend(map(int, (task / "children").read_text().split()))
         except OSError:
             continue
-    return found
+    return pids
 
 
 def _pss_bytes(pid: int) -> int:

@@ -34,17 +34,17 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--variant", choices=VARIANTS, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.variant is not None:
+    arguments = parser.parse_args()
+    if arguments.variant is not None:
         import torch
 
-        torch.set_num_threads(given.threads)
-        print(json.dumps(run(given.variant, given.folder, given.positions)))
+        torch.set_num_threads(arguments.threads)
+        print(json.dumps(run(arguments.variant, arguments.folder, arguments.positions)))
         return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        prepare(folder, given.samples, given.positions, given.vocab)
-        report(given, {variant: measure(variant, folder, given) for variant in VARIANTS}, folder)
+        prepare(folder, arguments.samples, arguments.positions, arguments.vocab)
+        report(arguments, {variant: measure(variant, folder, arguments) for variant in VARIANTS}, folder)
 
 
 def prepare(folder: Path, num_samples: int, positions: int, vocab: int) -> None:
@@ -76,9 +76,9 @@ def prepare(folder: Path, num_samples: int, positions: int, vocab: int) -> None:
         (folder / f"data-{method}").symlink_to("data")
 
 
-def measure(variant: str, folder: Path, given: argparse.Namespace) -> dict[str, Any]:
+def measure(variant: str, folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     command = [sys.executable, __file__, "--variant", variant, "--folder", str(folder)]
-    command += ["--positions", str(given.positions), "--threads", str(given.threads)]
+    command += ["--positions", str(arguments.positions), "--threads", str(arguments.threads)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         sys.exit(done.stderr)
@@ -144,28 +144,29 @@ def backbone(model: Any, reader: Any, positions: int, folder: Path) -> None:
     size = max(1, DEFAULT_BATCH_TOKENS // (2 * positions))
     for start in range(0, len(reader), size):
         batch = [reader[i] for i in range(start, min(start + size, len(reader)))]
-        ids = np.stack([np.concatenate([one["prev_token_ids"], one["token_ids"]]) for one in batch])
+        ids = np.stack([np.concatenate([sample["prev_token_ids"], sample["token_ids"]]) for sample in batch])
         model.base_model(input_ids=torch.from_numpy(ids.astype(np.int64)), use_cache=False)
 
 
-def report(given: argparse.Namespace, found: dict[str, dict[str, Any]], folder: Path) -> None:
+def report(arguments: argparse.Namespace, results: dict[str, dict[str, Any]], folder: Path) -> None:
     from packtok._packtok import MdsReader
 
-    output = folder / f"data-topk-logits-enc{given.positions}-dec{given.positions}-model"
+    output = folder / f"data-topk-logits-enc{arguments.positions}-dec{arguments.positions}-model"
     reader = MdsReader(output / "d-0")
     ours = np.stack([reader[i]["target_index"] for i in range(len(reader))])
     same = (ours == np.load(folder / "loop.npy")).mean()
     if same < 0.999:
         sys.exit(f"only {same:.2%} of the ids are those of the loop")
-    tokens = given.samples * given.positions
+    tokens = arguments.samples * arguments.positions
     print(
-        f"{tokens:,} positions, {given.vocab:,} ids, {given.threads} threads; {same:.3%} of the ids are equal"
+        f"{tokens:,} positions, {arguments.vocab:,} ids, {arguments.threads} threads; "
+        f"{same:.3%} of the ids are equal"
     )
-    for variant, result in found.items():
+    for variant, result in results.items():
         print(
             f"{variant:<9} {result['seconds']:7.2f} CPU s  {tokens / result['seconds']:9,.0f} positions/s  "
-            f"{found['loop']['seconds'] / result['seconds']:5.1f}x  peak {result['peak'] / 1e6:7,.0f} MB  "
-            f"({(result['peak'] - found['backbone']['peak']) / 1e6:+,.0f} MB)"
+            f"{results['loop']['seconds'] / result['seconds']:5.1f}x  peak {result['peak'] / 1e6:7,.0f} MB  "
+            f"({(result['peak'] - results['backbone']['peak']) / 1e6:+,.0f} MB)"
         )
 
 

@@ -54,7 +54,7 @@ def measure(corpus: Path, work: Path, repetitions: int) -> None:
     having: list[float] = []
     for _ in range(repetitions):
         for flags, seconds in (([], without), (["--origins"], having)):
-            startup, total = (cpu_of([*pack(one, work), *flags], work) for one in (tiny, source))
+            startup, total = (cpu_of([*pack(path, work), *flags], work) for path in (tiny, source))
             seconds.append(total - startup)
     ratio = statistics.median(having) / statistics.median(without)
     times = f"{spread(having)} of {spread(without)} s"
@@ -101,7 +101,7 @@ def verification(output: Path, source: Path, work: Path) -> str:
     settings = {"src_path": str(source), "dst_path": str(output), "origins": True, "num_cpus": 1}
     config.write_text(json.dumps({"settings": settings, "tokenizer": TOKENIZER}))
     verify: Command = [Path(sys.executable).with_name("packtok"), "verify", output, "--quiet"]
-    found = []
+    ratios = []
     for sample in (SAMPLE, "20%"):
         by_corpus, by_origins = [], []
         for _ in range(3):
@@ -111,8 +111,8 @@ def verification(output: Path, source: Path, work: Path) -> str:
                 run([*verify, "--origins", source.parent, "--sample", sample], "0").cpu_seconds - alone
             )
         ratio = statistics.median(by_corpus) / statistics.median(by_origins)
-        found.append(f"{ratio:.2f} for a sample of {sample}")
-    return f"speed of verify --origins relative to verify --corpus: {', '.join(found)}"
+        ratios.append(f"{ratio:.2f} for a sample of {sample}")
+    return f"speed of verify --origins relative to verify --corpus: {', '.join(ratios)}"
 
 
 if __name__ == "__main__":

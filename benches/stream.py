@@ -106,9 +106,9 @@ def states(corpus: Path | str, num_bytes: int, tokenizer: packtok.Tokenizer) -> 
         expected = next(iterator)["input_ids"]
         started = time.perf_counter()
         resumed = dataset.iter(json.loads(json.dumps(state)))
-        found = next(resumed)["input_ids"]
+        batch = next(resumed)["input_ids"]
         seconds = time.perf_counter() - started
-        assert torch.equal(found, expected)
+        assert torch.equal(batch, expected)
         print(
             f"at {percent} %: state {statistics.median(times) * 1e3:.4f} ms, at most {max(times) * 1e3:.3f}, "
             f"{len(json.dumps(state)):,} bytes, "
@@ -119,15 +119,15 @@ def states(corpus: Path | str, num_bytes: int, tokenizer: packtok.Tokenizer) -> 
 def rates(corpus: Path, tokenizer: packtok.Tokenizer) -> None:
     """Prints the speed-up of two cores, and the cost of a state after every batch."""
     dataset = pipeline(corpus, tokenizer).batch(BATCH)
-    found: dict[str, list[float]] = {"one": [], "two": [], "states": []}
+    rates: dict[str, list[float]] = {"one": [], "two": [], "states": []}
     for _ in range(TURNS):
         with on_cores({0}):
-            found["one"].append(batches_per_second(dataset))
-            found["states"].append(batches_per_second(dataset, with_states=True))
-        found["two"].append(batches_per_second(dataset))
-    one, two, with_states = (statistics.median(found[name]) for name in ("one", "two", "states"))
-    print(f"two cores {two / one:.2f} x one core ({one:.0f} batches/s)")
-    print(f"a state after every batch costs {(1 - with_states / one) * 100:.1f} %")
+            rates["one"].append(batches_per_second(dataset))
+            rates["states"].append(batches_per_second(dataset, with_states=True))
+        rates["two"].append(batches_per_second(dataset))
+    one_core, two_cores, with_states = (statistics.median(rates[name]) for name in ("one", "two", "states"))
+    print(f"two cores {two_cores / one_core:.2f} x one core ({one_core:.0f} batches/s)")
+    print(f"a state after every batch costs {(1 - with_states / one_core) * 100:.1f} %")
 
 
 def waits(corpus: Path, tokenizer: packtok.Tokenizer) -> None:
@@ -164,15 +164,15 @@ def lanes(corpus: Path, tokenizer: packtok.Tokenizer) -> None:
 
         def serve(count: int) -> None:
             for _ in range(count // LANES):
-                for one in ranks:
-                    next(one)
+                for rank in ranks:
+                    next(rank)
 
         # Every rank has caches of its own, and filling them belongs to its start-up.
         serve(LANES * WARM_UP)
         seconds = cpu_seconds(lambda: serve(BATCHES))
-        merge_states(one.state_dict() for one in ranks)
-        for one in ranks:
-            one.close()
+        merge_states(rank.state_dict() for rank in ranks)
+        for rank in ranks:
+            rank.close()
         return seconds
 
     ratios = []

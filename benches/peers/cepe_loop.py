@@ -19,7 +19,7 @@ def main(corpus: str, output: str, path: str) -> None:
 
     def flush() -> None:
         encoded = tokenizer.encode_batch(buffer, add_special_tokens=False)
-        all_ids.extend([bos, *one.ids, eos] for one in encoded)
+        all_ids.extend([bos, *encoding.ids, eos] for encoding in encoded)
         buffer.clear()
 
     with open(corpus, encoding="utf-8") as file:

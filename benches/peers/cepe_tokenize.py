@@ -63,10 +63,10 @@ def measure(options: argparse.Namespace, folder: Path) -> None:
             rate = corpora[sizes].stat().st_size / MEGABYTE / (large - startup)
             rates.setdefault(name, []).append(rate)
     run(command("int64", corpora["part"], folder, options.tokenizer))
-    found, expected = (
+    content, expected = (
         path.read_bytes() for path in (folder / "int64" / "part.npy", folder / "part.loop.npy")
     )
-    assert found == expected, "packtok and the loop differ"
+    assert content == expected, "packtok and the loop differ"
     for name, values in rates.items():
         print(f"{name:8} {spread(values)} MB of JSON lines per second of CPU time")
     best = {name: max(values) for name, values in rates.items()}

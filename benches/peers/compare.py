@@ -76,7 +76,7 @@ def main() -> None:
             jobs.append(Job(long, Path(folder), tokenizer))
         rates = compare(jobs, arguments.modalities_python, arguments.repetitions, arguments.core)
     if arguments.json:
-        print(json.dumps({tool: [asdict(one) for one in all_] for tool, all_ in rates.items()}))
+        print(json.dumps({tool: [asdict(result) for result in all_] for tool, all_ in rates.items()}))
     else:
         show(rates, arguments)
 
@@ -108,15 +108,15 @@ def write_corpus(name: str, path: Path, min_bytes: int) -> None:
 def compare(jobs: list[Job], python: Path, repetitions: int, core: str) -> dict[str, list[Rates]]:
     """Packs the tiny and the whole corpus with both tools, in turns, and a long one with packtok."""
     tiny_job, job = jobs[:2]
-    for one in (tiny_job, job):
-        run(one.modalities(python, "index"), core)
+    for each_job in (tiny_job, job):
+        run(each_job.modalities(python, "index"), core)
     rates: dict[str, list[Rates]] = {"modalities": [], "packtok": []}
     for _ in range(repetitions):
         tiny, whole = (
-            run(one.modalities(python, "pack"), core, sample_memory=True) for one in (tiny_job, job)
+            run(each_job.modalities(python, "pack"), core, sample_memory=True) for each_job in (tiny_job, job)
         )
         rates["modalities"].append(rate(tiny, whole, job))
-        ours = [run(one.packtok(), core, sample_memory=True) for one in jobs]
+        ours = [run(each_job.packtok(), core, sample_memory=True) for each_job in jobs]
         rates["packtok"].append(rate(ours[0], ours[-1], jobs[-1]))
         require_equal(job)
     return rates
@@ -155,9 +155,10 @@ def show(rates: dict[str, list[Rates]], arguments: argparse.Namespace) -> None:
     ]
     for title, name, form in columns:
         for tool, of_tool in rates.items():
-            print(f"{title:22} {tool:11} {spread((getattr(one, name) for one in of_tool), form)}")
+            print(f"{title:22} {tool:11} {spread((getattr(result, name) for result in of_tool), form)}")
     speeds = {
-        tool: statistics.median(one.mb_per_cpu_second for one in of_tool) for tool, of_tool in rates.items()
+        tool: statistics.median(result.mb_per_cpu_second for result in of_tool)
+        for tool, of_tool in rates.items()
     }
     print(f"\nratio per CPU second: {speeds['packtok'] / speeds['modalities']:.1f}")
 

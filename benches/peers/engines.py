@@ -74,15 +74,15 @@ class Passes:
 
     @classmethod
     def of(cls, printed: str) -> "Passes":
-        found = json.loads(printed)
-        text_bytes, (first, *later) = found["text_bytes"], found["seconds"]
-        fifth = found["last_fifth_seconds"]
+        report = json.loads(printed)
+        text_bytes, (first, *later) = report["text_bytes"], report["seconds"]
+        fifth = report["last_fifth_seconds"]
         rates = (
             text_bytes / first / 1e6,
-            found["last_fifth_bytes"] / fifth / 1e6 if fifth else None,
+            report["last_fifth_bytes"] / fifth / 1e6 if fifth else None,
             text_bytes / min(later) / 1e6 if later else None,
         )
-        return cls(rates, found["load_seconds"], found["num_ids"])
+        return cls(rates, report["load_seconds"], report["num_ids"])
 
 
 def main() -> None:
@@ -91,8 +91,8 @@ def main() -> None:
     program = None if arguments.from_python else built(arguments.simd)
     bars: list[Bar] = []
     with tempfile.TemporaryDirectory(dir=arguments.work) as folder:
-        for given in arguments.tokenizers:
-            name, tokenizer = found(given, Path(folder))
+        for argument in arguments.tokenizers:
+            name, tokenizer = name_and_file(argument, Path(folder))
             for corpus in arguments.corpora:
                 lines = written(corpus, Path(folder), arguments.megabytes)
                 measured = measure(arguments, program, tokenizer, lines)
@@ -147,18 +147,18 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def found(given: str, work: Path) -> tuple[str, Path]:
+def name_and_file(argument: str, work: Path) -> tuple[str, Path]:
     """Returns the name of a tokenizer and its file, which is written to `work` if it is built in."""
     import packtok
 
-    if given == LLAMA2.parent.name:
-        given = str(LLAMA2)
-    path = Path(given)
+    if argument == LLAMA2.parent.name:
+        argument = str(LLAMA2)
+    path = Path(argument)
     if path.suffix in (".json", ".model"):
         return path.parent.name if path.suffix == ".json" else path.name, path
-    file = work / f"{given}.json"
-    file.write_bytes(packtok.Tokenizer.builtin(given).to_json())
-    return given, file
+    file = work / f"{argument}.json"
+    file.write_bytes(packtok.Tokenizer.builtin(argument).to_json())
+    return argument, file
 
 
 def written(corpus: str, work: Path, megabytes: int) -> Path:
@@ -224,11 +224,11 @@ def measure(
 def show(name: str, corpus: str, measured: dict[str, list[Passes]]) -> None:
     print(f"\n{name}, {corpus}: MB of text per CPU second, median (range)")
     print(f"{'':12}" + "".join(f"{case:>26}" for case in CASES) + f"{'load, s':>10}{'ids':>14}")
-    for engine, found in measured.items():
-        cells = [rates(found, case) for case in range(len(CASES))]
-        load = statistics.median(one.load_seconds for one in found)
+    for engine, passes in measured.items():
+        cells = [rates(passes, case) for case in range(len(CASES))]
+        load = statistics.median(repetition.load_seconds for repetition in passes)
         row = "".join(f"{spread(cell, '.0f') if cell else '':>26}" for cell in cells)
-        print(f"{engine:12}{row}{load:10.2f}{found[0].num_ids:14,}", flush=True)
+        print(f"{engine:12}{row}{load:10.2f}{passes[0].num_ids:14,}", flush=True)
 
 
 def verdicts_from_python(name: str, corpus: str, measured: dict[str, list[Passes]]) -> Iterator[Bar]:
@@ -236,8 +236,8 @@ def verdicts_from_python(name: str, corpus: str, measured: dict[str, list[Passes
     for case in range(len(CASES)):
         medians = {
             engine: statistics.median(of_case)
-            for engine, found in measured.items()
-            if (of_case := rates(found, case))
+            for engine, passes in measured.items()
+            if (of_case := rates(passes, case))
         }
         ours = medians.pop("packtok", None)
         for peer, rate in medians.items():
@@ -247,9 +247,9 @@ def verdicts_from_python(name: str, corpus: str, measured: dict[str, list[Passes
             yield Bar(what, f"{ours / rate:.2f}", f">= {BAR_FROM_PYTHON}", holds)
 
 
-def rates(found: list[Passes], case: int) -> list[float]:
+def rates(repetitions: list[Passes], case: int) -> list[float]:
     """Returns the rates of all repetitions that have this case."""
-    return [rate for one in found if (rate := one.rates[case]) is not None]
+    return [rate for repetition in repetitions if (rate := repetition.rates[case]) is not None]
 
 
 def verdicts(name: str, corpus: str, measured: dict[str, list[Passes]], simd: str | None) -> Iterator[Bar]:
@@ -262,8 +262,8 @@ def verdicts(name: str, corpus: str, measured: dict[str, list[Passes]], simd: st
     for case, bars in zip(range(len(CASES)), bars_of_cases, strict=False):
         medians = {
             engine: statistics.median(of_case)
-            for engine, found in measured.items()
-            if (of_case := rates(found, case))
+            for engine, passes in measured.items()
+            if (of_case := rates(passes, case))
         }
         ours = medians.pop("packtok")
         peer = only or max(medians, key=lambda engine: medians[engine])

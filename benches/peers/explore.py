@@ -54,9 +54,9 @@ class Times:
     cpu: list[float] = field(default_factory=list)
     """Milliseconds of CPU time of the server for each request."""
 
-    def shown(self) -> str:
+    def summary(self) -> str:
         """Returns median and 99th percentile."""
-        every = [one for times in self.of for one in times]
+        every = [milliseconds for times in self.of for milliseconds in times]
         text = (
             f"median {statistics.median(every):.2f} ms, p99 {self.p99():.2f} ms ({self.p99_of_medians():.2f})"
         )
@@ -66,7 +66,7 @@ class Times:
 
     def p99(self) -> float:
         """Returns the 99th percentile of all times."""
-        return _percentile([one for times in self.of for one in times])
+        return _percentile([milliseconds for times in self.of for milliseconds in times])
 
     def p99_of_medians(self) -> float:
         """Returns the 99th percentile of the median time of each search."""
@@ -83,7 +83,7 @@ class Server:
     def __init__(self, command: list[str | Path], port: int | None) -> None:
         output = subprocess.PIPE if port is None else subprocess.DEVNULL
         self._process = subprocess.Popen(
-            [str(one) for one in command], stdout=output, stderr=subprocess.DEVNULL, text=True
+            [str(word) for word in command], stdout=output, stderr=subprocess.DEVNULL, text=True
         )
         if self._process.stdout is not None:
             port = urllib.parse.urlsplit(self._process.stdout.readline().strip()).port
@@ -142,28 +142,30 @@ def timed(work: Callable[[], Any]) -> float:
     return (time.perf_counter() - started) * 1e3
 
 
-def check_equal(index: Index, datasette: Server, asked: list[Query]) -> None:
+def check_equal(index: Index, datasette: Server, searches: list[Query]) -> None:
     """Compares totals, and the counts of facets without a choice; datasette restricts the counts of the
     others.
     """
-    for query in asked:
-        found = index.find(query)
+    for query in searches:
+        result = index.find(query)
         answer = json.loads(datasette.get(datasette_target(query)))
-        assert answer["filtered_table_rows_count"] == found.total, query
+        assert answer["filtered_table_rows_count"] == result.total, query
         for facet in FACETS:
             if not getattr(query, facet):
                 results = answer["facet_results"][f"{facet}_facet"]["results"]
-                assert {one["value"]: one["count"] for one in results} == dict(found.facets[facet]), query
+                assert {value["value"]: value["count"] for value in results} == dict(result.facets[facet]), (
+                    query
+                )
 
 
 Case = tuple[Callable[[Query], Any], Server | None]
 
 
-def run_searches(cases: dict[str, Case], asked: list[Query]) -> dict[str, Times]:
+def run_searches(cases: dict[str, Case], searches: list[Query]) -> dict[str, Times]:
     """Returns the times of each case; they take turns."""
-    times = {case: Times([[] for _ in asked]) for case in cases}
+    times = {case: Times([[] for _ in searches]) for case in cases}
     for _ in range(REPEATS):
-        for i, query in enumerate(asked):
+        for i, query in enumerate(searches):
             for case, (work, server) in cases.items():
                 before = 0.0 if server is None else server.cpu_ms()
                 times[case].of[i].append(timed(lambda work=work, query=query: work(query)))
@@ -186,31 +188,33 @@ def measure_searches(arguments: argparse.Namespace, base: Path) -> list[bool]:
     met = []
     with ExitStack() as stack:
         index = stack.enter_context(closing(Index(base / INDEX_NAME)))
-        values = {facet: [value for value, _ in found] for facet, found in index.find(Query()).facets.items()}
+        values = {
+            facet: [value for value, _ in counts] for facet, counts in index.find(Query()).facets.items()
+        }
         cases: dict[str, Case] = {"packtok": (index.find, None)}
         if arguments.server:
             command = [sys.executable, "-m", "packtok", "explore", "--base-dir", base, "--port", "0"]
             page = stack.enter_context(closing(Server(command, None)))
             cases = {"packtok explore": (lambda query: page.get(page_target(query)), page)}
-        asked = list(queries(arguments.queries, values))
+        searches = list(queries(arguments.queries, values))
         if arguments.datasette:
             rows = base.parent / f"rows-{base.name}" / "rows.db"
             rows.parent.mkdir(exist_ok=True)
             write_rows(index.entries(), rows)
-            settings = [one for name, value in SETTINGS.items() for one in ("--setting", name, value)]
+            settings = [word for name, value in SETTINGS.items() for word in ("--setting", name, value)]
             command = [arguments.datasette, "serve", "-i", rows, "--port", arguments.port, *settings]
             datasette = stack.enter_context(closing(Server(command, arguments.port)))
-            check_equal(index, datasette, asked[: arguments.checked])
+            check_equal(index, datasette, searches[: arguments.checked])
             cases["datasette"] = (lambda query: datasette.get(datasette_target(query)), datasette)
             if arguments.server:
                 work = lambda query: datasette.get(datasette_target(query, ""))  # noqa: E731
                 cases["datasette's page"] = (work, datasette)
-        mix = run_searches(cases, asked)
+        mix = run_searches(cases, searches)
         own = next(iter(cases))
         broad = run_searches({own: cases[own]}, broad_queries())[own]
         for case, times in mix.items():
-            print(f"  {case}, {len(asked)} searches: {times.shown()}")
-        print(f"  {own}, broad words and none, every sort: {broad.shown()}")
+            print(f"  {case}, {len(searches)} searches: {times.summary()}")
+        print(f"  {own}, broad words and none, every sort: {broad.summary()}")
         if (bar := BARS.get(arguments.datasets)) is not None:
             met += [times.p99() <= bar for times in (mix[own], broad)]
         for other in list(mix)[1:]:

@@ -81,7 +81,7 @@ def queries(number: int, values: dict[str, list[str]]) -> Iterator[Query]:
     words, source = text_words(), random.Random(2)
     for i in range(number):
         word, start = source.choice(words), source.randrange(len(words) - 1)
-        asked = (
+        typed = (
             word,
             word[: source.randrange(2, 5)],
             " ".join(words[start : start + 2]),
@@ -91,13 +91,13 @@ def queries(number: int, values: dict[str, list[str]]) -> Iterator[Query]:
         )[i % 6]
         facets = source.sample(FACETS, source.choice((0, 0, 1, 1, 2)))
         chosen = {facet: (source.choice(values[facet][:8]),) for facet in facets}
-        yield Query(words=asked, **chosen)
+        yield Query(words=typed, **chosen)
 
 
 def broad_queries() -> list[Query]:
     """Returns searches that match all or nearly all datasets."""
     words = ("", EVERYWHERE, "d", "da", "a", "the", f"{EVERYWHERE} t", f"a {EVERYWHERE} the")
-    return [Query(words=one, sort=sort) for one in words for sort in ("best", "name", "tokens", "date")]
+    return [Query(words=text, sort=sort) for text in words for sort in ("best", "name", "tokens", "date")]
 
 
 def write_rows(entries: list[dict[str, Any]], path: Path) -> None:
@@ -108,13 +108,13 @@ def write_rows(entries: list[dict[str, Any]], path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(f"CREATE TABLE dataset (id INTEGER PRIMARY KEY, {', '.join(columns)})")
         for entry in entries:
-            shown = json.loads(entry["entry"])
+            details = json.loads(entry["entry"])
             row = [
                 entry["id"],
                 entry["name"],
-                shown["description"],
-                shown["download_source"],
-                " ".join(shown["corpuses"]),
+                details["description"],
+                details["download_source"],
+                " ".join(details["corpuses"]),
                 entry["context"].replace("/", " "),
                 *facet_values(entry).values(),
                 entry["path"],

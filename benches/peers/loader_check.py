@@ -32,8 +32,8 @@ class Stream:
         places = np.flatnonzero(self._data[: len(self._data) - len(row) + 1] == row[0])
         for offset in range(1, min(NEEDLE_TOKENS, len(row))):
             places = places[self._data[places + offset] == row[offset]]
-        found = [place for place in places if np.array_equal(self._data[place : place + len(row)], row)]
-        return np.asarray(found, dtype=np.int64)
+        starts = [place for place in places if np.array_equal(self._data[place : place + len(row)], row)]
+        return np.asarray(starts, dtype=np.int64)
 
     def check_view(self, row: Array) -> None:
         """Raises ValueError unless the row is a part of the stream."""
@@ -64,7 +64,7 @@ class Stream:
             matches.append(np.array_equal(batch["position_ids"][i], np.arange(length) - starts))
         if "cu_seqlens" in batch:
             edges = np.append(np.flatnonzero(is_start), length) + i * length
-            found: Any = batch["cu_seqlens"]
-            found = found[(found >= i * length) & (found <= (i + 1) * length)]
-            matches.append(np.array_equal(found, edges))
+            bounds: Any = batch["cu_seqlens"]
+            bounds = bounds[(bounds >= i * length) & (bounds <= (i + 1) * length)]
+            matches.append(np.array_equal(bounds, edges))
         return all(matches)

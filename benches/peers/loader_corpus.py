@@ -27,7 +27,7 @@ def packed(corpus: str, path: Path) -> Path:
 
 def many_files(work: Path) -> Path:
     """Writes a small pbin ten thousand times, a manifest, and one file with all of it; returns its path."""
-    lines, small, one = work / "small.jsonl", work / "small.pbin", work / "one.pbin"
+    lines, small, single = work / "small.jsonl", work / "small.pbin", work / "one.pbin"
     run(compiled("write_corpus", "prose", lines, "0"))
     with lines.open("rb") as file:
         some = b"".join(line for line, _ in zip(file, range(LINES_PER_FILE), strict=False))
@@ -39,5 +39,5 @@ def many_files(work: Path) -> Path:
         shutil.copyfile(small, folder / f"{i}.pbin")
     write_manifest([folder], work / "many.manifest")
     packtok = Path(sys.executable).with_name("packtok")
-    run([packtok, "merge", "--quiet", folder, one])
-    return one
+    run([packtok, "merge", "--quiet", folder, single])
+    return single

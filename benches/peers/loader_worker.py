@@ -93,7 +93,7 @@ class Served:
             return self._opened(request["open"])
         if "run" in request:
             return self._measured(request["run"], request["seconds"])
-        return self._shown(request["show"], request["items"], request["to"])
+        return self._saved(request["show"], request["items"], request["to"])
 
     def _opened(self, name: str) -> dict[str, Any]:
         started = time.perf_counter()
@@ -124,13 +124,15 @@ class Served:
         wall = time.perf_counter() - started
         return {"items": num_items, "cpu_seconds": time.process_time() - cpu_started, "wall_seconds": wall}
 
-    def _shown(self, name: str, items: list[int], to: str) -> dict[str, Any]:
+    def _saved(self, name: str, items: list[int], to: str) -> dict[str, Any]:
         import numpy as np
 
         case = self._open[name]
         if isinstance(case, Items):
-            shown = [case.show(case.dataset[i]) for i in items]
-            arrays = {f"{i}.{field}": array for i, item in enumerate(shown) for field, array in item.items()}
+            loaded_items = [case.show(case.dataset[i]) for i in items]
+            arrays = {
+                f"{i}.{field}": array for i, item in enumerate(loaded_items) for field, array in item.items()
+            }
         else:
             arrays = case.show(case.batch(items))
             if case.documents is not None:

@@ -93,10 +93,10 @@ def main() -> None:
         if not arguments.json:
             show_machine(bench, arguments)
         for group in arguments.groups:
-            found = bench.measured(group)
-            rates.update({(one.tool, one.case): one for one in found})
+            measured = bench.measured(group)
+            rates.update({(rate.tool, rate.case): rate for rate in measured})
             if not arguments.json:
-                show_rates(group, found)
+                show_rates(group, measured)
     bars = list(verdicts(rates))
     if arguments.json:
         print(json.dumps(as_json(bench, rates, bars), indent=1))
@@ -161,22 +161,22 @@ class Bench:
         """Returns the rates of all tools that have the cases of a group, measured in turns."""
         stream = self._stream
         if group == MANY:
-            one = many_files(self._work)
-            stream = Stream(tokens(one), boundaries(one))
-        found = []
+            path = many_files(self._work)
+            stream = Stream(tokens(path), boundaries(path))
+        opened = []
         for tool, server in self._servers.items():
             for case in CASES.get(group, (group,)):
                 if case in server.cases:
-                    found += self._opened(tool, case, stream)
+                    opened += self._opened(tool, case, stream)
         for _ in range(self._arguments.turns):
-            self._take_turns(found)
-        return found
+            self._take_turns(opened)
+        return opened
 
     def _take_turns(self, cases: list[Rates]) -> None:
-        for one in cases:
-            cost = self._servers[one.tool].ask({"run": one.case, "seconds": self._arguments.seconds})
-            one.per_cpu_second.append(cost["items"] / cost["cpu_seconds"])
-            one.per_second.append(cost["items"] / cost["wall_seconds"])
+        for case in cases:
+            cost = self._servers[case.tool].ask({"run": case.case, "seconds": self._arguments.seconds})
+            case.per_cpu_second.append(cost["items"] / cost["cpu_seconds"])
+            case.per_second.append(cost["items"] / cost["wall_seconds"])
 
     def _opened(self, tool: str, case: str, stream: Stream) -> list[Rates]:
         """Opens, checks and warms up the case of a tool; empty if the tool cannot be used."""
@@ -194,13 +194,13 @@ class Bench:
         to = self._work / "shown.npz"
         server.ask({"show": case, "items": SHOWN, "to": str(to)})
         with np.load(to) as file:
-            shown = dict(file)
-        if "input_ids" not in shown:
-            for row in shown.values():
+            batch = dict(file)
+        if "input_ids" not in batch:
+            for row in batch.values():
                 stream.check_view(row)
             return
-        documents = shown.pop("documents", None)
-        (stream if documents is None else stream.reordered(documents)).check_batch(shown)
+        documents = batch.pop("documents", None)
+        (stream if documents is None else stream.reordered(documents)).check_batch(batch)
 
 
 def verdicts(rates: dict[tuple[str, str], Rates]) -> Iterator[Bar]:
@@ -225,9 +225,9 @@ def many_against_one(rates: dict[tuple[str, str], Rates]) -> Iterator[Bar]:
     """Yields bars for ten thousand files, which must open and serve as fast as one file, to within 5 %."""
     opened = []
     for what in ("blocks", "batches"):
-        many, one = ("packtok", f"{what} of many files"), ("packtok", f"{what} of one file")
+        many, single = ("packtok", f"{what} of many files"), ("packtok", f"{what} of one file")
         if many in rates:
-            yield at_least(f"{what} of many files against one", rates, many, one, 0.95)
+            yield at_least(f"{what} of many files against one", rates, many, single, 0.95)
             opened.append(1000 * rates[many].open_seconds)
     if opened:
         what = f"opening {MANY_FILES:,} files by a manifest"
@@ -236,18 +236,22 @@ def many_against_one(rates: dict[tuple[str, str], Rates]) -> Iterator[Bar]:
 
 def against_peers(rates: dict[tuple[str, str], Rates], case: str, bar: float) -> Iterator[Bar]:
     """Yields packtok against the fastest tool; self-written code is shown, but does not count as a tool."""
-    peers = [one for one in rates.values() if one.case == case and one.tool not in OURS]
+    peers = [peer for peer in rates.values() if peer.case == case and peer.tool not in OURS]
     if peers and ("packtok", case) in rates:
-        fastest = max(peers, key=lambda one: one.median).tool
+        fastest = max(peers, key=lambda peer: peer.median).tool
         what = f"{case} against the fastest peer, {fastest}"
         yield at_least(what, rates, ("packtok", case), (fastest, case), bar)
 
 
 def at_least(
-    what: str, rates: dict[tuple[str, str], Rates], one: tuple[str, str], other: tuple[str, str], bar: float
+    what: str,
+    rates: dict[tuple[str, str], Rates],
+    first: tuple[str, str],
+    second: tuple[str, str],
+    bar: float,
 ) -> Bar:
     """Returns the ratio of two speeds, turn by turn."""
-    pairs = zip(rates[one].per_cpu_second, rates[other].per_cpu_second, strict=True)
+    pairs = zip(rates[first].per_cpu_second, rates[second].per_cpu_second, strict=True)
     ratios = [ours / theirs for ours, theirs in pairs]
     form, limit = (".1f", f">= {bar:g}x") if bar > 1 else (".0%", f">= {bar:.0%}")
     return Bar(what, spread(ratios, form), limit, statistics.median(ratios) >= bar)
@@ -264,11 +268,11 @@ def show_machine(bench: Bench, arguments: argparse.Namespace) -> None:
 def show_rates(group: str, rates: list[Rates]) -> None:
     print(f"\n{TITLES[group]}")
     print(f"  {'':36} {'items per CPU second':>38} {'per second':>12} {'us each':>9} {'open, ms':>9}")
-    for one in sorted(rates, key=lambda one: -one.median):
-        notes = {BLOCKS: COPIES, DOCUMENTS: COPIES, BOUNDED: GIVES}.get(one.case, {}).get(one.tool)
-        name = (one.tool if one.case == group else one.case) + (f" ({notes})" if notes else "")
-        rate, wall = spread(one.per_cpu_second, ",.0f"), statistics.median(one.per_second)
-        each, opened = 1e6 / one.median, 1000 * one.open_seconds
+    for row in sorted(rates, key=lambda row: -row.median):
+        notes = {BLOCKS: COPIES, DOCUMENTS: COPIES, BOUNDED: GIVES}.get(row.case, {}).get(row.tool)
+        name = (row.tool if row.case == group else row.case) + (f" ({notes})" if notes else "")
+        rate, wall = spread(row.per_cpu_second, ",.0f"), statistics.median(row.per_second)
+        each, opened = 1e6 / row.median, 1000 * row.open_seconds
         print(f"  {name:36} {rate:>38} {wall:12,.0f} {each:9.3f} {opened:9.2f}", flush=True)
 
 
@@ -283,7 +287,7 @@ def show_verdicts(bench: Bench, bars: list[Bar]) -> None:
 def as_json(bench: Bench, rates: dict[tuple[str, str], Rates], bars: list[Bar]) -> dict[str, object]:
     return {
         "machine": machine(),
-        "rates": [asdict(one) for one in rates.values()],
+        "rates": [asdict(rate) for rate in rates.values()],
         "bars": [asdict(bar) for bar in bars],
         "import_seconds": bench.import_seconds,
         "not_measured": bench.unusable,

@@ -161,9 +161,9 @@ def repeated(part: Path, megabytes: int) -> Path:
 
 
 def require_equal(theirs: Path, ours: Path) -> None:
-    with theirs.open("rb") as expected, ours.open("rb") as found:
+    with theirs.open("rb") as expected, ours.open("rb") as actual:
         while piece := expected.read(PIECE_BYTES):
-            if found.read(len(piece)) != piece:
+            if actual.read(len(piece)) != piece:
                 raise SystemExit(f"{ours} does not begin with the bytes of {theirs}")
 
 

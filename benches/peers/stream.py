@@ -98,9 +98,9 @@ def encoder(tokenizer: Path) -> Callable[[list[str]], list[int]]:
     def joined(texts: list[str]) -> list[int]:
         ids: list[int] = []
         for encoding in loaded.encode_batch_fast(texts, add_special_tokens=False):
-            found = encoding.ids
-            ids += found
-            if not found or found[-1] != EOS:
+            text_ids = encoding.ids
+            ids += text_ids
+            if not text_ids or text_ids[-1] != EOS:
                 ids.append(EOS)
         return ids
 
@@ -370,22 +370,22 @@ def compare(corpus: str, work: Path, pythons: Mapping[str, Path], repetitions: i
     work.mkdir()
     lines = lines_of(corpus)
     check(corpus, write(work / "checked.jsonl", lines, CHECKED_MEGABYTES * 1_000_000)[0], pythons)
-    given = {
+    corpora = {
         name: write(work / f"{name}.jsonl", lines, MEGABYTES.get(name, PEER_MEGABYTES) * 1_000_000)
         for name in pythons
     }
     reports: dict[str, list[dict[str, float]]] = {name: [] for name in pythons}
     for _ in range(repetitions):
         for name, python in pythons.items():
-            reports[name].append(measured(python, name, given[name][0]))
+            reports[name].append(measured(python, name, corpora[name][0]))
     speeds = {
-        name: [given[name][1] / 1e6 / report["seconds"] for report in every]
+        name: [corpora[name][1] / 1e6 / report["seconds"] for report in every]
         for name, every in reports.items()
     }
-    for name, found in speeds.items():
+    for name, rates in speeds.items():
         print(
-            f"{corpus:6} {name:18} {spread(found, '.1f')} MB of text per CPU second; "
-            f"stream {ratio(speeds[STREAM], found)} x, first pass {ratio(speeds[FIRST_PASS], found)} x; "
+            f"{corpus:6} {name:18} {spread(rates, '.1f')} MB of text per CPU second; "
+            f"stream {ratio(speeds[STREAM], rates)} x, first pass {ratio(speeds[FIRST_PASS], rates)} x; "
             f"memory {max(report['grown'] for report in reports[name]) / 1e6:+.0f} MB",
             flush=True,
         )
@@ -399,23 +399,23 @@ def check(corpus: str, text: Path, pythons: Mapping[str, Path]) -> None:
     Raises:
         RuntimeError: If a peer does other work.
     """
-    found = {
+    checked = {
         name: measured(python, name, text, "--checks")
         for name, python in pythons.items()
         if name not in (FIRST_PASS, PACK)
     }
-    expected = found[STREAM]["tokens"], found[STREAM]["sum"]
-    for name, report in found.items():
+    expected = checked[STREAM]["tokens"], checked[STREAM]["sum"]
+    for name, report in checked.items():
         num_tokens, sum_of_ids = report["tokens"], report["sum"]
         is_part = name == "datasets" and 0.97 * expected[0] < num_tokens <= expected[0]
         if (num_tokens, sum_of_ids) != expected and not is_part:
-            found_here = f"{num_tokens} tokens of sum {sum_of_ids}"
-            raise RuntimeError(f"{corpus}: {name} made {found_here}, packtok {expected[0]} of {expected[1]}")
+            totals = f"{num_tokens} tokens of sum {sum_of_ids}"
+            raise RuntimeError(f"{corpus}: {name} made {totals}, packtok {expected[0]} of {expected[1]}")
 
 
 def ratio(fast: Sequence[float], slow: Sequence[float]) -> str:
     """Returns the ratio of two programs: median and range of all turns."""
-    return spread((one / other for one, other in zip(fast, slow, strict=True)), ".2f")
+    return spread((first / second for first, second in zip(fast, slow, strict=True)), ".2f")
 
 
 def measured(python: Path, name: str, corpus: Path, *more: str) -> dict[str, float]:

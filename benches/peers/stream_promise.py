@@ -277,19 +277,19 @@ def job(
     rank: int, num_ranks: int | None, *, saves: Path | None = None, loads: Sequence[Path] = (), **more: bool
 ) -> Report:
     """Describes the work of a process."""
-    given = {"saves": saves and str(saves), "loads": list(map(str, loads))}
-    return {"rank": rank, "num_ranks": num_ranks, "prepares": False, "to_end": False, **given, **more}
+    paths = {"saves": saves and str(saves), "loads": list(map(str, loads))}
+    return {"rank": rank, "num_ranks": num_ranks, "prepares": False, "to_end": False, **paths, **more}
 
 
-def equal_batches(expected: Sequence[Report], found: Sequence[Report]) -> int | str:
+def equal_batches(expected: Sequence[Report], reports: Sequence[Report]) -> int | str:
     """Returns how many batches of all ranks have the same rows, or the first error.
 
     On one rank, the rows must have the same order.
     """
-    for report in (*expected, *found):
+    for report in (*expected, *reports):
         if "error" in report:
             return str(report["error"])
-    return sum(together(expected, i) == together(found, i) for i in range(BATCHES))
+    return sum(together(expected, i) == together(reports, i) for i in range(BATCHES))
 
 
 def together(reports: Sequence[Report], number: int) -> list[str]:
@@ -312,7 +312,7 @@ def measure(name: str, python: Path, corpus: Path, work: Path) -> list[str]:
     pickled, text = saved.with_suffix(".pickle"), saved.with_suffix(".json")
     resumed = run(python, name, corpus, [job(0, None, loads=[pickled])])
     equal = equal_batches(reference, resumed)
-    words = shown(equal)
+    words = in_words(equal)
     if isinstance(equal, int) and equal < BATCHES:
         words += f"; {lost_and_again(name, python, corpus, work)}"
     cells = [name, words]
@@ -320,7 +320,7 @@ def measure(name: str, python: Path, corpus: Path, work: Path) -> list[str]:
         cells.append(f"no: {reference[0]['json_error']}")
     else:
         from_json = run(python, name, corpus, [job(0, None, loads=[text])])
-        cells.append(shown(equal_batches(reference, from_json)))
+        cells.append(in_words(equal_batches(reference, from_json)))
     seconds = resumed[0].get("seconds")
     cells += [f"{pickled.stat().st_size:,}", "" if seconds is None else f"{seconds:.2f} s"]
     return [*cells, on_more_ranks(name, python, corpus, work)]
@@ -332,9 +332,9 @@ def lost_and_again(name: str, python: Path, corpus: Path, work: Path) -> str:
     (reference,) = run(python, name, corpus, [job(0, None, saves=saved, to_end=True)])
     loads = [saved.with_suffix(".pickle")]
     (resumed,) = run(python, name, corpus, [job(0, None, loads=loads, to_end=True)])
-    expected, found = rows_in(reference["batches"]), rows_in(resumed["batches"])
-    lost = (expected - found).total()
-    again = (found - expected).total()
+    expected, received = rows_in(reference["batches"]), rows_in(resumed["batches"])
+    lost = (expected - received).total()
+    again = (received - expected).total()
     return f"{lost:,} of {expected.total():,} rows lost, {again:,} again"
 
 
@@ -356,16 +356,16 @@ def on_more_ranks(name: str, python: Path, corpus: Path, work: Path) -> str:
         choices = {"merged": [pickled] * MANY}
     results = {}
     for choice, loaded in choices.items():
-        found = run(python, name, corpus, [job(rank, MANY, loads=loaded[rank]) for rank in range(MANY)])
-        results[choice] = equal_batches(reference, found)
+        reports = run(python, name, corpus, [job(rank, MANY, loads=loaded[rank]) for rank in range(MANY)])
+        results[choice] = equal_batches(reference, reports)
         if results[choice] == BATCHES:
             break
     best = max(results, key=lambda choice: results[choice] if isinstance(results[choice], int) else -1)
     notes = {report["note"] for report in reference} - {""}
-    return "; ".join([f"{shown(results[best])} (states {best})", *notes])
+    return "; ".join([f"{in_words(results[best])} (states {best})", *notes])
 
 
-def shown(equal: int | str) -> str:
+def in_words(equal: int | str) -> str:
     """Returns the number of equal batches in words."""
     if isinstance(equal, str):
         return f"no: {equal}"
@@ -383,9 +383,9 @@ def main() -> None:
     parser.add_argument("--serve", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.serve:
-        name, corpus, given = arguments.serve
+        name, corpus, work_json = arguments.serve
         with contextlib.redirect_stdout(sys.stderr):
-            report = serve(name, Path(corpus), json.loads(given))
+            report = serve(name, Path(corpus), json.loads(work_json))
         print(json.dumps(report), flush=True)
         return
     pythons = {"packtok": Path(sys.executable)}

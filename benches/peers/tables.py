@@ -167,7 +167,8 @@ def compare_reading(corpus: str, work: Path, num_bytes: int, num_texts: int, tim
 def show(what: str, ratios: list[float], seconds: dict[str, list[float]], num_bytes: int) -> None:
     """Prints the median and range of ratios, and the speeds that they compare."""
     speeds = ", ".join(
-        f"{name} {num_bytes / 1e6 / statistics.median(one):,.0f} MB/s" for name, one in seconds.items()
+        f"{name} {num_bytes / 1e6 / statistics.median(seconds_of_name):,.0f} MB/s"
+        for name, seconds_of_name in seconds.items()
     )
     print(
         f"{what}: {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}); {speeds}",

@@ -183,14 +183,14 @@ def check_items(items: dict[str, Item], num_items: int) -> None:
         for name, read in items.items():
             item = read(i)
             if name == "TokenDataset":
-                found = {"token_ids": item["input_ids"]}
+                fields = {"token_ids": item["input_ids"]}
             else:
-                found = {
+                fields = {
                     field: item[field]
                     for field in ("token_ids", "document_ids", "document_mask")
                     if name != "get_dataset, tokens only" or field == "token_ids"
                 }
-            for field, value in found.items():
+            for field, value in fields.items():
                 if value is not None and not (np.asarray(value) == expected[field]).all():
                     raise RuntimeError(f"{name}: {field} of item {i} differs from tatm's")
 

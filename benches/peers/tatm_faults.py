@@ -44,10 +44,10 @@ def show_faults(tatm: Tatm, folder: Path) -> None:
     }
     for name, show in faults.items():
         try:
-            found = show()
+            symptom = show()
         except Exception as error:  # any error is the fault
-            found = f"{type(error).__name__}: {error}".splitlines()[0][:90]
-        print(f"tatm, {name}: {found or 'NOT REPRODUCED'}")
+            symptom = f"{type(error).__name__}: {error}".splitlines()[0][:90]
+        print(f"tatm, {name}: {symptom or 'NOT REPRODUCED'}")
 
 
 def metadata() -> dict[str, Any]:
@@ -69,7 +69,7 @@ def answer_all(tatm: Tatm, folder: Path, corpora: list[str]) -> None:
     builtins.input = answer
     try:
         with chdir(folder), open(os.devnull, "w") as null:
-            builtins_print, builtins.print = builtins.print, lambda *given, **_: null.write(str(given))
+            builtins_print, builtins.print = builtins.print, lambda *values, **_: null.write(str(values))
             try:
                 tatm.create_metadata()
             finally:
