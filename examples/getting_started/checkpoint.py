@@ -12,8 +12,8 @@ _NAME = re.compile(r"step-(\d+)\.pt")
 
 def steps(folder: Path) -> list[int]:
     """Returns the steps of the checkpoints in ``folder``, in ascending order."""
-    found = (_NAME.fullmatch(path.name) for path in folder.iterdir())
-    return sorted(int(match[1]) for match in found if match)
+    matches = (_NAME.fullmatch(path.name) for path in folder.iterdir())
+    return sorted(int(match[1]) for match in matches if match)
 
 
 def path_of(folder: Path, step: int) -> Path:

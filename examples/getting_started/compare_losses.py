@@ -8,12 +8,12 @@ import typer
 import losses
 
 
-def first_difference(one: list[losses.Row], other: list[losses.Row]) -> int | None:
+def first_difference(first: list[losses.Row], second: list[losses.Row]) -> int | None:
     """Returns the index of the first row that differs or is in only one run; ``None`` if all are equal."""
-    for i, pair in enumerate(zip(one, other, strict=False)):
+    for i, pair in enumerate(zip(first, second, strict=False)):
         if pair[0] != pair[1]:
             return i
-    return None if len(one) == len(other) else min(len(one), len(other))
+    return None if len(first) == len(second) else min(len(first), len(second))
 
 
 def main(one: Path, other: Path) -> None:
@@ -23,8 +23,8 @@ def main(one: Path, other: Path) -> None:
     if i is None and rows[0]:
         print(f"all {len(rows[0])} losses are the same, bit for bit; the last is {rows[0][-1].loss!r}")
         return
-    for path, found in zip((one, other), rows, strict=True):
-        print(f"{path}: row {i}: {found[i] if i is not None and i < len(found) else 'none'}", file=sys.stderr)
+    for path, table in zip((one, other), rows, strict=True):
+        print(f"{path}: row {i}: {table[i] if i is not None and i < len(table) else 'none'}", file=sys.stderr)
     raise SystemExit(1)
 
 

@@ -45,9 +45,9 @@ def kill_after(step: int, running: subprocess.Popen[bytes], folder: Path) -> int
     Raises:
         SystemExit: If training ends earlier.
     """
-    while (found := _last_step(folder)) < step:
+    while (last_step := _last_step(folder)) < step:
         if running.poll() is not None:
-            raise SystemExit(f"training ended after step {found}, before it could be killed")
+            raise SystemExit(f"training ended after step {last_step}, before it could be killed")
         time.sleep(0.01)
     workers = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split()
     for process in (*map(int, workers), running.pid):

@@ -37,12 +37,12 @@ def claim(settings: Settings, *, resume: bool) -> Claim:
     folder.mkdir(parents=True, exist_ok=True)
     # Lock first: nothing may be read or changed while another process writes.
     lock = _lock(folder)
-    found = checkpoint.steps(folder)
-    if not resume and (found or (folder / "losses.csv").exists()):
+    steps = checkpoint.steps(folder)
+    if not resume and (steps or (folder / "losses.csv").exists()):
         raise SettingsError(f"{folder}: there is a run already; add --resume, or name another output.folder")
-    if not found:
+    if not steps:
         shutil.copyfile(f"{settings.data.train}.tokenizer.json", folder / "tokenizer.json")
-    return Claim(found[-1] if found else 0, lock)
+    return Claim(steps[-1] if steps else 0, lock)
 
 
 def _lock(folder: Path) -> IO[str]:
@@ -77,9 +77,9 @@ def _lock(folder: Path) -> IO[str]:
 def _holder(content: str) -> str:
     """Returns who holds the lock, according to the lock file."""
     try:
-        found = json.loads(content)
-        holder = f"process {found['pid']} on {found['host']} (rank {found['rank']}"
+        owner = json.loads(content)
+        holder = f"process {owner['pid']} on {owner['host']} (rank {owner['rank']}"
     except (ValueError, KeyError):
         # The holder has locked the file but not yet written to it.
         return "another process"
-    return holder + (f", launched by process {found['launcher_pid']})" if "launcher_pid" in found else ")")
+    return holder + (f", launched by process {owner['launcher_pid']})" if "launcher_pid" in owner else ")")

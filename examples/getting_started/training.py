@@ -199,8 +199,8 @@ class Run:
         path = checkpoint.path_of(Path(self.settings.output.folder), step)
         content = checkpoint.load(path, self.device)
         for name, expected in content["model_options"].items():
-            if (found := self.model_options[name]) != expected:
-                raise SettingsError(f"{path}: its model has {name} {expected}, the config's has {found}")
+            if (value := self.model_options[name]) != expected:
+                raise SettingsError(f"{path}: its model has {name} {expected}, the config's has {value}")
         try:
             self.loader.load_state_dict(content["loader"])
         except ValueError as error:

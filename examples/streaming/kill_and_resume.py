@@ -45,8 +45,8 @@ def rows_of(folder: Path) -> list[tuple[int, float, str]]:
     """Returns step, loss and digest of the steps in the log; a killed run may leave an incomplete line."""
     path = folder / "losses.csv"
     lines = path.read_text().splitlines(keepends=True) if path.exists() else []
-    found = csv.DictReader(line for line in lines if line.endswith("\n"))
-    return [(int(row["step"]), float(row["loss"]), row["digest"]) for row in found]
+    rows = csv.DictReader(line for line in lines if line.endswith("\n"))
+    return [(int(row["step"]), float(row["loss"]), row["digest"]) for row in rows]
 
 
 def kill_after(step: int, running: subprocess.Popen[bytes], folder: Path) -> int:
@@ -82,10 +82,10 @@ def main(
     print(f"killed {processes} processes after step {done}", flush=True)
     train(resumed_processes, killed, arguments)
 
-    for expected, found in zip(rows_of(whole), rows_of(killed), strict=True):
-        is_close = math.isclose(expected[1], found[1], rel_tol=_TOLERANCE)
-        if expected[0] != found[0] or expected[2] != found[2] or not is_close:
-            raise SystemExit(f"expected step, loss and digest {expected}, found {found}")
+    for expected, resumed_row in zip(rows_of(whole), rows_of(killed), strict=True):
+        is_close = math.isclose(expected[1], resumed_row[1], rel_tol=_TOLERANCE)
+        if expected[0] != resumed_row[0] or expected[2] != resumed_row[2] or not is_close:
+            raise SystemExit(f"expected step, loss and digest {expected}, found {resumed_row}")
     print(f"resumed with {resumed_processes}: all {steps} global batches and losses are the same")
 
 
