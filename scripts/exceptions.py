@@ -97,7 +97,7 @@ def places(path: Path) -> Iterator[tuple[int, str]]:
     lines = path.read_text(encoding="utf-8").splitlines()
     for number, line in enumerate(lines):
         before = lines[max(0, number - STATEMENT_LINES) : number + 1]
-        is_cast = any(".cast::<" in one or ".cast()" in one for one in before)
+        is_cast = any(".cast::<" in earlier or ".cast()" in earlier for earlier in before)
         if DISCARDS.search(line) and not is_cast and not line.lstrip().startswith("//"):
             yield number + 1, line.strip()
 
@@ -106,18 +106,18 @@ def errors() -> Iterator[str]:
     """Yields an error for each place that is not allowed, and for each allowed place that is gone."""
     for path in sorted(SOURCES.glob("**/*.rs")):
         allowed = ALLOWED.get(path.name, {})
-        found = list(places(path))
-        for number, line in found:
+        discards = list(places(path))
+        for number, line in discards:
             if line not in allowed:
                 yield (
                     f"{path}:{number}: may drop an exception of Python: {line}; return the error, or list "
                     "the line in scripts/exceptions.py with the reason why there is none"
                 )
-        for line in set(allowed) - {line for _, line in found}:
+        for line in set(allowed) - {line for _, line in discards}:
             yield f"{path}: {line!r} is in scripts/exceptions.py but not in the file; remove it there"
 
 
 if __name__ == "__main__":
-    found = list(errors())
-    print("\n".join(found) or "no exception is dropped")
-    sys.exit(bool(found))
+    problems = list(errors())
+    print("\n".join(problems) or "no exception is dropped")
+    sys.exit(bool(problems))

@@ -48,8 +48,9 @@ class ScanOptions(TypedDict, total=False):
 
 def _fields(options: Iterable[Option]) -> str:
     return "".join(
-        f'    {one.keyword}: {one.accepts or _written(one.inner_type)} | None\n    """{_sentence(one)}"""\n'
-        for one in options
+        f"    {option.keyword}: {option.accepts or _written(option.inner_type)} | None\n"
+        f'    """{_sentence(option)}"""\n'
+        for option in options
     )
 
 
@@ -58,13 +59,13 @@ def _written(shape: object) -> str:
     if typing.get_origin(shape) is typing.Literal:
         return "str"
     if typing.get_origin(shape) is typing.Union:
-        return " | ".join(_written(one) for one in typing.get_args(shape))
+        return " | ".join(_written(member) for member in typing.get_args(shape))
     return shape.__name__ if isinstance(shape, type) else str(shape)
 
 
 def _sentence(option: Option) -> str:
     values = typing.get_args(option.inner_type) if _is_choice(option) else ()
-    choices = f" {', '.join(repr(one) for one in values)}." if values else ""
+    choices = f" {', '.join(repr(value) for value in values)}." if values else ""
     default = f" Default: {option.default_help}." if option.default_help is not None else ""
     return f"{option.help}{choices}{default}"
 
@@ -84,10 +85,10 @@ def _docs(text: str) -> str:
 
 def _table(section: str) -> str:
     rows = ["| key | flag | default | meaning |", "| --- | --- | --- | --- |"]
-    for one in OPTIONS.values():
-        if one.section == section:
-            default = one.default_meaning.replace("|", "\\|")
-            rows.append(f"| `{one.name}` | {_flags(one)} | {default} | {one.meaning} |")
+    for option in OPTIONS.values():
+        if option.section == section:
+            default = option.default_meaning.replace("|", "\\|")
+            rows.append(f"| `{option.name}` | {_flags(option)} | {default} | {option.meaning} |")
     return "\n".join(rows) + "\n"
 
 

@@ -241,32 +241,32 @@ class Report:
         self.judges_speed = judges_speed
         self.parts: list[dict[str, Any]] = []
 
-    def add(self, name: str, status: str, shown: str = "", **figures: Any) -> None:
-        """Adds a part. ``shown`` is its text in the line of the check."""
-        self.parts.append({"name": name, "status": status, **({"shown": shown} if shown else {}), **figures})
+    def add(self, name: str, status: str, text: str = "", **figures: Any) -> None:
+        """Adds a part. ``text`` is shown for it in the line of the check."""
+        self.parts.append({"name": name, "status": status, **({"shown": text} if text else {}), **figures})
         unfinished = self.path.with_suffix(".tmp")
         unfinished.write_text(json.dumps(self.parts, default=str))
         unfinished.replace(self.path)
 
-    def expect(self, name: str, holds: bool, shown: str = "", **figures: Any) -> None:
+    def expect(self, name: str, holds: bool, text: str = "", **figures: Any) -> None:
         """Adds a part that passes if ``holds``."""
-        self.add(name, "passed" if holds else "failed", shown, **figures)
+        self.add(name, "passed" if holds else "failed", text, **figures)
 
-    def at_least(self, name: str, value: float, bar: float, shown: str, **figures: Any) -> None:
+    def at_least(self, name: str, value: float, bar: float, text: str, **figures: Any) -> None:
         """Adds a part that passes if a speed or a ratio reaches its bar, where speed is judged."""
-        self._judge(name, value >= bar, shown, value=value, at_least=bar, **figures)
+        self._judge(name, value >= bar, text, value=value, at_least=bar, **figures)
 
-    def at_most(self, name: str, value: float, bar: float, shown: str, **figures: Any) -> None:
+    def at_most(self, name: str, value: float, bar: float, text: str, **figures: Any) -> None:
         """Adds a part that passes if a size does not exceed its bar, where it is judged."""
-        self._judge(name, value <= bar, shown, value=value, at_most=bar, **figures)
+        self._judge(name, value <= bar, text, value=value, at_most=bar, **figures)
 
-    def _judge(self, name: str, holds: bool, shown: str, **figures: Any) -> None:
+    def _judge(self, name: str, holds: bool, text: str, **figures: Any) -> None:
         status = "measured" if not self.judges_speed else "passed" if holds else "failed"
-        self.add(name, status, shown, **figures)
+        self.add(name, status, text, **figures)
 
-    def measured(self, name: str, shown: str, **figures: Any) -> None:
+    def measured(self, name: str, text: str, **figures: Any) -> None:
         """Adds a part that is not judged."""
-        self.add(name, "measured", shown, **figures)
+        self.add(name, "measured", text, **figures)
 
     def not_run(self, name: str, reason: str) -> None:
         """Adds a part that this machine cannot run."""
@@ -544,9 +544,9 @@ def _turn(take_step: Callable[[Batch], None], batches: Iterator[Batch], plan: Pl
     synchronize(plan.device)
     waited, started = 0.0, time.perf_counter()
     for _ in range(plan.sizes.steps_per_turn):
-        asked = time.perf_counter()
+        requested_at = time.perf_counter()
         batch = next(batches)
-        waited += time.perf_counter() - asked
+        waited += time.perf_counter() - requested_at
         take_step(on_card(batch, plan.device))
     synchronize(plan.device)
     return time.perf_counter() - started, waited
@@ -660,8 +660,8 @@ def in_flight(report: Report, plan: Plan) -> None:
         report.not_run("copies were in flight", "needs CUDA")
         report.not_run("a buffer that is overwritten in flight is noticed", "needs CUDA")
         return
-    shown = f"{num_in_flight} of {plan.sizes.rounds} rounds in flight"
-    report.expect("copies were in flight", num_in_flight >= plan.sizes.rounds // 2, shown)
+    text = f"{num_in_flight} of {plan.sizes.rounds} rounds in flight"
+    report.expect("copies were in flight", num_in_flight >= plan.sizes.rounds // 2, text)
     buffer = torch.zeros(1 << 20, dtype=torch.uint8, pin_memory=True)
     occupy()
     copied = buffer.to(plan.device, non_blocking=True)
@@ -821,10 +821,10 @@ def resume(report: Report, plan: Plan) -> None:
     first = [start(train, settings) for settings in {whole.name: whole, exact.name: exact}.values()]
     dying = start(train, killed)
     launched = [run("launched whole"), run("launched killed", kills=True)] if plan.has_cuda else []
-    launchers = [_launch(one) for one in launched]
+    launchers = [_launch(training) for training in launched]
     for process in (*first, dying):
         process.join()
-    second = [start(train, one) for one in (resumed, divided)]
+    second = [start(train, training) for training in (resumed, divided)]
     for process in second:
         process.join()
     report.expect("the run was killed", dying.exitcode == -signal.SIGKILL, exitcode=dying.exitcode)
@@ -1685,13 +1685,13 @@ def line_of(result: Mapping[str, Any]) -> str:
     texts: list[str] = []
     left_out: list[str] = []
     for part in result["parts"]:
-        shown = part.get("shown") or part.get("error")
+        text = part.get("shown") or part.get("error")
         if part["status"] == "failed":
-            texts.insert(0, f"FAILED: {part['name']}" + (f" ({shown})" if shown else ""))
+            texts.insert(0, f"FAILED: {part['name']}" + (f" ({text})" if text else ""))
         elif part["status"] == "not run":
             left_out.append(f"{part['name']} ({part['reason']})")
-        elif shown:
-            texts.append(shown)
+        elif text:
+            texts.append(text)
     if left_out:
         texts.append(f"not run: {', '.join(left_out)}")
     start = f"{result['status']:<8}  {result['title']:<48} {result['seconds']:6.1f} s  "
@@ -1772,16 +1772,16 @@ def main() -> int:
         "--folder", type=Path, help="for the data, 5 GB; it is kept (default: a temporary one)"
     )
     parser.add_argument("--train", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.train is not None:
-        train(Training(**json.loads(given.train)))
+    arguments = parser.parse_args()
+    if arguments.train is not None:
+        train(Training(**json.loads(arguments.train)))
         return 0
 
     started = time.monotonic()
-    folder = given.folder or Path(tempfile.mkdtemp(prefix="gpu_check."))
+    folder = arguments.folder or Path(tempfile.mkdtemp(prefix="gpu_check."))
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        plan, machine = planned(folder, is_small=given.small)
+        plan, machine = planned(folder, is_small=arguments.small)
         factor = 1 if plan.has_cuda else TIMES_ON_CPU
         summary: dict[str, Any] = {"status": "failed", "small": plan.is_small, "machine": machine}
         # Packs in a process of its own: this process is forked later, and must not have the threads of
@@ -1795,15 +1795,15 @@ def main() -> int:
             summary["seconds"] = round(time.monotonic() - started, 1)
             order = [check.name for check in CHECKS]
             summary["checks"] = sorted(results, key=lambda result: order.index(result["name"]))
-            if given.output is not None:
-                given.output.write_text(json.dumps(summary, indent=1) + "\n")
+            if arguments.output is not None:
+                arguments.output.write_text(json.dumps(summary, indent=1) + "\n")
 
-        results = run_all(given.only, plan, started + TOTAL_SECONDS * factor, save)
+        results = run_all(arguments.only, plan, started + TOTAL_SECONDS * factor, save)
         has_failed = any(result["status"] == "failed" for result in results)
         summary["status"] = "failed" if has_failed else "passed"
         save(results)
     finally:
-        if given.folder is None:
+        if arguments.folder is None:
             shutil.rmtree(folder, ignore_errors=True)
     print(json.dumps(summary, indent=1))
     return 1 if has_failed else 0

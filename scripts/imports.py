@@ -43,9 +43,9 @@ def rust_graph(crate: Path) -> dict[str, set[str]]:
     parsed = {module: _parse(path.read_text(encoding="utf-8"), module) for module, path in files.items()}
     graph: dict[str, set[str]] = {}
     for module, file in parsed.items():
-        found = {_resolved(name, module, parsed) for name in file.named}
+        imported = {_resolved(name, module, parsed) for name in file.named}
         graph["::".join(module) or "crate"] = {
-            "::".join(one) or "crate" for one in found if one is not None and one != module
+            "::".join(name) or "crate" for name in imported if name is not None and name != module
         }
     return graph
 
@@ -144,23 +144,23 @@ def _resolved(
 def cycles(graph: Graph) -> list[list[str]]:
     """Returns the sets of files that import each other in a cycle, largest first."""
     reached = {node: _reached(node, graph) for node in graph}
-    found = {
+    sets = {
         tuple(sorted(other for other in reached[node] if node in reached.get(other, ())))
         for node in graph
         if node in reached[node]
     }
-    return sorted(map(list, found), key=len, reverse=True)
+    return sorted(map(list, sets), key=len, reverse=True)
 
 
 def _reached(start: str, graph: Graph) -> set[str]:
     """Returns everything that a file imports, directly or indirectly."""
-    found: set[str] = set()
+    reached: set[str] = set()
     waiting = [start]
     while waiting:
-        new = graph.get(waiting.pop(), set()) - found
-        found |= new
+        new = graph.get(waiting.pop(), set()) - reached
+        reached |= new
         waiting += new
-    return found
+    return reached
 
 
 def graphs() -> dict[str, dict[str, set[str]]]:
