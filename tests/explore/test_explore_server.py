@@ -47,6 +47,19 @@ def site(pbin: Path) -> Site:
     return site_of_file(pbin)
 
 
+@pytest.fixture(scope="module")
+def server(site: Site) -> Iterator[Served]:
+    with served(site) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def guarded(site: Site) -> Iterator[Served]:
+    """Returns a server that asks for `TOKEN`."""
+    with served(site, host="0.0.0.0", token=TOKEN) as running:
+        yield running
+
+
 @dataclass
 class Program:
     """A running `packtok explore`."""
@@ -160,62 +173,59 @@ def test_wrong_arguments_are_one_line(packtok_cli: PacktokCli, pbin: Path, tmp_p
             assert line.startswith(f"packtok: {message}"), line
 
 
-def test_pages_of_other_sites_may_link_and_not_load(site: Site) -> None:
-    with served(site) as server:
-        for from_site, mode, status in (
-            ("cross-site", "no-cors", 403),
-            ("cross-site", "cors", 403),
-            ("cross-site", "navigate", 200),
-            ("same-origin", "cors", 200),
-            ("none", "navigate", 200),
-        ):
-            headers = {"Sec-Fetch-Site": from_site, "Sec-Fetch-Mode": mode}
-            assert server.get("/file/a.pbin", headers=headers).status == status, headers
+def test_pages_of_other_sites_may_link_and_not_load(server: Served) -> None:
+    for from_site, mode, status in (
+        ("cross-site", "no-cors", 403),
+        ("cross-site", "cors", 403),
+        ("cross-site", "navigate", 200),
+        ("same-origin", "cors", 200),
+        ("none", "navigate", 200),
+    ):
+        headers = {"Sec-Fetch-Site": from_site, "Sec-Fetch-Mode": mode}
+        assert server.get("/file/a.pbin", headers=headers).status == status, headers
 
 
-def test_host_header_must_name_this_machine(site: Site) -> None:
-    with served(site) as server:
-        for host in (
-            "localhost",
-            f"localhost:{server.port}",
-            "127.0.0.1:80",
-            "[::1]:8000",
-            "LOCALHOST",
-            "127.1.2.3",
-        ):
-            assert server.get("/file/a.pbin", headers={"Host": host}).status == 200, host
-        for host in (
-            "evil.example",
-            "127.0.0.1.evil.example",
-            "localhost.evil.example:8000",
-            "",
-            "x@127.0.0.1",
-            "[::1",
-            "0.0.0.0",
-            "192.168.0.1",
-            "[::1]x",
-            "localhost:8000:1",
-            "127.0.0.1 evil",
-        ):
-            answer = server.get("/file/a.pbin", headers={"Host": host})
-            assert answer.status in (400, 421), host
-            assert "Hello" not in answer.text
+def test_host_header_must_name_this_machine(server: Served) -> None:
+    for host in (
+        "localhost",
+        f"localhost:{server.port}",
+        "127.0.0.1:80",
+        "[::1]:8000",
+        "LOCALHOST",
+        "127.1.2.3",
+    ):
+        assert server.get("/file/a.pbin", headers={"Host": host}).status == 200, host
+    for host in (
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "localhost.evil.example:8000",
+        "",
+        "x@127.0.0.1",
+        "[::1",
+        "0.0.0.0",
+        "192.168.0.1",
+        "[::1]x",
+        "localhost:8000:1",
+        "127.0.0.1 evil",
+    ):
+        answer = server.get("/file/a.pbin", headers={"Host": host})
+        assert answer.status in (400, 421), host
+        assert "Hello" not in answer.text
 
 
-def test_every_response_has_the_headers(site: Site) -> None:
-    with served(site) as server, served(site, host="0.0.0.0", token=TOKEN) as guarded:
-        answers = [
-            *(
-                server.get(path)
-                for path in ("/", "/file/a.pbin", "/documents/a.pbin", "/none", "/static/style.css")
-            ),
-            server.get("/", method="POST"),
-            server.get("/", headers={"Host": "evil.example"}),
-            server.get("/documents/a.pbin?document=x"),
-            guarded.get("/"),
-            guarded.get("/login", method="POST", body="token=x"),
-            guarded.get("/login", method="POST", body=f"token={TOKEN}"),
-        ]
+def test_every_response_has_the_headers(server: Served, guarded: Served) -> None:
+    answers = [
+        *(
+            server.get(path)
+            for path in ("/", "/file/a.pbin", "/documents/a.pbin", "/none", "/static/style.css")
+        ),
+        server.get("/", method="POST"),
+        server.get("/", headers={"Host": "evil.example"}),
+        server.get("/documents/a.pbin?document=x"),
+        guarded.get("/"),
+        guarded.get("/login", method="POST", body="token=x"),
+        guarded.get("/login", method="POST", body=f"token={TOKEN}"),
+    ]
     assert [answer.status for answer in answers] == [303, 200, 200, 404, 200, 405, 421, 400, 401, 401, 303]
     for answer in answers:
         policy = dict(
@@ -228,60 +238,57 @@ def test_every_response_has_the_headers(site: Site) -> None:
         assert "server" not in answer.headers
 
 
-def test_token_opens_the_pages_by_form_and_by_header(site: Site) -> None:
-    with served(site, host="0.0.0.0", token=TOKEN) as server:
-        path = "/documents/a.pbin?document=0"
-        unauthorized = server.get(path)
-        assert (unauthorized.status, unauthorized.headers["www-authenticate"]) == (
-            401,
-            'Bearer realm="packtok explore"',
-        )
-        assert "Hello" not in unauthorized.text
-        assert f'name="next" value="{path}"' in unauthorized.text
-        assert server.get("/static/style.css").status == 200
-        wrong = server.get("/login", method="POST", body="token=wrong&next=/file/a.pbin")
-        assert (wrong.status, "set-cookie" in wrong.headers) == (401, False)
-        assert "This is not the token." in wrong.text
-        right = server.get("/login", method="POST", body=f"token={TOKEN}&next={path.replace('?', '%3F')}")
-        assert (right.status, right.headers["location"]) == (303, path)
-        cookie, *flags = right.headers["set-cookie"].split("; ")
-        assert {"HttpOnly", "SameSite=strict", "Path=/"} <= {*flags}
-        assert TOKEN not in str(right.headers)
-        opened = server.get(path, headers={"Cookie": cookie})
-        assert opened.status == 200
-        assert TOKEN not in opened.text
-        assert server.get(path, headers={"Authorization": f"Bearer {TOKEN}"}).status == 200
-        for headers in (
-            {"Cookie": f"packtok_session_{server.port}={TOKEN}"},
-            {"Cookie": f"packtok_session_{server.port}="},
-            {"Cookie": f"packtok_session_{server.port}=\xe9"},
-            {"Authorization": f"Basic {TOKEN}"},
-            {"Authorization": f"Bearer {TOKEN}x"},
-            {"Authorization": "Bearer "},
-            {"Authorization": "Bearer \xe9"},
-        ):
-            assert server.get(path, headers=headers).status == 401, headers
-        assert server.get(f"/?token={TOKEN}").status == 401
-        assert server.get(path, headers={"Cookie": cookie}, method="POST").status == 405
+def test_token_opens_the_pages_by_form_and_by_header(guarded: Served) -> None:
+    path = "/documents/a.pbin?document=0"
+    unauthorized = guarded.get(path)
+    assert (unauthorized.status, unauthorized.headers["www-authenticate"]) == (
+        401,
+        'Bearer realm="packtok explore"',
+    )
+    assert "Hello" not in unauthorized.text
+    assert f'name="next" value="{path}"' in unauthorized.text
+    assert guarded.get("/static/style.css").status == 200
+    wrong = guarded.get("/login", method="POST", body="token=wrong&next=/file/a.pbin")
+    assert (wrong.status, "set-cookie" in wrong.headers) == (401, False)
+    assert "This is not the token." in wrong.text
+    right = guarded.get("/login", method="POST", body=f"token={TOKEN}&next={path.replace('?', '%3F')}")
+    assert (right.status, right.headers["location"]) == (303, path)
+    cookie, *flags = right.headers["set-cookie"].split("; ")
+    assert {"HttpOnly", "SameSite=strict", "Path=/"} <= {*flags}
+    assert TOKEN not in str(right.headers)
+    opened = guarded.get(path, headers={"Cookie": cookie})
+    assert opened.status == 200
+    assert TOKEN not in opened.text
+    assert guarded.get(path, headers={"Authorization": f"Bearer {TOKEN}"}).status == 200
+    for headers in (
+        {"Cookie": f"packtok_session_{guarded.port}={TOKEN}"},
+        {"Cookie": f"packtok_session_{guarded.port}="},
+        {"Cookie": f"packtok_session_{guarded.port}=\xe9"},
+        {"Authorization": f"Basic {TOKEN}"},
+        {"Authorization": f"Bearer {TOKEN}x"},
+        {"Authorization": "Bearer "},
+        {"Authorization": "Bearer \xe9"},
+    ):
+        assert guarded.get(path, headers=headers).status == 401, headers
+    assert guarded.get(f"/?token={TOKEN}").status == 401
+    assert guarded.get(path, headers={"Cookie": cookie}, method="POST").status == 405
 
 
 @pytest.mark.parametrize(
     "target", ["https://evil.example/", "//evil.example", "/\\evil", "x", "", "/a\r\nX: y", "/é"]
 )
-def test_login_leads_to_pages_of_this_server_only(site: Site, target: str) -> None:
+def test_login_leads_to_pages_of_this_server_only(guarded: Served, target: str) -> None:
     from urllib.parse import urlencode
 
-    with served(site, host="0.0.0.0", token=TOKEN) as server:
-        answer = server.get("/login", method="POST", body=urlencode({"token": TOKEN, "next": target}))
-        assert (answer.status, answer.headers["location"]) == (303, "/")
+    answer = guarded.get("/login", method="POST", body=urlencode({"token": TOKEN, "next": target}))
+    assert (answer.status, answer.headers["location"]) == (303, "/")
 
 
-def test_large_or_odd_forms_are_refused(site: Site) -> None:
-    with served(site, host="0.0.0.0", token=TOKEN) as server:
-        assert server.get("/login", method="POST", body="token=" + "x" * 10_000).status == 413
-        assert server.get("/login", method="POST", body="&" * 3000).status in (400, 401)
-        assert server.get("/login", method="POST", body="").status == 401
-        assert server.get("/login").status == 401
+def test_large_or_odd_forms_are_refused(guarded: Served) -> None:
+    assert guarded.get("/login", method="POST", body="token=" + "x" * 10_000).status == 413
+    assert guarded.get("/login", method="POST", body="&" * 3000).status in (400, 401)
+    assert guarded.get("/login", method="POST", body="").status == 401
+    assert guarded.get("/login").status == 401
 
 
 def test_sessions_end_and_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -324,10 +331,10 @@ def test_only_loopback_addresses_need_no_token() -> None:
     )
 
 
-def test_many_requests_at_once_are_answered(site: Site) -> None:
+def test_many_requests_at_once_are_answered(server: Served, site: Site) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     paths = ["/file/a.pbin", "/documents/a.pbin", "/items/a.pbin?context_length=1", "/none"] * 10
-    with served(site) as server, ThreadPoolExecutor(8) as threads:
+    with ThreadPoolExecutor(8) as threads:
         assert [answer.status for answer in threads.map(server.get, paths)] == [200, 200, 200, 404] * 10
     assert os.path.exists(site.root.folder)
