@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,23 @@ def server() -> Iterator[S3Server]:
         yield server
     finally:
         server.stop()
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A corpus that takes seconds to pack, so that a test finds a process at work."""
+
+    path: Path
+    packed: bytes
+    """The file that one run packs from it, without a store."""
+
+
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    path = write_corpus(tmp_path_factory.mktemp("slow") / "c.jsonl", LARGE_BYTES)
+    output = path.with_suffix(".pbin")
+    packtok.pack(input=path, output=output, tokenizer=TOKENIZER, field=SLOW_FIELD, on_bad_document="skip")
+    return Corpus(path, output.read_bytes())
 
 
 class Site:
@@ -312,11 +330,9 @@ def some_noted(files: list[Path]) -> bool:
     return any(path.name == "journal" and path.exists() and path.stat().st_size > 2000 for path in files)
 
 
-def test_requests_are_retried_until_a_killed_server_returns(site: Site) -> None:
-    corpus = write_corpus(site.folder / "c.jsonl", LARGE_BYTES)
-    site.put(corpus, f"{site.url}/c.jsonl")
+def test_requests_are_retried_until_a_killed_server_returns(site: Site, slow: Corpus) -> None:
+    site.put(slow.path, f"{site.url}/c.jsonl")
     flags = (*FLAGS, "--field", SLOW_FIELD, "--num-cpus", "1")
-    site.packtok("pack", "-i", "c.jsonl", "-o", "expected.pbin", *flags)
     running = site.start("pack", "-i", f"{site.url}/c.jsonl", "-o", f"{site.url}/out.pbin", *flags)
     wait_for(lambda: any(path.name == "data" for path in site.staged()), "it packs", seconds=60)
     site.server.kill()
@@ -326,7 +342,7 @@ def test_requests_are_retried_until_a_killed_server_returns(site: Site) -> None:
     site.server.start()
     _, err = running.communicate(timeout=200)
     assert running.returncode == 0, err
-    assert site.get(f"{site.url}/out.pbin") == (site.folder / "expected.pbin").read_bytes()
+    assert site.get(f"{site.url}/out.pbin") == slow.packed
 
 
 def test_upload_interrupted_by_a_killed_server_is_completed(site: Site) -> None:
@@ -344,10 +360,9 @@ def test_upload_interrupted_by_a_killed_server_is_completed(site: Site) -> None:
     assert site.get(url) == large.read_bytes()
 
 
-def test_killed_run_uploads_nothing_and_resumes(site: Site) -> None:
-    write_corpus(site.folder / "c.jsonl", LARGE_BYTES)
+def test_killed_run_uploads_nothing_and_resumes(site: Site, slow: Corpus) -> None:
     flags = (*FLAGS, "--field", SLOW_FIELD, "--num-cpus", "1", "--set", "settings.span_bytes=1000000")
-    command = ("pack", "-i", "c.jsonl", "-o", f"{site.url}/out.pbin", *flags)
+    command = ("pack", "-i", slow.path, "-o", f"{site.url}/out.pbin", *flags)
     running = site.start(*command)
 
     wait_for(lambda: some_noted(site.staged()), "some of it is done", seconds=60)
@@ -356,16 +371,14 @@ def test_killed_run_uploads_nothing_and_resumes(site: Site) -> None:
     assert site.list(site.url) == {}
     site.packtok(*command, "--report", "report.json")
     assert json.loads((site.folder / "report.json").read_text())["resumed_bytes"] > 0
-    site.packtok("pack", "-i", "c.jsonl", "-o", "expected.pbin", *flags)
-    assert site.get(f"{site.url}/out.pbin") == (site.folder / "expected.pbin").read_bytes()
+    assert site.get(f"{site.url}/out.pbin") == slow.packed
     assert site.staged() == []
 
 
-def test_object_replaced_while_reading_is_reported(site: Site) -> None:
-    corpus = write_corpus(site.folder / "c.jsonl", LARGE_BYTES)
+def test_object_replaced_while_reading_is_reported(site: Site, slow: Corpus) -> None:
     other = write_corpus(site.folder / "d.jsonl", LARGE_BYTES, seed=9)
     url = f"{site.url}/c.jsonl"
-    site.put(corpus, url)
+    site.put(slow.path, url)
     flags = (*FLAGS, "--field", SLOW_FIELD, "--num-cpus", "1", "--set", "settings.span_bytes=1000000")
     running = site.start("pack", "-i", url, "-o", "out.pbin", *flags)
     # The process opens the object first: for an object that is not open, a check of the size has another
