@@ -31,10 +31,10 @@ def describe(folder: Path, name: str, **answers: Any) -> Path:
     return folder
 
 
-@pytest.fixture
-def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Returns a base directory in tatm's layout, with an example from its handbook."""
-    base = tmp_path / "base"
+    base = tmp_path_factory.mktemp("names") / "base"
     pajama = describe(
         base / "text" / "red_pajama", "Red Pajama v1", description="An open copy of the data of LLaMA"
     )
@@ -43,6 +43,14 @@ def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     describe(pajama / "raw", "Raw")
     describe(pajama / "parts" / "inner", "Inner")
     describe(base / "code" / "deep" / "stack", "The Stack", description="Source code", download_source="hub")
+    return base
+
+
+@pytest.fixture
+def base(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Returns a copy of the base directory, which a test may change."""
+    base = tmp_path / "base"
+    shutil.copytree(template, base)
     monkeypatch.setenv("PACKTOK_BASE_DIR", str(base))
     monkeypatch.delenv("TATM_BASE_DIR", raising=False)
     return base

@@ -150,7 +150,7 @@ def test_nonexistent_step_is_reported_in_one_line(packtok_cli, config: Path) -> 
     assert done.stderr == "packtok: no step 7: epoch 1 has 5\n"
 
 
-def test_state_with_an_invalid_field_is_reported_in_one_line(packtok_cli, config: Path) -> None:
+def test_state_with_an_invalid_field_is_an_error_that_names_it(config: Path) -> None:
     dataset = packtok.TokenDataset(config.parent / "train.pbin", CONTEXT_LENGTH)
     good = packtok.DataLoader(dataset, 3, shuffle=True, seed=5).state_dict()
     saved = config.parent / "state.json"
@@ -165,8 +165,9 @@ def test_state_with_an_invalid_field_is_reported_in_one_line(packtok_cli, config
         ),
     ):
         saved.write_text(json.dumps({**good, name: value}))
-        done = packtok_cli("locate", config, "--step", 0, "--state", saved, code=1)
-        assert done.stderr == f"packtok: {saved}: the state cannot be loaded: {name} is {text}; {remedy}\n"
+        with pytest.raises(ValueError, match="the state cannot be loaded") as raised:
+            locate(str(config), 0, state=str(saved))
+        assert str(raised.value) == f"{saved}: the state cannot be loaded: {name} is {text}; {remedy}"
 
 
 def test_file_without_a_state_is_named(config: Path) -> None:
