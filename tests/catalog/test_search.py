@@ -20,7 +20,7 @@ from packtok.catalog import search
 from packtok.catalog.discovery import described_below
 from packtok.catalog.facets import FACETS, facet_values, token_range, year_of
 from packtok.catalog.index import INDEX_NAME, Index, build_index
-from packtok.catalog.search import Found, Query, match_expression
+from packtok.catalog.search import Query, SearchResult, match_expression
 from packtok.errors import PacktokError
 
 WORDS = (
@@ -318,7 +318,7 @@ def test_entry_and_children_of_a_path(index: Index) -> None:
 def test_threads_share_an_index(index: Index) -> None:
     queries = [Query(words=words, sort=sort) for words in ("", "web", "c") for sort in search.SORTS]
     expected = [index.find(query) for query in queries]
-    results: list[list[Found]] = []
+    results: list[list[SearchResult]] = []
     threads = [
         threading.Thread(target=lambda: results.append([index.find(query) for query in queries * 5]))
         for _ in range(8)

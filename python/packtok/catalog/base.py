@@ -54,8 +54,8 @@ def _store_of(config: Path) -> Path | None:
             "run packtok data index, which finds the metadata files themselves"
         )
     arguments = backend.get("args") or {}
-    given = [arguments[key] for key in _STORE_KEYS if key in arguments]
-    path = Path(given[0]) if given else Path("metadata.json")
+    paths = [arguments[key] for key in _STORE_KEYS if key in arguments]
+    path = Path(paths[0]) if paths else Path("metadata.json")
     return config.parent / path
 
 
@@ -65,11 +65,11 @@ def stored_metadata(store: Path, name: str) -> DatasetMetadata | None:
     Raises:
         ConfigError: If the file or the metadata in it is invalid.
     """
-    found: Any = read_mapping(store).get(name)
-    if found is None:
+    entry: Any = read_mapping(store).get(name)
+    if entry is None:
         return None
-    if isinstance(found, str):
-        found = parsed_json(found, Path(f"{store}: {name!r}"))
-    if not isinstance(found, dict):
-        raise ConfigError(f"{store}: {name!r} is a {type(found).__name__}, expected a mapping")
-    return metadata_of_dict(found, store)
+    if isinstance(entry, str):
+        entry = parsed_json(entry, Path(f"{store}: {name!r}"))
+    if not isinstance(entry, dict):
+        raise ConfigError(f"{store}: {name!r} is a {type(entry).__name__}, expected a mapping")
+    return metadata_of_dict(entry, store)

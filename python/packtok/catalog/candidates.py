@@ -25,15 +25,16 @@ def corpora_in(dataset_path: str) -> tuple[str, ...]:
 def _folders_below(folder: str) -> Iterator[str]:
     level = [folder]
     for _ in range(_MAX_DEPTH):
-        found = [one for each in level for one in _folders_in(each)]
-        yield from (os.path.basename(one) for one in found)
-        level = found
+        level = [path for parent in level for path in _folders_in(parent)]
+        yield from (os.path.basename(path) for path in level)
 
 
 def _folders_in(folder: str) -> list[str]:
     try:
         with os.scandir(folder) as entries:
-            return sorted(one.path for one in entries if not one.name.startswith(".") and one.is_dir())
+            return sorted(
+                entry.path for entry in entries if not entry.name.startswith(".") and entry.is_dir()
+            )
     except OSError:
         return []
 

@@ -32,7 +32,7 @@ class Checks:
 
     def __init__(
         self,
-        given: Answers,
+        known: Answers,
         *,
         replaces: bool,
         asks: bool,
@@ -40,7 +40,7 @@ class Checks:
         on_guesses: Callable[[Guesses], None],
         remark: Callable[[str], None],
     ) -> None:
-        self._given = given
+        self._known = known
         self._replaces = replaces
         self._asks = asks
         self._ignore = ignore
@@ -96,7 +96,7 @@ class Checks:
         self._guesses = None
         for name in ("fields", "guessed_field"):
             answers.pop(name, None)
-        if answer != "text" or self._given.get("tokenized") == "y":
+        if answer != "text" or self._known.get("tokenized") == "y":
             return
         path = answers["dataset_path"]
         try:
@@ -105,7 +105,7 @@ class Checks:
             # If the command cannot ask again, the error is reported when the texts are read.
             if self._asks and not _has_token_files(Path(path)):
                 raise AnswerError(
-                    f"the data cannot be read as texts: {_told(error)} (for token files, start with "
+                    f"the data cannot be read as texts: {_message_of(error)} (for token files, start with "
                     "--tokenized y)",
                     "dataset_path",
                 ) from None
@@ -116,15 +116,15 @@ class Checks:
         self._on_guesses(self._guesses)
 
     def _content_field(self, answer: str, answers: Answers) -> None:
-        found = self._guesses
-        if found is None or not found.fields or found.format == "text" or answer in found.fields:
+        guesses = self._guesses
+        if guesses is None or not guesses.fields or guesses.format == "text" or answer in guesses.fields:
             return
-        raise AnswerError(f"--content-field is {answer!r}, but the data has {_listed(found.fields)}")
+        raise AnswerError(f"--content-field is {answer!r}, but the data has {_listed(guesses.fields)}")
 
     def _corpus(self, answer: str, answers: Answers) -> None:
         folder = Path(answers["dataset_path"])
-        parent = self._given.get("corpus_data_dir_parent")
-        is_config = self._given.get("corpus_separation_strategy") == "configs"
+        parent = self._known.get("corpus_data_dir_parent")
+        is_config = self._known.get("corpus_separation_strategy") == "configs"
         if is_config or parent is not None or not folder.is_dir() or (folder / answer).is_dir():
             return
         known = corpora_in(answers["dataset_path"])
@@ -157,8 +157,8 @@ class Checks:
                 guess(answers["dataset_path"], self._ignore)
             except (PacktokError, OSError, ValueError) as error:
                 raise AnswerError(
-                    f"the data cannot be read as texts: {_told(error)}; answer y if it is tokenized, or give "
-                    "another path",
+                    f"the data cannot be read as texts: {_message_of(error)}; answer y if it is tokenized, "
+                    "or give another path",
                     "dataset_path",
                 ) from None
 
@@ -170,7 +170,7 @@ class Checks:
             is_path = answer.startswith(("/", ".")) or answer.endswith((".json", ".model"))
             if is_path or os.path.exists(answer):
                 raise
-            self._remark(f"{_told(error)}; its vocabulary size and EOS are not recorded")
+            self._remark(f"{_message_of(error)}; its vocabulary size and EOS are not recorded")
 
     def _extension(self, answer: str, answers: Answers) -> None:
         files = token_files_of({**answers, "token_file_extension": answer})
@@ -181,10 +181,10 @@ class Checks:
                 "files",
                 "token_file_prefix",
             )
-        found = fitting_dtype(files, _vocab_size(answers))
+        dtype = fitting_dtype(files, _vocab_size(answers))
         answers.pop("guessed_dtype", None)
-        if found is not None:
-            answers["guessed_dtype"] = found
+        if dtype is not None:
+            answers["guessed_dtype"] = dtype
 
     def _dtype(self, answer: str, answers: Answers) -> None:
         fault = checked_dtype(token_files_of(answers), answer, _vocab_size(answers))
@@ -206,7 +206,7 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names))
 
 
-def _told(error: Exception) -> str:
+def _message_of(error: Exception) -> str:
     """Returns the message of an error; an OSError keeps its path in a separate attribute."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"

@@ -108,9 +108,9 @@ class _Facet:
         counts = np.bincount(self.codes[selected], minlength=len(self.values))
         # The sort is stable: values with equal counts keep their order among all datasets.
         order = np.argsort(-counts, kind="stable")[: MAX_VALUES + len(chosen)]
-        kept = [i for i, value in enumerate(self.values) if value in chosen] if chosen else []
-        kept += [int(i) for i in order if counts[i] and self.values[i] not in chosen]
-        pairs = ((self.values[i], int(counts[i])) for i in kept[:MAX_VALUES])
+        codes = [i for i, value in enumerate(self.values) if value in chosen] if chosen else []
+        codes += [int(i) for i in order if counts[i] and self.values[i] not in chosen]
+        pairs = ((self.values[i], int(counts[i])) for i in codes[:MAX_VALUES])
         return sorted(pairs, key=lambda pair: -pair[1])
 
 

@@ -17,14 +17,14 @@ def corpus_input(metadata: DatasetMetadata, corpus: str | None = None) -> Path:
         FileNotFoundError: If the dataset does not exist.
     """
     if (missing := missing_data(metadata)) is not None:
-        raise FileNotFoundError(errno.ENOENT, missing, shown(metadata))
+        raise FileNotFoundError(errno.ENOENT, missing, path_or_name(metadata))
     if corpus is None:
         return metadata.dataset_folder
     check_corpus_name(metadata, corpus)
     if is_config(metadata, corpus):
         raise ConfigError(
-            f"{shown(metadata)}: corpus {corpus!r} is a config of a Hugging Face dataset and no folder; read "
-            "it with --source datasets"
+            f"{path_or_name(metadata)}: corpus {corpus!r} is a config of a Hugging Face dataset and no "
+            "folder; read it with --source datasets"
         )
     return _folder_of(metadata, corpus)
 
@@ -64,9 +64,9 @@ def check_corpus_name(metadata: DatasetMetadata, corpus: str) -> None:
     near = difflib.get_close_matches(corpus, metadata.corpuses, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     known = ", ".join(map(repr, metadata.corpuses)) or "none"
-    raise ConfigError(f"{shown(metadata)}: no corpus {corpus!r}; the dataset has {known}{hint}")
+    raise ConfigError(f"{path_or_name(metadata)}: no corpus {corpus!r}; the dataset has {known}{hint}")
 
 
-def shown(metadata: DatasetMetadata) -> str:
+def path_or_name(metadata: DatasetMetadata) -> str:
     """Returns the path of the metadata, or its name if it was not read from a file."""
     return metadata.name if metadata.path is None else str(metadata.path)

@@ -54,10 +54,10 @@ def described_below(base: Path) -> Iterator[Described]:
 
 def _in_folder(base: str, folder: str, above: frozenset[tuple[int, int]]) -> Iterator[Described]:
     """Yields the metadata files below a folder, unless it is a link to a folder ``above`` it."""
-    found = _metadata_in(base, folder) if folder else None
-    if found is not None:
-        yield found
-        yield from _tokenized(base, folder, found.path)
+    described = _metadata_in(base, folder) if folder else None
+    if described is not None:
+        yield described
+        yield from _tokenized(base, folder, described.path)
         return
     here = _identity(base + folder)
     if here is None or here in above:
@@ -71,24 +71,24 @@ def _tokenized(base: str, folder: str, parent: str) -> Iterator[Described]:
     top = f"{folder}{TOKENIZED_FOLDER}/"
     for tokenizer in _folders(base + top):
         for subset in _folders(f"{base}{top}{tokenizer}"):
-            found = _metadata_in(base, f"{top}{tokenizer}/{subset}/", parent)
-            if found is not None:
-                yield found
+            described = _metadata_in(base, f"{top}{tokenizer}/{subset}/", parent)
+            if described is not None:
+                yield described
 
 
 def _identity(folder: str) -> tuple[int, int] | None:
     try:
-        found = os.stat(folder)
+        status = os.stat(folder)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _folders(folder: str) -> list[str]:
     """Returns the names of the folders in a folder in natural order; none if it cannot be read."""
     try:
         with os.scandir(folder) as entries:
-            names = [one.name for one in entries if not one.name.startswith(".") and one.is_dir()]
+            names = [entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir()]
     except OSError:
         return []
     try:
@@ -115,10 +115,10 @@ def _metadata_in(base: str, folder: str, parent: str | None = None) -> Described
 def _stat(path: str) -> os.stat_result | None:
     """Returns the status of a file; ``None`` if there is no regular file."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found if stat.S_ISREG(found.st_mode) else None
+    return status if stat.S_ISREG(status.st_mode) else None
 
 
 def described_at(base: Path, folder: Path) -> Described | None:
@@ -132,15 +132,15 @@ def described_at(base: Path, folder: Path) -> Described | None:
     for i in range(1, len(parts) + 1):
         if parts[i - 1] in _SKIPPED:
             return None
-        found = _metadata_in(f"{base}/", "/".join(parts[:i]) + "/")
-        if found is None:
+        described = _metadata_in(f"{base}/", "/".join(parts[:i]) + "/")
+        if described is None:
             continue
         below = parts[i:]
         if not below:
-            return found
+            return described
         if len(below) != 3 or below[0] != TOKENIZED_FOLDER:
             return None
-        return _metadata_in(f"{base}/", "/".join(parts) + "/", found.path)
+        return _metadata_in(f"{base}/", "/".join(parts) + "/", described.path)
     return None
 
 

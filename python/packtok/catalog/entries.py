@@ -29,11 +29,11 @@ Known = Callable[[Described], dict[str, Any] | Broken | None]
 
 
 def entries_of(
-    base: Path, found: Iterable[Described], known: Known = lambda _: None
+    base: Path, files: Iterable[Described], known: Known = lambda _: None
 ) -> Iterator[dict[str, Any] | Broken]:
-    """Yields an entry for each metadata file ``found`` below ``base``, from ``known`` if it is there."""
+    """Yields an entry for each of the metadata ``files`` below ``base``, from ``known`` if it is there."""
     names: dict[str, str] = {}
-    for described in found:
+    for described in files:
         entry = known(described)
         if entry is None:
             entry = _read(base, described)

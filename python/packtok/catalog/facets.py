@@ -43,5 +43,5 @@ def _power(power: int) -> str:
 
 def year_of(date: str) -> str:
     """Returns the year that a date starts with; ``unknown`` if it starts with something else."""
-    found = _YEAR.match(date)
-    return found[1] if found else UNKNOWN
+    match = _YEAR.match(date)
+    return match[1] if match else UNKNOWN

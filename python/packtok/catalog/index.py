@@ -19,7 +19,7 @@ from packtok.catalog.discovery import Described, described_below
 from packtok.catalog.entries import Broken, entries_of
 from packtok.catalog.facets import FACETS
 from packtok.catalog.index_file import VERSION, index_content, is_complete
-from packtok.catalog.search import Found, Query, match_expression
+from packtok.catalog.search import Query, SearchResult, match_expression
 from packtok.errors import PacktokError
 
 INDEX_NAME = "packtok_index.sqlite"
@@ -146,7 +146,7 @@ class Index:
             expression,
         )
 
-    def find(self, query: Query) -> Found:
+    def find(self, query: Query) -> SearchResult:
         """Returns the datasets that a query finds, with the values of the facets and their counts."""
         from packtok.catalog.columns import Columns, rows_of_ids
 
@@ -165,7 +165,7 @@ class Index:
             order = self._columns.order(query.sort)
         sorted_rows = order[selected[order]]
         page = sorted_rows[query.offset : query.offset + query.limit]
-        return Found(len(sorted_rows), self._entries_of_ids([int(i) + 1 for i in page]), facets)
+        return SearchResult(len(sorted_rows), self._entries_of_ids([int(i) + 1 for i in page]), facets)
 
     def _best_first(self, expression: str, matches: Any) -> Any:
         """Returns matches by score; too many keep folder order, after those with all words in the name."""

@@ -95,12 +95,12 @@ def index_content(entries: Sequence[dict[str, Any]], broken: Iterable[Broken]) -
 
 
 def _words(entry: dict[str, Any]) -> list[str]:
-    shown = json.loads(entry["entry"])
+    metadata = json.loads(entry["entry"])
     return [
         entry["name"],
-        shown.get("description", ""),
-        shown.get("download_source", ""),
-        " ".join(shown.get("corpuses", [])),
+        metadata.get("description", ""),
+        metadata.get("download_source", ""),
+        " ".join(metadata.get("corpuses", [])),
         entry["context"].replace("/", " "),
     ]
 

@@ -48,20 +48,20 @@ def path_of_name(base: Base, name: str, remark: Remark = lambda _: None) -> Path
         UnknownNameError: If there is none.
     """
     paths, names = _paths_and_names(base, name, remark)
-    found = [base.folder / path for path in paths]
-    if len(found) > 1:
+    files = [base.folder / path for path in paths]
+    if len(files) > 1:
         raise ConfigError(
-            f"{name!r} names {len(found)} datasets, {' and '.join(map(str, found))}; rename one, or give "
+            f"{name!r} names {len(files)} datasets, {' and '.join(map(str, files))}; rename one, or give "
             "a path"
         )
-    if not found:
+    if not files:
         near = difflib.get_close_matches(name, names, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise UnknownNameError(
             f"no dataset is named {name!r} in {base.folder}{hint}; packtok data list shows all, and packtok "
             "data index adds new ones"
         )
-    return found[0]
+    return files[0]
 
 
 def _paths_and_names(base: Base, name: str, remark: Remark) -> tuple[list[str], list[str]]:
@@ -72,7 +72,7 @@ def _paths_and_names(base: Base, name: str, remark: Remark) -> tuple[list[str], 
             paths = opened.paths_of(name)
             return paths, [] if paths else opened.names()
     entries = all_entries(base, remark)
-    return [one["path"] for one in entries if one["name"] == name], [one["name"] for one in entries]
+    return [entry["path"] for entry in entries if entry["name"] == name], [entry["name"] for entry in entries]
 
 
 def all_entries(base: Base, remark: Remark = lambda _: None) -> list[dict[str, Any]]:
@@ -82,8 +82,8 @@ def all_entries(base: Base, remark: Remark = lambda _: None) -> list[dict[str, A
         with closing(Index(index)) as opened:
             return opened.entries()
     remark(f"{base.folder} has no index, so its folders are searched; packtok data index writes one")
-    found = entries_of(base.folder, described_below(base.folder))
-    return [one for one in found if not isinstance(one, Broken)]
+    entries = entries_of(base.folder, described_below(base.folder))
+    return [entry for entry in entries if not isinstance(entry, Broken)]
 
 
 def indexed_name(folder: Path) -> str | None:

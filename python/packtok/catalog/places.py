@@ -41,7 +41,7 @@ def remarks_on_paths(metadata: DatasetMetadata) -> list[str]:
     """Returns a remark for each relative path that leads to the current folder, or could lead there."""
     info = metadata.tokenized_info
     remarks = [_data_remark(metadata), None if info is None else token_prefix(metadata, info)[1]]
-    return [one for one in remarks if one is not None]
+    return [remark for remark in remarks if remark is not None]
 
 
 def _data_remark(metadata: DatasetMetadata) -> str | None:

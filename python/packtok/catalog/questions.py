@@ -210,7 +210,7 @@ _PLACES = {question.name: i for i, question in enumerate(QUESTIONS)}
 
 
 def answer_all(
-    given: Mapping[str, Any],
+    answers: Mapping[str, Any],
     ask: Ask | None,
     check: Check,
     complain: Callable[[Exception], None] = lambda _: None,
@@ -220,16 +220,16 @@ def answer_all(
     With ``ask``, an answer that is refused is asked for again, and all others are kept.
 
     Args:
-        given: Answers that are known already, by name of the question; ``None`` counts as not given.
+        answers: Answers that are known already, by name of the question; ``None`` counts as no answer.
         ask: Asks the other questions; ``None`` takes their defaults.
         check: Checks each answer.
         complain: Receives the reason why an answer is refused, before it is asked for again.
 
     Raises:
-        ConfigError: If a given answer is not one of the choices; without ``ask``, if any answer is refused
+        ConfigError: If a known answer is not one of the choices; without ``ask``, if any answer is refused
             or does not apply.
     """
-    known = {name: answer for name, answer in given.items() if answer is not None and answer != []}
+    known = {name: answer for name, answer in answers.items() if answer is not None and answer != []}
     for question in QUESTIONS:
         # Reported before any question is asked.
         if question.name in known:
@@ -276,7 +276,7 @@ class _Session:
             items = self._listed(question) if known is None else self._checked(question, known)
             self.answers[question.name] = items
         else:
-            answer = self._asked(question) if known is None else str(known)
+            answer = self._answer_or_default(question) if known is None else str(known)
             self._check(question, answer)
             self.answers[question.name] = answer
 
@@ -293,7 +293,7 @@ class _Session:
         }
         return _PLACES[again]
 
-    def _asked(self, question: Question) -> str:
+    def _answer_or_default(self, question: Question) -> str:
         default = self.refused.get(question.name) or question.default(self.answers)
         if self.ask is None:
             return default

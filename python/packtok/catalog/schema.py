@@ -115,8 +115,8 @@ def load_metadata(path: str | os.PathLike[str]) -> DatasetMetadata:
         ConfigError: If the file is not JSON or YAML, or a key is missing or has an invalid value.
         FileNotFoundError: If there is no such file, or the folder contains none.
     """
-    found = find_metadata(path)
-    return metadata_of_dict(read_mapping(found), found)
+    file = find_metadata(path)
+    return metadata_of_dict(read_mapping(file), file)
 
 
 def metadata_of_dict(values: dict[str, Any], path: Path) -> DatasetMetadata:
@@ -135,19 +135,19 @@ def find_metadata(path: str | os.PathLike[str]) -> Path:
     Raises:
         FileNotFoundError: If there is none.
     """
-    given = Path(path)
-    if not given.is_dir():
-        if not given.exists():
-            raise FileNotFoundError(errno.ENOENT, "no such metadata file or folder", str(given))
-        return given
+    location = Path(path)
+    if not location.is_dir():
+        if not location.exists():
+            raise FileNotFoundError(errno.ENOENT, "no such metadata file or folder", str(location))
+        return location
     for name in METADATA_NAMES:
-        if (given / name).is_file():
-            return given / name
+        if (location / name).is_file():
+            return location / name
     raise FileNotFoundError(
         2,
         f"the folder contains no {', '.join(METADATA_NAMES[:-1])} or {METADATA_NAMES[-1]}; packtok data "
         "create-metadata writes one",
-        str(given),
+        str(location),
     )
 
 
@@ -314,20 +314,20 @@ def parsed_yaml(text: str, path: Path) -> Any:
 
 def _check_yaml(value: Any, path: Path) -> None:
     """Checks that a value expands to a limited number of values, all of which JSON can express."""
-    waiting, found = [value], 0
+    waiting, num_values = [value], 0
     while waiting:
-        one = waiting.pop()
-        found += 1
-        if found > _MAX_YAML_VALUES:
+        item = waiting.pop()
+        num_values += 1
+        if num_values > _MAX_YAML_VALUES:
             raise ConfigError(
                 f"{path}: stands for more than {_MAX_YAML_VALUES:,} values; remove aliases from it"
             )
-        if isinstance(one, dict | list):
-            waiting += one.values() if isinstance(one, dict) else one
-        elif isinstance(one, int) and one.bit_length() > _MAX_INTEGER_BITS:
+        if isinstance(item, dict | list):
+            waiting += item.values() if isinstance(item, dict) else item
+        elif isinstance(item, int) and item.bit_length() > _MAX_INTEGER_BITS:
             raise ConfigError(f"{path}: contains an integer of more than 4,000 digits")
-        elif one is not None and not isinstance(one, str | int | float):
-            kind = type(one).__name__
+        elif item is not None and not isinstance(item, str | int | float):
+            kind = type(item).__name__
             raise ConfigError(f"{path}: contains a value of type {kind}, which JSON cannot express")
 
 
@@ -350,27 +350,29 @@ _NOT_KEYS = ("unknown", "path")
 
 def _written(instance: Any) -> dict[str, Any]:
     values = {}
-    for one in dataclasses.fields(instance):
-        value = getattr(instance, one.name)
-        if one.name in _NOT_KEYS or value is None:
+    for attribute in dataclasses.fields(instance):
+        value = getattr(instance, attribute.name)
+        if attribute.name in _NOT_KEYS or value is None:
             continue
-        values[one.name] = _written(value) if dataclasses.is_dataclass(value) else value
+        values[attribute.name] = _written(value) if dataclasses.is_dataclass(value) else value
     return {**values, **instance.unknown}
 
 
 def _instance(shape: Any, values: dict[str, Any], path: Path, prefix: str) -> Any:
     hints = _hints(shape)
     known: dict[str, Any] = {}
-    for one in dataclasses.fields(shape):
-        if one.name in _NOT_KEYS:
+    for attribute in dataclasses.fields(shape):
+        if attribute.name in _NOT_KEYS:
             continue
-        value = values.get(one.name)
-        is_required = one.default is dataclasses.MISSING and one.default_factory is dataclasses.MISSING
+        value = values.get(attribute.name)
+        is_required = (
+            attribute.default is dataclasses.MISSING and attribute.default_factory is dataclasses.MISSING
+        )
         if value is None:
             if is_required:
-                raise ConfigError(f"{path}: key {prefix}{one.name} is missing; add it, it may be empty")
+                raise ConfigError(f"{path}: key {prefix}{attribute.name} is missing; add it, it may be empty")
             continue
-        known[one.name] = _checked(value, hints[one.name], path, f"{prefix}{one.name}")
+        known[attribute.name] = _checked(value, hints[attribute.name], path, f"{prefix}{attribute.name}")
     unknown = {key: value for key, value in values.items() if key not in {*hints} - {*_NOT_KEYS}}
     return shape(**known, unknown=unknown)
 
@@ -381,7 +383,7 @@ _hints = functools.cache(typing.get_type_hints)
 
 def _checked(value: Any, hint: Any, path: Path, key: str) -> Any:
     """Returns the value of a key if it has the type ``hint``."""
-    expected = [one for one in typing.get_args(hint) if one is not type(None)]
+    expected = [member for member in typing.get_args(hint) if member is not type(None)]
     shape = expected[0] if len(expected) == 1 and typing.get_origin(hint) is not list else hint
     if dataclasses.is_dataclass(shape):
         if not isinstance(value, dict):
@@ -390,7 +392,7 @@ def _checked(value: Any, hint: Any, path: Path, key: str) -> Any:
     if typing.get_origin(shape) is Literal:
         check_choice(f"{path}: key {key}", value, typing.get_args(shape), ConfigError)
     elif typing.get_origin(shape) is list:
-        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise ConfigError(f"{path}: key {key} is {value!r}, expected a list of texts")
     elif not isinstance(value, shape) or isinstance(value, bool):
         expected_name = "an integer" if shape is int else "a text"

@@ -43,7 +43,7 @@ class Query:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """The result of a search."""
 
     total: int
@@ -68,10 +68,10 @@ def match_expression(words: str) -> str | None:
         # A repeated word adds no match, but SQLite would look it up and rank it again.
         if parts in quoted or num_parts == _MAX_WORDS:
             continue
-        kept = parts[: _MAX_WORDS - num_parts]
-        text = word if kept == parts else " ".join(kept)
+        used_parts = parts[: _MAX_WORDS - num_parts]
+        text = word if used_parts == parts else " ".join(used_parts)
         quoted[parts] = f'"{text.replace(chr(34), chr(34) * 2)}"*'
-        num_parts += len(kept)
+        num_parts += len(used_parts)
     return " ".join(quoted.values()) or None
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from packtok.catalog.candidates import configs_in
-from packtok.catalog.corpora import check_corpus_name, corpus_input, is_config, plugin_input, shown
+from packtok.catalog.corpora import check_corpus_name, corpus_input, is_config, path_or_name, plugin_input
 from packtok.catalog.names import Remark, find_dataset
 from packtok.catalog.places import remarks_on_paths
 from packtok.catalog.schema import DatasetMetadata
@@ -54,8 +54,8 @@ def refuse_several_configs(selected: Selected) -> None:
     if selected.corpus is None and len(known) > 1:
         path = metadata.folder if metadata.path is not None else metadata.name
         raise ConfigError(
-            f"{shown(metadata)}: the dataset has several configs: {', '.join(known)}; give one, such as "
-            f"{path}:{known[0]}"
+            f"{path_or_name(metadata)}: the dataset has several configs: {', '.join(known)}; give one, such "
+            f"as {path}:{known[0]}"
         )
 
 
@@ -86,9 +86,9 @@ def select_corpus(metadata: DatasetMetadata, corpus: str | None, remark: Remark 
         ConfigError: If the dataset does not consist of texts.
     """
     if metadata.tokenized_info is not None:
-        raise ConfigError(f"{shown(metadata)}: the dataset is tokenized already; give one of texts")
+        raise ConfigError(f"{path_or_name(metadata)}: the dataset is tokenized already; give one of texts")
     if metadata.data_content != "text":
-        raise ConfigError(f"{shown(metadata)}: the data is {metadata.data_content}, not text")
+        raise ConfigError(f"{path_or_name(metadata)}: the data is {metadata.data_content}, not text")
     for text in remarks_on_paths(metadata):
         remark(text)
     return Selected(_with_configs(metadata), corpus)

@@ -50,18 +50,18 @@ def guess(path: str, ignore: Sequence[str] = ()) -> Guesses:
         PacktokError: If packtok cannot read the data.
         OSError: If the system cannot.
     """
-    found = _packtok.describe_corpus([path], None, ignore)
-    fields = tuple(found["columns"])
+    description = _packtok.describe_corpus([path], None, ignore)
+    fields = tuple(description["columns"])
     usual = (name for name in ("text", "content", "raw_content") if name in fields)
     content_field = next(usual, fields[0] if fields else None)
     return Guesses(
         path,
-        found["format"],
-        found["num_sources"],
-        found["source_bytes"],
+        description["format"],
+        description["num_sources"],
+        description["source_bytes"],
         fields,
         content_field,
-        tuple(found["ignored"]),
+        tuple(description["ignored"]),
     )
 
 
@@ -103,33 +103,37 @@ class _OutOfTimeError(Exception):
 
 def described(metadata: DatasetMetadata, ignore: Sequence[str] = ()) -> dict[str, Any]:
     """Returns format, bytes and fields of a dataset, without reading its documents."""
-    found = _packtok.describe_corpus([str(metadata.dataset_folder)], None, ignore)
-    return {"format": found["format"], "source_bytes": found["source_bytes"], "fields": found["columns"]}
+    description = _packtok.describe_corpus([str(metadata.dataset_folder)], None, ignore)
+    return {
+        "format": description["format"],
+        "source_bytes": description["source_bytes"],
+        "fields": description["columns"],
+    }
 
 
 def surveyed(metadata: DatasetMetadata, count: Count, ignore: Sequence[str] = ()) -> dict[str, Any]:
     """Reads all texts of a dataset, and returns its files with their checksums and documents."""
-    found: dict[str, Any] = {"documents": 0, "text_bytes": 0, "source_bytes": 0, "fields": [], "files": []}
+    details: dict[str, Any] = {"documents": 0, "text_bytes": 0, "source_bytes": 0, "fields": [], "files": []}
     per_corpus = {}
-    whole: list[str | None] = [None]
-    for corpus in separate_corpora(metadata) or whole:
+    undivided: list[str | None] = [None]
+    for corpus in separate_corpora(metadata) or undivided:
         folder = corpus_input(metadata, corpus)
         counted = count(folder, metadata.content_field)
         columns = _packtok.describe_corpus([str(folder)], None, ignore)["columns"]
-        found["fields"] += [name for name in columns if name not in found["fields"]]
-        files = [_file(one, metadata.dataset_folder) for one in counted["sources"]]
+        details["fields"] += [name for name in columns if name not in details["fields"]]
+        files = [_file(source, metadata.dataset_folder) for source in counted["sources"]]
         sums = {
             "documents": counted["total"]["documents"],
             "text_bytes": counted["total"]["text_bytes"],
-            "source_bytes": sum(one["bytes"] for one in files),
+            "source_bytes": sum(file["bytes"] for file in files),
         }
         if corpus is not None:
             per_corpus[corpus] = sums
-        found["format"] = counted["sources"][0]["format"]
-        found["files"] += files
+        details["format"] = counted["sources"][0]["format"]
+        details["files"] += files
         for name, value in sums.items():
-            found[name] += value
-    return found | ({"corpora": per_corpus} if per_corpus else {})
+            details[name] += value
+    return details | ({"corpora": per_corpus} if per_corpus else {})
 
 
 def _file(source: Mapping[str, Any], folder: Path) -> dict[str, Any]:

@@ -55,10 +55,10 @@ def facts_of_tokenizer(name: str) -> TokenizerFacts:
         TokenizerError: If there is no such tokenizer.
         OSError: If a file cannot be read.
     """
-    found = find_tokenizer(name)
-    tokenizer = found.tokenizer
+    lookup = find_tokenizer(name)
+    tokenizer = lookup.tokenizer
     appended = appended_id(tokenizer.name, tokenizer.to_json().decode())
-    eos = None if found.eos_token is None else tokenizer.token_to_id(found.eos_token)
+    eos = None if lookup.eos_token is None else tokenizer.token_to_id(lookup.eos_token)
     return TokenizerFacts(tokenizer.name, tokenizer.vocab_size, eos if appended is None else appended)
 
 
@@ -75,8 +75,8 @@ def token_files_of(answers: Mapping[str, Any]) -> list[str]:
     name = f"*.{glob.escape(answers['token_file_extension'].removeprefix('.'))}"
     for folder in (Path(answers["output"]).parent, Path(answers["dataset_path"])):
         prefix = glob.escape(os.path.join(folder, answers["token_file_prefix"]))
-        if found := [path for path in glob.glob(prefix + name) if os.path.isfile(path)]:
-            return natural_sorted(found)
+        if paths := [path for path in glob.glob(prefix + name) if os.path.isfile(path)]:
+            return natural_sorted(paths)
     return []
 
 
@@ -89,8 +89,8 @@ def fitting_dtype(files: Sequence[str], vocab_size: int | None) -> str | None:
     """
     if files[0].endswith(".pbin"):
         return str(PbinReader(files[0]).dtype)
-    found = _Largest.of_start(files[0])
-    fitting = found.fitting(vocab_size)
+    largest = _Largest.of_start(files[0])
+    fitting = largest.fitting(vocab_size)
     return None if "uint16" in fitting or not fitting else fitting[-1]
 
 
@@ -117,16 +117,16 @@ def checked_dtype(
         ValueError: If the type is unknown.
     """
     if files[0].endswith(".pbin"):
-        found_dtypes = {str(PbinReader(path).dtype) for path in files}
-        wrong = sorted(found_dtypes - {dtype})
+        dtypes = {str(PbinReader(path).dtype) for path in files}
+        wrong = sorted(dtypes - {dtype})
         return f"the files have tokens of {' and '.join(wrong)}" if wrong else None
     if dtype not in BYTES_OF_DTYPE:
         return f"expected one of {', '.join(BYTES_OF_DTYPE)}"
-    found = _Largest.of_all(files, on_progress) if whole else _Largest.of_start(files[0])
-    fault = found.fault(dtype, vocab_size)
+    largest = _Largest.of_all(files, on_progress) if whole else _Largest.of_start(files[0])
+    fault = largest.fault(dtype, vocab_size)
     if fault is None:
         return None
-    fitting = found.fitting(vocab_size)
+    fitting = largest.fitting(vocab_size)
     return f"{fault}; {fitting[-1]} fits" if fitting else f"{fault}; no type fits, so check the tokenizer"
 
 

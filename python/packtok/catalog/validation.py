@@ -59,23 +59,23 @@ def _corpus_problems(metadata: DatasetMetadata, file: Path) -> list[str]:
 
 def _token_file_problems(details: Mapping[str, Any], file: Path) -> list[str]:
     problems = []
-    for one in details.get("files", []):
-        path = file.parent / one["path"]
+    for entry in details.get("files", []):
+        path = file.parent / entry["path"]
         try:
             reader = _packtok.PbinReader(path)
         except (_packtok.PacktokError, OSError) as error:
             problems.append(f"{path}: {error}")
             continue
-        found = {
+        actual = {
             "bytes": path.stat().st_size,
             "documents": len(reader),
             "tokens": reader.num_tokens,
             "trailer_crc32c": reader.trailer_crc32c,
         }
         problems += [
-            f"{path}: {key} is {value}, expected {one.get(key)}"
-            for key, value in found.items()
-            if value != one.get(key)
+            f"{path}: {key} is {value}, expected {entry.get(key)}"
+            for key, value in actual.items()
+            if value != entry.get(key)
         ]
     return problems
 
@@ -100,14 +100,14 @@ def _field_problems(
     metadata: DatasetMetadata, details: Mapping[str, Any], file: Path, ignore: Sequence[str]
 ) -> list[str]:
     problems = []
-    whole: list[str | None] = [None]
-    for corpus in separate_corpora(metadata) or whole:
+    undivided: list[str | None] = [None]
+    for corpus in separate_corpora(metadata) or undivided:
         described = _packtok.describe_corpus([str(corpus_input(metadata, corpus))], None, ignore)
         columns = described["columns"]
         if described["format"] != "text" and metadata.content_field not in columns:
-            found = ", ".join(map(repr, columns)) or "no text"
+            names = ", ".join(map(repr, columns)) or "no text"
             problems.append(
-                f"{file}: content_field {metadata.content_field!r} is not in the data, which has {found}"
+                f"{file}: content_field {metadata.content_field!r} is not in the data, which has {names}"
             )
         expected = details.get("format", described["format"])
         if described["format"] != expected:
@@ -124,20 +124,20 @@ def _file_problems(
 ) -> list[str]:
     if "files" not in details:
         return []
-    expected = {one["path"]: one for one in details["files"]}
+    expected = {entry["path"]: entry for entry in details["files"]}
     base = metadata.dataset_folder if metadata.dataset_folder.is_dir() else metadata.dataset_folder.parent
     if count is None:
-        found = {
+        actual = {
             name: {"path": name, "bytes": (base / name).stat().st_size}
             for name in expected
             if (base / name).is_file()
         }
     else:
-        found = {one["path"]: one for one in surveyed(metadata, count, ignore)["files"]}
-    problems = [f"{base / name}: the file is missing" for name in expected if name not in found]
-    problems += [f"{base / name}: the file is not in {file}" for name in found if name not in expected]
+        actual = {entry["path"]: entry for entry in surveyed(metadata, count, ignore)["files"]}
+    problems = [f"{base / name}: the file is missing" for name in expected if name not in actual]
+    problems += [f"{base / name}: the file is not in {file}" for name in actual if name not in expected]
     for name in expected:
-        for key, value in found.get(name, {}).items():
+        for key, value in actual.get(name, {}).items():
             if value != expected[name].get(key):
                 problems.append(f"{base / name}: {key} is {value}, expected {expected[name].get(key)}")
     return problems

@@ -35,8 +35,8 @@ def answers_of_card(path: Path) -> dict[str, Any]:
     """
     text = text_of_bytes(read_bytes(path, _MAX_BYTES, "a card"), path)
     is_json = text.lstrip()[:1] == "{"
-    found = _of_croissant(text, path) if is_json else _of_hub(text, path)
-    return {key: value for key, value in found.items() if value}
+    answers = _of_croissant(text, path) if is_json else _of_hub(text, path)
+    return {key: value for key, value in answers.items() if value}
 
 
 def _of_croissant(text: str, path: Path) -> dict[str, Any]:
@@ -44,15 +44,19 @@ def _of_croissant(text: str, path: Path) -> dict[str, Any]:
     _check_depth(card, path)
     kind = card.get("@type") if isinstance(card, dict) else None
     if not isinstance(card, dict) or "Dataset" not in [
-        str(one).split("/")[-1].split(":")[-1] for one in _list(kind)
+        str(name).split("/")[-1].split(":")[-1] for name in _list(kind)
     ]:
         raise ConfigError(
             f"{path}: @type is {kind!r:.100}, expected sc:Dataset; a Croissant card describes a dataset"
         )
-    versions = [one for one in map(_plain, _list(card.get("conformsTo", card.get("dct:conformsTo")))) if one]
-    if not any(_VERSIONS.fullmatch(one) for one in versions):
-        found = ", ".join(versions) or "nothing"
-        raise ConfigError(f"{path}: conforms to {found:.100}, expected Croissant 1.0 or 1.1")
+    versions = [
+        version
+        for version in map(_plain, _list(card.get("conformsTo", card.get("dct:conformsTo"))))
+        if version
+    ]
+    if not any(_VERSIONS.fullmatch(version) for version in versions):
+        conforms_to = ", ".join(versions) or "nothing"
+        raise ConfigError(f"{path}: conforms to {conforms_to:.100}, expected Croissant 1.0 or 1.1")
     fields = list(_fields(card))
     return {
         "name": one_line(_plain(card.get("name"))),
@@ -73,9 +77,9 @@ def _check_depth(value: Any, path: Path) -> None:
     while level:
         level = [
             inner
-            for one in level
-            if isinstance(one, dict | list)
-            for inner in (one.values() if isinstance(one, dict) else one)
+            for item in level
+            if isinstance(item, dict | list)
+            for inner in (item.values() if isinstance(item, dict) else item)
         ]
         depth += 1
         if depth > _MAX_DEPTH:
@@ -101,30 +105,32 @@ def _plain(value: Any) -> str:
 def _fields(card: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     for record_set in _list(card.get("recordSet")):
         if isinstance(record_set, dict):
-            yield from (one for one in _list(record_set.get("field")) if isinstance(one, dict))
+            yield from (field for field in _list(record_set.get("field")) if isinstance(field, dict))
 
 
 def _text_fields(fields: list[Mapping[str, Any]]) -> list[str]:
-    found = []
-    for one in fields:
-        source = one.get("source")
+    columns = []
+    for field in fields:
+        source = field.get("source")
         extract = source.get("extract") if isinstance(source, dict) else None
         column = _plain(extract.get("column")) if isinstance(extract, dict) else ""
-        if column and any(_plain(kind) in _TEXT_TYPES for kind in _list(one.get("dataType"))):
-            found.append(column)
-    return list(dict.fromkeys(found))
+        if column and any(_plain(kind) in _TEXT_TYPES for kind in _list(field.get("dataType"))):
+            columns.append(column)
+    return list(dict.fromkeys(columns))
 
 
 def _content_field(names: list[str]) -> str:
     """Returns the field of the documents, if the names leave no doubt; the data itself decides otherwise."""
-    return next((one for one in _USUAL_FIELDS if one in names), names[0] if len(names) == 1 else "")
+    return next((name for name in _USUAL_FIELDS if name in names), names[0] if len(names) == 1 else "")
 
 
-def _content(given: str, fields: list[Mapping[str, Any]]) -> str:
-    if given in ("text", "image", "audio", "video", "other"):
-        return given
-    kinds = [_plain(kind) for one in fields for kind in _list(one.get("dataType"))]
-    return next((found for name, found in _CONTENTS.items() if any(one.endswith(name) for one in kinds)), "")
+def _content(declared: str, fields: list[Mapping[str, Any]]) -> str:
+    if declared in ("text", "image", "audio", "video", "other"):
+        return declared
+    kinds = [_plain(kind) for field in fields for kind in _list(field.get("dataType"))]
+    return next(
+        (content for suffix, content in _CONTENTS.items() if any(kind.endswith(suffix) for kind in kinds)), ""
+    )
 
 
 def _of_hub(text: str, path: Path) -> dict[str, Any]:
@@ -143,32 +149,43 @@ def _of_hub(text: str, path: Path) -> dict[str, Any]:
             f"{path}: the header is a {type(header).__name__}, expected a mapping of names to values"
         )
     plain = plain_values(header)
-    license = ", ".join(one for one in _list(header.get("license")) if isinstance(one, str))
+    license = ", ".join(name for name in _list(header.get("license")) if isinstance(name, str))
     configs = [
-        _plain(one.get("config_name")) for one in _list(header.get("configs")) if isinstance(one, dict)
+        _plain(config.get("config_name"))
+        for config in _list(header.get("configs"))
+        if isinstance(config, dict)
     ]
     corpora = list(dict.fromkeys(filter(None, configs)))
     return {
         "name": one_line(plain.get("pretty_name") or _title(body)),
         "description": _paragraph(body)[:_MAX_TEXT_CHARACTERS],
         "license": plain.get("license_name", license) if license == "other" else license,
-        "language": ", ".join(one for one in _list(header.get("language")) if isinstance(one, str)),
+        "language": ", ".join(
+            language for language in _list(header.get("language")) if isinstance(language, str)
+        ),
         "content_field": _content_field(_features(header.get("dataset_info"))),
         **({"corpus": corpora, "corpus_separation_strategy": "configs"} if len(corpora) > 1 else {}),
     }
 
 
 def _features(info: Any) -> list[str]:
-    features = [one for each in _list(info) if isinstance(each, dict) for one in _list(each.get("features"))]
-    named = [
-        one for one in features if isinstance(one, dict) and one.get("dtype") in ("string", "large_string")
+    features = [
+        feature
+        for config in _list(info)
+        if isinstance(config, dict)
+        for feature in _list(config.get("features"))
     ]
-    return list(dict.fromkeys(filter(None, (_plain(one.get("name")) for one in named))))
+    text_features = [
+        feature
+        for feature in features
+        if isinstance(feature, dict) and feature.get("dtype") in ("string", "large_string")
+    ]
+    return list(dict.fromkeys(filter(None, (_plain(feature.get("name")) for feature in text_features))))
 
 
 def _title(body: str) -> str:
-    found = re.search(r"^# +(.+)$", body, re.MULTILINE)
-    return unescaped(found[1]) if found else ""
+    heading = re.search(r"^# +(.+)$", body, re.MULTILINE)
+    return unescaped(heading[1]) if heading else ""
 
 
 def _paragraph(body: str) -> str:

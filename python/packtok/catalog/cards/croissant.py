@@ -105,7 +105,7 @@ def croissant(facts: Facts) -> str:
 
 def languages(text: str | None) -> list[str]:
     """Returns the languages that a text lists with commas."""
-    return [one.strip() for one in (text or "").split(",") if one.strip()]
+    return [language.strip() for language in (text or "").split(",") if language.strip()]
 
 
 def _source(facts: Facts) -> dict[str, Any]:
@@ -123,18 +123,18 @@ def _distribution(facts: Facts) -> list[dict[str, Any]]:
         _without_none(
             {
                 "@type": "cr:FileObject",
-                "@id": _file_id(one),
-                "name": one.path,
-                "contentUrl": one.path,
-                "contentSize": f"{one.bytes} B",
-                "encodingFormat": _encoding(facts, one),
-                "sha256": one.sha256,
-                "packtok:documents": one.documents,
-                "prov:wasDerivedFrom": [{"@id": ids[origin]} for origin in one.origins] or None,
-                "prov:wasGeneratedBy": {"@id": _RUN} if facts.tokens and one.is_data else None,
+                "@id": _file_id(file),
+                "name": file.path,
+                "contentUrl": file.path,
+                "contentSize": f"{file.bytes} B",
+                "encodingFormat": _encoding(facts, file),
+                "sha256": file.sha256,
+                "packtok:documents": file.documents,
+                "prov:wasDerivedFrom": [{"@id": ids[origin]} for origin in file.origins] or None,
+                "prov:wasGeneratedBy": {"@id": _RUN} if facts.tokens and file.is_data else None,
             }
         )
-        for one in facts.files
+        for file in facts.files
     ]
     return objects + [_file_set(facts, group, files) for group, files in _groups(facts).items()]
 
@@ -163,13 +163,13 @@ def _groups(facts: Facts) -> dict[str, list[CardFile]]:
     groups: dict[str, list[CardFile]] = {}
     if facts.tokens or not _columns(facts):
         return groups
-    has_corpora = any(one.corpus is not None for one in facts.files)
-    for one in facts.files:
+    has_corpora = any(file.corpus is not None for file in facts.files)
+    for file in facts.files:
         # mlcroissant reads gzip, but not zstd.
-        if one.path.endswith(".zst") or (has_corpora and one.corpus is None):
+        if file.path.endswith(".zst") or (has_corpora and file.corpus is None):
             return {}
-        group = "documents" if one.corpus is None else f"documents-{quote(one.corpus, safe='')}"
-        groups.setdefault(group, []).append(one)
+        group = "documents" if file.corpus is None else f"documents-{quote(file.corpus, safe='')}"
+        groups.setdefault(group, []).append(file)
     return groups
 
 
@@ -185,7 +185,7 @@ def _columns(facts: Facts) -> dict[str, dict[str, str]]:
 
 def _file_set(facts: Facts, group: str, files: list[CardFile]) -> dict[str, Any]:
     folders = [
-        (PurePosixPath(one.path).parent, "".join(PurePosixPath(one.path).suffixes[-1:])) for one in files
+        (PurePosixPath(file.path).parent, "".join(PurePosixPath(file.path).suffixes[-1:])) for file in files
     ]
     includes = {str(folder / f"*{suffix}") for folder, suffix in folders}
     return {
@@ -229,7 +229,7 @@ def _lineage(facts: Facts) -> dict[str, Any]:
     origins = [_origin(i, origin) for i, origin in enumerate(facts.origins())]
     return {
         "prov:wasDerivedFrom": [*parents, *origins] or None,
-        "prov:wasGeneratedBy": _activity(facts.tokens, [one["@id"] for one in origins]),
+        "prov:wasGeneratedBy": _activity(facts.tokens, [origin["@id"] for origin in origins]),
     }
 
 
@@ -260,7 +260,7 @@ def _activity(tokens: Tokens, used: list[str]) -> dict[str, Any]:
         {
             "@type": "prov:Activity",
             "@id": _RUN,
-            "prov:used": [{"@id": one} for one in used] or None,
+            "prov:used": [{"@id": origin_id} for origin_id in used] or None,
             "prov:wasAssociatedWith": agent,
             "packtok:tokenizer": _without_none(tokenizer),
             "packtok:tokenType": tokens.dtype,

@@ -86,11 +86,11 @@ class Facts:
     @property
     def data_bytes(self) -> int:
         """Length of all files with documents or tokens."""
-        return sum(one.bytes for one in self.files if one.is_data)
+        return sum(file.bytes for file in self.files if file.is_data)
 
     def origins(self) -> list[Origin]:
         """Returns the raw files of all packed files, each once."""
-        return list(dict.fromkeys(origin for one in self.files for origin in one.origins))
+        return list(dict.fromkeys(origin for file in self.files for origin in file.origins))
 
 
 def facts_of(text: str, remark: Remark = lambda _: None) -> Facts:
@@ -101,12 +101,12 @@ def facts_of(text: str, remark: Remark = lambda _: None) -> Facts:
         PacktokError: If a pbin is damaged.
         OSError: If a file cannot be read.
     """
-    given = Path(text)
-    if given.is_file() and given.suffix not in _METADATA_SUFFIXES:
-        return _of_pbin(given)
+    path = Path(text)
+    if path.is_file() and path.suffix not in _METADATA_SUFFIXES:
+        return _of_pbin(path)
     metadata = find_dataset(text, remark)
-    for one in remarks_on_paths(metadata):
-        remark(one)
+    for message in remarks_on_paths(metadata):
+        remark(message)
     details = {} if metadata.path is None else load_details(metadata.path)
     if metadata.tokenized_info is None:
         return _raw(metadata, details)
@@ -151,11 +151,11 @@ def _raw(metadata: DatasetMetadata, details: Mapping[str, Any]) -> Facts:
     files = []
     own = None if metadata.path is None else metadata.path.name
     for name, listed in _listed(data, base, details, own).items():
-        corpus = next((one for folder, one in folders.items() if name.startswith(folder)), None)
+        corpus = next((corpus for folder, corpus in folders.items() if name.startswith(folder)), None)
         documents = _typed(listed.get("documents"), int)
         file = _checked(base / name, root, listed)
         files.append(replace(file, documents=documents, corpus=corpus))
-    fields = [one for one in _typed(details.get("fields"), list) or [] if isinstance(one, str)]
+    fields = [field for field in _typed(details.get("fields"), list) or [] if isinstance(field, str)]
     return replace(
         _common(metadata, details, root),
         content_field=metadata.content_field,
@@ -175,16 +175,16 @@ def _listed(
     """
     known = _known_files(details)
     if known:
-        return {one["path"]: one for one in known}
+        return {file["path"]: file for file in known}
     if not data.is_dir():
         return {data.name: {}}
-    found = []
+    paths = []
     for folder, folders, names in os.walk(data):
         is_top = folder == str(data)
-        folders[:] = [one for one in folders if one[0] != "." and not (is_top and one in _NOT_DATA)]
-        kept = (one for one in names if one[0] != "." and not (is_top and _is_about_data(one, own)))
-        found += [Path(os.path.relpath(os.path.join(folder, one), base)).as_posix() for one in kept]
-    return {name: {} for name in _packtok.natural_sorted(found)}
+        folders[:] = [name for name in folders if name[0] != "." and not (is_top and name in _NOT_DATA)]
+        data_names = (name for name in names if name[0] != "." and not (is_top and _is_about_data(name, own)))
+        paths += [Path(os.path.relpath(os.path.join(folder, name), base)).as_posix() for name in data_names]
+    return {name: {} for name in _packtok.natural_sorted(paths)}
 
 
 def _is_about_data(name: str, own: str | None) -> bool:
@@ -193,7 +193,7 @@ def _is_about_data(name: str, own: str | None) -> bool:
 
 def _known_files(details: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     files = _typed(details.get("files"), list) or []
-    return [one for one in files if isinstance(one, dict) and isinstance(one.get("path"), str)]
+    return [file for file in files if isinstance(file, dict) and isinstance(file.get("path"), str)]
 
 
 def _checked(file: Path, root: Path, listed: Mapping[str, Any]) -> CardFile:
@@ -216,10 +216,10 @@ def _checked(file: Path, root: Path, listed: Mapping[str, Any]) -> CardFile:
 
 def _tokenized(metadata: DatasetMetadata, info: TokenizedInfo, details: Mapping[str, Any]) -> Facts:
     folder = metadata.folder
-    known = {one["path"]: one for one in _known_files(details)}
+    known = {file["path"]: file for file in _known_files(details)}
     if not known:
-        found = glob.glob(token_file_pattern(token_prefix(metadata, info)[0], info))
-        known = {os.path.relpath(one, folder): {} for one in _packtok.natural_sorted(found)}
+        paths = glob.glob(token_file_pattern(token_prefix(metadata, info)[0], info))
+        known = {os.path.relpath(path, folder): {} for path in _packtok.natural_sorted(paths)}
     tokens = Tokens(tokenizer=public(info.tokenizer), vocabulary=info.vocab_size, dtype=info.dtype)
     files, number = [], 0
     for name, listed in known.items():
@@ -244,10 +244,10 @@ def _packed(path: Path, root: Path) -> tuple[CardFile, _packtok.PbinReader]:
     reader = _packtok.PbinReader(path)
     # Paths are read once, because there may be a million.
     sources = reader.sources
-    names = _public_paths(one["path"] for one in sources)
+    names = _public_paths(source["path"] for source in sources)
     origins = tuple(
-        Origin(name, one["bytes"], None if one.get("crc32c") is None else f"{one['crc32c']:08x}")
-        for name, one in zip(names, sources, strict=True)
+        Origin(name, source["bytes"], None if source.get("crc32c") is None else f"{source['crc32c']:08x}")
+        for name, source in zip(names, sources, strict=True)
     )
     return replace(_checked(path, root, {}), documents=len(reader), origins=origins), reader
 

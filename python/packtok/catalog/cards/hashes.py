@@ -24,11 +24,11 @@ def hashed(
         ConfigError: If a file has changed while it was read.
         OSError: If a file cannot be read.
     """
-    listed = [(one, known.get(os.path.realpath(one.file))) for one in files]
-    counts = {"bytes_read": 0, "total_bytes": sum(one.bytes for one, sha256 in listed if sha256 is None)}
+    listed = [(file, known.get(os.path.realpath(file.file))) for file in files]
+    counts = {"bytes_read": 0, "total_bytes": sum(file.bytes for file, sha256 in listed if sha256 is None)}
     return tuple(
-        replace(one, sha256=_sha256(one, counts, on_progress) if sha256 is None else sha256)
-        for one, sha256 in listed
+        replace(file, sha256=_sha256(file, counts, on_progress) if sha256 is None else sha256)
+        for file, sha256 in listed
     )
 
 
@@ -66,7 +66,7 @@ def known_hashes(path: Path) -> dict[str, str]:
     Raises:
         ConfigError: If a line is anything else.
     """
-    found = {}
+    hashes = {}
     with path.open(encoding="utf-8", errors="surrogateescape") as file:
         for number, line in enumerate(file, 1):
             match = _LINE.fullmatch(line.rstrip("\n"))
@@ -75,5 +75,5 @@ def known_hashes(path: Path) -> dict[str, str]:
                     f"{path}: line {number} is {line.rstrip()[:100]!r}, expected a SHA-256 and a path, as "
                     "sha256sum writes"
                 )
-            found[os.path.realpath(path.parent / match[2])] = match[1]
-    return found
+            hashes[os.path.realpath(path.parent / match[2])] = match[1]
+    return hashes

@@ -42,7 +42,7 @@ def markdown(facts: Facts) -> str:
 
 
 def _header(facts: Facts) -> dict[str, Any]:
-    listed = [one for one in languages(facts.language) if _LANGUAGE.fullmatch(one)]
+    listed = [language for language in languages(facts.language) if _LANGUAGE.fullmatch(language)]
     header = {
         "pretty_name": one_line(facts.name),
         **_license(facts.license),
@@ -69,10 +69,10 @@ def _license(name: str | None) -> dict[str, str]:
 
 def size_category(documents: int) -> str:
     """Returns the hub's name for a number of documents, such as ``1K<n<10K``."""
-    found = token_range(documents)
-    if found.startswith("0-"):
+    number_range = token_range(documents)
+    if number_range.startswith("0-"):
         return "n<1K"
-    low, _, high = found.partition("-")
+    low, _, high = number_range.partition("-")
     return f"{low}<n<{high}" if documents < 10**12 else "n>1T"
 
 
@@ -81,12 +81,12 @@ def _configs(facts: Facts) -> list[dict[str, Any]]:
     if facts.tokens or facts.format not in ("csv", "jsonl", "parquet", "text", "arrow"):
         return []
     patterns: dict[str, list[str]] = {}
-    for one in facts.files:
-        path = PurePosixPath(one.path)
+    for file in facts.files:
+        path = PurePosixPath(file.path)
         pattern = str(path.parent / f"*{''.join(path.suffixes[-1:])}")
-        found = patterns.setdefault(one_line(one.corpus or "default"), [])
-        if pattern not in found:
-            found.append(pattern)
+        corpus_patterns = patterns.setdefault(one_line(file.corpus or "default"), [])
+        if pattern not in corpus_patterns:
+            corpus_patterns.append(pattern)
     return [
         {
             "config_name": name,
@@ -98,7 +98,7 @@ def _configs(facts: Facts) -> list[dict[str, Any]]:
 
 def _info(facts: Facts) -> dict[str, Any] | None:
     # The types of other columns are not known, and a list of features would have to be complete.
-    has_corpora = any(one.corpus for one in facts.files)
+    has_corpora = any(file.corpus for file in facts.files)
     return None if has_corpora or not facts.files else {"download_size": facts.data_bytes}
 
 
@@ -106,7 +106,7 @@ def _numbers(facts: Facts) -> Iterable[tuple[str, str]]:
     yield "content", facts.content
     if facts.format:
         yield "format", f"{facts.format}, texts in {facts.content_field}"
-    yield "files", f"{sum(one.is_data for one in facts.files):,}, {facts.data_bytes:,} bytes"
+    yield "files", f"{sum(file.is_data for file in facts.files):,}, {facts.data_bytes:,} bytes"
     if facts.documents is not None:
         yield "documents", f"{facts.documents:,}"
     if facts.text_bytes is not None:
@@ -121,7 +121,7 @@ def _token_numbers(facts: Facts) -> Iterable[tuple[str, str]]:
         return
     if tokens.number:
         yield "tokens", f"{tokens.number:,}"
-        source_bytes = sum(one.bytes for one in facts.origins())
+        source_bytes = sum(origin.bytes for origin in facts.origins())
         if source_bytes:
             yield "bytes of raw files per token", f"{source_bytes / tokens.number:.2f}"
     named = f"{tokens.tokenizer}, {tokens.vocabulary:,} ids" if tokens.vocabulary else tokens.tokenizer
@@ -138,17 +138,17 @@ def _provenance(facts: Facts) -> str:
     if facts.tokens is not None:
         version = facts.tokens.packtok_version
         rows += [("made by", f"packtok {version}")] if version else []
-        rows += [(f"option {name}", _shown(value)) for name, value in facts.tokens.options.items()]
+        rows += [(f"option {name}", _value_text(value)) for name, value in facts.tokens.options.items()]
     parts = [_table((name, text) for name, text in rows if text)]
     if any(facts.origins()):
-        listed = [(one.path, f"{one.bytes:,}", one.crc32c or "") for one in facts.origins()]
+        listed = [(origin.path, f"{origin.bytes:,}", origin.crc32c or "") for origin in facts.origins()]
         parts.append(_table(listed, ("raw file", "bytes", "CRC32C")))
-    listed = [(one.path, f"{one.bytes:,}", one.sha256 or "") for one in facts.files]
+    listed = [(file.path, f"{file.bytes:,}", file.sha256 or "") for file in facts.files]
     parts.append(_table(listed, ("file", "bytes", "SHA-256")))
     return "\n\n".join(part for part in parts if part)
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -159,7 +159,7 @@ def _table(rows: Iterable[tuple[str, ...]], titles: tuple[str, ...] = ("", "")) 
 
 
 def _commands(facts: Facts) -> str:
-    first = next((one.path for one in facts.files if one.is_data), "")
+    first = next((file.path for file in facts.files if file.is_data), "")
     if facts.tokens is None:
         name = json.dumps(clean(facts.name), ensure_ascii=False)
         shell = "packtok tokenize . -t gpt2 --output-dir tokenized/gpt2/all"

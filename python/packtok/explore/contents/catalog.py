@@ -21,7 +21,7 @@ from packtok.catalog.schema import (
     mapping_of_bytes,
     metadata_of_dict,
 )
-from packtok.catalog.search import Found, Query
+from packtok.catalog.search import Query, SearchResult
 from packtok.errors import ConfigError
 from packtok.explore.files import Identity, NotServedError, OpenFile, Root
 from packtok.tokenizer.find import TOKENIZER_FILE
@@ -83,7 +83,7 @@ class Catalog:
                 self._open = (identity, index)
             return self._open[1]
 
-    def search(self, query: Query) -> Found:
+    def search(self, query: Query) -> SearchResult:
         """Returns the datasets that a query finds. Datasets outside the base show only that they exist."""
         found = self.index().find(query)
         return replace(found, entries=self._served(found.entries))
