@@ -42,8 +42,8 @@ class ReportingGroup(TyperGroup):
         Raises:
             ConfigError: If it is one that Modalities has for models.
         """
-        command, *rest = args
-        names_config = any(argument.partition("=")[0] in _CONFIG_OF_TRAINER for argument in rest)
+        command, *arguments = args
+        names_config = any(argument.partition("=")[0] in _CONFIG_OF_TRAINER for argument in arguments)
         if command in _COMMANDS_OF_TRAINER or (command == "run" and names_config):
             raise ConfigError(
                 f"{command}: packtok prepares and loads data and has no models; run `modalities {command}`, "
@@ -92,9 +92,9 @@ class ReportingGroup(TyperGroup):
         words = [word for word in (*ctx._protected_args, *ctx.args) if word != "run"]
         names = ["packtok"]
         for word in words:
-            found = command.get_command(ctx, word) if hasattr(command, "get_command") else None
-            if found is not None:
-                command = found
+            subcommand = command.get_command(ctx, word) if hasattr(command, "get_command") else None
+            if subcommand is not None:
+                command = subcommand
                 names.append(word)
         return of_command(names, command)
 
@@ -110,8 +110,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         print(f"packtok {__version__}")
         raise typer.Exit
 

@@ -87,10 +87,10 @@ def _decoder(reader: "PbinReader", name: str | None, adds: bool) -> "Tokenizer":
         )
     with engine_checks(quiet=False):
         decoder = find_tokenizer(name, adds).tokenizer
-    made_by = (reader.metadata or {}).get("tokenizer")
-    if made_by and made_by["fingerprint"] != decoder.fingerprint:
+    file_tokenizer = (reader.metadata or {}).get("tokenizer")
+    if file_tokenizer and file_tokenizer["fingerprint"] != decoder.fingerprint:
         console.remark(
-            f"warning: {reader.path} was packed with tokenizer {made_by['name']}, not {name}; the text "
-            "may differ from that of the documents"
+            f"warning: {reader.path} was packed with tokenizer {file_tokenizer['name']}, not {name}; the "
+            "text may differ from that of the documents"
         )
     return decoder

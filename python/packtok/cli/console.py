@@ -71,8 +71,8 @@ def count(number: int) -> str:
 
 def ignored(files: Sequence[Mapping[str, str]]) -> str:
     """Returns the number of files that were not read, and the first ones with the reasons."""
-    shown = [f"{one['path']} ({one['reason']})" for one in files]
-    return f"{len(files):,}: {listed(shown, len(files))}"
+    entries = [f"{file['path']} ({file['reason']})" for file in files]
+    return f"{len(files):,}: {listed(entries, len(files))}"
 
 
 def listed(names: Sequence[str], number: int) -> str:
@@ -92,12 +92,12 @@ def size(num_bytes: int) -> str:
 def message(error: BaseException) -> str:
     """Returns the messages of an error and of its causes, joined by colons, without secrets."""
     parts: list[str] = []
-    one: BaseException | None = error
-    while one is not None:
-        text = _text(one)
+    cause: BaseException | None = error
+    while cause is not None:
+        text = _text(cause)
         if text and not any(text in part for part in parts):
             parts.append(text)
-        one = one.__cause__
+        cause = cause.__cause__
     return Redactor()(": ".join(parts))
 
 

@@ -54,7 +54,7 @@ def count(
 
 
 def _show(report: dict[str, Any]) -> None:
-    names = [one["name"] for one in report["tokenizers"]]
+    names = [tokenizer["name"] for tokenizer in report["tokenizers"]]
     header, rows = table(report)
     if sys.stdout.isatty():
         show_rich(header, rows)
@@ -76,8 +76,8 @@ def _show(report: dict[str, Any]) -> None:
 def _line(report: dict[str, Any]) -> str:
     total = report["total"]
     parts = [
-        f"{one['name']} {tokens:,} tokens, {_ratio(ratio)} bytes per token"
-        for one, tokens, ratio in zip(
+        f"{tokenizer['name']} {tokens:,} tokens, {_ratio(ratio)} bytes per token"
+        for tokenizer, tokens, ratio in zip(
             report["tokenizers"], total["tokens"], total["bytes_per_token"], strict=True
         )
     ]
@@ -87,10 +87,10 @@ def _line(report: dict[str, Any]) -> str:
 def table(report: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
     """Returns header and rows as text: one row per source or group of sources, the last for the total."""
     header = ["source", "documents", "bytes"]
-    for one in report["tokenizers"]:
-        name = console.printable(one["name"])
+    for tokenizer in report["tokenizers"]:
+        name = console.printable(tokenizer["name"])
         header += [f"{name} tokens", "bytes/token"]
-    reached = [one for one in report["sources"] if one["lines"] or not report["stopped_early"]]
+    reached = [source for source in report["sources"] if source["lines"] or not report["stopped_early"]]
     groups = grouped(reached)
     return header, [_row(label, counted) for label, counted in [*groups, ("total", report["total"])]]
 
@@ -109,25 +109,25 @@ def _ratio(ratio: float | None) -> str:
 def grouped(sources: Sequence[dict[str, Any]], rows: int = ROWS_SHOWN) -> list[tuple[str, dict[str, Any]]]:
     """Returns single sources, or groups them by folder if there are too many, keeping the largest folders."""
     if len(sources) <= rows:
-        return [(one["path"], one) for one in sources]
+        return [(source["path"], source) for source in sources]
     folders: dict[str, list[dict[str, Any]]] = {}
-    for one in sources:
-        folders.setdefault(str(PurePath(one["path"]).parent), []).append(one)
+    for source in sources:
+        folders.setdefault(str(PurePath(source["path"]).parent), []).append(source)
     groups = [(f"{folder}: {len(members):,} files", added(members)) for folder, members in folders.items()]
     if len(groups) <= rows:
         return groups
     by_size = sorted(range(len(groups)), key=lambda i: -groups[i][1]["text_bytes"])
-    kept = set(by_size[: rows - 1])
-    rest = [counted for i, (_, counted) in enumerate(groups) if i not in kept]
-    return [group for i, group in enumerate(groups) if i in kept] + [
-        (f"{len(rest):,} more folders", added(rest))
+    largest = set(by_size[: rows - 1])
+    others = [counted for i, (_, counted) in enumerate(groups) if i not in largest]
+    return [group for i, group in enumerate(groups) if i in largest] + [
+        (f"{len(others):,} more folders", added(others))
     ]
 
 
 def added(members: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Returns the sum of the counts of several sources."""
-    sums = {name: sum(one[name] for one in members) for name in ("documents", "text_bytes")}
-    tokens = [sum(numbers) for numbers in zip(*(one["tokens"] for one in members), strict=True)]
+    sums = {name: sum(member[name] for member in members) for name in ("documents", "text_bytes")}
+    tokens = [sum(numbers) for numbers in zip(*(member["tokens"] for member in members), strict=True)]
     ratios = [sums["text_bytes"] / number if number else None for number in tokens]
     return {**sums, "tokens": tokens, "bytes_per_token": ratios}
 
@@ -146,10 +146,10 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 def chart(names: Sequence[str], ratios: Sequence[float | None]) -> list[str]:
     """Returns a bar chart of the bytes per token of each tokenizer; a longer bar means fewer tokens."""
     most = max((ratio for ratio in ratios if ratio), default=0.0)
-    shown = [console.printable(name) for name in names]
-    width = max(len(name) for name in shown)
+    labels = [console.printable(name) for name in names]
+    width = max(len(name) for name in labels)
     lines = ["bytes per token"]
-    for name, ratio in zip(shown, ratios, strict=True):
+    for name, ratio in zip(labels, ratios, strict=True):
         bar = "█" * (max(round(BAR_CHARS * ratio / most), 1) if ratio else 0)
         lines.append(f"{name:>{width}}  {bar:<{BAR_CHARS}}  {_ratio(ratio)}")
     return lines
@@ -171,11 +171,11 @@ def show_rich(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         for line in aligned([header, *rows]):
             print(line)
         return
-    shown = Table(box=box.SIMPLE_HEAD)
+    grid = Table(box=box.SIMPLE_HEAD)
     for i, title in enumerate(titles):
         # Text objects, so that rich does not parse names of files and tokenizers as markup.
-        shown.add_column(Text(title), justify="left" if i == 0 else "right", overflow="fold", no_wrap=i > 0)
+        grid.add_column(Text(title), justify="left" if i == 0 else "right", overflow="fold", no_wrap=i > 0)
     for i, row in enumerate(rows):
         is_last = i == len(rows) - 1
-        shown.add_row(*map(Text, row), end_section=i == len(rows) - 2, style="bold" if is_last else "")
-    screen.print(shown)
+        grid.add_row(*map(Text, row), end_section=i == len(rows) - 2, style="bold" if is_last else "")
+    screen.print(grid)

@@ -273,11 +273,11 @@ def show(
     """Show the metadata of a dataset."""
     from packtok.commands import data as command
 
-    shown = command.show_dataset(name, console.remark_unless(quiet))
+    facts = command.show_dataset(name, console.remark_unless(quiet))
     if as_json:
-        console.as_json(shown)
+        console.as_json(facts)
         return
-    rows = [("path", shown["path"]), *_rows(shown["metadata"]), *_rows(shown["details"])]
+    rows = [("path", facts["path"]), *_rows(facts["metadata"]), *_rows(facts["details"])]
     console.table([(key, text) for key, text in rows if text])
 
 
@@ -297,25 +297,25 @@ def _show_entries(entries: list[dict[str, Any]], *, as_json: bool) -> None:
     if as_json:
         console.as_json(entries)
         return
-    for one in entries:
+    for entry in entries:
         counts = [
-            f"{console.count(one[key])} {key}" for key in ("documents", "tokens") if one[key] is not None
+            f"{console.count(entry[key])} {key}" for key in ("documents", "tokens") if entry[key] is not None
         ]
-        print(console.printable("  ".join([one["name"], *counts, one["path"]])))
+        print(console.printable("  ".join([entry["name"], *counts, entry["path"]])))
 
 
-def _show_guesses(found: "Guesses", documents: "Estimate | Exception | None") -> None:
+def _show_guesses(guesses: "Guesses", documents: "Estimate | Exception | None") -> None:
     """Shows the facts about the data, so that the user can compare them with the expected ones."""
-    files = f"{console.count(found.num_files)}, {console.size(found.source_bytes)}"
-    rows = [("Found in", found.path), ("format", found.format), ("files", files)]
+    files = f"{console.count(guesses.num_files)}, {console.size(guesses.source_bytes)}"
+    rows = [("Found in", guesses.path), ("format", guesses.format), ("files", files)]
     if isinstance(documents, Exception):
         rows.append(("documents", f"cannot be read: {console.message(documents)}"))
     elif documents is not None:
         about = "" if documents.is_exact else "about "
         rows.append(("documents", f"{about}{console.count(documents.documents)}"))
-    if found.ignored:
-        rows.append(("ignored", console.ignored(found.ignored)))
-    rows.append(("fields", ", ".join(found.fields) or "none"))
+    if guesses.ignored:
+        rows.append(("ignored", console.ignored(guesses.ignored)))
+    rows.append(("fields", ", ".join(guesses.fields) or "none"))
     console.table(rows)
     sys.stdout.flush()
 
@@ -339,8 +339,8 @@ def ask(question: Question, default: str, offered: Sequence[str] = ()) -> str:
 
 def _prompt(question: Question, default: str) -> str:
     if question.choices:
-        shown = [f"[{choice}]" if choice == default else choice for choice in question.choices]
-        return f"{question.text} ({', '.join(shown)})"
+        choices = [f"[{choice}]" if choice == default else choice for choice in question.choices]
+        return f"{question.text} ({', '.join(choices)})"
     return f"{question.text} [{default}]" if default else question.text
 
 
@@ -382,9 +382,9 @@ def _complete_with(question: Question, offered: Sequence[str]) -> None:
             import glob
             import os
 
-            found = [path + os.sep * os.path.isdir(path) for path in glob.glob(glob.escape(text) + "*")]
+            completions = [path + os.sep * os.path.isdir(path) for path in glob.glob(glob.escape(text) + "*")]
         else:
-            found = [one for one in offered if one.startswith(text)]
-        return sorted(found)[state] if state < len(found) else None
+            completions = [answer for answer in offered if answer.startswith(text)]
+        return sorted(completions)[state] if state < len(completions) else None
 
     readline.set_completer(completed)

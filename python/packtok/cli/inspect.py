@@ -66,11 +66,11 @@ def _show_folder(folder: str, chunk_tokens: int | None, *, as_json: bool) -> Non
     chunks = f"chunks of {facts['chunk_tokens']:,}"
     console.table(
         (
-            one["domain"],
-            f"{one['files']:,} files, {one['documents']:,} documents, {one['tokens']:,} tokens, "
-            f"{one['chunks']:,} {chunks}",
+            domain["domain"],
+            f"{domain['files']:,} files, {domain['documents']:,} documents, {domain['tokens']:,} tokens, "
+            f"{domain['chunks']:,} {chunks}",
         )
-        for one in rows
+        for domain in rows
     )
 
 
@@ -90,8 +90,8 @@ def _show_dataset(facts: dict[str, Any], *, as_json: bool) -> None:
     files = facts["files"]
     rows.append(("files", console.count(len(files))))
     rows += [
-        ("", f"{one['path']}, {console.size(one['file_bytes'])}, {one['tokens']:,} tokens")
-        for one in files[:SOURCES_SHOWN]
+        ("", f"{file['path']}, {console.size(file['file_bytes'])}, {file['tokens']:,} tokens")
+        for file in files[:SOURCES_SHOWN]
     ]
     if len(files) > SOURCES_SHOWN:
         rows.append(("", f"and {len(files) - SOURCES_SHOWN:,} more; --json lists all"))
@@ -102,25 +102,25 @@ def _or_unknown(number: int | None) -> str:
     return "unknown" if number is None else console.count(number)
 
 
-def describe_dataset(path: str, found: "TokenFiles") -> dict[str, Any]:
+def describe_dataset(path: str, token_files: "TokenFiles") -> dict[str, Any]:
     """Returns everything `packtok inspect` shows of a dataset, as JSON-serializable values.
 
     Files without a header record no documents, so their number is ``None``.
     """
-    metadata = found.metadata
+    metadata = token_files.metadata
     info = None if metadata is None else metadata.tokenized_info
-    files = [_pbin(one) for one in found.files.get("paths", ())]
-    files += [_raw_file(one) for one in found.files.get("entries", ())]
-    documents = [one["documents"] for one in files]
+    files = [_pbin(file) for file in token_files.files.get("paths", ())]
+    files += [_raw_file(entry) for entry in token_files.files.get("entries", ())]
+    documents = [file["documents"] for file in files]
     return {
         "path": path if metadata is None else str(metadata.path),
         "name": None if metadata is None else metadata.name,
         "tokenizer": None if info is None else info.tokenizer,
-        "vocab_size": found.vocab_size,
+        "vocab_size": token_files.vocab_size,
         "token_bytes": files[0]["token_bytes"],
         "documents": None if None in documents else sum(documents),
-        "tokens": sum(one["tokens"] for one in files),
-        "padding_tokens": sum(one["padding_tokens"] for one in files),
+        "tokens": sum(file["tokens"] for file in files),
+        "padding_tokens": sum(file["padding_tokens"] for file in files),
         "files": files,
     }
 
@@ -174,7 +174,7 @@ def describe(reader: "PbinReader") -> dict[str, Any]:
 def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [
         ("file", f"{facts['path']}, {console.size(facts['file_bytes'])}"),
-        ("consistent", _whole(facts)),
+        ("consistent", _consistency(facts)),
         ("token width", f"{facts['token_bytes']} bytes"),
         ("documents", console.count(facts["documents"])),
         ("tokens", console.count(facts["tokens"])),
@@ -188,7 +188,7 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
-def _whole(facts: dict[str, Any]) -> str:
+def _consistency(facts: dict[str, Any]) -> str:
     if facts["trailer"]:
         return "yes: header, index and trailer agree; packtok verify checks every byte"
     return f"header and index agree; no trailer for further checks ({facts['dialect']})"
@@ -212,7 +212,7 @@ def _metadata_rows(metadata: dict[str, Any]) -> list[tuple[str, str]]:
             ("EODs in texts", console.count(counts["eods_in_text"])),
         ]
     if options := metadata.get("options"):
-        rows.append(("options", ", ".join(f"{name} {_shown(item)}" for name, item in options.items())))
+        rows.append(("options", ", ".join(f"{name} {_value_text(item)}" for name, item in options.items())))
     if metadata.get("stopped_early"):
         rows.append(("stopped", "at a limit on documents or tokens; the corpus has more"))
     if writer := metadata.get("writer"):
@@ -222,7 +222,7 @@ def _metadata_rows(metadata: dict[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
-def _shown(item: Any) -> str:
+def _value_text(item: Any) -> str:
     if isinstance(item, bool):
         return "yes" if item else "no"
     return console.count(item) if isinstance(item, int) else str(item)

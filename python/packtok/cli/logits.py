@@ -87,7 +87,7 @@ def logits(
     check_output("--outdir", outdir, is_folder=True)
     if num_ret_passages is not None:
         console.remark("warning: --num_ret_passages has no effect, as in CEPE's script; use --retrieval_k")
-    given = _shard(shard, shard_id)
+    shard_option = _shard(shard, shard_id)
     where: dict[str, Any] = {
         "num_decoder_tokens": num_decoder_tokens,
         "num_encoder_tokens": num_encoder_tokens,
@@ -105,7 +105,7 @@ def logits(
         "topk": topk,
         "draws": draws,
         "seed": seed,
-        "shard": given,
+        "shard": shard_option,
         "batch_tokens": batch_tokens,
         "dtype": dtype,
         "device": device,
@@ -182,8 +182,8 @@ def _merge(
         print(console.printable(f"{report['output']}: {report['samples']:,} samples"))
     else:
         rows = [(name, console.count(report[name])) for name in ("parts", "files", "samples")]
-        kept = [("kept", "the folder was complete")] if report["kept"] else []
-        console.table([("output", report["output"]), *rows, *kept])
+        note = [("kept", "the folder was complete")] if report["kept"] else []
+        console.table([("output", report["output"]), *rows, *note])
 
 
 def _hide_bars_of_transformers() -> None:
@@ -197,9 +197,9 @@ def _hide_bars_of_transformers() -> None:
 
 
 def _sizes(start: "SignalsStart") -> str:
-    kept = f", {start.kept_samples:,} kept from an earlier run" if start.kept_samples else ""
+    resumed = f", {start.kept_samples:,} kept from an earlier run" if start.kept_samples else ""
     return (
-        f"{start.num_samples:,} samples{kept}; {start.bytes_per_token} bytes per token, "
+        f"{start.num_samples:,} samples{resumed}; {start.bytes_per_token} bytes per token, "
         f"{console.size(start.total_bytes)} to write, {console.size(start.free_bytes)} free"
     )
 

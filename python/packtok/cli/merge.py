@@ -81,11 +81,13 @@ def show_counts(counts: Mapping[str, Any], *, as_json: bool, quiet: bool) -> Non
     if as_json:
         console.as_json(dict(counts))
     elif not quiet:
-        rows = ((name.replace("_", " "), _shown(item)) for name, item in counts.items() if name != "warnings")
+        rows = (
+            (name.replace("_", " "), _value_text(item)) for name, item in counts.items() if name != "warnings"
+        )
         console.table((name, text) for name, text in rows if text)
 
 
-def _shown(item: Any) -> str:
+def _value_text(item: Any) -> str:
     if isinstance(item, bool):
         return "yes" if item else "no"
     if isinstance(item, int):
@@ -93,5 +95,5 @@ def _shown(item: Any) -> str:
     if isinstance(item, float):
         return f"{item:.1f}"
     if isinstance(item, list | tuple):
-        return ", ".join(str(one) for one in item)
+        return ", ".join(str(element) for element in item)
     return "" if item is None else str(item)

@@ -22,10 +22,10 @@ FileExistencePolicy = Literal["error", "skip", "override"]
 def flag(keyword: str) -> Any:
     """Returns the flag of an option of `pack`, as a Typer option."""
     option = OPTIONS[keyword]
-    shown = f" [default: {option.default_help}]" if option.default_help is not None else ""
+    default = f" [default: {option.default_help}]" if option.default_help is not None else ""
     # Typer derives --name and --no-name from the parameter's name.
     names = () if option.has_no_form else option.flags or ()
-    return typer.Option(*names, metavar=option.metavar, help=option.help + shown)
+    return typer.Option(*names, metavar=option.metavar, help=option.help + default)
 
 
 def with_options(*keywords: str) -> Callable[[F], F]:
@@ -40,13 +40,17 @@ def with_options(*keywords: str) -> Callable[[F], F]:
 def with_parameters(command: F, added: Iterable[inspect.Parameter]) -> F:
     """Replaces the ``**`` parameter of a command by keyword parameters that Typer sees."""
     signature = inspect.signature(command)
-    own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
-    first = [one for one in own if one.kind is not one.KEYWORD_ONLY]
-    last = [one for one in own if one.kind is one.KEYWORD_ONLY]
+    own = [
+        parameter
+        for parameter in signature.parameters.values()
+        if parameter.kind is not parameter.VAR_KEYWORD
+    ]
+    first = [parameter for parameter in own if parameter.kind is not parameter.KEYWORD_ONLY]
+    last = [parameter for parameter in own if parameter.kind is parameter.KEYWORD_ONLY]
     parameters = [*first, *added, *last]
     # Typer reads both attributes.
     command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
 
 
@@ -64,7 +68,7 @@ def _parameter(option: Option) -> inspect.Parameter:
 
 
 # Options of `pack` that have flags.
-PACK_FLAGS = tuple(one.keyword for one in OPTIONS.values() if one.flags)
+PACK_FLAGS = tuple(option.keyword for option in OPTIONS.values() if option.flags)
 
 ExistingOption = Annotated[Existing | None, flag("existing")]
 IgnoreOption = Annotated[list[str] | None, flag("ignore")]

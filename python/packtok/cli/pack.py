@@ -156,12 +156,12 @@ def _accounting(report: "PackReport") -> str:
 
 def _line(report: "PackReport") -> str:
     output, documents = report.to_dict()["output"], f"{report.documents:,} documents"
-    reason = _kept(report).removeprefix("the existing file is ")
+    reason = _reason_kept(report).removeprefix("the existing file is ")
     state = f" (kept: {reason})" if report.skipped_existing else ""
     return f"{output}{state}: {documents}, {report.tokens:,} tokens; lines {_accounting(report)}"
 
 
-def _kept(report: "PackReport") -> str:
+def _reason_kept(report: "PackReport") -> str:
     if report.shard_index is not None:
         return "its marker says that it is complete; --existing replace packs it again"
     return "the existing file is complete and matches this config and its sources"
@@ -206,6 +206,6 @@ def _rows(report: "PackReport") -> list[tuple[str, str]]:
     if report.stopped_early:
         rows.append(("stopped", "at max_documents or max_tokens; the corpus has more"))
     if report.skipped_existing:
-        return [*rows, ("kept", _kept(report))]
+        return [*rows, ("kept", _reason_kept(report))]
     time = f"{report.seconds:.1f} s on {report.num_cpus} threads{rate}"
     return [*rows, ("engine", report.engine), ("time", time)]

@@ -55,12 +55,12 @@ def engine_checks(*, quiet: bool) -> Iterator[None]:
     """Remarks within the block that an engine is being checked, which takes seconds but happens only once."""
     from packtok import _packtok
 
-    shown = False
+    is_shown = False
 
     def show(_counts: dict[str, int]) -> None:
-        nonlocal shown
-        if not shown:
-            shown = True
+        nonlocal is_shown
+        if not is_shown:
+            is_shown = True
             console.remark(f"{CHECKING}, once for this tokenizer")
 
     _packtok.on_engine_check(None if quiet else show)
@@ -115,9 +115,9 @@ def _unit(counts: dict[str, int]) -> str:
 
 
 def _clock_time(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
 
 
 @contextmanager

@@ -137,11 +137,14 @@ def run(
         "sbatch_args": sbatch_arg or None,
         **_array(array_tasks),
     }
-    given = wrapped(command)
-    workers = _one_of(
-        {"--num-workers before the command": num_workers, "--num-workers after it": given.num_workers}
+    wrapped_command = wrapped(command)
+    workers = _tasks_at_once(
+        {
+            "--num-workers before the command": num_workers,
+            "--num-workers after it": wrapped_command.num_workers,
+        }
     )
-    at_once = _one_of({"--num-workers": workers, "--array-tasks N%M": flags.get("at_once")})
+    at_once = _tasks_at_once({"--num-workers": workers, "--array-tasks N%M": flags.get("at_once")})
     values = {f"slurm.{name}": value for name, value in {**flags, "at_once": at_once}.items()}
     layered = {**values, "engine": engine, "ray.num_workers": workers}
     settings = load_settings(conf or (), layered)
@@ -149,10 +152,10 @@ def run(
         raise typer.BadParameter("--num-workers has no effect with --mode srun; use --nodes")
     check_output("--outdir", outdir, is_folder=True)
     check_output("--submit-script", submit_script)
-    console.remarks(given.remarks)
+    console.remarks(wrapped_command.remarks)
     show_run(
         lambda on_start, on_progress: run_tasks(
-            given.prepare(settings, outdir),
+            wrapped_command.prepare(settings, outdir),
             settings,
             without_files=load_without_files(conf or (), layered),
             submit_script=submit_script,
@@ -165,9 +168,9 @@ def run(
     )
 
 
-def _one_of(given: dict[str, int | None]) -> int | None:
+def _tasks_at_once(options: dict[str, int | None]) -> int | None:
     """Returns the number of tasks that run at once, which several options can give."""
-    values = {name: value for name, value in given.items() if value is not None}
+    values = {name: value for name, value in options.items() if value is not None}
     if len(set(values.values())) > 1:
         texts = " and ".join(f"{name} is {value}" for name, value in values.items())
         raise typer.BadParameter(f"{texts}; both are the number of tasks that run at once, so give only one")
@@ -224,7 +227,10 @@ def _json(report: "RunReport") -> dict[str, Any]:
     result["finished"] = report.finished
     if report.commands is not None:
         return result | {"commands": list(report.commands)}
-    jobs = [{"job": one.job, "kind": one.kind, "shards": one.shards} for one in report.submissions]
+    jobs = [
+        {"job": submission.job, "kind": submission.kind, "shards": submission.shards}
+        for submission in report.submissions
+    ]
     return result | {"jobs": jobs, "replaced": list(report.replaced)}
 
 

@@ -308,73 +308,73 @@ def _count(name: str, text: str) -> int:
         raise ConfigError(f"{name}: is {text!r}; expected {error}") from None
 
 
-def prepared(name: str, given: Mapping[str, Any]) -> "Sampling":
+def prepared(name: str, arguments: Mapping[str, Any]) -> "Sampling":
     """Checks the arguments of a command of this group and finds its files.
 
     Args:
         name: ``"ab"``, ``"concat"``, ``"recipe"`` or ``"pack"``.
-        given: The arguments by parameter of the command.
+        arguments: Their values by parameter of the command.
 
     Raises:
         ConfigError: If an argument is invalid.
     """
     from packtok.commands.sample import prepare_packing, prepare_samples
 
-    check_output("OUT", given["out"], is_folder=True)
-    check_output("--outdir", given["outdir"], is_folder=True)
-    if given["tokens"] is not None:
-        check_inputs("--tokens", [given["tokens"]])
-    common = {key: given[key] for key in ("tokens", "compression", "existing", "outdir")}
+    check_output("OUT", arguments["out"], is_folder=True)
+    check_output("--outdir", arguments["outdir"], is_folder=True)
+    if arguments["tokens"] is not None:
+        check_inputs("--tokens", [arguments["tokens"]])
+    common = {key: arguments[key] for key in ("tokens", "compression", "existing", "outdir")}
     if name == "pack":
-        by_length = [] if given["by_length"] is None else given["by_length"].split(",")
+        by_length = [] if arguments["by_length"] is None else arguments["by_length"].split(",")
         return prepare_packing(
-            given["out"],
-            length=_count("--length", given["length"]),
-            min_length=_count("--min-length", given["min_length"]),
+            arguments["out"],
+            length=_count("--length", arguments["length"]),
+            min_length=_count("--min-length", arguments["min_length"]),
             by_length=[_count("--by-length", text) for text in by_length],
             **common,
         )
-    common |= {key: given[key] for key in ("dtype", "origin", "allow_short")}
+    common |= {key: arguments[key] for key in ("dtype", "origin", "allow_short")}
     if name == "ab":
-        return prepare_samples("ab", given["out"], **_numbers_of_ab(given), **common)
-    common |= {key: given[key] for key in ("tokenizer", "retrieval_chunk", "retrieval_shards")}
+        return prepare_samples("ab", arguments["out"], **_numbers_of_ab(arguments), **common)
+    common |= {key: arguments[key] for key in ("tokenizer", "retrieval_chunk", "retrieval_shards")}
     if name == "concat":
-        return prepare_samples("concat", given["out"], **_numbers_of_concat(given), **common)
-    check_inputs("RECIPE", [given["path"]])
-    return prepare_samples(given["path"], given["out"], retrieval_shard=given["only"], **common)
+        return prepare_samples("concat", arguments["out"], **_numbers_of_concat(arguments), **common)
+    check_inputs("RECIPE", [arguments["path"]])
+    return prepare_samples(arguments["path"], arguments["out"], retrieval_shard=arguments["only"], **common)
 
 
-def _numbers_of_ab(given: Mapping[str, Any]) -> dict[str, Any]:
-    whole, decoder = _count("TOTAL", given["total"]), _count("DEC", given["dec"])
-    if whole <= decoder:
-        raise ConfigError(f"TOTAL: is {whole}; it must exceed DEC, which is {decoder}")
+def _numbers_of_ab(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    total, decoder = _count("TOTAL", arguments["total"]), _count("DEC", arguments["dec"])
+    if total <= decoder:
+        raise ConfigError(f"TOTAL: is {total}; it must exceed DEC, which is {decoder}")
     return {
-        "context": whole - decoder,
+        "context": total - decoder,
         "decoder": decoder,
-        "test": _count("EVAL", given["eval_"]),
-        "train": _count("TRAIN", given["train"]),
+        "test": _count("EVAL", arguments["eval_"]),
+        "train": _count("TRAIN", arguments["train"]),
     }
 
 
-def _numbers_of_concat(given: Mapping[str, Any]) -> dict[str, Any]:
+def _numbers_of_concat(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "context": _count("ENC", given["enc"]),
-        "decoder": _count("DEC", given["dec"]),
-        "test": _count("EVAL", given["eval_"]),
-        "train": _count("TRAIN", given["train"]),
-        "retrieval": _count("RETRIEVAL", given["retrieval"]),
-        "retrieval_shard": None if given["only"] is None else _count("SHARD", given["only"]),
+        "context": _count("ENC", arguments["enc"]),
+        "decoder": _count("DEC", arguments["dec"]),
+        "test": _count("EVAL", arguments["eval_"]),
+        "train": _count("TRAIN", arguments["train"]),
+        "retrieval": _count("RETRIEVAL", arguments["retrieval"]),
+        "retrieval_shard": None if arguments["only"] is None else _count("SHARD", arguments["only"]),
     }
 
 
-def _draw(name: str, *, as_json: bool, quiet: bool, **given: Any) -> None:
+def _draw(name: str, *, as_json: bool, quiet: bool, **arguments: Any) -> None:
     """Carries out a command of this group and prints its report."""
-    shard, join = given["shard"], given["join"]
+    shard, join = arguments["shard"], arguments["join"]
     if shard is not None and join:
         raise typer.BadParameter("--shard and --join are given; give only one")
     with progress(quiet=quiet, idle="planning") as on_progress:
-        sampling = prepared(name, given)
-        report = sampling.run(shard, join=join, num_cpus=given["num_cpus"], on_progress=on_progress)
+        sampling = prepared(name, arguments)
+        report = sampling.run(shard, join=join, num_cpus=arguments["num_cpus"], on_progress=on_progress)
     if as_json:
         console.as_json(report)
     elif name == "pack":
@@ -395,9 +395,9 @@ def _show_rows(report: dict[str, Any], *, quiet: bool) -> None:
 def _show(report: dict[str, Any], *, quiet: bool) -> None:
     done = "part written" if report["is_part"] else "complete"
     counts = {name: report[f"{name}_samples"] for name in ("test", "train", "retrieval")}
-    shown = ", ".join(f"{console.count(number)} {name}" for name, number in counts.items())
-    kept = f" ({report['kept']} finished outputs were kept)" if report["kept"] else ""
-    print(console.printable(f"{report['output']}: {shown} samples, {done}{kept}"))
+    numbers = ", ".join(f"{console.count(number)} {name}" for name, number in counts.items())
+    suffix = f" ({report['kept']} finished outputs were kept)" if report["kept"] else ""
+    print(console.printable(f"{report['output']}: {numbers} samples, {done}{suffix}"))
     if quiet:
         return
     names = ("documents", "too_short", "available", "used", "over_quota", "tail_tokens")
@@ -416,8 +416,8 @@ def _show_table(labels: tuple[str, ...], names: tuple[str, ...], lines: list[dic
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
         cells = zip(row, widths, strict=True)
-        shown = [
+        padded_cells = [
             cell.ljust(width) if i < len(labels) else cell.rjust(width)
             for i, (cell, width) in enumerate(cells)
         ]
-        print(console.printable("  ".join(shown).rstrip()))
+        print(console.printable("  ".join(padded_cells).rstrip()))

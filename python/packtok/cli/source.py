@@ -38,7 +38,7 @@ def check(
     else:
         for fault in report["faults"]:
             print(console.printable(fault))
-        seconds = sum(one["seconds"] for one in report["parts"])
+        seconds = sum(part["seconds"] for part in report["parts"])
         rate = f", {report['bytes'] / 1e6 / seconds:,.1f} MB/s" if seconds > 0 else ""
         resumable = "resumes with start" if report["is_resumable"] else "resumes from the start"
         if not quiet:

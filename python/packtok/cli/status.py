@@ -41,18 +41,18 @@ def status(
     if not watch:
         _show(watcher.look(), as_json=as_json)
     elif as_json or not sys.stdout.isatty():
-        poll(watcher, interval, lambda one: _show(one, as_json=as_json))
+        poll(watcher, interval, lambda status: _show(status, as_json=as_json))
     else:
         _live(watcher, interval)
 
 
-def _show(one: "Status", *, as_json: bool) -> None:
+def _show(status: "Status", *, as_json: bool) -> None:
     from packtok.launch.status import summary
 
     if as_json:
-        print(json.dumps(one.to_dict()), flush=True)
+        print(json.dumps(status.to_dict()), flush=True)
     else:
-        console.table(summary(one))
+        console.table(summary(status))
         sys.stdout.flush()
 
 
@@ -63,11 +63,11 @@ def _live(watcher: "Watcher", interval: float) -> None:
 
     from packtok.launch.status import poll, summary
 
-    def table(one: "Status") -> Table:
+    def table(status: "Status") -> Table:
         grid = Table.grid(padding=(0, 2))
-        for name, text in summary(one):
+        for name, text in summary(status):
             grid.add_row(Text(name), Text(console.printable(text)))
         return grid
 
     with Live(auto_refresh=False) as live:
-        poll(watcher, interval, lambda one: live.update(table(one), refresh=True))
+        poll(watcher, interval, lambda status: live.update(table(status), refresh=True))

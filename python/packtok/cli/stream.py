@@ -26,15 +26,15 @@ def show(
     """Print what a state of packtok.stream describes: its steps, their arguments, and its lanes."""
     from packtok.commands.stream import show_state
 
-    found = show_state(state)
+    facts = show_state(state)
     if as_json:
-        console.as_json(found)
+        console.as_json(facts)
         return
     lanes = (
-        f", {len(found['lanes'])} lanes of at most {found['lane_bytes']:,} bytes" if found["lanes"] else ""
+        f", {len(facts['lanes'])} lanes of at most {facts['lane_bytes']:,} bytes" if facts["lanes"] else ""
     )
-    position = f"position of {found['position_bytes']:,} bytes{lanes}"
-    print(f"version {found['version']}, {found['bytes']:,} bytes: {position}, then {found['skip']:,} samples")
-    for number, step in enumerate(found["steps"], 1):
+    position = f"position of {facts['position_bytes']:,} bytes{lanes}"
+    print(f"version {facts['version']}, {facts['bytes']:,} bytes: {position}, then {facts['skip']:,} samples")
+    for number, step in enumerate(facts["steps"], 1):
         arguments = [f"{name}={json.dumps(value)}" for name, value in step.items() if name != "op"]
         print(console.printable(f"{number:>3}  {step.get('op')}({', '.join(arguments)})"))

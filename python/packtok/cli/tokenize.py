@@ -137,23 +137,25 @@ def tokenize(
         raise typer.BadParameter("--outdir needs --shard or --join; without them there are no shards")
     check_output("--output-dir", output_dir, is_folder=True)
     check_output("--outdir", outdir, is_folder=True)
-    given = {name: value for name, value in options.items() if value is not None}
+    pack_options = {name: value for name, value in options.items() if value is not None}
     if to is not None:
         check_npy(token_dtype, parts, file_prefix)
         own = {"tokenizer": tokenizer, "output_dir": output_dir, "dtype": dtype, "outdir": outdir}
-        given |= {"field": field, "num_cpus": num_workers}
-        _tokenize_npy(datasets, own, given, existing, shard, join=join, as_json=as_json, quiet=quiet)
+        pack_options |= {"field": field, "num_cpus": num_workers}
+        _tokenize_npy(datasets, own, pack_options, existing, shard, join=join, as_json=as_json, quiet=quiet)
         return
     if dtype is not None:
         raise typer.BadParameter("--dtype needs --to cepe-npy; the tokenizer sets the width of a pbin")
     if field is not None or are_undescribed(datasets):
         check_undescribed(datasets, parts)
         console.remarks(undescribed_remarks(token_dtype))
-        given["tokenizer"] = command.name_of_tokenizer(tokenizer)
-        given |= {"field": field, "num_cpus": num_workers, "existing": existing}
-        given["split"] = command.split_of(given, given.get("source"))
+        pack_options["tokenizer"] = command.name_of_tokenizer(tokenizer)
+        pack_options |= {"field": field, "num_cpus": num_workers, "existing": existing}
+        pack_options["split"] = command.split_of(pack_options, pack_options.get("source"))
         pbin = pbin_in(output_dir, file_prefix)
-        _tokenize_undescribed(datasets, given, pbin, shard, outdir, join=join, as_json=as_json, quiet=quiet)
+        _tokenize_undescribed(
+            datasets, pack_options, pbin, shard, outdir, join=join, as_json=as_json, quiet=quiet
+        )
         return
     if shard is None and existing in (None, "error"):
         command.refuse_complete(output_dir)
@@ -169,7 +171,7 @@ def tokenize(
             existing=existing or "error",
             num_cpus=num_workers,
             remark=console.remark_unless(quiet),
-            **given,
+            **pack_options,
         )
         is_kept = prepared.keeps
         if shard is not None:
@@ -187,7 +189,7 @@ def tokenize(
 
 def check_npy(token_dtype: str | None, parts: int | None, file_prefix: str) -> None:
     """Raises a `BadParameter` if an option is given that has no meaning with --to cepe-npy."""
-    given = {
+    refused_flags = {
         "--token-dtype": (token_dtype, "give --dtype"),
         "--parts": (parts, "there is a file for each input file"),
         "--file-prefix": (
@@ -195,7 +197,7 @@ def check_npy(token_dtype: str | None, parts: int | None, file_prefix: str) -> N
             "files are named after the input files",
         ),
     }
-    for flag, (value, remedy) in given.items():
+    for flag, (value, remedy) in refused_flags.items():
         if value is not None:
             raise typer.BadParameter(f"{flag} cannot be given with --to cepe-npy; {remedy}")
 
@@ -239,9 +241,9 @@ def are_undescribed(datasets: list[str]) -> bool:
     Raises:
         BadParameter: If only some are.
     """
-    undescribed = [one for one in datasets if _is_undescribed(one)]
+    undescribed = [dataset for dataset in datasets if _is_undescribed(dataset)]
     if undescribed and len(undescribed) < len(datasets):
-        described = next(one for one in datasets if one not in undescribed)
+        described = next(dataset for dataset in datasets if dataset not in undescribed)
         raise typer.BadParameter(
             f"{undescribed[0]} has no metadata, but {described} is described; tokenize them separately, or "
             "run packtok data create-metadata first"

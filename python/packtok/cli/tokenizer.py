@@ -57,17 +57,17 @@ def inspect(
         console.table(_rows(facts))
 
 
-def describe(found: "FoundTokenizer") -> dict[str, Any]:
+def describe(lookup: "FoundTokenizer") -> dict[str, Any]:
     """Returns everything `packtok tokenizer inspect` shows, as JSON-serializable values."""
-    tokenizer = found.tokenizer
+    tokenizer = lookup.tokenizer
     special = {token for token, _ in tokenizer.special_tokens}
     return {
         "name": tokenizer.name,
-        "path": None if found.path is None else str(found.path),
+        "path": None if lookup.path is None else str(lookup.path),
         "fingerprint": tokenizer.fingerprint,
         "vocab_size": tokenizer.vocab_size,
         "token_bytes": tokenizer.token_bytes,
-        "eos_token": found.eos_token,
+        "eos_token": lookup.eos_token,
         "engine": tokenizer.engine,
         "engine_reason": tokenizer.engine_reason,
         "is_linear": tokenizer.is_linear,
@@ -75,7 +75,7 @@ def describe(found: "FoundTokenizer") -> dict[str, Any]:
             {"token": token, "id": id, "special": token in special} for token, id in tokenizer.added_tokens
         ],
         "components": tokenizer.components(),
-        "notes": [*found.warnings, *tokenizer.notes],
+        "notes": [*lookup.warnings, *tokenizer.notes],
     }
 
 
@@ -90,20 +90,20 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("engine", f"{facts['engine']}: {facts['engine_reason']}"),
         ("time", LINEAR if facts["is_linear"] else NOT_LINEAR),
     ]
-    rows += _token_rows("special", [one for one in facts["added_tokens"] if one["special"]])
-    rows += _token_rows("added", [one for one in facts["added_tokens"] if not one["special"]])
+    rows += _token_rows("special", [token for token in facts["added_tokens"] if token["special"]])
+    rows += _token_rows("added", [token for token in facts["added_tokens"] if not token["special"]])
     for component in facts["components"]:
-        found, became = component["found"], component["became"]
-        rows.append((component["name"], found if found == "none" else f"{found}: {became}"))
+        original, became = component["found"], component["became"]
+        rows.append((component["name"], original if original == "none" else f"{original}: {became}"))
     return rows + [("note", note) for note in facts["notes"]]
 
 
 def _token_rows(name: str, tokens: list[dict[str, Any]]) -> list[tuple[str, str]]:
     if not tokens:
         return [(name, "none")]
-    shown = ", ".join(f"{one['token']!r} = {one['id']:,}" for one in tokens[:TOKENS_SHOWN])
+    text = ", ".join(f"{token['token']!r} = {token['id']:,}" for token in tokens[:TOKENS_SHOWN])
     more = len(tokens) - TOKENS_SHOWN
-    return [(name, shown + (f", and {more:,} more; --json lists all" if more > 0 else ""))]
+    return [(name, text + (f", and {more:,} more; --json lists all" if more > 0 else ""))]
 
 
 @app.command()

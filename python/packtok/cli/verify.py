@@ -101,10 +101,10 @@ def _verify_folder(
     if as_json:
         console.as_json(counts)
     else:
-        for one in missing:
-            print(console.printable(f"missing: {one['npy']} ({one['reason']})"))
-        for one in faults:
-            print(console.printable(one["error"]))
+        for file in missing:
+            print(console.printable(f"missing: {file['npy']} ({file['reason']})"))
+        for fault in faults:
+            print(console.printable(fault["error"]))
         if not quiet:
             rows = {name: value for name, value in counts.items() if name not in ("missing", "faults")}
             show_counts(rows, as_json=False, quiet=False)
@@ -118,11 +118,11 @@ def fraction_of(sample: str) -> float:
     """Parses ``all`` or a percentage such as ``1%`` into a number above 0 and at most 1."""
     if sample == "all":
         return 1.0
-    number, percent, rest = sample.partition("%")
+    number, percent, suffix = sample.partition("%")
     try:
         fraction = float(number) / 100
     except ValueError:
         fraction = 0.0
-    if not percent or rest or not 0 < fraction <= 1:
+    if not percent or suffix or not 0 < fraction <= 1:
         raise typer.BadParameter(f"--sample {sample}: expected all, or a percentage such as 1%")
     return fraction

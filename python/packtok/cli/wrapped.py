@@ -70,7 +70,7 @@ def wrapped(command: list[str]) -> Wrapped:
 
 def _pack(arguments: list[str]) -> Wrapped:
     params = _parsed(pack, "pack", arguments)
-    options = _given(params, PACK_FLAGS)
+    options = _values_of(params, PACK_FLAGS)
     options["existing"] = existing_policy(params["existing"], params["file_existence_policy"])
     return _packing(params["config"], options, params["set_values"] or ())
 
@@ -90,7 +90,7 @@ def _packing(
     return Wrapped(passed, prepare, **others)
 
 
-def _given(params: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+def _values_of(params: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     """Returns the values of these parameters that were given; a repeatable option may be an empty list."""
     return {name: value for name in names if (value := params[name]) not in (None, [], ())}
 
@@ -106,7 +106,7 @@ def _tokenize(arguments: list[str]) -> Wrapped:
     if params["field"] is not None or are_undescribed(datasets):
         return _pack_undescribed(datasets, params)
     own = {name: params[name] for name in ("tokenizer", "output_dir", "file_prefix", "token_dtype", "parts")}
-    options = _given(params, OPTIONS_OF_PACK)
+    options = _values_of(params, OPTIONS_OF_PACK)
     passed = tokenize_arguments(
         datasets, {**own, "tokenizer": own["tokenizer"] or DEFAULT_TOKENIZER}, options
     )
@@ -133,7 +133,7 @@ def _tokenize_npy(inputs: list[str], params: dict[str, Any]) -> Wrapped:
 
     check_npy(params["token_dtype"], params["parts"], params["file_prefix"])
     own = {name: params[name] for name in ("tokenizer", "output_dir", "dtype")}
-    options = _given(params, (*OPTIONS_OF_PACK, "field"))
+    options = _values_of(params, (*OPTIONS_OF_PACK, "field"))
     passed = tokenize_arguments(inputs, {"to": params["to"], **own}, options)
 
     def prepare(settings: "LaunchSettings", outdir: str | None) -> "RunCommand":
@@ -156,7 +156,7 @@ def _pack_undescribed(datasets: list[str], params: dict[str, Any]) -> Wrapped:
     from packtok.commands.tokenize import DEFAULT_TOKENIZER, name_of_tokenizer, split_of
 
     check_undescribed(datasets, params["parts"])
-    options = _given(params, (*OPTIONS_OF_PACK, "tokenizer", "field", "existing"))
+    options = _values_of(params, (*OPTIONS_OF_PACK, "tokenizer", "field", "existing"))
     options |= {
         "input": datasets,
         "output": pbin_in(params["output_dir"], params["file_prefix"]),
@@ -183,10 +183,10 @@ def _sample(arguments: list[str]) -> Wrapped:
     if not arguments or arguments[0].startswith("-"):
         # make_context shows the help or rejects the option.
         group.make_context("packtok run sample", list(arguments))
-    name, command, rest = group.resolve_command(group.context_class(group), list(arguments))
+    name, command, remaining = group.resolve_command(group.context_class(group), list(arguments))
     if name == "import":
         raise typer.BadParameter("sample import cannot be run; it has no shards")
-    params = _params(command, f"sample {name}", rest)
+    params = _params(command, f"sample {name}", remaining)
     passed = _arguments(command, params, name)
 
     def prepare(settings: "LaunchSettings", outdir: str | None) -> "RunCommand":
