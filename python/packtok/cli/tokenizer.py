@@ -17,7 +17,7 @@ from packtok.cli.progress import CHECKING, engine_checks, progress
 from packtok.config.options import SCAN_OPTIONS
 
 if TYPE_CHECKING:
-    from packtok.tokenizer.find import FoundTokenizer
+    from packtok.tokenizer.find import TokenizerLookup
 
 app = typer.Typer(
     help="Inspect a tokenizer, and compare its engine with the reference engine.",
@@ -57,7 +57,7 @@ def inspect(
         console.table(_rows(facts))
 
 
-def describe(lookup: "FoundTokenizer") -> dict[str, Any]:
+def describe(lookup: "TokenizerLookup") -> dict[str, Any]:
     """Returns everything `packtok tokenizer inspect` shows, as JSON-serializable values."""
     tokenizer = lookup.tokenizer
     special = {token for token, _ in tokenizer.special_tokens}

@@ -61,9 +61,9 @@ def convert(
             raise ConfigError(f"{name}: is {value}; expected one of {', '.join(_packtok.TOKEN_FORMATS)}")
     if dtype is not None and to != "cepe-npy":
         raise ConfigError("--dtype: has no effect with --to pbin, whose width follows from the tokenizer")
-    found = None
+    loaded_tokenizer = None
     if tokenizer is not None:
-        found = find_tokenizer(tokenizer, add_special_tokens_from_config).tokenizer
+        loaded_tokenizer = find_tokenizer(tokenizer, add_special_tokens_from_config).tokenizer
     pairs = _pairs(Path(input), Path(output), to, format)
     reports: list[dict[str, Any]] = []
 
@@ -80,16 +80,16 @@ def convert(
                 output=target,
                 to=to,
                 dtype=checked_dtype(dtype),
-                tokenizer=found,
+                tokenizer=loaded_tokenizer,
                 existing=existing,
                 on_progress=on_progress,
             )
-            _copy_tokenizer(source, target, to, found)
+            _copy_tokenizer(source, target, to, loaded_tokenizer)
             reports.append(report)
     return {
         "output": os.fspath(output),
         "files": len(reports),
-        **{name: sum(one[name] for one in reports) for name in ("documents", "tokens", "file_bytes")},
+        **{name: sum(report[name] for report in reports) for name in ("documents", "tokens", "file_bytes")},
     }
 
 
@@ -112,9 +112,9 @@ def _pairs(source: Path, target: Path, to: str, format: str | None) -> list[tupl
     ]
 
 
-def _copy_tokenizer(source: Path, target: Path, to: str, found: _packtok.Tokenizer | None) -> None:
+def _copy_tokenizer(source: Path, target: Path, to: str, tokenizer: _packtok.Tokenizer | None) -> None:
     """Writes the tokenizer next to the output, so that data and tokenizer stay together."""
-    content = None if found is None else found.to_json()
+    content = None if tokenizer is None else tokenizer.to_json()
     if content is None and (file := tokenizer_beside(source)) is not None:
         content = Path(file).read_bytes()
     if content is not None:
@@ -130,8 +130,8 @@ def tokenizer_beside(path: StrPath) -> str | None:
         path: The token file.
     """
     file = Path(path)
-    if (found := beside(os.fspath(path))) is not None:
-        return found
+    if (tokenizer := beside(os.fspath(path))) is not None:
+        return tokenizer
     marker = _packtok.find_token_marker(file) if file.suffix == ".npy" else None
     if marker is None:
         return None

@@ -16,7 +16,7 @@ from packtok.packer.pack_run import plugin_of
 from packtok.progress import Progress
 from packtok.remedies import entry_point
 from packtok.sources import StrPath
-from packtok.tokenizer.find import FoundTokenizer, find_tokenizer
+from packtok.tokenizer.find import TokenizerLookup, find_tokenizer
 
 
 @entry_point(*(set(OPTIONS) - set(SCAN_OPTIONS)))
@@ -70,27 +70,31 @@ def count(
     with config.redactor.guard():
         names = [config.tokenizer.config.pretrained_model_name_or_path, *tokenizers[1:]]
         adds = config.tokenizer.config.add_special_tokens_from_config
-        found = [find_tokenizer(name, adds) for name in names]
+        lookups = [find_tokenizer(name, adds) for name in names]
         plugin = plugin_of(config)
         spec = config.spec(source=None if plugin is None else plugin.name)
-        report = _packtok.count_tokens(spec, [one.tokenizer for one in found], on_progress, plugin)
+        report = _packtok.count_tokens(spec, [lookup.tokenizer for lookup in lookups], on_progress, plugin)
     for counted in (*report["sources"], report["total"]):
         counted["bytes_per_token"] = [
             counted["text_bytes"] / tokens if tokens else None for tokens in counted["tokens"]
         ]
     report["tokenizers"] = [
-        {"name": label, "fingerprint": one.tokenizer.fingerprint, "vocab_size": one.tokenizer.vocab_size}
-        | {"engine": one.tokenizer.engine}
-        for label, one in zip(_labels(names, found), found, strict=True)
+        {
+            "name": label,
+            "fingerprint": lookup.tokenizer.fingerprint,
+            "vocab_size": lookup.tokenizer.vocab_size,
+        }
+        | {"engine": lookup.tokenizer.engine}
+        for label, lookup in zip(_labels(names, lookups), lookups, strict=True)
     ]
-    report["notes"] = [note for one in found for note in (*one.warnings, *one.tokenizer.notes)]
+    report["notes"] = [note for lookup in lookups for note in (*lookup.warnings, *lookup.tokenizer.notes)]
     public: dict[str, Any] = config.redactor.tree(report)
     return public
 
 
-def _labels(names: Sequence[str], found: Sequence[FoundTokenizer]) -> list[str]:
+def _labels(names: Sequence[str], lookups: Sequence[TokenizerLookup]) -> list[str]:
     """Returns the tokenizers' own names if they are distinct, otherwise the names the caller gave."""
-    own = [one.tokenizer.name for one in found]
+    own = [lookup.tokenizer.name for lookup in lookups]
     return own if len(set(own)) == len(own) else list(names)
 
 

@@ -67,14 +67,14 @@ def list_files(
     check_choice("--existing", existing, ("error", "skip", "replace"), ConfigError)
     if not os.path.isdir(root):
         raise ConfigError(f"{os.fspath(root)}: is not a folder; give the folder of the corpus")
-    found = _packtok.npy_files(
+    files = _packtok.npy_files(
         [_as_folder(os.fspath(root))],
         format=format,
-        ignore=[os.fspath(one) for one in ignore],
+        ignore=[os.fspath(pattern) for pattern in ignore],
         split=None,
         root=None,
     )
-    paths = [os.path.abspath(one["path"]) if absolute else one["relative"] for one in found]
+    paths = [os.path.abspath(file["path"]) if absolute else file["relative"] for file in files]
     content = _packtok.written_list(paths).encode()
     if os.path.lexists(output) and existing != "replace":
         _keep_list(Path(output), content, existing)
@@ -82,8 +82,8 @@ def list_files(
         _packtok.publish_bytes(output, content)
     return {
         "output": os.fspath(output),
-        "files": len(found),
-        "bytes": sum(one["bytes"] for one in found),
+        "files": len(files),
+        "bytes": sum(file["bytes"] for file in files),
     }
 
 
@@ -133,35 +133,37 @@ def answer_questions(
     """
     _check_existing(existing)
 
-    def show(found: Guesses) -> None:
+    def show(guesses: Guesses) -> None:
         if show_guesses is not None:
-            show_guesses(found, _documents(found, ignore))
+            show_guesses(guesses, _documents(guesses, ignore))
 
-    given = {name: answer for name, answer in (answers or {}).items() if answer is not None and answer != []}
+    known = {name: answer for name, answer in (answers or {}).items() if answer is not None and answer != []}
     if card is not None:
-        given = _answers_of_card(Path(card), given)
+        known = _answers_of_card(Path(card), known)
     replaces = existing == "replace"
     checks = Checks(
-        given, replaces=replaces, asks=ask is not None, ignore=ignore, on_guesses=show, remark=remark
+        known, replaces=replaces, asks=ask is not None, ignore=ignore, on_guesses=show, remark=remark
     )
-    return answer_all(given, ask, checks, complain)
+    return answer_all(known, ask, checks, complain)
 
 
-def _documents(found: Guesses, ignore: Sequence[str]) -> Estimate | Exception | None:
+def _documents(guesses: Guesses, ignore: Sequence[str]) -> Estimate | Exception | None:
     try:
-        return estimated(found, lambda path, field, show: _counter(show, ignore)(path, field), COUNT_SECONDS)
+        return estimated(
+            guesses, lambda path, field, show: _counter(show, ignore)(path, field), COUNT_SECONDS
+        )
     except (PacktokError, OSError, ValueError) as error:
         return error
 
 
-def _answers_of_card(card: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+def _answers_of_card(card: Path, known: Mapping[str, Any]) -> dict[str, Any]:
     from packtok.catalog.cards.answers import answers_of_card
 
-    found = answers_of_card(card)
-    if "corpus" in given:
+    answers = answers_of_card(card)
+    if "corpus" in known:
         # The strategy of the card describes the separation of the corpora in the card, not of the given ones.
-        found.pop("corpus_separation_strategy", None)
-    return {**found, **given}
+        answers.pop("corpus_separation_strategy", None)
+    return {**answers, **known}
 
 
 def create_metadata(
@@ -196,11 +198,11 @@ def create_metadata(
         FileExistsError: If the metadata file exists, or one that differs in the ending of its name only.
         FileNotFoundError: If the dataset does not exist.
     """
-    found = answer_questions(answers, card=card, existing=existing, ignore=ignore, remark=remark)
-    metadata = metadata_of(found)
-    path = Path(found["output"])
-    details: dict[str, Any] = {key: found[key] for key in ("language", "license") if found[key]}
-    facts = found.get("tokenizer_facts")
+    all_answers = answer_questions(answers, card=card, existing=existing, ignore=ignore, remark=remark)
+    metadata = metadata_of(all_answers)
+    path = Path(all_answers["output"])
+    details: dict[str, Any] = {key: all_answers[key] for key in ("language", "license") if all_answers[key]}
+    facts = all_answers.get("tokenizer_facts")
     if metadata.tokenized_info is not None and facts is not None and facts.eos_id is not None:
         details["eos_token_id"] = facts.eos_id
     if metadata.data_content == "text" and metadata.tokenized_info is None:
@@ -351,8 +353,8 @@ def list_datasets(words: str | None = None, remark: Remark = lambda _: None) -> 
         PacktokError: If words are given and there is no index.
     """
     base = required_base()
-    found = all_entries(base, remark) if words is None else search_entries(base, words)
-    return [_shown(one, base.folder) for one in found]
+    entries = all_entries(base, remark) if words is None else search_entries(base, words)
+    return [_entry_facts(entry, base.folder) for entry in entries]
 
 
 def show_dataset(name: str, remark: Remark = lambda _: None) -> dict[str, Any]:
@@ -366,6 +368,6 @@ def show_dataset(name: str, remark: Remark = lambda _: None) -> dict[str, Any]:
     return {"path": str(metadata.path), "metadata": metadata.to_dict(), "details": details}
 
 
-def _shown(entry: Mapping[str, Any], base: Path) -> dict[str, Any]:
+def _entry_facts(entry: Mapping[str, Any], base: Path) -> dict[str, Any]:
     names = ("name", "context", "tokenizer", "documents", "tokens", "language", "license")
     return {**{name: entry[name] for name in names}, "path": str(base / entry["path"])}

@@ -52,11 +52,13 @@ def explore(
     from packtok.explore.server import bound_socket, serve, url_of
 
     site = _site(path, base_dir, tokenizer, add_special_tokens_from_config)
-    given = None if token_file is None else read_token(Path(token_file))
-    made = new_token() if given is None and not is_loopback(host) else None
+    token = None if token_file is None else read_token(Path(token_file))
+    random_token = new_token() if token is None and not is_loopback(host) else None
     with bound_socket(host, port) as listener:
         url = url_of(listener, host)
-        serve(site, listener, host=host, token=given or made, ready=lambda: on_ready(url, made))
+        serve(
+            site, listener, host=host, token=token or random_token, ready=lambda: on_ready(url, random_token)
+        )
 
 
 def _site(path: StrPath | None, base_dir: StrPath | None, tokenizer: str | None, adds: bool) -> "Site":
@@ -65,22 +67,22 @@ def _site(path: StrPath | None, base_dir: StrPath | None, tokenizer: str | None,
 
     if path is not None and base_dir is not None:
         raise ConfigError("PATH and --base-dir: give one of them")
-    found = None if tokenizer is None else find_tokenizer(tokenizer, adds).tokenizer
-    given = path if path is not None else base_dir
-    if given is None:
+    default_tokenizer = None if tokenizer is None else find_tokenizer(tokenizer, adds).tokenizer
+    location = path if path is not None else base_dir
+    if location is None:
         base = find_base()
         if base is None:
             raise ConfigError(
                 "nothing to show; give a pbin or the base directory of the datasets, or set "
                 f"{BASE_VARIABLES[0]}"
             )
-        given = base.folder
-    folder = Path(given)
+        location = base.folder
+    folder = Path(location)
     if folder.is_dir():
-        return site_of_folder(folder, found)
+        return site_of_folder(folder, default_tokenizer)
     if base_dir is not None:
         raise ConfigError(f"--base-dir: {os.fspath(base_dir)} is not a folder")
-    site = site_of_file(folder, found)
+    site = site_of_file(folder, default_tokenizer)
     # The file is opened here, so that the command fails and not a page later.
     site.files.open(str(site.single))
     return site

@@ -164,10 +164,10 @@ def _packed(
     if not config_path.exists():
         with NewFile(config_path) as file:
             file.write(_pack_config(config, name).encode())
-    found = report.to_dict()
+    facts = report.to_dict()
     paths = {"jsonl": ".jsonl", "index": ".idx", "pbin": ".pbin"}
     files = {key: str(config.folder / config.name(name, suffix)) for key, suffix in paths.items()}
-    return {**files, **{key: found[key] for key in _REPORTED}, "warnings": found["warnings"]}
+    return {**files, **{key: facts[key] for key in _REPORTED}, "warnings": facts["warnings"]}
 
 
 def _pack_config(config: InstructionConfig, name: str) -> str:

@@ -111,13 +111,13 @@ def _join_into_store(
 ) -> Mapping[str, Any]:
     """Joins the shards in the staging folder and uploads the file."""
     base = None if staging is None else os.fspath(staging)
-    made = Staging.of_output(url, base, ["join", os.path.abspath(folder)], existing=existing)
+    local = Staging.of_output(url, base, ["join", os.path.abspath(folder)], existing=existing)
     counts = _packtok.join_shards(
         folder=folder,
-        output=os.fspath(made.path),
+        output=os.fspath(local.path),
         existing="skip",
         max_rejects=max_rejects,
         on_progress=on_progress,
     )
-    made.send(replace=existing == "replace")
+    local.send(replace=existing == "replace")
     return {**counts, "output": url, "tokenizer_path": f"{url}.tokenizer.json", "skipped_existing": False}

@@ -90,8 +90,8 @@ def read_state(path: str) -> Mapping[str, Any]:
         tree = _checkpoint(path)
     states = list(_states(tree))
     if not states or any(state != states[0] for state in states):
-        found = "several different states" if states else "no state"
-        raise ConfigError(f"{path}: contains {found} of a packtok.DataLoader; save one as JSON")
+        problem = "several different states" if states else "no state"
+        raise ConfigError(f"{path}: contains {problem} of a packtok.DataLoader; save one as JSON")
     with _naming(path):
         return check_form(states[0])
 
@@ -158,8 +158,8 @@ def _dataset(config: str, options: dict[str, Any]) -> Any:
 
     kind = options.pop("type", "TokenDataset")
     check_choice(f"{config}: dataset.type", kind, _DATASETS, ConfigError)
-    made = getattr(packtok, kind)
-    own = dict(inspect.signature(made).parameters)
+    dataset_class = getattr(packtok, kind)
+    own = dict(inspect.signature(dataset_class).parameters)
     known = list(own)
     if own.pop("options", None):
         # A mixture passes these options to the datasets of its sources.
@@ -172,6 +172,6 @@ def _dataset(config: str, options: dict[str, Any]) -> Any:
         if parameter.default is parameter.empty and name not in options:
             raise ConfigError(f"{config}: dataset.{name}: is missing")
     try:
-        return made(**options)
+        return dataset_class(**options)
     except TypeError as error:
         raise ConfigError(f"{config}: dataset: {error}") from None

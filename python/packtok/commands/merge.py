@@ -38,11 +38,11 @@ def merge(
         PacktokError: If a part is damaged, or parts are incompatible.
     """
     adds = add_special_tokens_from_config
-    found = find_tokenizer(tokenizer, adds).tokenizer if tokenizer is not None else None
+    loaded_tokenizer = find_tokenizer(tokenizer, adds).tokenizer if tokenizer is not None else None
     listed = [parts] if isinstance(parts, str | os.PathLike) else parts
     files = [file for part in listed for file in _files(Path(part), Path(output))]
     return _packtok.merge(
-        parts=files, output=output, existing=existing, tokenizer=found, on_progress=on_progress
+        parts=files, output=output, existing=existing, tokenizer=loaded_tokenizer, on_progress=on_progress
     )
 
 

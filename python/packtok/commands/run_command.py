@@ -233,8 +233,8 @@ def tokenize_arguments(
         own: The other arguments of `packtok.tokenize`; ``None`` counts as not given.
         options: Options of `packtok.pack` among them.
     """
-    given = {name: _value(value) for name, value in own.items() if value is not None}
-    return Arguments(positional=tuple(datasets), options=given | pack_arguments(None, options).options)
+    own_options = {name: _value(value) for name, value in own.items() if value is not None}
+    return Arguments(positional=tuple(datasets), options=own_options | pack_arguments(None, options).options)
 
 
 def _value(value: Any) -> Value:

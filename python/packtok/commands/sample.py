@@ -319,15 +319,15 @@ def prepare_samples(
         retrieval__chunk=retrieval_chunk,
     )
     files, others = files_of(checked, tokens)
-    wanted = checked.retrieval
-    if wanted is not None and (wanted.shards == 0 or wanted.samples == 0):
-        wanted = None
+    retrieval_side = checked.retrieval
+    if retrieval_side is not None and (retrieval_side.shards == 0 or retrieval_side.samples == 0):
+        retrieval_side = None
     spec = {
         "output": os.fspath(output),
         "root": None if tokens is None else os.fspath(tokens),
         "domains": [
-            {"name": name, "proportion": one.proportion, "files": files[name]}
-            for name, one in checked.domains.items()
+            {"name": name, "proportion": domain.proportion, "files": files[name]}
+            for name, domain in checked.domains.items()
         ],
         "from": checked.windows.from_,
         "context": checked.windows.context,
@@ -335,7 +335,9 @@ def prepare_samples(
         "min_tokens": checked.windows.min_tokens or checked.windows.context + checked.windows.decoder,
         "splits": checked.splits.model_dump(),
         **checked.samples.model_dump(),
-        "retrieval": None if wanted is None else {**wanted.model_dump(), "only": retrieval_shard},
+        "retrieval": None
+        if retrieval_side is None
+        else {**retrieval_side.model_dump(), "only": retrieval_shard},
         "seed": checked.seed,
         "dtype": dtype,
         "compression": compression,
@@ -345,7 +347,7 @@ def prepare_samples(
         "existing": existing,
     }
     listed = [file for of_domain in files.values() for file in of_domain]
-    name = None if wanted is None else tokenizer or tokenizer_beside(listed, tokens)
+    name = None if retrieval_side is None else tokenizer or tokenizer_beside(listed, tokens)
     folder = None if outdir is None else Path(outdir)
     return Sampling("draw", spec, tuple(listed), folder, name, {"files_of_no_domain": others})
 

@@ -42,8 +42,8 @@ def check_source(
     return {
         "source": plugin.name,
         "is_resumable": plugin.is_resumable,
-        "documents": sum(one["documents"] for one in check.parts),
-        "bytes": sum(one["bytes"] for one in check.parts),
+        "documents": sum(part["documents"] for part in check.parts),
+        "bytes": sum(part["bytes"] for part in check.parts),
         "parts": check.parts,
         "faults": _shortened(check.faults),
     }
@@ -68,11 +68,11 @@ class _Check:
         try:
             parts, again = self._plugin.parts(corpus), self._plugin.parts(corpus)
         except Exception as error:
-            self.faults.append(f"{corpus}: listing its parts fails: {_shown(error)}")
+            self.faults.append(f"{corpus}: listing its parts fails: {_message(error)}")
             return
         if parts != again:
             self.faults.append(f"{corpus}: its parts differ from one call to the next: {parts} and {again}")
-        wrong = [one for one in parts or () if not isinstance(one, str) or not one]
+        wrong = [part for part in parts or () if not isinstance(part, str) or not part]
         if parts is not None and (wrong or not parts or len(set(parts)) < len(parts)):
             self.faults.append(f"{corpus}: its parts are {parts}; expected distinct names, at least one")
             return
@@ -84,11 +84,11 @@ class _Check:
         started = time.monotonic()
         try:
             # Hashes are kept instead of texts, so that a large corpus can be checked.
-            first = [_digest(one) for one in self._read(corpus, part, 0)]
+            first = [_digest(document) for document in self._read(corpus, part, 0)]
             seconds = time.monotonic() - started
-            second = [_digest(one) for one in self._read(corpus, part, 0)]
+            second = [_digest(document) for document in self._read(corpus, part, 0)]
         except Exception as error:
-            self.faults.append(f"{place}: fails: {_shown(error)}")
+            self.faults.append(f"{place}: fails: {_message(error)}")
             return
         bad = [i for i, (_, _, kind) in enumerate(first) if kind is not None]
         self.parts.append(
@@ -111,19 +111,19 @@ class _Check:
         num = len(first)
         for start in sorted({0, min(1, num), num // 2, max(num - 1, 0), num}):
             try:
-                rest = [_digest(one) for one in self._read(corpus, part, start)]
+                digests = [_digest(document) for document in self._read(corpus, part, start)]
             except Exception as error:
-                self.faults.append(f"{place}: with start={start} it fails: {_shown(error)}")
+                self.faults.append(f"{place}: with start={start} it fails: {_message(error)}")
                 continue
-            self._compare(f"{place}: with start={start} it yields", first[start:], rest, start)
+            self._compare(f"{place}: with start={start} it yields", first[start:], digests, start)
 
-    def _compare(self, what: str, expected: list[Any], found: list[Any], start: int = 0) -> None:
-        for i, (one, other) in enumerate(zip(expected, found, strict=False)):
-            if one != other:
-                self.faults.append(f"{what} another document {start + i + 1}")
+    def _compare(self, subject: str, expected: list[Any], digests: list[Any], start: int = 0) -> None:
+        for i, (expected_digest, digest) in enumerate(zip(expected, digests, strict=False)):
+            if expected_digest != digest:
+                self.faults.append(f"{subject} another document {start + i + 1}")
                 return
-        if len(expected) != len(found):
-            self.faults.append(f"{what} {len(found):,} documents; expected {len(expected):,}")
+        if len(expected) != len(digests):
+            self.faults.append(f"{subject} {len(digests):,} documents; expected {len(expected):,}")
 
     def _read(self, corpus: str, part: str | None, start: int) -> Iterable[Any]:
         stop = None if self._max_documents is None else max(self._max_documents - start, 0)
@@ -148,5 +148,5 @@ def _utf8_fault(data: bytes) -> str | None:
     return None
 
 
-def _shown(error: Exception) -> str:
+def _message(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"

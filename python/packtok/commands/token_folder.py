@@ -87,11 +87,13 @@ def verify_folder(
         raise ConfigError(f"{base}: no {SUFFIX} file in this folder")
     own = base / TOKENIZER_FILE
     name = tokenizer or (os.fspath(own) if own.is_file() else None)
-    found = None if name is None else find_tokenizer(name, add_special_tokens_from_config).tokenizer
+    loaded_tokenizer = (
+        None if name is None else find_tokenizer(name, add_special_tokens_from_config).tokenizer
+    )
     faults, documents, tokens, unmarked = [], 0, 0, 0
     for file in files:
         try:
-            counts = _packtok.verify(path=file, tokenizer=found, on_progress=on_progress)
+            counts = _packtok.verify(path=file, tokenizer=loaded_tokenizer, on_progress=on_progress)
             documents, tokens = documents + counts["documents"], tokens + counts["tokens"]
             unmarked += not _check_marker(file)
         except (PacktokError, OSError) as error:
@@ -100,7 +102,7 @@ def verify_folder(
     proven = {
         "lengths": True,
         "ids": True,
-        "vocabulary": found is not None,
+        "vocabulary": loaded_tokenizer is not None,
         "markers": unmarked == 0,
         "list": against is not None,
     }
@@ -195,5 +197,5 @@ def inspect_folder(folder: StrPath, *, chunk_tokens: int = CHUNK_TOKENS) -> dict
         "path": os.fspath(base),
         "chunk_tokens": chunk_tokens,
         "domains": list(domains.values()),
-        "total": {name: sum(one[name] for one in domains.values()) for name in names},
+        "total": {name: sum(domain[name] for domain in domains.values()) for name in names},
     }

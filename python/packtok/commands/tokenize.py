@@ -104,9 +104,9 @@ def tokenize(
         PacktokError: If ``existing`` is ``"skip"`` and the folder has another dataset.
     """
     if to is not None:
-        given = [datasets] if isinstance(datasets, str) else list(datasets)
+        inputs = [datasets] if isinstance(datasets, str) else list(datasets)
         npy = prepare_npy_tokenization(
-            given, tokenizer, output_dir, dtype=dtype, existing=existing, remark=remark, **options
+            inputs, tokenizer, output_dir, dtype=dtype, existing=existing, remark=remark, **options
         )
         return npy.run(on_progress)
     if existing == "error":
@@ -183,8 +183,8 @@ class Tokenization:
         split = self.packing.config.settings.split
         read = _listed(report["sources"], report["num_sources"])
         ignored = [f"{file['path']} ({file['reason']})" for file in others]
-        whole = "" if split in (None, "all") else f" of the split {split}"
-        self.remark(f"read{whole}: {read}; not read: {_listed(ignored, len(ignored))}")
+        of_split = "" if split in (None, "all") else f" of the split {split}"
+        self.remark(f"read{of_split}: {read}; not read: {_listed(ignored, len(ignored))}")
 
     def pack_shard(self, chosen: ShardChoice, on_progress: Progress | None) -> PackReport:
         """Packs one shard into the folder of the shards.
@@ -279,20 +279,20 @@ class Tokenization:
                 {"file_prefix": metadata.tokenized_info.file_prefix, **_details_of(metadata)}, files
             )
 
-    def _compare(self, found: Mapping[str, Any], files: Sequence[Mapping[str, Any]] | None) -> None:
+    def _compare(self, details: Mapping[str, Any], files: Sequence[Mapping[str, Any]] | None) -> None:
         """Compares the recorded facts of a complete dataset with those that this run would record."""
         expected = {
             "parents": self._parents,
             "file_prefix": self._written_prefix,
-            "tokenizer_fingerprint": self.packing.found.tokenizer.fingerprint,
+            "tokenizer_fingerprint": self.packing.lookup.tokenizer.fingerprint,
             **({} if files is None else {"files": list(files)}),
         }
         for name, value in expected.items():
-            if found.get(name) != value:
+            if details.get(name) != value:
                 raise PacktokError(
                     f"{self.folder}: the existing dataset differs from what this command would write: "
-                    f"{name} is {_shown(found.get(name))}, expected {_shown(value)}; set --existing "
-                    "(existing) to replace, or choose another --output-dir (output_dir)"
+                    f"{name} is {_value_text(details.get(name))}, expected {_value_text(value)}; set "
+                    "--existing (existing) to replace, or choose another --output-dir (output_dir)"
                 )
 
     @property
@@ -328,21 +328,21 @@ class Tokenization:
         keeps = self.keeps
         if self.existing == "replace":
             self._put_in_place()
-        found = self.packing.found.tokenizer
+        tokenizer = self.packing.lookup.tokenizer
         details = {
             **counts,
             "files": [_file(self.folder / name) for name in files],
             "packtok_version": _packtok.__version__,
-            "tokenizer_fingerprint": found.fingerprint,
-            "tokenizer_config": _without_vocabulary(json.loads(found.to_json())),
+            "tokenizer_fingerprint": tokenizer.fingerprint,
+            "tokenizer_config": _without_vocabulary(json.loads(tokenizer.to_json())),
             "parents": self._parents,
         }
         if keeps:
             existing = load_metadata(self.folder)
             self._check_existing(details["files"])
-            _packtok.publish_bytes(self.folder / TOKENIZER_FILE, found.to_json())
+            _packtok.publish_bytes(self.folder / TOKENIZER_FILE, tokenizer.to_json())
             return {**existing.to_dict(), "details": _details_of(existing)}
-        _packtok.publish_bytes(self.folder / TOKENIZER_FILE, found.to_json())
+        _packtok.publish_bytes(self.folder / TOKENIZER_FILE, tokenizer.to_json())
         metadata = _metadata(self.selected, self.packing, self.tokenizer, self._written_prefix)
         save_details(self.metadata_path, details)
         metadata.save(self.metadata_path)
@@ -446,10 +446,10 @@ def _metadata_in(folder: Path) -> list[str]:
     return [name for name in METADATA_NAMES if (folder / name).exists()]
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     """Formats a value of the metadata for a message."""
     if isinstance(value, list):
-        return ", ".join(" ".join(map(str, one.values())) for one in value if isinstance(one, dict))
+        return ", ".join(" ".join(map(str, file.values())) for file in value if isinstance(file, dict))
     return str(value)
 
 
@@ -504,7 +504,7 @@ def _check_width(packing: PackRun, token_dtype: str | None) -> None:
     if token_dtype is None:
         return
     check_choice("--token-dtype", token_dtype, tuple(BYTES_OF_DTYPE), ConfigError)
-    tokenizer = packing.found.tokenizer
+    tokenizer = packing.lookup.tokenizer
     if tokenizer.token_bytes > BYTES_OF_DTYPE[token_dtype]:
         raise ConfigError(
             f"--token-dtype is {token_dtype}, too narrow for the {tokenizer.vocab_size:,} ids of "
@@ -542,9 +542,9 @@ def _file(path: Path) -> dict[str, Any]:
 
 
 def _metadata(selected: Sequence[Selected], packing: PackRun, tokenizer: str, prefix: str) -> DatasetMetadata:
-    found = packing.found.tokenizer
+    loaded_tokenizer = packing.lookup.tokenizer
     return DatasetMetadata(
-        name=f"{_name_of_mixture(selected)}-tokenized_{found.name}",
+        name=f"{_name_of_mixture(selected)}-tokenized_{loaded_tokenizer.name}",
         description="Tokenized dataset created with packtok",
         date_downloaded=datetime.date.today().isoformat(),
         download_source="Tokenized by packtok",
@@ -552,12 +552,12 @@ def _metadata(selected: Sequence[Selected], packing: PackRun, tokenizer: str, pr
         content_field="NA",
         tokenized_info=TokenizedInfo(
             # A path of this machine would mean nothing elsewhere, and tokenizer.json is in the folder.
-            tokenizer=found.name if os.path.exists(tokenizer) else tokenizer,
+            tokenizer=loaded_tokenizer.name if os.path.exists(tokenizer) else tokenizer,
             file_prefix=prefix,
-            dtype=f"uint{8 * found.token_bytes}",
+            dtype=f"uint{8 * loaded_tokenizer.token_bytes}",
             file_extension="pbin",
             parent_datasets=[dataset.name for dataset in selected],
-            vocab_size=found.vocab_size,
+            vocab_size=loaded_tokenizer.vocab_size,
             tokenizers_version=_packtok.TOKENIZERS_VERSION,
         ),
     )

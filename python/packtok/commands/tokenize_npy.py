@@ -30,7 +30,7 @@ from packtok.progress import Progress
 from packtok.resuming import KEPT_NOTE, explaining
 from packtok.shard_folder import read_plan
 from packtok.sources import StrPath
-from packtok.tokenizer.find import TOKENIZER_FILE, FoundTokenizer, find_tokenizer
+from packtok.tokenizer.find import TOKENIZER_FILE, TokenizerLookup, find_tokenizer
 
 Existing = Literal["error", "skip", "replace"]
 
@@ -101,18 +101,18 @@ class NpyTokenization:
         """Tokenizes the files that are missing in the output and returns the counts of all."""
         missing = self._missing()
         number = len(missing)
-        by_name = {one["relative"]: one for one in self.files}
+        by_name = {file["relative"]: file for file in self.files}
         while missing:
-            wanted = {one["relative"] for one in missing}
+            missing_names = {file["relative"] for file in missing}
             names = self._unfinished()
-            if names is None or not wanted.intersection(names) or not by_name.keys() >= set(names):
+            if names is None or not missing_names.intersection(names) or not by_name.keys() >= set(names):
                 self._discard()
-                names = [one["relative"] for one in missing]
+                names = [file["relative"] for file in missing]
             files = [by_name[name] for name in names]
             with output_folder(self._work), self._listing(names):
                 self._packing_of(files).run_here(on_progress, None)
-                self._split(files, wanted, on_progress)
-            missing = [one for one in missing if one["relative"] not in set(names)]
+                self._split(files, missing_names, on_progress)
+            missing = [file for file in missing if file["relative"] not in set(names)]
         return self._finish(number)
 
     @contextlib.contextmanager
@@ -155,8 +155,8 @@ class NpyTokenization:
                 max_rejects=self.packing.config.max_rejects,
                 on_progress=on_progress,
             )
-            wanted = {one["relative"] for one in missing}
-            self._split(self.files, wanted, on_progress)
+            missing_names = {file["relative"] for file in missing}
+            self._split(self.files, missing_names, on_progress)
         return self._finish(len(missing))
 
     @property
@@ -183,21 +183,21 @@ class NpyTokenization:
         """Returns the packing of some files into the hidden folder."""
         packing = self.packing.into(self._packed, "skip")
         # Lists and globs are expanded already, and a name may start with @.
-        inputs = tuple(_as_input(one["path"]) for one in files)
+        inputs = tuple(_as_input(file["path"]) for file in files)
         settings = dataclasses.replace(packing.config.settings, src_path=inputs, ignore=(), split=None)
         return dataclasses.replace(packing, config=dataclasses.replace(packing.config, settings=settings))
 
     def _split(
-        self, files: Sequence[Mapping[str, Any]], wanted: set[str], on_progress: Progress | None
+        self, files: Sequence[Mapping[str, Any]], names: set[str], on_progress: Progress | None
     ) -> None:
-        """Writes the NPY files of the ``wanted`` ones among the packed files."""
-        _packtok.publish_bytes(self.folder / TOKENIZER_FILE, self.packing.found.tokenizer.to_json())
+        """Writes the NPY files of those packed files whose relative path is in ``names``."""
+        _packtok.publish_bytes(self.folder / TOKENIZER_FILE, self.packing.lookup.tokenizer.to_json())
         with explaining(lambda: KEPT_NOTE):
             _packtok.split_tokens(
                 pbin=self._packed,
                 targets=[
-                    (i, one["relative"], self.folder / one["npy"] if one["relative"] in wanted else None)
-                    for i, one in enumerate(files)
+                    (i, file["relative"], self.folder / file["npy"] if file["relative"] in names else None)
+                    for i, file in enumerate(files)
                 ],
                 dtype=self.plan["dtype"],
                 replace=self.existing == "replace",
@@ -213,14 +213,14 @@ class NpyTokenization:
             # rmdir fails if another command has unfinished work in the folder.
             with contextlib.suppress(OSError):
                 self._work.parent.rmdir()
-        markers = [_marker(self.folder / one["npy"]) for one in self.files]
+        markers = [_marker(self.folder / file["npy"]) for file in self.files]
         summary = {
             "format": FORMAT,
             "plan": self.plan,
             "files": len(markers),
-            "documents": sum(one["documents"] for one in markers),
-            "tokens": sum(one["tokens"] for one in markers),
-            "rejected": sum(one["rejected"] for one in markers),
+            "documents": sum(marker["documents"] for marker in markers),
+            "tokens": sum(marker["tokens"] for marker in markers),
+            "rejected": sum(marker["rejected"] for marker in markers),
         }
         _packtok.publish_bytes(self.summary_path, json.dumps(summary, indent=1).encode() + b"\n")
         return {
@@ -230,7 +230,7 @@ class NpyTokenization:
             "kept": len(markers) - written,
             "documents": summary["documents"],
             "tokens": summary["tokens"],
-            "file_bytes": sum(one["file_bytes"] for one in markers),
+            "file_bytes": sum(marker["file_bytes"] for marker in markers),
             "rejected": summary["rejected"],
         }
 
@@ -242,7 +242,7 @@ class NpyTokenization:
         """
         if self.existing == "replace":
             return list(self.files)
-        return [one for one in self.files if not self._is_complete(one)]
+        return [file for file in self.files if not self._is_complete(file)]
 
     def _is_complete(self, file: Mapping[str, Any]) -> bool:
         path = self.folder / file["npy"]
@@ -252,9 +252,9 @@ class NpyTokenization:
         remedy = "set --existing (existing) to replace, or choose another --output-dir (output_dir)"
         plan = json.dumps(self.plan)
         if (difference := _packtok.plan_difference(json.dumps(marker["plan"]), plan)) is not None:
-            what, found, expected = difference
+            option, value, expected = difference
             raise PacktokError(
-                f"{path}: the existing file was written with another {what}: {found}, expected {expected}; "
+                f"{path}: the existing file was written with another {option}: {value}, expected {expected}; "
                 f"{remedy}"
             )
         source = marker["source"]
@@ -303,22 +303,22 @@ def prepare_npy_tokenization(
     for name, reason in _FIXED.items():
         if options.get(name) is not None:
             raise ConfigError(f"{_flag(name)}: cannot be set with --to cepe-npy: {reason}; leave it out")
-    given = {name: value for name, value in options.items() if value is not None}
-    found = find_tokenizer(tokenizer, bool(given.get("add_special_tokens_from_config")))
-    given |= {"bos": given.get("bos") or _bos(found), "eod": given.get("eod") or _eos(found)}
+    pack_options = {name: value for name, value in options.items() if value is not None}
+    lookup = find_tokenizer(tokenizer, bool(pack_options.get("add_special_tokens_from_config")))
+    pack_options["bos"] = pack_options.get("bos") or _bos(lookup)
+    pack_options["eod"] = pack_options.get("eod") or _eos(lookup)
     folder = Path(output_dir)
     files = _packtok.npy_files(
         list(inputs),
-        format=given.get("format"),
-        ignore=[os.fspath(one) for one in given.get("ignore") or ()],
-        split=given.get("split"),
-        root=given.get("root"),
+        format=pack_options.get("format"),
+        ignore=[os.fspath(pattern) for pattern in pack_options.get("ignore") or ()],
+        split=pack_options.get("split"),
+        root=pack_options.get("root"),
     )
-    key = hashlib.sha256(
-        json.dumps([os.getcwd(), list(inputs), *(str(given.get(name)) for name in _SELECTION)]).encode()
-    ).hexdigest()[:16]
+    selection = [str(pack_options.get(name)) for name in _SELECTION]
+    key = hashlib.sha256(json.dumps([os.getcwd(), list(inputs), *selection]).encode()).hexdigest()[:16]
     all_options = {
-        **given,
+        **pack_options,
         "input": list(inputs),
         "output": folder / _WORK_NAME / key / _PACKED_NAME,
         "tokenizer": tokenizer,
@@ -331,7 +331,7 @@ def prepare_npy_tokenization(
     packing = prepare(load_config(None, all_options))
     for note in packing.notes:
         remark(note)
-    plan = _packtok.token_plan(packing.spec, packing.found.tokenizer, element)
+    plan = _packtok.token_plan(packing.spec, packing.lookup.tokenizer, element)
     shards = Path(outdir) if outdir is not None else folder / SHARDS_NAME
     return NpyTokenization(packing, tuple(files), plan, folder, shards, key, existing)
 
@@ -340,24 +340,24 @@ def prepare_npy_tokenization(
 _SELECTION = ("format", "ignore", "split", "root")
 
 
-def _bos(found: FoundTokenizer) -> str:
-    named = found.bos_token or found.tokenizer.bos_token
-    return _named(found, named, _BOS, "--bos", "BOS")
+def _bos(lookup: TokenizerLookup) -> str:
+    named = lookup.bos_token or lookup.tokenizer.bos_token
+    return _named(lookup, named, _BOS, "--bos", "BOS")
 
 
-def _eos(found: FoundTokenizer) -> str:
-    return _named(found, found.eos_token, _EOS, "--eod", "EOS")
+def _eos(lookup: TokenizerLookup) -> str:
+    return _named(lookup, lookup.eos_token, _EOS, "--eod", "EOS")
 
 
-def _named(found: FoundTokenizer, named: str | None, usual: str, flag: str, role: str) -> str:
+def _named(lookup: TokenizerLookup, named: str | None, usual: str, flag: str, role: str) -> str:
     """Returns the token of a role: the one that the files name, otherwise the usual one if it is special."""
     if named is not None:
         return named
-    special = [token for token, _ in found.tokenizer.special_tokens]
+    special = [token for token, _ in lookup.tokenizer.special_tokens]
     if usual in special:
         return usual
     raise ConfigError(
-        f"{flag}: is missing, and tokenizer {found.tokenizer.name} has no {role} token and no special token "
+        f"{flag}: is missing, and tokenizer {lookup.tokenizer.name} has no {role} token and no special token "
         f"{usual}; special tokens are {', '.join(special) or 'none'}"
     )
 

@@ -37,13 +37,13 @@ def verify_tokenizer(
         PacktokError: At the first difference, with file, line, position and both ids; or if there is a corpus
             and all of its documents were rejected.
     """
-    given = [corpus] if isinstance(corpus, str) or hasattr(corpus, "__fspath__") else list(corpus)
-    config = corpus_config(given or "-", tokenizer, options)
+    inputs = [corpus] if isinstance(corpus, str) or hasattr(corpus, "__fspath__") else list(corpus)
+    config = corpus_config(inputs or "-", tokenizer, options)
     with config.redactor.guard():
         name = config.tokenizer.config.pretrained_model_name_or_path
-        found = find_tokenizer(name, add_special_tokens_from_config)
-        spec = config.spec() if given else config.spec(input=())
-        report = _packtok.compare_engines(spec, found.tokenizer, on_progress)
+        lookup = find_tokenizer(name, add_special_tokens_from_config)
+        spec = config.spec() if inputs else config.spec(input=())
+        report = _packtok.compare_engines(spec, lookup.tokenizer, on_progress)
     if report["oracle"] is not None and report["rejected"] and not report["documents"]:
         raise PacktokError(
             f"no document of the corpus was compared: {report['rejected']:,} were rejected; set --field "

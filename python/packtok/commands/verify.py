@@ -42,8 +42,8 @@ def verify(
     """
     name = tokenizer or tokenizer_beside(path)
     adds = add_special_tokens_from_config
-    found = find_tokenizer(name, adds).tokenizer if name is not None else None
-    counts = _packtok.verify(path=path, tokenizer=found, on_progress=on_progress)
+    loaded_tokenizer = find_tokenizer(name, adds).tokenizer if name is not None else None
+    counts = _packtok.verify(path=path, tokenizer=loaded_tokenizer, on_progress=on_progress)
     if CHECKSUMS in counts["unchecked"] and check_marked(path):
         counts["checked"].append(CHECKSUMS)
         counts["unchecked"].remove(CHECKSUMS)
@@ -85,7 +85,7 @@ def verify_corpus(
     packing = prepare(load_config(corpus, options))
     with packing.config.redactor.guard():
         return _packtok.verify_corpus(
-            packing.spec, packing.found.tokenizer, on_progress, packing.plugin, sample=sample
+            packing.spec, packing.lookup.tokenizer, on_progress, packing.plugin, sample=sample
         )
 
 

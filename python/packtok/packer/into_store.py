@@ -23,7 +23,7 @@ from packtok.shard_folder import read_plan
 
 def _base_and_key(run: PackRun) -> tuple[str | None, Any]:
     """Returns the parent of all staging folders, and a key of everything that determines the bytes."""
-    key = [run.config.what_changes_bytes(), run.found.tokenizer.fingerprint]
+    key = [run.config.what_changes_bytes(), run.lookup.tokenizer.fingerprint]
     return run.config.settings.staging, key
 
 

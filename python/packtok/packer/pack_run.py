@@ -16,7 +16,7 @@ from packtok.distributed import ShardChoice
 from packtok.errors import ConfigError
 from packtok.packer.report import PackReport
 from packtok.progress import Progress
-from packtok.tokenizer.find import FoundTokenizer, default_eod, find_tokenizer, with_special_tokens
+from packtok.tokenizer.find import TokenizerLookup, default_eod, find_tokenizer, with_special_tokens
 from packtok.tokenizer.length import padding, truncation_side
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class PackRun:
     """A packing run that is ready to start: the config is checked and the tokenizer is loaded."""
 
     config: PackConfig
-    found: FoundTokenizer
+    lookup: TokenizerLookup
     eod_token: str
     input_fields: tuple[str, ...] = ()
     """The jq pattern of each input, if they differ."""
@@ -38,7 +38,7 @@ class PackRun:
     @property
     def notes(self) -> tuple[str, ...]:
         """Remarks for the user before the run starts: keys without effect, and notes on the tokenizer."""
-        notes = [*_ignored_keys(self.config), *self.found.warnings, *self.found.tokenizer.notes]
+        notes = [*_ignored_keys(self.config), *self.lookup.warnings, *self.lookup.tokenizer.notes]
         if self.index_path != self.config.settings.index_path:
             notes.append(
                 f"settings.index_path: no such file: {self.config.settings.index_path}; it has the name of "
@@ -73,16 +73,16 @@ class PackRun:
             ConfigError: If documents are padded, but the tokenizer has no token for it.
         """
         component = self.config.tokenizer.config
-        found: dict[str, Any] = {}
+        options: dict[str, Any] = {}
         if self.config.truncate_to is not None:
-            found["truncate_side"] = truncation_side(self.found)
+            options["truncate_side"] = truncation_side(self.lookup)
         if self.config.pad_to is not None:
-            found["padding"] = padding(self.found, self.config.pad_to, component.special_tokens)
-        return found
+            options["padding"] = padding(self.lookup, self.config.pad_to, component.special_tokens)
+        return options
 
     def run_here(self, on_progress: Progress | None, shard: ShardChoice | None) -> PackReport:
         """Packs into a local file."""
-        tokenizer = self.found.tokenizer
+        tokenizer = self.lookup.tokenizer
         if shard is None:
             counts = _packtok.pack(self.spec, tokenizer, on_progress, self.plugin)
         else:
@@ -93,7 +93,7 @@ class PackRun:
 
     def report_of(self, marker: Mapping[str, Any]) -> PackReport:
         """Returns the report of a shard that is already complete, from its marker."""
-        counts = _packtok.report_of_marker(self.spec, self.found.tokenizer, json.dumps(marker))
+        counts = _packtok.report_of_marker(self.spec, self.lookup.tokenizer, json.dumps(marker))
         return PackReport.of(counts, self.notes, self.config.redactor)
 
     def into(self, output: Path, existing: Literal["error", "skip", "replace"]) -> "PackRun":
@@ -106,7 +106,7 @@ class PackRun:
         with self.config.redactor.guard():
             refuse_file_as_folder(output)
             report = _packtok.plan_shards(
-                self.spec, self.found.tokenizer, None, self.plugin, num_shards=num_shards
+                self.spec, self.lookup.tokenizer, None, self.plugin, num_shards=num_shards
             )
             public: dict[str, Any] = self.config.redactor.tree(report)
             return public
@@ -137,11 +137,11 @@ def prepare(config: PackConfig, input_fields: tuple[str, ...] = ()) -> PackRun:
     """
     checked = _with_splits(config)
     with checked.redactor.guard():
-        found = tokenizer_of(checked)
+        lookup = tokenizer_of(checked)
         _check_index(checked)
-        eod_token = checked.settings.eod_token or default_eod(found)
+        eod_token = checked.settings.eod_token or default_eod(lookup)
         plugin = plugin_of(checked, input_fields)
-        return PackRun(checked, found, eod_token, input_fields, plugin)
+        return PackRun(checked, lookup, eod_token, input_fields, plugin)
 
 
 def _check_index(config: PackConfig) -> None:
@@ -157,11 +157,11 @@ def _check_index(config: PackConfig) -> None:
         raise missing_index(config)
 
 
-def tokenizer_of(config: PackConfig) -> FoundTokenizer:
+def tokenizer_of(config: PackConfig) -> TokenizerLookup:
     """Returns the tokenizer of a config, with the special tokens that the config names."""
     component = config.tokenizer.config
-    found = find_tokenizer(component.pretrained_model_name_or_path, component.add_special_tokens_from_config)
-    return with_special_tokens(found, component)
+    lookup = find_tokenizer(component.pretrained_model_name_or_path, component.add_special_tokens_from_config)
+    return with_special_tokens(lookup, component)
 
 
 def plugin_of(config: PackConfig, input_fields: tuple[str, ...] = ()) -> "Plugin | None":

@@ -188,13 +188,13 @@ def send_shard(staging: Staging, name: str) -> None:
         OSError: If the store rejects a request or does not respond.
     """
     names = [f"{name}{_packtok.REJECTS_SUFFIX}", name, _packtok.marker_name(name)]
-    there = [one for one in names if (staging.folder / one).exists()]
+    existing_names = [name for name in names if (staging.folder / name).exists()]
     _send_if_absent(staging, PLAN_TOKENIZER)
     # replace=True, because another instance of this task may already have uploaded the same bytes.
-    for one in there:
-        _packtok.upload(staging.folder / one, staging.url_of(one), replace=True)
-    for one in reversed(there):
-        (staging.folder / one).unlink(missing_ok=True)
+    for file_name in existing_names:
+        _packtok.upload(staging.folder / file_name, staging.url_of(file_name), replace=True)
+    for file_name in reversed(existing_names):
+        (staging.folder / file_name).unlink(missing_ok=True)
 
 
 def fetch_shards(staging: Staging, tell: Callable[[str], None] = lambda _: None) -> None:

@@ -43,7 +43,7 @@ class CallableTokenizer:
             flat, offsets = self.tokenizer.encode_batch(text, add_special_tokens=add_special_tokens)
             every, ends = flat.tolist(), offsets.tolist()
             ids = [every[start:stop] for start, stop in pairwise(ends)]
-            mask = [[1] * len(one) for one in ids]
+            mask = [[1] * len(sequence) for sequence in ids]
         return {"input_ids": ids} | ({"attention_mask": mask} if return_attention_mask else {})
 
     def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:

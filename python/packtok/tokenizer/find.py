@@ -59,7 +59,7 @@ _SAME_IDS_IF_TRUE = {
 
 
 @dataclass(frozen=True)
-class FoundTokenizer:
+class TokenizerLookup:
     """A tokenizer and information from the files next to it."""
 
     tokenizer: Tokenizer
@@ -73,7 +73,7 @@ class FoundTokenizer:
     """The files next to the tokenizer."""
 
 
-def find_tokenizer(name: str, add_special_tokens_from_config: bool = False) -> FoundTokenizer:
+def find_tokenizer(name: str, add_special_tokens_from_config: bool = False) -> TokenizerLookup:
     """Returns the tokenizer called ``name``: a path, otherwise a built-in name, otherwise a name on the hub.
 
     Args:
@@ -86,11 +86,11 @@ def find_tokenizer(name: str, add_special_tokens_from_config: bool = False) -> F
     """
     path = _existing_file(name)
     if path is not None:
-        shown = _name_of(Path(os.path.abspath(name)))
-        return tokenizer_of_file(os.fspath(path), shown, add_special_tokens_from_config)
+        display_name = _name_of(Path(os.path.abspath(name)))
+        return tokenizer_of_file(os.fspath(path), display_name, add_special_tokens_from_config)
     if name in Tokenizer.builtin_names():
         tokenizer = Tokenizer.builtin(name)
-        return FoundTokenizer(tokenizer, DEFAULT_EOD, (), bos_token=tokenizer.bos_token)
+        return TokenizerLookup(tokenizer, DEFAULT_EOD, (), bos_token=tokenizer.bos_token)
     if Path(name).is_dir():
         raise TokenizerError(_no_tokenizer_in(Path(name)))
     if not _HUB_NAME.fullmatch(name) or name.endswith((".json", MODEL_SUFFIX)):
@@ -100,7 +100,7 @@ def find_tokenizer(name: str, add_special_tokens_from_config: bool = False) -> F
 
 def tokenizer_of_file(
     path: str, name: str | None = None, add_special_tokens_from_config: bool = False
-) -> FoundTokenizer:
+) -> TokenizerLookup:
     """Returns the tokenizer in a file, with the facts from the files next to it.
 
     Args:
@@ -115,19 +115,19 @@ def tokenizer_of_file(
     file = Path(path)
     tokenizer = _packtok.read_tokenizer(path, path if name is None else name)
     if file.name.startswith(Path(TEKKEN_FILE).stem) and tokenizer.token_to_id(TEKKEN_EOS) is not None:
-        return FoundTokenizer(tokenizer, TEKKEN_EOS, (), file)
+        return TokenizerLookup(tokenizer, TEKKEN_EOS, (), file)
     has_neighbours = file.name == TOKENIZER_FILE or _is_model_of_folder(file)
     neighbours = read_neighbours(_beside(file) if has_neighbours else lambda _: None)
     return _with_neighbours(tokenizer, neighbours, file, add_special_tokens_from_config)
 
 
-def warn(found: FoundTokenizer) -> None:
+def warn(lookup: TokenizerLookup) -> None:
     """Warns the caller of this function's caller of all differences, because a `Tokenizer` prints nothing."""
-    for text in found.warnings:
+    for text in lookup.warnings:
         warnings.warn(text, stacklevel=2)
 
 
-def default_eod(found: FoundTokenizer) -> str:
+def default_eod(lookup: TokenizerLookup) -> str:
     """Returns the default EOD token.
 
     It is the tokenizer's EOS, else ``<|endoftext|>``, else the token that the post-processor appends.
@@ -135,9 +135,9 @@ def default_eod(found: FoundTokenizer) -> str:
     Raises:
         ConfigError: If the tokenizer has none of them; the message lists its special tokens.
     """
-    if found.eos_token is not None:
-        return found.eos_token
-    tokenizer = found.tokenizer
+    if lookup.eos_token is not None:
+        return lookup.eos_token
+    tokenizer = lookup.tokenizer
     if tokenizer.token_to_id(DEFAULT_EOD) is not None:
         return DEFAULT_EOD
     appended = _packtok.appended_id(tokenizer.name, tokenizer.to_json().decode())
@@ -150,7 +150,7 @@ def default_eod(found: FoundTokenizer) -> str:
     )
 
 
-def with_special_tokens(found: FoundTokenizer, config: HfTokenizer) -> FoundTokenizer:
+def with_special_tokens(lookup: TokenizerLookup, config: HfTokenizer) -> TokenizerLookup:
     """Returns a tokenizer in which the tokens that ``special_tokens`` of a config names are special.
 
     Raises:
@@ -159,27 +159,27 @@ def with_special_tokens(found: FoundTokenizer, config: HfTokenizer) -> FoundToke
     place = "tokenizer.config.special_tokens"
     matching = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
     named = [NamedToken(token, place, True, matching) for token in _named_tokens(config.special_tokens)]
-    states = dict(zip((one.content for one in named), presence(found.tokenizer, named), strict=True))
+    states = dict(zip((token.content for token in named), presence(lookup.tokenizer, named), strict=True))
     absent = [token for token, state in states.items() if state == "absent"]
     if absent and not config.add_special_tokens_from_config:
         raise ConfigError(
-            f"{place} names {listed(absent)}, which would grow the vocabulary of {found.tokenizer.name}; "
+            f"{place} names {listed(absent)}, which would grow the vocabulary of {lookup.tokenizer.name}; "
             "give "
-            f"{ADD_FLAG} to add it, or leave it out; special tokens are {_special_tokens(found.tokenizer)}"
+            f"{ADD_FLAG} to add it, or leave it out; special tokens are {_special_tokens(lookup.tokenizer)}"
         )
-    special = {token for token, _ in found.tokenizer.special_tokens}
+    special = {token for token, _ in lookup.tokenizer.special_tokens}
     differing = [
-        one.content for one in named if one.content in special and states[one.content] == "differing"
+        token.content for token in named if token.content in special and states[token.content] == "differing"
     ]
-    remarks = found.warnings
+    remarks = lookup.warnings
     if differing and not config.add_special_tokens_from_config:
         remarks += (
             f"{place} names special tokens that are matched in another way in the tokenizer: "
             f"{listed(differing)}; the tokenizer takes precedence; give {ADD_FLAG} to change it, as "
             "Transformers does",
         )
-        named = [one for one in named if one.content not in differing]
-    return replace(found, tokenizer=added(found.tokenizer, named), warnings=remarks)
+        named = [token for token in named if token.content not in differing]
+    return replace(lookup, tokenizer=added(lookup.tokenizer, named), warnings=remarks)
 
 
 def _named_tokens(special_tokens: Mapping[str, str | list[str]] | tuple[str, ...] | None) -> list[str]:
@@ -238,7 +238,7 @@ def _no_tokenizer_in(folder: Path) -> str:
     return f"{nothing}, and more than one model: {names}; give one of them"
 
 
-def _with_neighbours(tokenizer: Tokenizer, neighbours: Neighbours, path: Path, adds: bool) -> FoundTokenizer:
+def _with_neighbours(tokenizer: Tokenizer, neighbours: Neighbours, path: Path, adds: bool) -> TokenizerLookup:
     tokenizer, remarks = with_named_tokens(tokenizer, neighbours, adds=adds)
     config = neighbours.config
     # The EOS of a SentencePiece model comes first.
@@ -249,62 +249,66 @@ def _with_neighbours(tokenizer: Tokenizer, neighbours: Neighbours, path: Path, a
     before = _special_keys(tokenizer, config, path.name)
     if own is not None and named not in (None, own):
         before.append(f"eos_token is {named!r}, but {path.name} names {own!r}; {path.name} takes precedence")
-    shown = [f"{neighbours.shown}: {text}" for text in before]
-    after = [f"{neighbours.shown}: {text}" for text in _text_keys(tokenizer, config, path.name)]
-    remarks = [*shown, *_other_ids(tokenizer, neighbours, path.name), *remarks, *after]
-    return FoundTokenizer(tokenizer, eos_token, tuple(remarks), path, neighbours.bos_token, neighbours)
+    before = [f"{neighbours.config_path}: {text}" for text in before]
+    after = [f"{neighbours.config_path}: {text}" for text in _text_keys(tokenizer, config, path.name)]
+    remarks = [*before, *_other_ids(tokenizer, neighbours, path.name), *remarks, *after]
+    return TokenizerLookup(tokenizer, eos_token, tuple(remarks), path, neighbours.bos_token, neighbours)
 
 
 def _special_keys(tokenizer: Tokenizer, config: Mapping[str, Any], file: str) -> list[str]:
-    found: list[str] = []
+    remarks: list[str] = []
     if not config:
-        return found
+        return remarks
     places: dict[str, Callable[[list[int]], int]] = {"bos": lambda ids: ids[0], "eos": lambda ids: ids[-1]}
     ids = tokenizer.encode("a", add_special_tokens=True).tolist()
     for role, at in places.items():
-        key, wanted = f"add_{role}_token", config.get(f"add_{role}_token")
+        key, is_requested = f"add_{role}_token", config.get(f"add_{role}_token")
         token = content_of(config.get(f"{role}_token"))
-        if not isinstance(wanted, bool) or token is None:
+        if not isinstance(is_requested, bool) or token is None:
             continue
         adds = bool(ids) and at(ids) == tokenizer.token_to_id(token)
-        if adds != wanted:
+        if adds != is_requested:
             does = "adds" if adds else "does not add"
-            found.append(f"{key} is {_yaml(wanted)}, but {file} {does} {token!r}; {file} takes precedence")
+            remarks.append(
+                f"{key} is {_yaml(is_requested)}, but {file} {does} {token!r}; {file} takes precedence"
+            )
     if config.get("split_special_tokens") is True:
-        found.append("split_special_tokens is true and has no effect; use special_tokens_in_text: text")
-    return found
+        remarks.append("split_special_tokens is true and has no effect; use special_tokens_in_text: text")
+    return remarks
 
 
 def _other_ids(tokenizer: Tokenizer, neighbours: Neighbours, file: str) -> list[str]:
     """Returns remarks on tokens to which the files next to the tokenizer give other ids."""
-    found = [
+    remarks = [
         f"{place} gives {token!r} the id {declared}, {file} {known}; {file} takes precedence"
         for place, token, declared in neighbours.ids()
         if (known := tokenizer.token_to_id(token)) is not None and known != declared
     ]
-    more = len(found) - _NUM_IDS
-    return [*found[:_NUM_IDS], *([f"{more:,} more tokens have other ids there"] if more > 0 else [])]
+    more = len(remarks) - _NUM_IDS
+    return [*remarks[:_NUM_IDS], *([f"{more:,} more tokens have other ids there"] if more > 0 else [])]
 
 
 def _text_keys(tokenizer: Tokenizer, config: Mapping[str, Any], file: str) -> list[str]:
-    found = []
-    for key, (one, other) in _SAME_IDS_IF_TRUE.items():
-        wanted = config.get(key)
-        if not isinstance(wanted, bool):
+    remarks = []
+    for key, (text_a, text_b) in _SAME_IDS_IF_TRUE.items():
+        is_requested = config.get(key)
+        if not isinstance(is_requested, bool):
             continue
-        ids = [tokenizer.encode(text, add_special_tokens=False).tolist() for text in (one, other)]
-        if (ids[0] == ids[1]) != wanted:
-            found.append(f"{key} is {_yaml(wanted)}, but {file} behaves differently; {file} takes precedence")
+        ids = [tokenizer.encode(text, add_special_tokens=False).tolist() for text in (text_a, text_b)]
+        if (ids[0] == ids[1]) != is_requested:
+            remarks.append(
+                f"{key} is {_yaml(is_requested)}, but {file} behaves differently; {file} takes precedence"
+            )
     if config.get("truncation_side") == "left":
-        found.append("truncation_side is left; packing truncates on the left, streams on the right")
-    return found
+        remarks.append("truncation_side is left; packing truncates on the left, streams on the right")
+    return remarks
 
 
 def _yaml(value: bool) -> str:
     return "true" if value else "false"
 
 
-def _from_hub(name: str, adds: bool) -> FoundTokenizer:
+def _from_hub(name: str, adds: bool) -> TokenizerLookup:
     from packtok.tokenizer.hub import fetch_tokenizer
 
     try:
@@ -312,7 +316,7 @@ def _from_hub(name: str, adds: bool) -> FoundTokenizer:
     except TokenizerError as error:
         names = Tokenizer.builtin_names()
         near = difflib.get_close_matches(name, names, n=1, cutoff=_SIMILARITY)
-        near = near or [one for one in names if one.startswith(name)]
+        near = near or [builtin for builtin in names if builtin.startswith(name)]
         if not near:
             raise
         raise TokenizerError(f"{error}; did you mean {near[0]}, which is built in?") from error.__cause__

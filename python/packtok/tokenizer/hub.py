@@ -38,8 +38,8 @@ def fetch_tokenizer(name: str, neighbours: Iterable[str]) -> tuple[Path, dict[st
     path = _cached(name, _FILE, None) or _download(name, _FILE, None)
     # All files must come from one revision. The cache has a folder for each revision, named after it.
     revision = path.parent.name
-    found = {file: _neighbour(name, file, revision) for file in neighbours}
-    return path, {file: beside for file, beside in found.items() if beside is not None}
+    paths = {file: _neighbour(name, file, revision) for file in neighbours}
+    return path, {file: beside for file, beside in paths.items() if beside is not None}
 
 
 def _neighbour(name: str, file: str, revision: str) -> Path | None:

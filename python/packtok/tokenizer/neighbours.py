@@ -99,25 +99,25 @@ class Neighbours:
         """
         side = self.config.get(key)
         if side not in (None, "left", "right"):
-            raise TokenizerError(f"{self.shown}: {key} is {side!r}; expected 'left' or 'right'")
+            raise TokenizerError(f"{self.config_path}: {key} is {side!r}; expected 'left' or 'right'")
         return side
 
     def _named(self, role: str) -> str | None:
         named = (self._content(name).get(role) for name in (CONFIG_FILE, MAP_FILE))
-        return next((text for one in named if (text := content_of(one)) is not None), None)
+        return next((text for token in named if (text := content_of(token)) is not None), None)
 
     @property
-    def shown(self) -> str:
+    def config_path(self) -> str:
         """The path of `tokenizer_config.json`."""
-        return self._shown(CONFIG_FILE)
+        return self._path_or_name(CONFIG_FILE)
 
     def ids(self) -> list[tuple[str, str, int]]:
         """Returns the tokens that a file lists with their ids: file and key, token and id."""
         decoder = self.config.get(_DECODER)
         listed = decoder.items() if isinstance(decoder, dict) else ()
-        place = f"{self.shown}: {_DECODER}"
-        found = [(place, text, _id_of(id)) for id, token in listed if (text := content_of(token)) is not None]
-        return found + [(one.place, one.content, id) for one, id in self._added_with_ids()]
+        place = f"{self.config_path}: {_DECODER}"
+        ids = [(place, text, _id_of(id)) for id, token in listed if (text := content_of(token)) is not None]
+        return ids + [(token.place, token.content, id) for token, id in self._added_with_ids()]
 
     def tokens(self, tokenizer: Tokenizer, pad_token: str | None = None) -> list[NamedToken]:
         """Returns the tokens that Transformers adds to a tokenizer, in its order.
@@ -128,21 +128,21 @@ class Neighbours:
         """
         own = {token for token, _ in tokenizer.added_tokens}
         roles, others = self._special_tokens(pad_token)
-        special = {one.content for one in (*roles, *others)}
+        special = {token.content for token in (*roles, *others)}
         listed = {}
-        for one in self._listed(tokenizer):
-            listed[one.content] = replace(one, special=one.special or one.content in special)
+        for token in self._listed(tokenizer):
+            listed[token.content] = replace(token, special=token.special or token.content in special)
         named = dict(listed)
-        for one in (*roles, *others):
+        for token in (*roles, *others):
             # A file that names the role of an added token does not change how the token is matched.
-            named.setdefault(one.content, replace(one, matching=None) if one.content in own else one)
+            named.setdefault(token.content, replace(token, matching=None) if token.content in own else token)
         return list(named.values())
 
     def unread(self) -> list[NamedToken]:
         """Returns the tokens of files that Transformers ignores because of ``added_tokens_decoder``."""
         if not self._has_decoder:
             return []
-        roles, others = _by_role(self._shown(MAP_FILE), self._content(MAP_FILE))
+        roles, others = _by_role(self._path_or_name(MAP_FILE), self._content(MAP_FILE))
         return [*roles.values(), *others, *self._added()]
 
     @property
@@ -152,15 +152,15 @@ class Neighbours:
     def _content(self, name: str) -> Mapping[str, Any]:
         return self.files[name][1] if name in self.files else {}
 
-    def _shown(self, name: str) -> str:
+    def _path_or_name(self, name: str) -> str:
         return str(self.files[name][0]) if name in self.files else name
 
     def _special_tokens(self, pad_token: str | None) -> tuple[list[NamedToken], list[NamedToken]]:
         """Returns the special tokens with a role, in the order of the roles, and those without."""
-        roles, others = _by_role(self._shown(CONFIG_FILE), self.config)
+        roles, others = _by_role(self._path_or_name(CONFIG_FILE), self.config)
         keys = set(self.config)
         if not self._has_decoder:
-            more, more_others = _by_role(self._shown(MAP_FILE), self._content(MAP_FILE))
+            more, more_others = _by_role(self._path_or_name(MAP_FILE), self._content(MAP_FILE))
             roles, others = {**roles, **more}, [*others, *more_others]
             keys |= set(self._content(MAP_FILE))
         if pad_token and "pad_token" not in keys:
@@ -173,8 +173,8 @@ class Neighbours:
         if not self._has_decoder:
             taken = {id for _, id in tokenizer.added_tokens}
             # If both files use an id, Transformers takes the token of tokenizer.json.
-            return [one for one, id in self._added_with_ids() if id not in taken]
-        place = f"{self._shown(CONFIG_FILE)}: {_DECODER}"
+            return [token for token, id in self._added_with_ids() if id not in taken]
+        place = f"{self._path_or_name(CONFIG_FILE)}: {_DECODER}"
         decoder = ((_id_of(id), token) for id, token in self.config[_DECODER].items())
         return [
             named
@@ -183,13 +183,13 @@ class Neighbours:
         ]
 
     def _added(self) -> list[NamedToken]:
-        return [one for one, _ in self._added_with_ids()]
+        return [token for token, _ in self._added_with_ids()]
 
     def _added_with_ids(self) -> Iterator[tuple[NamedToken, int]]:
         entries = ((token, _id_of(id)) for token, id in self._content(ADDED_FILE).items())
         for token, id in sorted(entries, key=lambda item: item[1]):
             if token:
-                yield NamedToken(token, self._shown(ADDED_FILE), False, None), id
+                yield NamedToken(token, self._path_or_name(ADDED_FILE), False, None), id
 
 
 def read_neighbours(find: Callable[[str], Path | None]) -> Neighbours:
@@ -201,8 +201,8 @@ def read_neighbours(find: Callable[[str], Path | None]) -> Neighbours:
     Raises:
         TokenizerError: If a file is not a JSON object.
     """
-    found = {name: path for name in NEIGHBOUR_FILES if (path := find(name)) is not None}
-    return Neighbours({name: (path, _object(path)) for name, path in found.items()})
+    paths = {name: path for name in NEIGHBOUR_FILES if (path := find(name)) is not None}
+    return Neighbours({name: (path, _object(path)) for name, path in paths.items()})
 
 
 def with_named_tokens(
@@ -222,8 +222,8 @@ def with_named_tokens(
         _REMARKS[state].format(place, listed(tokens))
         for (place, state), tokens in _groups(tokenizer, named).items()
     ]
-    known = {one.content for one in named}
-    unread = [one for one in neighbours.unread() if one.content not in known]
+    known = {token.content for token in named}
+    unread = [token for token in neighbours.unread() if token.content not in known]
     remarks += [
         f"{place} names tokens that the tokenizer does not have: {listed(tokens)}; Transformers does not "
         f"read this file next to {_DECODER}, and they are not added"
@@ -242,7 +242,7 @@ def added(tokenizer: Tokenizer, tokens: Sequence[NamedToken]) -> Tokenizer:
     """Returns the tokenizer with tokens added, or the same one if it has them all."""
     special = {token for token, _ in tokenizer.special_tokens}
     own = {token for token, _ in tokenizer.added_tokens}
-    becomes = [one.content in own and one.special and one.content not in special for one in tokens]
+    becomes = [token.content in own and token.special and token.content not in special for token in tokens]
     states = zip(presence(tokenizer, tokens), becomes, strict=True)
     if all(state == "same" and not is_new for state, is_new in states):
         return tokenizer
@@ -259,8 +259,8 @@ def listed(tokens: Iterable[str]) -> str:
     """Returns tokens for a message, at most ten of them."""
     tokens = list(dict.fromkeys(tokens))
     more = len(tokens) - _NUM_LISTED
-    shown = ", ".join(map(repr, tokens[:_NUM_LISTED]))
-    return (f"{shown} and {more:,} more" if more > 0 else shown) or "none"
+    names = ", ".join(map(repr, tokens[:_NUM_LISTED]))
+    return (f"{names} and {more:,} more" if more > 0 else names) or "none"
 
 
 def _object(path: Path) -> Mapping[str, Any]:
@@ -283,10 +283,12 @@ def _by_role(path: str, content: Mapping[str, Any]) -> tuple[dict[str, NamedToke
     for key, value in without:
         roles |= value if isinstance(value, dict) else {}
         listed = value if isinstance(value, list) else ()
-        others += [one for token in listed if (one := _named(token, f"{path}: {key}")) is not None]
+        others += [
+            named_token for token in listed if (named_token := _named(token, f"{path}: {key}")) is not None
+        ]
     for key, token in roles.items():
-        if (one := _named(token, f"{path}: {key}")) is not None:
-            named[key] = one
+        if (named_token := _named(token, f"{path}: {key}")) is not None:
+            named[key] = named_token
     return named, others
 
 
