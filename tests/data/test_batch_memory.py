@@ -23,7 +23,7 @@ BATCH_BYTES = 1 << 20
 
 @pytest.fixture(autouse=True)
 def _nothing_kept() -> None:
-    batch_memory._kept.clear()
+    batch_memory._pool.clear()
 
 
 def tensor(num_bytes: int = BATCH_BYTES) -> Any:
@@ -84,7 +84,7 @@ def test_most_recently_used_memory_is_reused_first() -> None:
 def test_live_batches_stay_unchanged_beyond_the_cache_size() -> None:
     batches = [tensor().fill_(i) for i in range(50)]
     assert all(bool((batch == i).all()) for i, batch in enumerate(batches))
-    assert len(batch_memory._kept) <= batch_memory._MAX_KEPT
+    assert len(batch_memory._pool) <= batch_memory._POOL_SIZE
 
 
 def test_smaller_batch_reuses_memory_up_to_twice_its_size() -> None:
@@ -117,7 +117,7 @@ def test_one_field_keeps_the_memory_of_all(tmp_path: Path) -> None:
 
 def test_small_memory_is_not_kept() -> None:
     assert tensor(1000).numel() == 1000
-    assert not batch_memory._kept
+    assert not batch_memory._pool
 
 
 def test_threads_never_get_the_same_memory() -> None:

@@ -425,5 +425,5 @@ def test_a_killed_worker_is_named() -> None:
         "last "
         "state$",
     ):
-        list(loader()._given(iter(Broken(workers)), 0, 0))
+        list(loader()._count_batches(iter(Broken(workers)), 0, 0))
     workers[1].kill()

@@ -53,8 +53,12 @@ class PackConfig:
     redactor: Redactor = field(default=Redactor(), repr=False)
 
     def __repr__(self) -> str:
-        shown = (f"{one.name}={getattr(self, one.name)!r}" for one in fields(self) if one.repr)
-        return self.redactor(f"{type(self).__name__}({', '.join(shown)})")
+        pairs = (
+            f"{attribute.name}={getattr(self, attribute.name)!r}"
+            for attribute in fields(self)
+            if attribute.repr
+        )
+        return self.redactor(f"{type(self).__name__}({', '.join(pairs)})")
 
     def value_of(self, option: Option) -> Any:
         """Returns the value of an option."""
@@ -69,7 +73,7 @@ class PackConfig:
         Args:
             **resolved: Values that are known only when a run is prepared, by keyword.
         """
-        spec = {one.keyword: self.value_of(one) for one in OPTIONS.values() if one.is_for_core}
+        spec = {option.keyword: self.value_of(option) for option in OPTIONS.values() if option.is_for_core}
         spec |= {
             "truncate_to": self.truncate_to,
             "max_rejects": self.max_rejects,
@@ -79,7 +83,7 @@ class PackConfig:
 
     def what_changes_bytes(self) -> dict[str, Any]:
         """Returns the options that the output's bytes depend on, by keyword."""
-        return {one.keyword: self.value_of(one) for one in OPTIONS.values() if one.changes_bytes}
+        return {option.keyword: self.value_of(option) for option in OPTIONS.values() if option.changes_bytes}
 
     def with_output(self, output: str, existing: Literal["error", "skip", "replace"]) -> "PackConfig":
         """Returns the same config with another output, and without a report file."""
@@ -148,11 +152,11 @@ def load_config(
         FileNotFoundError: If ``options`` or ``set_values`` name a raw index that does not exist.
         OSError: If the file cannot be read.
     """
-    given = {name: value for name, value in (options or {}).items() if value is not None}
+    keyword_options = {name: value for name, value in (options or {}).items() if value is not None}
     set_values = set_values or {}
     is_checked = False
     if isinstance(source, PackConfig):
-        if not (given or set_values):
+        if not (keyword_options or set_values):
             return source
         source = _tree(source)
         is_checked = True
@@ -163,7 +167,7 @@ def load_config(
         referenced = references(raw)
         if not is_checked:
             _refuse_source(raw)
-        _apply(raw, given, set_values)
+        _apply(raw, keyword_options, set_values)
         values = resolvers.resolve(raw)
         checked = _checked(values, referenced, Redactor(tuple(resolvers.secrets.items())))
     except ConfigError as error:
@@ -174,7 +178,9 @@ def load_config(
     index_path = checked.settings.index_path
     # Configs of Modalities name an index that packtok does not need. A caller who passes one wants it to be
     # read.
-    is_requested = index_path is not None and ("index_path" in given or _INDEX_PATH.key in set_values)
+    is_requested = index_path is not None and (
+        "index_path" in keyword_options or _INDEX_PATH.key in set_values
+    )
     if is_requested and not os.path.lexists(index_path or ""):
         raise missing_index(checked)
     return checked
@@ -360,8 +366,8 @@ def _with_tuples(tokenizer: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(config, Mapping) and isinstance(named, list):
         config = {**config, "special_tokens": tuple(named)}
     # A key with the value null gets its default.
-    given = {key: value for key, value in tokenizer.items() if value is not None}
-    return given if config is None else {**given, "config": config}
+    section = {key: value for key, value in tokenizer.items() if value is not None}
+    return section if config is None else {**section, "config": config}
 
 
 def _check_source(settings: Settings) -> None:
@@ -381,32 +387,32 @@ def _check_max_length(component: Component) -> None:
     if config.max_length is not None or not (config.truncation or config.padding == "max_length"):
         return
     if config.truncation:
-        found = "--truncation: tokenizer.config.truncation is true"
+        setting = "--truncation: tokenizer.config.truncation is true"
     else:
-        found = "--padding: tokenizer.config.padding is 'max_length'"
+        setting = "--padding: tokenizer.config.padding is 'max_length'"
     raise ConfigError(
-        f"{found}, but max_length is not set; give --max-length, or set tokenizer.config.max_length"
+        f"{setting}, but max_length is not set; give --max-length, or set tokenizer.config.max_length"
     )
 
 
 def _ignored(settings: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     values = {"settings": settings, "tokenizer": tokenizer}
-    found = [(path, reason) for path, reason in IGNORED_KEYS.items() if _is_given(values, path)]
+    ignored = [(path, reason) for path, reason in IGNORED_KEYS.items() if _is_set(values, path)]
     config = tokenizer["config"]
     if config.get("padding") in (True, "longest"):
-        found.append(("tokenizer.config.padding", "each document is encoded alone, so none is longer"))
+        ignored.append(("tokenizer.config.padding", "each document is encoded alone, so none is longer"))
     uses_length = config.get("truncation") or config.get("padding") == "max_length"
     if config.get("max_length") is not None and not uses_length:
-        found.append(("tokenizer.config.max_length", "--truncation is off, so documents are not truncated"))
+        ignored.append(("tokenizer.config.max_length", "--truncation is off, so documents are not truncated"))
     if settings.get("source") not in (None, DATASETS) and "jq_pattern" in settings:
-        found.append(("settings.jq_pattern", "the documents of a source plug-in are texts"))
+        ignored.append(("settings.jq_pattern", "the documents of a source plug-in are texts"))
     if settings.get("max_rejects") is not None and settings.get("on_bad_document") in (None, "fail"):
         reason = "on_bad_document is fail, so the first bad document stops the run; set it to skip"
-        found.append(("settings.max_rejects", reason))
-    return tuple(found)
+        ignored.append(("settings.max_rejects", reason))
+    return tuple(ignored)
 
 
-def _is_given(values: Mapping[str, Any], path: str) -> bool:
+def _is_set(values: Mapping[str, Any], path: str) -> bool:
     value: Any = values
     for name in path.split("."):
         if not isinstance(value, Mapping) or name not in value:

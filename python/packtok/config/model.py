@@ -60,7 +60,7 @@ def _checked_type(hint: Any, limits: Limits) -> Any:
     if limits.kind == "globs":
         return Annotated[tuple[_Text, ...], BeforeValidator(_as_paths)]
     if isinstance(hint, types.UnionType):
-        members = [_checked_type(one, limits) for one in typing.get_args(hint)]
+        members = [_checked_type(member, limits) for member in typing.get_args(hint)]
         return typing.Union[tuple(members)]  # noqa: UP007 - of as many members as there are
     if hint is str:
         return Annotated[_Text, AfterValidator(_no_url)] if limits.kind == "local path" else _Text
@@ -100,5 +100,5 @@ def _reject_limit(value: Any) -> Any:
     try:
         checked = _packtok.checked_reject_limit(text)
     except ValueError as error:
-        raise PydanticCustomError("said", "{text}", {"text": str(error)}) from None
+        raise PydanticCustomError("text", "{text}", {"text": str(error)}) from None
     return checked if checked.endswith("%") else int(checked)

@@ -84,7 +84,7 @@ class Option:
     @property
     def inner_type(self) -> Any:
         """The type of the value without ``None``."""
-        members = [one for one in typing.get_args(self.type) if one is not types.NoneType]
+        members = [member for member in typing.get_args(self.type) if member is not types.NoneType]
         is_optional = typing.get_origin(self.type) in (types.UnionType, typing.Union)
         if not is_optional:
             return self.type
@@ -117,9 +117,9 @@ def option(
     ``meaning`` defaults to ``help``. ``flags`` defaults to a single flag, ``--`` and the keyword with
     hyphens.
     """
-    said = dict(locals())
-    del said["default"]
-    return dataclasses.field(default=default, metadata={_METADATA: said})
+    arguments = dict(locals())
+    del arguments["default"]
+    return dataclasses.field(default=default, metadata={_METADATA: arguments})
 
 
 def ignored(reason: str, *, default: Any = None, limits: Limits = Limits()) -> Any:
@@ -130,15 +130,16 @@ def ignored(reason: str, *, default: Any = None, limits: Limits = Limits()) -> A
 def options_of(section: str, shape: Any) -> list[Option]:
     """Returns the options among the fields of a section's class, in their order."""
     hints = typing.get_type_hints(shape)
-    found = []
+    options = []
     for field in dataclasses.fields(shape):
         if _METADATA not in field.metadata:
             continue
-        said = dict(field.metadata[_METADATA])
-        keyword = said.pop("keyword") or field.name
-        flags = said.pop("flags")
-        said["meaning"] = said["meaning"] or said["help"][:1].lower() + said["help"][1:].rstrip(".")
-        found.append(
+        arguments = dict(field.metadata[_METADATA])
+        keyword = arguments.pop("keyword") or field.name
+        flags = arguments.pop("flags")
+        text = arguments["help"]
+        arguments["meaning"] = arguments["meaning"] or text[:1].lower() + text[1:].rstrip(".")
+        options.append(
             Option(
                 section=section,
                 name=field.name,
@@ -147,16 +148,16 @@ def options_of(section: str, shape: Any) -> list[Option]:
                 default=field.default,
                 flags=(f"--{keyword.replace('_', '-')}",) if flags == () else flags,
                 has_no_form=flags == () and hints[field.name] is bool,
-                **said,
+                **arguments,
             )
         )
-    return found
+    return options
 
 
 def limits_of(field: dataclasses.Field[Any]) -> Limits:
     """Returns the constraints on a section's field in addition to its type."""
-    said = field.metadata.get(_METADATA, field.metadata)
-    limits: Limits = said.get("limits", Limits())
+    arguments = field.metadata.get(_METADATA, field.metadata)
+    limits: Limits = arguments.get("limits", Limits())
     return limits
 
 

@@ -438,7 +438,7 @@ def _ordered() -> Iterator[Option]:
 
 
 # All options by keyword, in display order.
-OPTIONS: dict[str, Option] = {one.keyword: one for one in _ordered()}
+OPTIONS: dict[str, Option] = {option.keyword: option for option in _ordered()}
 
 # Options that also apply to commands that read a corpus without packing it.
 SCAN_OPTIONS = (
@@ -475,7 +475,7 @@ KNOWN_KEYS["settings",] += ("field",)
 
 # Flag of `packtok pack` that sets a key, by the key's full name.
 FLAGS: dict[str, str] = {
-    **{one.key: one.flags[0] for one in OPTIONS.values() if one.flags},
+    **{option.key: option.flags[0] for option in OPTIONS.values() if option.flags},
     "settings.field": "--field",
     "tokenizer": "--tokenizer",
 }

@@ -20,7 +20,7 @@ _EXPECTED = {
     "greater_than_equal": "at least {ge}",
     "less_than_equal": "at most {le}",
     "literal_error": "{expected}",
-    "said": "{text}",
+    "text": "{text}",
 }
 
 
@@ -39,7 +39,7 @@ class Schema:
         """Returns the message for the first error in a section."""
         errors = error.errors(include_url=False)
         # Report a misspelled key first, because it explains why the correct one is missing.
-        first = next((one for one in errors if one["type"] == "extra_forbidden"), errors[0])
+        first = next((detail for detail in errors if detail["type"] == "extra_forbidden"), errors[0])
         location = (*section, *(str(part) for part in first["loc"]))
         if first["type"] == "extra_forbidden":
             return self.unknown(location)
@@ -47,8 +47,8 @@ class Schema:
             return self.missing(dotted(location))
         text = {**_EXPECTED, **self.expected}.get(first["type"], first["msg"][:1].lower() + first["msg"][1:])
         known = location[: self._depth(location)]
-        found = f"{dotted(known)} is {first['input']!r}; expected {text.format(**first.get('ctx', {}))}"
-        return self.prefix(dotted(known).partition("[")[0]) + found
+        statement = f"{dotted(known)} is {first['input']!r}; expected {text.format(**first.get('ctx', {}))}"
+        return self.prefix(dotted(known).partition("[")[0]) + statement
 
     def prefix(self, key: str) -> str:
         """Returns ``--flag: `` if a flag sets the key."""

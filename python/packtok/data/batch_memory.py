@@ -15,14 +15,14 @@ import torch
 __all__ = ["MIN_BYTES", "reusable"]
 
 # A loop over batches holds two at a time, the current one and the next.
-_MAX_KEPT = 4
+_POOL_SIZE = 4
 # Below this size, malloc keeps freed memory.
 MIN_BYTES = 128 << 10
 
 _Bytes = npt.NDArray[np.uint8]
 # Memory, and the array over it that was returned last. Everything derived from that array refers to it: NumPy
 # follows a view's base up to the owner of the memory, but stops at this array, whose base is a tensor.
-_kept: deque[tuple[torch.Tensor, weakref.ref[_Bytes]]] = deque()
+_pool: deque[tuple[torch.Tensor, weakref.ref[_Bytes]]] = deque()
 
 
 def reusable(num_bytes: int) -> _Bytes:
@@ -37,9 +37,9 @@ def reusable(num_bytes: int) -> _Bytes:
         memory = torch.empty(num_bytes, dtype=torch.uint8)
     array: _Bytes = memory.numpy()
     if num_bytes >= MIN_BYTES:
-        _kept.append((memory, weakref.ref(array)))
-    while len(_kept) > _MAX_KEPT:
-        _kept.popleft()
+        _pool.append((memory, weakref.ref(array)))
+    while len(_pool) > _POOL_SIZE:
+        _pool.popleft()
     return array
 
 
@@ -48,16 +48,16 @@ def _taken(num_bytes: int) -> torch.Tensor | None:
 
     Entries are removed from the queue while they are examined, so that no other thread can take them.
     """
-    found = None
+    free_memory = None
     passed_over = []
-    while _kept and found is None:
+    while _pool and free_memory is None:
         try:
-            memory, given = _kept.pop()
+            memory, reference = _pool.pop()
         except IndexError:  # another thread took the last one
             break
-        if given() is None and num_bytes <= memory.nbytes <= 2 * num_bytes:
-            found = memory
+        if reference() is None and num_bytes <= memory.nbytes <= 2 * num_bytes:
+            free_memory = memory
         else:
-            passed_over.append((memory, given))
-    _kept.extend(reversed(passed_over))
-    return found
+            passed_over.append((memory, reference))
+    _pool.extend(reversed(passed_over))
+    return free_memory

@@ -26,12 +26,12 @@ class Passages:
     def joined(cls, first: "Passages", second: "Passages") -> "Passages":
         """Returns each passage of ``first``, followed by the passage of ``second`` with the same number."""
         width = first.ids.shape[1]
-        both = np.concatenate([first.ids, second.ids], axis=1)
+        ids = np.concatenate([first.ids, second.ids], axis=1)
         lengths = first.lengths + second.lengths
-        columns = np.arange(both.shape[1])
+        columns = np.arange(ids.shape[1])
         starts = first.lengths[:, None]
         source = np.where(columns < starts, columns, columns - starts + width)
-        return cls(np.take_along_axis(both, np.minimum(source, both.shape[1] - 1), axis=1), lengths)
+        return cls(np.take_along_axis(ids, np.minimum(source, ids.shape[1] - 1), axis=1), lengths)
 
     def padded(self, size: int, pad_token_id: int) -> tuple[Ids, npt.NDArray[np.float64]]:
         """Returns ids of shape (k, size) and their mask, in float64 as CEPE's loader gives it."""
@@ -45,14 +45,14 @@ class Passages:
 
 def passages_of(retrieved: Mapping[str, Any], count: int) -> tuple[Passages, Passages]:
     """Returns the first ``count`` passages of a sample, and their neighbours."""
-    found = []
+    passages = []
     for prefix in ("retrieved", "retrieved_neighbor"):
         ids = retrieved[f"{prefix}_token_ids"][:count]
         lengths = retrieved.get(f"{prefix}_lengths")
         if lengths is None:
             lengths = np.full(len(ids), ids.shape[1])
-        found.append(Passages(ids, lengths[:count].astype(np.int64)))
-    return found[0], found[1]
+        passages.append(Passages(ids, lengths[:count].astype(np.int64)))
+    return passages[0], passages[1]
 
 
 def masked(mask: Ids, lengths: Sequence[int | None]) -> Ids:
@@ -61,5 +61,5 @@ def masked(mask: Ids, lengths: Sequence[int | None]) -> Ids:
     ``lengths`` has the number for each context; None masks all.
     """
     size = mask.shape[-1]
-    kept = np.array([0 if length is None else size - length for length in lengths])
-    return np.where(np.arange(size) < kept[:, None], mask, np.zeros((), mask.dtype))
+    num_unmasked = np.array([0 if length is None else size - length for length in lengths])
+    return np.where(np.arange(size) < num_unmasked[:, None], mask, np.zeros((), mask.dtype))

@@ -212,8 +212,8 @@ class EncoderDecoderDataset(Dataset[Item]):
         if self.retrieval_mode == "joint":
             contexts = Passages.joined(passages, neighbors).padded(2 * self.context_size, pad)
         elif self.retrieval_mode == "separate":
-            both = [part.padded(self.context_size, pad) for part in (passages, neighbors)]
-            contexts = (np.stack([ids for ids, _ in both]), np.stack([mask for _, mask in both]))
+            pairs = [part.padded(self.context_size, pad) for part in (passages, neighbors)]
+            contexts = (np.stack([ids for ids, _ in pairs]), np.stack([mask for _, mask in pairs]))
         else:
             contexts = passages.padded(self.context_size, pad)
         item["encoder_input_ids"], item["encoder_attention_mask"] = contexts
@@ -387,10 +387,10 @@ def _epoch_size(requested: int | None, samples: _Folders) -> int:
     return requested
 
 
-def _probability(name: str, found: float) -> float:
-    if not 0 <= found <= 1:
-        raise ValueError(f"{name} is {found}, expected a number from 0 to 1")
-    return float(found)
+def _probability(name: str, value: float) -> float:
+    if not 0 <= value <= 1:
+        raise ValueError(f"{name} is {value}, expected a number from 0 to 1")
+    return float(value)
 
 
 def _reshaped(tokens: Any, shape: tuple[int, int], name: str) -> Any:

@@ -131,9 +131,9 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         batches = super().__iter__()
         # Workers have already drawn batches that the caller has not received.
         sampler.place(epoch, position)
-        return self._given(batches, epoch, position)
+        return self._count_batches(batches, epoch, position)
 
-    def _given(self, batches: Iterator[Any], epoch: int, position: int) -> Iterator[Any]:
+    def _count_batches(self, batches: Iterator[Any], epoch: int, position: int) -> Iterator[Any]:
         """Yields batches and counts those that the caller received."""
         sampler = self._resumable
         for batch in _named_deaths(batches):

@@ -37,12 +37,12 @@ def _id_of(marker: int | str, path: Path) -> int:
     file = _tokenizer_of(path)
     if file is None:
         raise ValueError(f"{path}: no tokenizer next to the file has the marker {marker!r}; give its id")
-    found = _packtok.read_tokenizer(os.fspath(file), os.fspath(file)).token_to_id(marker)
-    if found is None:
+    token_id = _packtok.read_tokenizer(os.fspath(file), os.fspath(file)).token_to_id(marker)
+    if token_id is None:
         raise ValueError(
             f"{file}: has no token {marker!r}; give a marker that is one of its tokens, or give an id"
         )
-    return found
+    return token_id
 
 
 def _tokenizer_of(path: Path) -> Path | None:

@@ -115,12 +115,12 @@ class Mixture(Dataset[Any]):
         sources, positions = self._mixture.draws([self._ordinal(k) for k in items])
         if self._rows is not None:
             return self._rows(sources, positions)
-        found: list[Any] = [None] * len(items)
+        batch_items: list[Any] = [None] * len(items)
         for number, source in enumerate(self._sources):
             rows = (sources == number).nonzero()[0].tolist()
             for row, item in zip(rows, _items_of(source, positions[rows].tolist()), strict=True):
-                found[row] = item
-        return found
+                batch_items[row] = item
+        return batch_items
 
     def source_of(self, k: int) -> tuple[int, int]:
         """Returns the index of item ``k``'s source and the item's index in it."""
@@ -198,11 +198,11 @@ def exact_weights(weights: Mapping[str, Weight]) -> list[int]:
     """
     exact = [_exact(name, weight) for name, weight in weights.items()]
     measure = math.lcm(*(weight.denominator for weight in exact))
-    whole = [int(weight * measure) for weight in exact]
-    total = sum(whole)
+    integers = [int(weight * measure) for weight in exact]
+    total = sum(integers)
     if total > _FINEST_TOTAL:
-        whole = [max(1, round(Fraction(weight * _FINEST_TOTAL, total))) for weight in whole]
-    return whole
+        integers = [max(1, round(Fraction(weight * _FINEST_TOTAL, total))) for weight in integers]
+    return integers
 
 
 def _exact(name: str, weight: Weight) -> Fraction:
@@ -237,8 +237,8 @@ def _name(source: object, i: int) -> str:
 def _opened(name: str, source: Any, options: Mapping[str, Any]) -> _Source:
     if not isinstance(source, str | PathLike):
         if not hasattr(source, "__len__") or not hasattr(source, "__getitem__"):
-            found = type(source).__name__
-            raise TypeError(f"{name} is of type {found}, expected a path or a map-style dataset")
+            kind = type(source).__name__
+            raise TypeError(f"{name} is of type {kind}, expected a path or a map-style dataset")
         dataset: _Source = source
         return dataset
     if "context_length" not in options:

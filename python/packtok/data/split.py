@@ -70,19 +70,19 @@ def side_of(files: Files, split: Split | None, rule: HeldOut, folders: list[str]
         more = "more" if split == "validation" else "fewer"
         raise ValueError(
             f"{documents.paths[0]}: the {split} side of the split has none of the {len(documents)} "
-            f"documents, because {_shown(rule)}; hold out {more}"
+            f"documents, because {_rule_text(rule)}; hold out {more}"
         )
     return {"split_path": split_path, "side": split}
 
 
-def _shown(rule: HeldOut) -> str:
+def _rule_text(rule: HeldOut) -> str:
     names = {
         "fraction": "validation_fraction",
         "last": "validation_last",
         "first_document": "validation_from",
     }
-    given: dict[str, Any] = {name: value for name, value in rule.items() if value is not None}
-    return " and ".join(f"{names[name]} is {value!r}" for name, value in given.items() if name in names)
+    options: dict[str, Any] = {name: value for name, value in rule.items() if value is not None}
+    return " and ".join(f"{names[name]} is {value!r}" for name, value in options.items() if name in names)
 
 
 def _last(value: object) -> int | float:

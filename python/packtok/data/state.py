@@ -96,12 +96,12 @@ def _field(name: str, value: object, check: Callable[[str, Any], Any]) -> Any:
         raise _unusable(str(error)) from None
 
 
-def _no_state(what: str) -> ValueError:
-    return ValueError(f"not a state of a packtok sampler or loader: {what}; {_REMEDY}")
+def _no_state(problem: str) -> ValueError:
+    return ValueError(f"not a state of a packtok sampler or loader: {problem}; {_REMEDY}")
 
 
-def _unusable(what: str) -> ValueError:
-    return ValueError(f"the state cannot be loaded: {what}; {_REMEDY}")
+def _unusable(problem: str) -> ValueError:
+    return ValueError(f"the state cannot be loaded: {problem}; {_REMEDY}")
 
 
 def _positive(name: str, value: object) -> int:

@@ -138,24 +138,24 @@ class TokenDataset(Dataset[Item]):
             validation_from=validation_from,
             split_seed=split_seed,
         )
-        self._told: list[Any] = [packing, context_length, by_file, split, rule]
+        self._identity: list[Any] = [packing, context_length, by_file, split, rule]
         self.packing = packing
-        found = files_of_source(paths, lambda remark: warnings.warn(remark, stacklevel=5))
+        token_files = files_of_source(paths, lambda remark: warnings.warn(remark, stacklevel=5))
         folders: list[str] = []
-        documents: dict[str, Any] = {**found.files, "verify": verify}
-        if found.is_raw:
-            _check_raw(found, packing, split, loss_markers)
+        documents: dict[str, Any] = {**token_files.files, "verify": verify}
+        if token_files.is_raw:
+            _check_raw(token_files, packing, split, loss_markers)
             separates = position_ids or document_ids or cu_seqlens or document_mask is not None
-            documents = _raw_documents(found, documents, eos_token, separates=separates)
-            self._told.append(documents["separator"])
+            documents = _raw_documents(token_files, documents, eos_token, separates=separates)
+            self._identity.append(documents["separator"])
         else:
-            files: Any = found.files
+            files: Any = token_files.files
             folders = plan_folders(files, cache_dir)
             documents |= side_of(files, split, rule, folders)
         self._blocks = _packed(documents, packing, context_length, by_file, folders)
         if not len(self._blocks):
             raise ValueError(f"{self._blocks.paths[0]}: no documents to make items of; pack some first")
-        asked = {
+        field_dtypes = {
             "input_ids": dtype,
             "labels": dtype,
             "position_ids": dtype if position_ids else None,
@@ -164,7 +164,7 @@ class TokenDataset(Dataset[Item]):
         }
         self._fields = Fields(
             context_length=context_length,
-            dtypes={name: dtype for name, dtype in asked.items() if dtype is not None},
+            dtypes={name: dtype for name, dtype in field_dtypes.items() if dtype is not None},
             pad_token_id=self._pad_token_id(pad_token_id),
             aligned=labels == "aligned",
             segments=cu_seqlens,
@@ -223,7 +223,7 @@ class TokenDataset(Dataset[Item]):
     @property
     def fingerprint(self) -> str:
         """SHA-256, as hex, of everything that determines the tokens of each item: files and packing."""
-        return digest([self._blocks.fingerprint, *self._told])
+        return digest([self._blocks.fingerprint, *self._identity])
 
     def locate(self, i: int) -> list[tuple[str, int, int, int]]:
         """Returns the documents in item ``i`` as (path, document in the file, start token, stop token)."""
@@ -242,9 +242,9 @@ class TokenDataset(Dataset[Item]):
             f"TokenDataset({self._blocks!r}, context_length={self.context_length}, packing={self.packing!r})"
         )
 
-    def _pad_token_id(self, asked: int | None) -> int:
-        if asked is not None:
-            return checked_integer("pad_token_id", asked, below=1 << 31)
+    def _pad_token_id(self, pad_token_id: int | None) -> int:
+        if pad_token_id is not None:
+            return checked_integer("pad_token_id", pad_token_id, below=1 << 31)
         # "concat" needs no padding, and reading the EOD id would open a file that a manifest only lists.
         return 0 if self.packing == "concat" else self._blocks.eod_id or 0
 
@@ -276,7 +276,7 @@ class RowsOfMany:
         return self._fields.filled(len(items), partial(fill_from, self._blocks, sources, items))
 
 
-def _check_raw(found: TokenFiles, packing: Packing, split: Split | None, loss_markers: object) -> None:
+def _check_raw(token_files: TokenFiles, packing: Packing, split: Split | None, loss_markers: object) -> None:
     """Raises a `ValueError` if an option needs to know where documents start."""
     if packing != "concat":
         option = f"packing is {packing!r}"
@@ -287,19 +287,20 @@ def _check_raw(found: TokenFiles, packing: Packing, split: Split | None, loss_ma
     else:
         return
     raise ValueError(
-        f"{found.files['entries'][0][0]}: {option}, but files without a header do not record where documents "
-        "start; use packing='concat' without split and loss_markers, or tokenize the data with packtok"
+        f"{token_files.files['entries'][0][0]}: {option}, but files without a header do not record where "
+        "documents start; use packing='concat' without split and loss_markers, or tokenize the data with "
+        "packtok"
     )
 
 
 def _raw_documents(
-    found: TokenFiles, documents: dict[str, Any], eos_token: int | None, *, separates: bool
+    token_files: TokenFiles, documents: dict[str, Any], eos_token: int | None, *, separates: bool
 ) -> dict[str, Any]:
     """Returns the arguments of `Blocks` for files without a header, whose padding is not read."""
-    given = found.eos_token if eos_token is None else eos_token
-    separator = separator_id(found.files, given, _STACK_LEVEL) if separates else given
+    eos_id = token_files.eos_token if eos_token is None else eos_token
+    separator = separator_id(token_files.files, eos_id, _STACK_LEVEL) if separates else eos_id
     if separator == 0:
-        documents = {**documents, **with_last_separator(found.files)}
+        documents = {**documents, **with_last_separator(token_files.files)}
     report_padding(documents, _STACK_LEVEL)
     return {**documents, "separator": separator}
 
@@ -309,8 +310,10 @@ def _packed(
 ) -> Blocks:
     """Returns the items of ``documents`` (arguments of `Blocks`); loads or creates a plan if needed."""
     if packing == "best_fit":
-        whole = Blocks(**documents, packing="whole")
-        plan_path = find_or_plan(whole, planner="best_fit", block_size=context_length, folders=folders)
+        all_documents = Blocks(**documents, packing="whole")
+        plan_path = find_or_plan(
+            all_documents, planner="best_fit", block_size=context_length, folders=folders
+        )
         return Blocks(**documents, packing="planned", plan_path=str(plan_path))
     if packing == "document":
         # One token more than inputs, because the last input needs a label.

@@ -165,6 +165,6 @@ def _listed(details: dict[str, Any]) -> list[str]:
     match details:
         case {"files": [*files]}:
             return [
-                one["path"] for one in files if isinstance(one, dict) and isinstance(one.get("path"), str)
+                file["path"] for file in files if isinstance(file, dict) and isinstance(file.get("path"), str)
             ]
     return []

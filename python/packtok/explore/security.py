@@ -108,8 +108,8 @@ class Sessions:
 
     def has(self, value: str) -> bool:
         """Returns whether a session with this value exists and has not ended."""
-        found = [hmac.compare_digest(value.encode(), one.encode()) for one in self._ends]
-        return any(found) and self._ends[value] > time.monotonic()
+        matches = [hmac.compare_digest(value.encode(), session.encode()) for session in self._ends]
+        return any(matches) and self._ends[value] > time.monotonic()
 
 
 class Guard:
@@ -163,13 +163,13 @@ class Guard:
         return self._form("/" if is_login else _local_path(request))
 
     def _is_known(self, request: Request) -> bool:
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and self._is_token(given.strip()):
+        scheme, _, credentials = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and self._is_token(credentials.strip()):
             return True
         return self._sessions.has(request.cookies.get(_cookie(request), ""))
 
-    def _is_token(self, given: str) -> bool:
-        return self._token is not None and hmac.compare_digest(given.encode(), self._token.encode())
+    def _is_token(self, text: str) -> bool:
+        return self._token is not None and hmac.compare_digest(text.encode(), self._token.encode())
 
     async def _login(self, request: Request) -> Response:
         body = b""
@@ -209,8 +209,8 @@ def _cookie(request: Request) -> str:
 
 
 def _is_local_name(headers: Headers) -> bool:
-    found = _HOST.fullmatch(headers.get("host", ""))
-    return found is not None and is_loopback(found[1])
+    match = _HOST.fullmatch(headers.get("host", ""))
+    return match is not None and is_loopback(match[1])
 
 
 def _is_embedded_elsewhere(headers: Headers) -> bool:

@@ -34,7 +34,7 @@ __all__ = [
 def _one_line(value: str) -> str:
     if re.search(r"[\x00-\x1f\x7f]", value):
         raise PydanticCustomError(
-            "said", "{text}", {"text": "text without line breaks and control characters"}
+            "text", "{text}", {"text": "text without line breaks and control characters"}
         )
     return value
 
@@ -59,13 +59,13 @@ def _not_a_number(value: Any) -> Any:
     # YAML parses 12:30:00 as 45000 (base 60), which Slurm would interpret as minutes.
     if isinstance(value, int):
         text = "text in quotes such as '12:30:00', or '90' for minutes (YAML reads it as a number)"
-        raise PydanticCustomError("said", "{text}", {"text": text})
+        raise PydanticCustomError("text", "{text}", {"text": text})
     return value
 
 
 def _flag(value: str) -> str:
     if not value.startswith("-"):
-        raise PydanticCustomError("said", "{text}", {"text": "a whole argument such as --reservation=NAME"})
+        raise PydanticCustomError("text", "{text}", {"text": "a whole argument such as --reservation=NAME"})
     return value
 
 

@@ -135,8 +135,8 @@ def _marker(mask_tokens: Any, name: str) -> str | int:
 
 def _masked(target: torch.Tensor, key: str, ignore_index: int, begin: int, end: int) -> torch.Tensor:
     begins, ends = target == begin, target == end
-    for name, id_, found in (("begin", begin, begins), ("end", end, ends)):
-        if not found.any():
+    for name, id_, markers in (("begin", begin, begins), ("end", end, ends)):
+        if not markers.any():
             if _is_first_rank():
                 warnings.warn(
                     f"{key}: the {name} marker, id {id_}, does not occur in the batch, so no token counts "
@@ -155,11 +155,11 @@ def _masked(target: torch.Tensor, key: str, ignore_index: int, begin: int, end: 
     if wrong.any():
         row, position = (int(i) for i in wrong.nonzero()[0])
         if depth[row, position] < 0:
-            what = f"an end marker without a begin marker at position {position}"
+            fault = f"an end marker without a begin marker at position {position}"
         else:
-            what = f"a second begin marker at position {position - 1}"
+            fault = f"a second begin marker at position {position - 1}"
         raise ValueError(
-            f"{key}: row {row} has {what}; markers must alternate in each row, starting with a begin "
+            f"{key}: row {row} has {fault}; markers must alternate in each row, starting with a begin "
             "marker; put each conversation in its own row"
         )
     return target.where(depth == 1, ignore_index)
@@ -181,10 +181,10 @@ def _token_id(token: str | int, tokenizer: Any) -> int:
         return token
     for method in ("token_to_id", "get_token_id", "convert_tokens_to_ids"):
         if hasattr(tokenizer, method):
-            found = getattr(tokenizer, method)(token)
-            if found is None or found == getattr(tokenizer, "unk_token_id", None):
+            id_ = getattr(tokenizer, method)(token)
+            if id_ is None or id_ == getattr(tokenizer, "unk_token_id", None):
                 break
-            return int(found)
+            return int(id_)
     raise ValueError(
         f"the tokenizer has no token {token!r}; give a marker that is one of its tokens, or give an id"
     )

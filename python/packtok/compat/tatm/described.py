@@ -42,14 +42,14 @@ def get_dataset(
         (128,)
     """
     check_options("get_dataset", options)
-    found = files_of_dataset(metadata, lambda remark: warnings.warn(remark, stacklevel=5))
-    if options.get("eos_token") is None and found.eos_token is not None:
-        options = {**options, "eos_token": found.eos_token}
-    dataset = TatmMemmapDataset.of_files(found.files, context_length, **options)
+    token_files = files_of_dataset(metadata, lambda remark: warnings.warn(remark, stacklevel=5))
+    if options.get("eos_token") is None and token_files.eos_token is not None:
+        options = {**options, "eos_token": token_files.eos_token}
+    dataset = TatmMemmapDataset.of_files(token_files.files, context_length, **options)
     if dataset.vocab_size is None:
-        dataset.vocab_size = found.vocab_size
+        dataset.vocab_size = token_files.vocab_size
     if dataset.vocab_size is None:
-        dataset.vocab_size = _recorded_vocab_size(found.files, dataset)
+        dataset.vocab_size = _recorded_vocab_size(token_files.files, dataset)
     return dataset
 
 

@@ -60,8 +60,8 @@ class TatmDataMetadata(DatasetMetadata):
     @classmethod
     def from_file(cls, path: StrPath) -> Self:
         """Reads a metadata file, JSON or YAML."""
-        found = find_metadata(path)
-        return cls(**read_mapping(found), path=found)
+        file = find_metadata(path)
+        return cls(**read_mapping(file), path=file)
 
     @classmethod
     def from_json(cls, json_path: StrPath) -> Self:
@@ -102,5 +102,5 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, TokenizedInfo):
-        return {key: one for key, one in vars(value).items() if key != "unknown" and one is not None}
+        return {key: item for key, item in vars(value).items() if key != "unknown" and item is not None}
     return os.fspath(value) if isinstance(value, os.PathLike) else value

@@ -79,14 +79,14 @@ class Catalog:
         identity = None if file is None else file.identity
         with self._lock:
             if self._open is None or self._open[0] != identity:
-                index = self._made() if file is None else Index(self._root.folder / INDEX_NAME)
+                index = self._index_in_memory() if file is None else Index(self._root.folder / INDEX_NAME)
                 self._open = (identity, index)
             return self._open[1]
 
     def search(self, query: Query) -> SearchResult:
         """Returns the datasets that a query finds. Datasets outside the base show only that they exist."""
-        found = self.index().find(query)
-        return replace(found, entries=self._served(found.entries))
+        result = self.index().find(query)
+        return replace(result, entries=self._served(result.entries))
 
     def dataset(self, folder: str) -> Dataset:
         """Returns the dataset in a folder.
@@ -147,15 +147,15 @@ class Catalog:
             return self._tokenizers[1]
 
     def _tokenizer_files(self, index: Index, limit: int) -> list[tuple[str, str]]:
-        found = []
+        files = []
         known = set(_packtok.Tokenizer.builtin_names())
         for name, _ in index.find(Query(limit=0)).facets["tokenizer"][:limit]:
             entries = [] if name in known else index.find(Query(tokenizer=(name,), limit=1)).entries
             for entry in entries:
                 path = f"{folder_of(entry)}/{TOKENIZER_FILE}"
                 if entry["tokenizer"] and self._root.contains(path) and (self._root.folder / path).is_file():
-                    found.append((path, name))
-        return found
+                    files.append((path, name))
+        return files
 
     def _index_file(self) -> OpenFile | None:
         try:
@@ -163,19 +163,21 @@ class Catalog:
         except NotServedError:
             return None
 
-    def _made(self) -> Index:
+    def _index_in_memory(self) -> Index:
         """Returns an index of the folders; its file is removed as soon as it is open."""
         described = list(described_below(self._root.folder))
         # Both files must be inside, because an entry has values from both.
         known: dict[str, bool] = {}
-        files = self._root.contained([one.path for one in described], known)
-        details = self._root.contained([_details_path(one.path) for one in described], known)
-        found = [one for one, *are_inside in zip(described, files, details, strict=True) if all(are_inside)]
-        entries = list(entries_of(self._root.folder, found))
-        broken = [one for one in entries if isinstance(one, Broken)]
+        files = self._root.contained([dataset.path for dataset in described], known)
+        details = self._root.contained([_details_path(dataset.path) for dataset in described], known)
+        inside = [
+            dataset for dataset, *are_inside in zip(described, files, details, strict=True) if all(are_inside)
+        ]
+        entries = list(entries_of(self._root.folder, inside))
+        broken = [entry for entry in entries if isinstance(entry, Broken)]
         with tempfile.TemporaryDirectory(prefix="packtok-explore-") as folder:
             path = Path(folder, INDEX_NAME)
-            path.write_bytes(index_content([one for one in entries if isinstance(one, dict)], broken))
+            path.write_bytes(index_content([entry for entry in entries if isinstance(entry, dict)], broken))
             return Index(path)
 
     def _served(self, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -31,14 +31,14 @@ class Recent:
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)
-                found: T = self._values[key]
-                return found
-        made = make()
+                value: T = self._values[key]
+                return value
+        value = make()
         with self._lock:
-            self._values[key] = made
+            self._values[key] = value
             while len(self._values) > self._max_values:
                 self._values.popitem(last=False)
-        return made
+        return value
 
 
 @dataclass(frozen=True)
@@ -72,26 +72,26 @@ class Packed:
     @property
     def eod_id(self) -> int | None:
         """The id that closes documents, if the file records it."""
-        found = (self.metadata.get("eod") or {}).get("id")
-        return found if isinstance(found, int) else None
+        eod_id = (self.metadata.get("eod") or {}).get("id")
+        return eod_id if isinstance(eod_id, int) else None
 
     @property
     def tokenizer_name(self) -> str | None:
         """The name of the tokenizer, if the file records it."""
-        found = (self.metadata.get("tokenizer") or {}).get("name")
-        return None if found is None else str(found)
+        name = (self.metadata.get("tokenizer") or {}).get("name")
+        return None if name is None else str(name)
 
     @property
     def fingerprint(self) -> str | None:
         """The fingerprint of the tokenizer, if the file records it."""
-        found = (self.metadata.get("tokenizer") or {}).get("fingerprint")
-        return None if found is None else str(found)
+        fingerprint = (self.metadata.get("tokenizer") or {}).get("fingerprint")
+        return None if fingerprint is None else str(fingerprint)
 
     @cached_property
     def sources(self) -> Sources:
         """The sources that the file lists. All of them are read, but only once."""
-        found = self.reader.sources
-        return Sources(found[:MAX_SOURCES_SHOWN], len(found), sum(source["bytes"] for source in found))
+        sources = self.reader.sources
+        return Sources(sources[:MAX_SOURCES_SHOWN], len(sources), sum(source["bytes"] for source in sources))
 
     @cached_property
     def histogram(self) -> list[tuple[int, int, int]]:

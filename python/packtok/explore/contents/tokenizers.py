@@ -30,7 +30,7 @@ class Decoder:
         """Ids of special tokens."""
         if self.tokenizer is None:
             return frozenset()
-        return frozenset(one for _, one in self.tokenizer.special_tokens)
+        return frozenset(token_id for _, token_id in self.tokenizer.special_tokens)
 
 
 class Tokenizers:
@@ -41,9 +41,9 @@ class Tokenizers:
         given: The tokenizer that the user named for files that do not say theirs.
     """
 
-    def __init__(self, root: Root, given: Tokenizer | None = None) -> None:
+    def __init__(self, root: Root, default: Tokenizer | None = None) -> None:
         self._root = root
-        self._given = given
+        self._default = default
         self._recent = Recent(_MAX_TOKENIZERS)
 
     def decoder(self, packed: Packed) -> Decoder:
@@ -84,8 +84,8 @@ class Tokenizers:
             TokenizerError: If it is no tokenizer.
         """
         file = self._root.open(name)
-        shown = PurePosixPath(name)
-        label = shown.parent.name if shown.name == TOKENIZER_FILE and shown.parent.name else shown.name
+        path = PurePosixPath(name)
+        label = path.parent.name if path.name == TOKENIZER_FILE and path.parent.name else path.name
 
         def loaded() -> Tokenizer:
             return Tokenizer(file.content(_MAX_FILE_BYTES), label)
@@ -94,13 +94,13 @@ class Tokenizers:
 
     def _candidates(self, packed: Packed) -> list[Callable[[], Tokenizer]]:
         """Returns functions that load candidates for the tokenizer of a file, the likeliest first."""
-        given, name = self._given, packed.tokenizer_name
-        found: list[Callable[[], Tokenizer]] = []
-        if given is not None:
-            found.append(lambda: given)
+        default, name = self._default, packed.tokenizer_name
+        candidates: list[Callable[[], Tokenizer]] = []
+        if default is not None:
+            candidates.append(lambda: default)
         if name in Tokenizer.builtin_names() and packed.fingerprint is not None:
-            found.append(lambda: self.builtin(str(name)))
+            candidates.append(lambda: self.builtin(str(name)))
         folder = str(PurePosixPath(packed.name).parent / TOKENIZER_FILE)
         for file in (f"{packed.name}.{TOKENIZER_FILE}", folder):
-            found.append(lambda file=file: self.from_file(file))  # type: ignore[misc]
-        return found
+            candidates.append(lambda file=file: self.from_file(file))  # type: ignore[misc]
+        return candidates

@@ -107,13 +107,13 @@ def size(num_bytes: int | None) -> str:
     if num_bytes < 1000:
         return f"{num_bytes} bytes"
     scale, unit = next(pair for pair in _UNITS if num_bytes >= pair[0])
-    shown = num_bytes / scale
-    return f"{shown:.{max(0, 2 - int(math.log10(shown)))}f} {unit}"
+    number = num_bytes / scale
+    return f"{number:.{max(0, 2 - int(math.log10(number)))}f} {unit}"
 
 
 def link(kind: str, name: str = "", **values: Any) -> Markup:
     """Returns the URL of a page: its kind, the path of a file or folder, and its parameters."""
-    pairs = [(key.rstrip("_"), one) for key, one in values.items() for one in _listed(one)]
+    pairs = [(key.rstrip("_"), value) for key, item in values.items() for value in _listed(item)]
     query = urllib.parse.urlencode(pairs, errors="surrogateescape")
     path = urllib.parse.quote(name, errors="surrogateescape")
     return Markup.escape("/".join(["", *([kind] if kind else []), *([path] if path else [])]) or "/") + (

@@ -44,8 +44,8 @@ def visible(text: str, *, keep_lines: bool = False) -> str:
 def markdown(text: str) -> Markup:
     """Returns Markdown as HTML, without HTML in it, pictures, and links other than to the web and to mail."""
     shortened = text[:MAX_MARKDOWN_CHARS]
-    rest = "\n\n…" if len(text) > len(shortened) else ""
-    html: str = _markdown().render(visible(shortened, keep_lines=True) + rest)
+    ending = "\n\n…" if len(text) > len(shortened) else ""
+    html: str = _markdown().render(visible(shortened, keep_lines=True) + ending)
     return Markup(html)
 
 

@@ -39,8 +39,8 @@ class Piece:
         if self.kind:
             parts.append(_KINDS[self.kind])
         if size := len(self.content):
-            rest = " …" if size > _BYTES_SHOWN else ""
-            hexadecimal = self.content[:_BYTES_SHOWN].hex(" ").upper() + rest
+            ending = " …" if size > _BYTES_SHOWN else ""
+            hexadecimal = self.content[:_BYTES_SHOWN].hex(" ").upper() + ending
             parts.append(f"{size} {'byte' if size == 1 else 'bytes'}: {hexadecimal}")
         if self.continues:
             parts.append("starts inside a character")
@@ -69,9 +69,11 @@ def pieces_of(
     contents = [b""] * len(ids)
     if tokenizer is not None:
         contents = tokenizer.pieces([*before, *ids])[len(before) :]
-    kinds = ["eod" if one == eod_id else "special" if one in special else "" for one in ids]
-    found = [Piece(*one) for one in zip(ids, contents, kinds, strict=True)]
-    return [one for is_valid, run in groupby(found, _is_valid) for one in _with_text(list(run), is_valid)]
+    kinds = ["eod" if token_id == eod_id else "special" if token_id in special else "" for token_id in ids]
+    pieces = [Piece(*facts) for facts in zip(ids, contents, kinds, strict=True)]
+    return [
+        piece for is_valid, run in groupby(pieces, _is_valid) for piece in _with_text(list(run), is_valid)
+    ]
 
 
 def _is_valid(piece: Piece) -> bool:
@@ -86,12 +88,12 @@ def _is_valid(piece: Piece) -> bool:
 def _with_text(run: list[Piece], is_valid: bool) -> list[Piece]:
     """Adds the text of tokens. A character with bytes in several tokens belongs to the first of them."""
     if is_valid:
-        return [replace(one, text=one.content.decode()) for one in run]
-    stops = list(accumulate(len(one.content) for one in run))
+        return [replace(piece, text=piece.content.decode()) for piece in run]
+    stops = list(accumulate(len(piece.content) for piece in run))
     texts = [""] * len(run)
     is_open, continues = [False] * len(run), [False] * len(run)
     start, token = 0, 0
-    for char in b"".join(one.content for one in run).decode("utf-8", "surrogateescape"):
+    for char in b"".join(piece.content for piece in run).decode("utf-8", "surrogateescape"):
         while start >= stops[token]:
             token += 1
         texts[token] += char
@@ -101,8 +103,8 @@ def _with_text(run: list[Piece], is_valid: bool) -> list[Piece]:
             is_open[token] = True
             last += 1
             continues[last] = True
-    shown = zip(run, texts, continues, is_open, strict=True)
-    return [replace(one, text=text, continues=after, is_open=before) for one, text, after, before in shown]
+    rows = zip(run, texts, continues, is_open, strict=True)
+    return [replace(piece, text=text, continues=after, is_open=before) for piece, text, after, before in rows]
 
 
 class _Shown(dict[int, str]):

@@ -38,40 +38,40 @@ def tokenizer_names(site: Site) -> dict[str, str]:
     return built_in | {f"file:{path}": name for path, name in below.items()}
 
 
-def compared(site: Site, wanted: str, text: str, special_tokens_in_text: str) -> Comparison:
+def compared(site: Site, key: str, text: str, special_tokens_in_text: str) -> Comparison:
     """Returns a text as tokens of the tokenizer that a parameter names.
 
     Raises:
         NotServedError: If the parameter names none.
         TokenizerError: If the tokenizer cannot be loaded or refuses the text.
     """
-    tokenizer = _tokenizer(site, wanted)
+    tokenizer = _tokenizer(site, key)
     ids = _encoded(tokenizer, text, special_tokens_in_text)
-    special = frozenset(one for _, one in tokenizer.special_tokens)
+    special = frozenset(token_id for _, token_id in tokenizer.special_tokens)
     return Comparison(tokenizer.name, pieces_of(tokenizer, ids, special))
 
 
 def counts(site: Site, text: str, special_tokens_in_text: str, own: tuple[str, int]) -> list[Count]:
     """Returns the number of tokens of a text under each tokenizer, smallest first."""
     num_bytes = len(text.encode())
-    found = [Count(own[0], own[1], num_bytes / own[1] if own[1] else None, is_own=True)]
-    for wanted, name in tokenizer_names(site).items():
+    rows = [Count(own[0], own[1], num_bytes / own[1] if own[1] else None, is_own=True)]
+    for key, name in tokenizer_names(site).items():
         if name == own[0]:
             continue
         try:
-            ids = _encoded(_tokenizer(site, wanted), text, special_tokens_in_text)
+            ids = _encoded(_tokenizer(site, key), text, special_tokens_in_text)
         except (TokenizerError, NotServedError) as error:
-            found.append(Count(name, None, None, reason=str(error)))
+            rows.append(Count(name, None, None, reason=str(error)))
         else:
-            found.append(Count(name, len(ids), num_bytes / len(ids) if ids else None))
-    return sorted(found, key=lambda one: (one.tokens is None, one.tokens))
+            rows.append(Count(name, len(ids), num_bytes / len(ids) if ids else None))
+    return sorted(rows, key=lambda row: (row.tokens is None, row.tokens))
 
 
-def _tokenizer(site: Site, wanted: str) -> Tokenizer:
-    if wanted not in tokenizer_names(site):
-        raise NotServedError(f"{wanted}: no such tokenizer")
-    kind, _, path = wanted.partition("file:")
-    return site.tokenizers.from_file(path) if not kind and path else site.tokenizers.builtin(wanted)
+def _tokenizer(site: Site, key: str) -> Tokenizer:
+    if key not in tokenizer_names(site):
+        raise NotServedError(f"{key}: no such tokenizer")
+    kind, _, path = key.partition("file:")
+    return site.tokenizers.from_file(path) if not kind and path else site.tokenizers.builtin(key)
 
 
 def _encoded(tokenizer: Tokenizer, text: str, special_tokens_in_text: str) -> list[int]:

@@ -70,7 +70,7 @@ def dataset_page(site: Site, folder: str) -> Response:
         info=dataset.metadata.tokenized_info,
         facts=_facts(dataset),
         bytes_per_token=_bytes_per_token(site, dataset),
-        ratios=[_ratio(dataset.details.get("text_bytes"), one["tokens"]) for one in children],
+        ratios=[_ratio(dataset.details.get("text_bytes"), child["tokens"]) for child in children],
         children=children,
         files=files[:MAX_FILES_SHOWN],
         num_files=len(files),
@@ -97,52 +97,52 @@ def file_page(site: Site, name: str) -> Response:
         num_sources=packed.sources.number,
         bytes_per_token=packed.bytes_per_token(),
         histogram=_histogram([packed], 1),
-        options={key: _shown(one) for key, one in (packed.metadata.get("options") or {}).items()},
-        counts={key: one for key, one in counts.items() if isinstance(one, int)},
+        options={key: _value_text(value) for key, value in (packed.metadata.get("options") or {}).items()},
+        counts={key: value for key, value in counts.items() if isinstance(value, int)},
         commands=commands_of_file(site.path_of(packed)),
     )
 
 
 def _opened(site: Site, paths: Sequence[str]) -> tuple[list[Packed], dict[str, str]]:
     """Returns the pbins among some files, and the reasons why the others cannot be opened."""
-    found, unreadable = [], {}
+    packed, unreadable = [], {}
     for path in paths:
         try:
-            found.append(site.files.open(path))
+            packed.append(site.files.open(path))
         except NotServedError as error:
             unreadable[path] = str(error)
-    return found, unreadable
+    return packed, unreadable
 
 
 def _histogram(packed: Sequence[Packed], num_files: int) -> Histogram | None:
     if not packed or len(packed) < num_files:
         return None
-    if sum(one.num_documents for one in packed) > MAX_HISTOGRAM_DOCUMENTS:
+    if sum(file.num_documents for file in packed) > MAX_HISTOGRAM_DOCUMENTS:
         return None
-    return histogram_of([one.histogram for one in packed])
+    return histogram_of([file.histogram for file in packed])
 
 
 def _facts(dataset: Dataset) -> list[tuple[str, Any]]:
     """Returns the values of the metadata that have no place of their own on the page."""
     metadata = dataset.metadata
-    found: list[tuple[str, Any]] = [
+    facts: list[tuple[str, Any]] = [
         ("downloaded", metadata.date_downloaded),
         ("source", metadata.download_source),
         ("content", metadata.data_content),
         ("content field", metadata.content_field),
         ("data", metadata.dataset_path),
     ]
-    found += [(key.replace("_", " "), dataset.details.get(key)) for key in _DETAILS_SHOWN]
+    facts += [(key.replace("_", " "), dataset.details.get(key)) for key in _DETAILS_SHOWN]
     info = metadata.tokenized_info
     if info is not None:
-        found += [("token type", info.dtype), ("vocabulary", info.vocab_size)]
-        found += [(key, _shown(one)) for key, one in list(info.unknown.items())[:50]]
-    found += [(key, _shown(one)) for key, one in list(metadata.unknown.items())[:50]]
-    known = [(key, one) for key, one in found if one not in (None, "")]
-    return [(key, f"{one:,}" if isinstance(one, int) else _shown(one)) for key, one in known]
+        facts += [("token type", info.dtype), ("vocabulary", info.vocab_size)]
+        facts += [(key, _value_text(value)) for key, value in list(info.unknown.items())[:50]]
+    facts += [(key, _value_text(value)) for key, value in list(metadata.unknown.items())[:50]]
+    known = [(key, value) for key, value in facts if value not in (None, "")]
+    return [(key, f"{value:,}" if isinstance(value, int) else _value_text(value)) for key, value in known]
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     """Returns a value of any shape and size in one short line."""
     if isinstance(value, str):
         return value[:1000]
@@ -152,12 +152,12 @@ def _shown(value: Any) -> str:
 def _files(dataset: Dataset, paths: Sequence[str], unreadable: Collection[str]) -> list[ListedFile]:
     listed = dataset.details.get("files")
     by_name = {
-        one["path"]: one
-        for one in (listed if isinstance(listed, list) else [])
-        if isinstance(one, dict) and isinstance(one.get("path"), str)
+        file["path"]: file
+        for file in (listed if isinstance(listed, list) else [])
+        if isinstance(file, dict) and isinstance(file.get("path"), str)
     }
     if dataset.metadata.tokenized_info is None:
-        return [_listed(name, None, one) for name, one in by_name.items()]
+        return [_listed(name, None, file) for name, file in by_name.items()]
     names = [path.removeprefix(f"{dataset.folder}/") for path in paths]
     return [
         _listed(name, None if path in unreadable else path, by_name.get(name, {}))
@@ -165,13 +165,13 @@ def _files(dataset: Dataset, paths: Sequence[str], unreadable: Collection[str]) 
     ]
 
 
-def _listed(name: str, path: str | None, said: dict[str, Any]) -> ListedFile:
+def _listed(name: str, path: str | None, facts: dict[str, Any]) -> ListedFile:
     def number(key: str) -> int | None:
-        found = said.get(key)
-        return found if isinstance(found, int) else None
+        value = facts.get(key)
+        return value if isinstance(value, int) else None
 
     trailer = number("trailer_crc32c")
-    checksum = said.get("crc32c") if trailer is None else f"{trailer:08x} (trailer)"
+    checksum = facts.get("crc32c") if trailer is None else f"{trailer:08x} (trailer)"
     return ListedFile(
         name,
         path,
@@ -186,12 +186,12 @@ def _corpora(dataset: Dataset) -> list[tuple[str, Any, Any]]:
     """Returns the corpora with their documents and bytes, if those were counted."""
     counted = dataset.details.get("corpora")
     by_name = counted if isinstance(counted, dict) else {}
-    found = []
+    rows = []
     for name in dataset.metadata.corpuses[:MAX_FILES_SHOWN]:
-        said = by_name.get(name)
-        said = said if isinstance(said, dict) else {}
-        found.append((name, said.get("documents"), said.get("text_bytes")))
-    return found
+        facts = by_name.get(name)
+        facts = facts if isinstance(facts, dict) else {}
+        rows.append((name, facts.get("documents"), facts.get("text_bytes")))
+    return rows
 
 
 def _bytes_per_token(site: Site, dataset: Dataset) -> tuple[float, str] | None:
@@ -208,5 +208,5 @@ def _bytes_per_token(site: Site, dataset: Dataset) -> tuple[float, str] | None:
 
 
 def _ratio(num_bytes: Any, tokens: Any) -> float | None:
-    is_known = all(isinstance(one, int) and 0 < one < _MAX_COUNT for one in (num_bytes, tokens))
+    is_known = all(isinstance(number, int) and 0 < number < _MAX_COUNT for number in (num_bytes, tokens))
     return num_bytes / tokens if is_known else None

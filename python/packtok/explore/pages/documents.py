@@ -23,7 +23,7 @@ from packtok.explore.site import Site
 WINDOW_TOKENS = 1000
 MAX_WINDOW_TOKENS = 5000
 # Parameters that links to other documents and windows repeat.
-_KEPT = ("compare", "counts", "window")
+_LINK_KEYS = ("compare", "counts", "window")
 
 
 @dataclass(frozen=True)
@@ -82,14 +82,14 @@ def document_page(site: Site, name: str, parameters: QueryParams) -> Response:
         num_special=sum(bool(piece.kind) for piece in pieces),
         origin=origin_text(packed, document),
         sources=packed.sources,
-        keep=_kept(parameters),
+        keep=_link_parameters(parameters),
         **others,
     )
 
 
 def _target(packed: Packed, parameters: QueryParams) -> Response | None:
     """Returns a redirect to a random document or to one of a source; ``None`` for a document by number."""
-    keep = _kept(parameters)
+    keep = _link_parameters(parameters)
     if "random" in parameters and packed.num_documents:
         seed = parameters.get("seed") or None
         # With a seed, each visit shows the same document; without one, each visit shows another.
@@ -102,8 +102,8 @@ def _target(packed: Packed, parameters: QueryParams) -> Response | None:
     return RedirectResponse(str(link("documents", packed.name, document=document, **keep).unescape()), 303)
 
 
-def _kept(parameters: QueryParams) -> dict[str, str]:
-    return {key: parameters[key] for key in _KEPT if parameters.get(key)}
+def _link_parameters(parameters: QueryParams) -> dict[str, str]:
+    return {key: parameters[key] for key in _LINK_KEYS if parameters.get(key)}
 
 
 def _window(parameters: QueryParams, length: int) -> Window:
@@ -136,9 +136,9 @@ def _of_text(
 def _added_by(tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
     """Returns the ids that a tokenizer adds before and after each text."""
     text = tokenizer.encode("a", add_special_tokens=False).tolist()
-    found = tokenizer.encode("a", add_special_tokens=True).tolist()
-    start = next((i for i in range(len(found)) if found[i : i + len(text)] == text), None)
-    return ([], []) if start is None or not text else (found[:start], found[start + len(text) :])
+    ids = tokenizer.encode("a", add_special_tokens=True).tolist()
+    start = next((i for i in range(len(ids)) if ids[i : i + len(text)] == text), None)
+    return ([], []) if start is None or not text else (ids[:start], ids[start + len(text) :])
 
 
 def _others(
@@ -151,33 +151,33 @@ def _others(
 ) -> dict[str, Any]:
     """Returns the comparison with another tokenizer and the counts of all tokenizers, if requested."""
     names = tokenizer_names(site)
-    wanted = parameters.get("compare", "")
-    found: dict[str, Any] = {"tokenizers": names, "comparison": None, "comparison_html": None, "counts": []}
-    if decoder.tokenizer is None or not (wanted or parameters.get("counts")):
-        return found
+    key = parameters.get("compare", "")
+    values: dict[str, Any] = {"tokenizers": names, "comparison": None, "comparison_html": None, "counts": []}
+    if decoder.tokenizer is None or not (key or parameters.get("counts")):
+        return values
     parse = (packed.metadata.get("options") or {}).get("special_tokens_in_text", "parse")
     own = _of_text(packed, decoder.tokenizer, pieces, window)
     text = b"".join(piece.content for piece in own).decode("utf-8", "replace")
-    if wanted:
-        comparison = _comparison(site, wanted, text, parse)
-        found["comparison"] = comparison
-        found["comparison_html"] = tokens_html(comparison.pieces, target="o")
+    if key:
+        comparison = _comparison(site, key, text, parse)
+        values["comparison"] = comparison
+        values["comparison_html"] = tokens_html(comparison.pieces, target="o")
     if parameters.get("counts"):
-        found["counts"] = counts(site, text, parse, (decoder.tokenizer.name, len(own)))
-    return found
+        values["counts"] = counts(site, text, parse, (decoder.tokenizer.name, len(own)))
+    return values
 
 
-def _comparison(site: Site, wanted: str, text: str, parse: str) -> Comparison:
+def _comparison(site: Site, key: str, text: str, parse: str) -> Comparison:
     try:
-        return compared(site, wanted, text, parse)
+        return compared(site, key, text, parse)
     except TokenizerError as error:
-        return Comparison(wanted, [], str(error))
+        return Comparison(key, [], str(error))
 
 
 def origin_text(packed: Packed, document: int) -> str | None:
     """Returns a readable origin of a document; ``None`` if the file does not record it."""
-    found = packed.reader.origin(document)
-    return None if found is None else f"{found.source}, {found.unit} {found.offset:,}"
+    origin = packed.reader.origin(document)
+    return None if origin is None else f"{origin.source}, {origin.unit} {origin.offset:,}"
 
 
 def first_of_source(packed: Packed, source: int) -> int:
@@ -188,13 +188,13 @@ def first_of_source(packed: Packed, source: int) -> int:
     """
 
     def source_of(document: int) -> int:
-        found: Origin | None = packed.reader.origin(document)
-        if found is None:
+        origin: Origin | None = packed.reader.origin(document)
+        if origin is None:
             raise NotServedError(
                 f"{packed.name} does not record where its documents came from; pack it with packtok pack "
                 "--origins"
             )
-        return found.source_index
+        return origin.source_index
 
     document = bisect_left(range(packed.num_documents), source, key=source_of)
     if document == packed.num_documents or source_of(document) != source:

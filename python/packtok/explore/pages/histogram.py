@@ -49,10 +49,10 @@ def histogram_of(parts: Sequence[Sequence[Bucket]]) -> Histogram | None:
     if not counts or not max(counts.values()):
         return None
     filled = [limits for limits, documents in counts.items() if documents]
-    shown = sorted(limits for limits in counts if min(filled) <= limits <= max(filled))
+    buckets = sorted(limits for limits in counts if min(filled) <= limits <= max(filled))
     most = max(counts.values())
     bars = []
-    for start, stop in shown:
+    for start, stop in buckets:
         documents = counts[start, stop]
         # The minimum makes the bar of a bucket that is not empty visible.
         width = max(100 * documents / most, 0.5) if documents else 0.0

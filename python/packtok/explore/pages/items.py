@@ -138,10 +138,10 @@ def _blocks(packed: Packed, packing: str, context_length: int) -> Blocks:
             f"packing is 'best_fit', and its plan has about {parts:,} parts of documents, too many for a "
             f"page; the limit is {_MAX_PLANNED_PARTS:,}"
         )
-    whole = Blocks(paths, packing="whole")
+    documents = Blocks(paths, packing="whole")
     # The plan is mapped, so its file can be removed at once. Nothing is written next to the data.
     with tempfile.TemporaryDirectory(prefix="packtok-explore-") as folder:
-        plan = find_or_plan(whole, planner="best_fit", block_size=context_length, folders=[folder])
+        plan = find_or_plan(documents, planner="best_fit", block_size=context_length, folders=[folder])
         return Blocks(paths, packing="planned", plan_path=plan)
 
 
@@ -179,11 +179,11 @@ class _Segments:
 
     def ends(self, packed: Packed) -> npt.NDArray[np.bool_]:
         """Returns the positions that have the last token of a document, or the last padding."""
-        found = np.append(np.diff(self._ids) != 0, True)
+        ends = np.append(np.diff(self._ids) != 0, True)
         last = self[len(self) - 1]
         if last.document is not None:
-            found[-1] = last.stop == len(packed.reader[last.document])
-        return found
+            ends[-1] = last.stop == len(packed.reader[last.document])
+        return ends
 
     def at(self, position: int) -> Segment:
         """Returns the segment that contains a position of the item."""
@@ -192,42 +192,44 @@ class _Segments:
 
 def _before(packed: Packed, first: Segment, fields: dict[str, Any], window: Window) -> list[int]:
     """Returns the last tokens before the window: of the item, or of the document that the item cuts."""
-    found: list[int] = fields["input_ids"][max(0, window.start - NUM_BEFORE) : window.start].tolist()
+    ids: list[int] = fields["input_ids"][max(0, window.start - NUM_BEFORE) : window.start].tolist()
     if window.start == 0 and first.document is not None:
-        found = packed.reader[first.document][max(0, first.start - NUM_BEFORE) : first.start].tolist()
-    return found
+        ids = packed.reader[first.document][max(0, first.start - NUM_BEFORE) : first.start].tolist()
+    return ids
 
 
 def _positions(
     decoder: Decoder, packed: Packed, fields: dict[str, Any], window: Window, before: Sequence[int]
 ) -> list[Position]:
-    shown = slice(window.start, window.stop)
-    inputs, labels = fields["input_ids"][shown].tolist(), fields["labels"][shown].tolist()
+    part = slice(window.start, window.stop)
+    inputs, labels = fields["input_ids"][part].tolist(), fields["labels"][part].tolist()
 
     def pieces(ids: Sequence[int], before: Sequence[int]) -> list[Piece]:
         return pieces_of(decoder.tokenizer, ids, decoder.special_ids, packed.eod_id, before=before)
 
     # A label follows the input at its position.
     labelled = [token for token, label in zip(inputs, labels, strict=True) if label != IGNORED]
-    given = iter(pieces([label for label in labels if label != IGNORED], labelled[:1]))
-    targets = [None if label == IGNORED else next(given) for label in labels]
+    target_pieces = iter(pieces([label for label in labels if label != IGNORED], labelled[:1]))
+    targets = [None if label == IGNORED else next(target_pieces) for label in labels]
     segments = fields["document_ids"]
-    found = []
+    positions = []
     for i, piece, target in zip(
         range(window.start, window.stop), pieces(inputs, before), targets, strict=True
     ):
         is_last = bool(fields["ends"][i])
         position = int(fields["position_ids"][i])
-        found.append(Position(i, piece, int(segments[i]), position, target, is_last and target is not None))
-    return found
+        positions.append(
+            Position(i, piece, int(segments[i]), position, target, is_last and target is not None)
+        )
+    return positions
 
 
 def _runs(positions: Sequence[Position], segments: _Segments) -> list[Run]:
-    found = []
-    for _, run in groupby(positions, lambda one: one.segment):
+    runs = []
+    for _, run in groupby(positions, lambda position: position.segment):
         members = list(run)
         segment = segments.at(members[0].index)
         details = [member.details for member in members]
         html = tokens_html([member.piece for member in members], members[0].index, more=details)
-        found.append(Run(segment, html))
-    return found
+        runs.append(Run(segment, html))
+    return runs

@@ -93,4 +93,4 @@ def _shell(text: str) -> str:
     if text.isprintable():
         return shlex.quote(text)
     content = text.encode("utf-8", "surrogateescape")
-    return "$'" + "".join(chr(one) if chr(one) in _PLAIN else f"\\x{one:02x}" for one in content) + "'"
+    return "$'" + "".join(chr(code) if chr(code) in _PLAIN else f"\\x{code:02x}" for code in content) + "'"

@@ -47,7 +47,7 @@ class Facet:
 
 def _facet(name: str, values: list[tuple[str, int]], chosen: tuple[str, ...]) -> Facet:
     ordered = _ordered(name, values)
-    boxes = [_box(name, i, *one, one[0] in chosen) for i, one in enumerate(ordered, 1)]
+    boxes = [_box(name, i, *pair, pair[0] in chosen) for i, pair in enumerate(ordered, 1)]
     more = ordered[_FIRST_VALUES:]
     return Facet(
         name,
@@ -75,10 +75,10 @@ def _result(entry: Mapping[str, Any]) -> str:
     name = _text(entry["name"].strip() or folder)
     # The output of `quote` needs no escaping.
     title = name if folder is None else f'<a href="/dataset/{quote(folder)}">{name}</a>'
-    shown = [("context", entry["context"]), ("tokenizer", entry["tokenizer"])]
-    facts = [f'<span class="{kind}">{_text(one)}</span>' for kind, one in shown if one]
+    labels = [("context", entry["context"]), ("tokenizer", entry["tokenizer"])]
+    facts = [f'<span class="{kind}">{_text(value)}</span>' for kind, value in labels if value]
     numbers = [(entry["tokens"], "tokens"), (entry["documents"], "documents")]
-    facts += [f"<span><b>{one:,}</b> {what}</span>" for one, what in numbers if one is not None]
+    facts += [f"<span><b>{number:,}</b> {unit}</span>" for number, unit in numbers if number is not None]
     facts += [f"<span>{_text(entry[key])}</span>" for key in ("language", "license", "date") if entry[key]]
     text = summary(entry)
     description = f'<p class="summary">{_text(text)}</p>' if text else ""
@@ -104,8 +104,8 @@ def _ordered(facet: str, values: list[tuple[str, int]]) -> list[tuple[str, int]]
 
 def _magnitude(value: str) -> tuple[int, int]:
     """Returns a key that sorts numbers with a unit, such as the start of ``10M-100M``."""
-    found = _NUMBER.match(value)
-    return (-1, 0) if found is None else (" KMBT".find(found[2] or " "), int(found[1]))
+    match = _NUMBER.match(value)
+    return (-1, 0) if match is None else (" KMBT".find(match[2] or " "), int(match[1]))
 
 
 def search_page(site: Site, parameters: QueryParams) -> Response:
@@ -117,23 +117,23 @@ def search_page(site: Site, parameters: QueryParams) -> Response:
     sort = choice(parameters, "sort", tuple(SORTS))
     chosen = {facet: tuple(dict.fromkeys(parameters.getlist(facet)))[:_MAX_CHOICES] for facet in FACETS}
     query = Query(words=words, **chosen, sort=sort, offset=(number - 1) * PAGE_ENTRIES, limit=PAGE_ENTRIES)
-    found = site.catalog.search(query)
-    num_pages = max(1, math.ceil(found.total / PAGE_ENTRIES))
+    result = site.catalog.search(query)
+    num_pages = max(1, math.ceil(result.total / PAGE_ENTRIES))
     state: dict[str, Any] = {"q": words, **chosen, "sort": "" if sort == "best" else sort}
     return site.pages.html(
         "results.html" if "fragment" in parameters else "search.html",
         query=query,
-        found=found,
-        results=Markup("".join(_known_result(site, entry) for entry in found.entries)),
-        facets=[_facet(facet, found.facets[facet], chosen[facet]) for facet in FACETS],
+        result=result,
+        results=Markup("".join(_known_result(site, entry) for entry in result.entries)),
+        facets=[_facet(facet, result.facets[facet], chosen[facet]) for facet in FACETS],
         sorts=SORTS,
         state=state,
         page=number,
         num_pages=num_pages,
         has_index=site.catalog.has_index,
-        pbins=[] if found.total or words or any(chosen.values()) else _pbins(site),
+        pbins=[] if result.total or words or any(chosen.values()) else _pbins(site),
         without=[
-            (facet, value, {**state, facet: tuple(one for one in values if one != value)})
+            (facet, value, {**state, facet: tuple(other for other in values if other != value)})
             for facet, values in chosen.items()
             for value in values
         ],
