@@ -90,8 +90,8 @@ def process_share() -> Share:
     if rank is None and world_size is None:
         return Share(0, 1)
     if rank is None or world_size is None:
-        given, missing = ("WORLD_SIZE", "RANK") if rank is None else ("RANK", "WORLD_SIZE")
-        raise ValueError(f"the environment has {given} but not {missing}; set both or neither")
+        present, missing = ("WORLD_SIZE", "RANK") if rank is None else ("RANK", "WORLD_SIZE")
+        raise ValueError(f"the environment has {present} but not {missing}; set both or neither")
     return Share(_number("RANK", rank), _number("WORLD_SIZE", world_size))
 
 
@@ -117,9 +117,9 @@ def find_shard(shard: str | int) -> ShardChoice:
     text = str(shard)
     if text == "auto":
         return shard_of_task(os.environ)
-    if (found := re.fullmatch(r"([0-9]{1,19})(?:/([0-9]{1,19}))?", text)) is None:
+    if (match := re.fullmatch(r"([0-9]{1,19})(?:/([0-9]{1,19}))?", text)) is None:
         raise ConfigError(f"--shard: is {text!r}; expected k/N, k or auto")
-    index, count = int(found[1]), int(found[2]) if found[2] else None
+    index, count = int(match[1]), int(match[2]) if match[2] else None
     if max(index, count or 0) > MAX_SHARDS:
         raise ConfigError(f"--shard: is {text!r}; there can be at most {MAX_SHARDS:,} shards")
     return ShardChoice(index, count)
@@ -152,10 +152,10 @@ def shard_of_task(environment: Mapping[str, str]) -> ShardChoice:
         )
     if array is None:
         return ShardChoice(rank, default_num_shards=num_ranks)
-    return ShardChoice(array * num_ranks + rank, default_num_shards=_whole_array(environment, num_ranks))
+    return ShardChoice(array * num_ranks + rank, default_num_shards=_shards_of_array(environment, num_ranks))
 
 
-def _whole_array(environment: Mapping[str, str], num_ranks: int) -> int | None:
+def _shards_of_array(environment: Mapping[str, str], num_ranks: int) -> int | None:
     """Returns the number of shards if the array contains all tasks from 0 on, otherwise ``None``."""
     names = ("SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_MAX", "SLURM_ARRAY_TASK_COUNT")
     first, last, count = (_variable(environment, name) for name in names)

@@ -38,18 +38,18 @@ def rewrite_exception(error: BaseException, rewrite: Callable[[Any], Any]) -> No
         error: The exception.
         rewrite: Returns what to put instead of the arguments of an exception, a tuple, or of a file name.
     """
-    seen: set[int] = set()
+    visited: set[int] = set()
     pending: list[BaseException | None] = [error]
     while pending:
-        one = pending.pop()
-        if one is None or id(one) in seen:
+        exception = pending.pop()
+        if exception is None or id(exception) in visited:
             continue
-        seen.add(id(one))
-        pending += [one.__cause__, one.__context__]
-        one.args = rewrite(one.args)
-        if isinstance(one, OSError):
+        visited.add(id(exception))
+        pending += [exception.__cause__, exception.__context__]
+        exception.args = rewrite(exception.args)
+        if isinstance(exception, OSError):
             # An OSError composes its message of these attributes, and ignores its args.
             for name in ("filename", "filename2", "strerror"):
                 # In errors of the compiled module, file names are paths.
-                if isinstance(text := getattr(one, name), str | os.PathLike):
-                    setattr(one, name, rewrite(os.fsdecode(text)))
+                if isinstance(text := getattr(exception, name), str | os.PathLike):
+                    setattr(exception, name, rewrite(os.fsdecode(text)))

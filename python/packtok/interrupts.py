@@ -25,7 +25,7 @@ def is_program() -> bool:
     """Returns whether this process is the program: `packtok` or `python -m packtok`."""
     name = os.path.basename(sys.argv[0]) if sys.argv else ""
     return name == "packtok" or (
-        name == "-m" and any(one in ("packtok", "-mpacktok") for one in sys.orig_argv)
+        name == "-m" and any(argument in ("packtok", "-mpacktok") for argument in sys.orig_argv)
     )
 
 
@@ -44,9 +44,9 @@ def ignore() -> None:
     _replace(signal.default_int_handler, signal.SIG_IGN)
 
 
-def _replace(found: object, handler: object) -> None:
+def _replace(expected: object, handler: object) -> None:
     # A handler that the caller installed stays. Only the main thread can set handlers.
-    if signal.getsignal(signal.SIGINT) == found:
+    if signal.getsignal(signal.SIGINT) == expected:
         try:
             signal.signal(signal.SIGINT, handler)  # type: ignore[arg-type]
         except ValueError:

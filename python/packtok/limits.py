@@ -37,10 +37,10 @@ def refusal(error: BaseException) -> str | None:
     while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None and cause not in causes:
         causes.append(cause)
     texts = [str(cause).lower() for cause in causes]
-    if any(text in one for text in _NO_THREAD for one in texts):
+    if any(phrase in text for phrase in _NO_THREAD for text in texts):
         return f"cannot start a thread; {thread_limits()}"
     if any(isinstance(cause, MemoryError) for cause in causes) or any(
-        text in one for text in _NO_MEMORY for one in texts
+        phrase in text for phrase in _NO_MEMORY for text in texts
     ):
         return f"out of memory; {memory_limit()}"
     return None
@@ -69,9 +69,9 @@ def memory_limit() -> str:
 def thread_limits() -> str:
     """Returns the limit of threads of this user, and the remedy."""
     most, _ = resource.getrlimit(resource.RLIMIT_NPROC)
-    shown = "unlimited" if most == resource.RLIM_INFINITY else most
+    limit = "unlimited" if most == resource.RLIM_INFINITY else most
     return (
-        f"this user may have {shown} processes and threads (ulimit -u), and a control group may have a limit "
+        f"this user may have {limit} processes and threads (ulimit -u), and a control group may have a limit "
         "(pids.max); raise the limit or lower num_cpus"
     )
 

@@ -98,28 +98,30 @@ class EntryPoint:
         subject = _SUBJECT.match(problem)
         if subject is not None:
             problem = self._subject(subject) + problem[subject.end() :]
-        kept = [self._available(remedy) for remedy in remedies]
+        available = [self._available(remedy) for remedy in remedies]
         # A remedy that names another command keeps the flags of that command.
-        spelled = [one if "packtok " in one else self._spelled(one) for one in kept if one]
+        spelled = [
+            remedy if "packtok " in remedy else self._spelled(remedy) for remedy in available if remedy
+        ]
         return "; ".join((self._spelled(problem), *spelled))
 
     def _with_keys(self, text: str) -> str:
         """Returns a message that names options that the caller lacks by their keys in a config."""
 
-        def subject(found: re.Match[str]) -> str:
-            if found["flag"] in self.options or not found["key"]:
-                return found[0]
-            return found["key"].lstrip()
+        def subject(match: re.Match[str]) -> str:
+            if match["flag"] in self.options or not match["key"]:
+                return match[0]
+            return match["key"].lstrip()
 
-        def option(found: re.Match[str]) -> str:
-            if found["flag"] in self.options:
-                return found[0]
-            value = found["set"] or found["value"]
-            return found["key"] if value is None else f"{found['key']}: {value}"
+        def option(match: re.Match[str]) -> str:
+            if match["flag"] in self.options:
+                return match[0]
+            value = match["set"] or match["value"]
+            return match["key"] if value is None else f"{match['key']}: {value}"
 
-        def flag(found: re.Match[str]) -> str:
-            key = None if found["flag"] in self.options else _keys_of_flags().get(found["flag"])
-            return found[0] if key is None else key
+        def flag(match: re.Match[str]) -> str:
+            key = None if match["flag"] in self.options else _keys_of_flags().get(match["flag"])
+            return match[0] if key is None else key
 
         return _FLAG.sub(flag, _OPTION.sub(option, _SUBJECT.sub(subject, text)))
 
@@ -133,9 +135,9 @@ class EntryPoint:
             return tuple(map(self._tree, value))
         return self.worded(value) if isinstance(value, str) else value
 
-    def _subject(self, found: re.Match[str]) -> str:
-        flag = found["flag"]
-        key = found["key"] if found["key"] and self.takes_config else ""
+    def _subject(self, match: re.Match[str]) -> str:
+        flag = match["flag"]
+        key = match["key"] if match["key"] and self.takes_config else ""
         name = self.instead.get(flag, f"--{flag}" if self.style == "flag" else _keyword(flag))
         return f"{name}:{key}"
 
@@ -144,8 +146,10 @@ class EntryPoint:
         if "packtok " in remedy:
             # The options belong to another command.
             return remedy
-        kept = [one for one in remedy.removeprefix("or, ").split(", or ") if self._is_available(one)]
-        return ", or ".join(kept)
+        available = [
+            choice for choice in remedy.removeprefix("or, ").split(", or ") if self._is_available(choice)
+        ]
+        return ", or ".join(available)
 
     def _is_available(self, text: str) -> bool:
         if not self.takes_config and _OF_CONFIG.search(text):
@@ -162,35 +166,35 @@ class EntryPoint:
             text = _POLICIES.sub(_members, text)
         return text if self.style == "flag" else _FLAG.sub(self._flag, text)
 
-    def _option(self, found: re.Match[str]) -> str:
-        flag, value = found["flag"], found["value"]
+    def _option(self, match: re.Match[str]) -> str:
+        flag, value = match["flag"], match["value"]
         if flag in self.instead:
             return self.instead[flag]
         if self.style == "flag":
             return f"--{flag}" if value is None else f"--{flag} {value}"
-        value = found["set"] or value
-        if "." in found["key"]:
+        value = match["set"] or value
+        if "." in match["key"]:
             # A setting of the cluster has the same form in Python as on the command line.
-            return found["key"] if value is None else f"{found['key']}={value}"
+            return match["key"] if value is None else f"{match['key']}={value}"
         named = _keyword(flag) if value is None else f"{_keyword(flag)}={_literal(value)}"
-        has_other_key = self.takes_config and found["key"] != _keyword(flag)
-        return f"{named} ({found['key']} in a config)" if has_other_key else named
+        has_other_key = self.takes_config and match["key"] != _keyword(flag)
+        return f"{named} ({match['key']} in a config)" if has_other_key else named
 
-    def _flag(self, found: re.Match[str]) -> str:
-        flag = found["flag"]
-        return self.instead.get(flag, _keyword(flag) if flag in self.options else found[0])
+    def _flag(self, match: re.Match[str]) -> str:
+        flag = match["flag"]
+        return self.instead.get(flag, _keyword(flag) if flag in self.options else match[0])
 
 
-def _members(found: re.Match[str]) -> str:
-    return " or ".join(_MEMBERS.get(value, value) for value in found[0].split(" or "))
+def _members(match: re.Match[str]) -> str:
+    return " or ".join(_MEMBERS.get(value, value) for value in match[0].split(" or "))
 
 
 def flags_of_pack_in(text: str) -> set[str]:
     """Returns the options of `pack` that a text names by their flags, without the dashes."""
     from packtok.config.options import OPTIONS
 
-    known = {flag[2:] for one in OPTIONS.values() for flag in one.flags or () if flag.startswith("--")}
-    return {found["flag"] for found in _FLAG.finditer(text)} & known
+    known = {flag[2:] for option in OPTIONS.values() for flag in option.flags or () if flag.startswith("--")}
+    return {match["flag"] for match in _FLAG.finditer(text)} & known
 
 
 def _keys_of_flags() -> dict[str, str]:
@@ -198,7 +202,10 @@ def _keys_of_flags() -> dict[str, str]:
     from packtok.config.options import OPTIONS
 
     return {
-        flag[2:]: one.key for one in OPTIONS.values() for flag in one.flags or () if flag.startswith("--")
+        flag[2:]: option.key
+        for option in OPTIONS.values()
+        for flag in option.flags or ()
+        if flag.startswith("--")
     }
 
 
@@ -263,7 +270,7 @@ def entry_point(*lacks: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     return decorated
 
 
-def _check_keywords(function: Callable[..., Any], point: EntryPoint, given: Iterable[str]) -> None:
+def _check_keywords(function: Callable[..., Any], point: EntryPoint, keywords: Iterable[str]) -> None:
     """Raises a `TypeError` for a keyword that is no option of `pack`, if the function has ``**options``.
 
     Suggests a keyword, also for the key of a config.
@@ -271,9 +278,9 @@ def _check_keywords(function: Callable[..., Any], point: EntryPoint, given: Iter
     from packtok.config.options import OPTIONS
 
     parameters = inspect.signature(function).parameters
-    if not any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return
-    for name in given:
+    for name in keywords:
         if name in parameters or name in OPTIONS:
             continue
         known = {keyword for keyword in OPTIONS if keyword.replace("_", "-") in point.options}
@@ -291,9 +298,9 @@ def of_function(function: Callable[..., Any], lacks: tuple[str, ...] = ()) -> En
 
     parameters = inspect.signature(function).parameters
     names = set(parameters)
-    if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         names |= set(OPTIONS) - set(lacks)
-    options = frozenset(one.replace("_", "-") for one in names)
+    options = frozenset(name.replace("_", "-") for name in names)
     return EntryPoint(_name_of(function), options, "keyword", takes_config="config" in parameters)
 
 
@@ -304,6 +311,10 @@ def _name_of(function: Callable[..., Any]) -> str:
 
 def of_command(words: Iterable[str], command: Any) -> EntryPoint:
     """Returns a command of the program, as Click describes it, as an entry point."""
-    options = {name.lstrip("-") for one in command.params for name in (*one.opts, *one.secondary_opts)}
-    takes_config = any(one.name == "config" for one in command.params)
+    options = {
+        name.lstrip("-")
+        for parameter in command.params
+        for name in (*parameter.opts, *parameter.secondary_opts)
+    }
+    takes_config = any(parameter.name == "config" for parameter in command.params)
     return EntryPoint(" ".join(words), frozenset(options), "flag", takes_config)

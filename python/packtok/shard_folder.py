@@ -72,9 +72,9 @@ def find_shard_folder(path: Path) -> Path:
         return path
     if is_shard_folder(beside):
         return beside
-    inside = sorted(one for one in path.glob("*.shards") if is_shard_folder(one))
+    inside = sorted(folder for folder in path.glob("*.shards") if is_shard_folder(folder))
     if len(inside) > 1:
-        names = ", ".join(one.name for one in inside)
+        names = ", ".join(folder.name for folder in inside)
         raise PacktokError(f"{path}: contains several folders of shards: {names}; give one of them")
     return inside[0] if inside else path
 
@@ -107,7 +107,7 @@ class ShardFolder:
 
     outdir: Path
     plan: Plan
-    _seen: dict[int, Finished] = field(default_factory=dict)
+    _known: dict[int, Finished] = field(default_factory=dict)
 
     @classmethod
     def open(cls, outdir: Path) -> "ShardFolder":
@@ -121,15 +121,15 @@ class ShardFolder:
     def finished(self) -> dict[int, Finished]:
         """Returns the finished shards by number: whose marker matches the plan and the file size."""
         sizes = _sizes(self.outdir)
-        found: dict[int, Finished] = {}
+        finished: dict[int, Finished] = {}
         for shard in range(self.plan.num_shards):
             name = _packtok.shard_name(shard, self.plan.num_shards)
             if name in sizes and _packtok.marker_name(name) in sizes:
-                done = self._seen.get(shard) or self._read(name)
+                done = self._known.get(shard) or self._read(name)
                 if done is not None:
-                    found[shard] = done
-        self._seen = found
-        return found
+                    finished[shard] = done
+        self._known = finished
+        return finished
 
     def _read(self, name: str) -> Finished | None:
         try:
@@ -145,15 +145,15 @@ class ShardFolder:
 
 def _sizes(folder: Path) -> dict[str, int]:
     """Returns the size of each shard file in ``folder``, from one directory listing."""
-    found = {}
+    sizes = {}
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith(_packtok.SHARD_PREFIX) and entry.is_file():
                 try:
-                    found[entry.name] = entry.stat().st_size
+                    sizes[entry.name] = entry.stat().st_size
                 except FileNotFoundError:
                     continue
-    return found
+    return sizes
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ class TaskFolder:
 
     outdir: Path
     plan: Plan
-    _seen: dict[int, Finished] = field(default_factory=dict)
+    _known: dict[int, Finished] = field(default_factory=dict)
 
     @classmethod
     def open(cls, outdir: Path) -> "TaskFolder":
@@ -213,13 +213,17 @@ class TaskFolder:
         facts = json.loads(json.dumps({**facts, "shards": num_shards}))
         path = outdir / TASKS_NAME
         if path.is_file():
-            plan, found = _read_tasks(outdir)
-            name = next((name for name in {**found, **facts} if found.get(name) != facts.get(name)), None)
+            plan, existing_facts = _read_tasks(outdir)
+            name = next(
+                (name for name in {**existing_facts, **facts} if existing_facts.get(name) != facts.get(name)),
+                None,
+            )
             if name is None:
                 return cls(outdir, plan)
             if not replace:
                 raise PacktokError(
-                    f"{outdir}: the existing plan does not match: {name} is {json.dumps(found.get(name))}, "
+                    f"{outdir}: the existing plan does not match: {name} is "
+                    f"{json.dumps(existing_facts.get(name))}, "
                     f"expected {json.dumps(facts.get(name))}; remove the folder, or choose another --outdir "
                     "(outdir)"
                 )
@@ -262,13 +266,13 @@ class TaskFolder:
     def finished(self) -> dict[int, Finished]:
         """Returns the finished tasks by number: whose marker matches the plan, and whose files exist."""
         is_written = self.report() is not None
-        found: dict[int, Finished] = {}
+        finished: dict[int, Finished] = {}
         for shard in range(self.plan.num_shards):
-            done = self._seen.get(shard) or self._finished(shard, is_written=is_written)
+            done = self._known.get(shard) or self._finished(shard, is_written=is_written)
             if done is not None:
-                found[shard] = done
-        self._seen = found
-        return found
+                finished[shard] = done
+        self._known = finished
+        return finished
 
     def without_marker(self) -> list[int]:
         """Returns the tasks that were never done, whether or not their files are still there."""

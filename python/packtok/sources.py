@@ -37,7 +37,7 @@ def find_files(source: Source) -> Files:
     if isinstance(source, str | os.PathLike):
         path = os.fspath(source)
         return {"manifest": path} if is_manifest(path) else {"paths": _expanded(path)}
-    paths = [file for one in source for file in _expanded(os.fspath(one))]
+    paths = [file for entry in source for file in _expanded(os.fspath(entry))]
     if not paths:
         raise ConfigError("the list of pbins is empty; give at least one")
     return {"paths": paths}
@@ -70,19 +70,19 @@ def is_manifest(path: str) -> bool:
 
 def _expanded(path: str) -> list[str]:
     if os.path.isdir(path):
-        found = [str(file) for file in _pbins_below(Path(path)) or npy_files(Path(path))]
-        if not found:
+        files = [str(file) for file in _pbins_below(Path(path)) or npy_files(Path(path))]
+        if not files:
             raise ConfigError(
                 f"{path}: no .pbin file in this folder; tokenize the corpus first, with packtok pack, or "
                 "with packtok tokenize --to cepe-npy"
             )
     elif glob.has_magic(path) and not os.path.exists(path):
-        found = [file for file in glob.glob(path, recursive=True) if os.path.isfile(file)]
-        if not found:
+        files = [file for file in glob.glob(path, recursive=True) if os.path.isfile(file)]
+        if not files:
             raise ConfigError(f"{path!r}: no file matches; globs skip hidden files, give those by name")
     else:
         return [path]
-    return _packtok.natural_sorted(found)
+    return _packtok.natural_sorted(files)
 
 
 def _pbins_below(folder: Path) -> list[Path]:

@@ -432,7 +432,7 @@ def test_values_unsafe_in_a_directive_go_to_the_command_line(tmp_path: Path) -> 
         f"--output={tmp_path}/a b#50%%/out/logs/%A_%a.out",
     )
     assert not [line for line in directives(script) if "a b" in line or "it's" in line]
-    assert not {"--chdir", "--partition", "--output"} & set(script.given)
+    assert not {"--chdir", "--partition", "--output"} & set(script.options)
 
 
 def test_environment_is_prepared(tmp_path: Path, echo: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -124,6 +124,6 @@ def _phrase(error: Exception) -> str:
 
 
 def _listed(keys: Mapping[str, Any]) -> str:
-    shown = ", ".join(map(repr, list(keys)[:_NUM_LISTED]))
+    names = ", ".join(map(repr, list(keys)[:_NUM_LISTED]))
     more = len(keys) - _NUM_LISTED
-    return (f"{shown} and {more:,} more" if more > 0 else shown) or "no keys"
+    return (f"{names} and {more:,} more" if more > 0 else names) or "no keys"

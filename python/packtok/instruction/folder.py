@@ -104,7 +104,9 @@ def check_replaceable(folder: Path, is_ours: Callable[[str], bool]) -> None:
         raise FileExistsError(
             errno.EEXIST, "is no folder; remove it, or change settings.dst_path", str(folder)
         )
-    others = sorted(one.name for one in folder.iterdir() if not is_ours(one.name)) if folder.exists() else []
+    others = (
+        sorted(path.name for path in folder.iterdir() if not is_ours(path.name)) if folder.exists() else []
+    )
     if others:
         raise FileExistsError(
             errno.EEXIST,

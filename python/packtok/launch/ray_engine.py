@@ -44,7 +44,7 @@ def connected() -> Iterator[Any]:
     ray = _ray()
     address = os.environ.get("RAY_ADDRESS", "")
     try:
-        _check_answers(address)
+        _check_address(address)
         ray.init(address=address, log_to_driver=False, logging_level="error", include_dashboard=False)
     except (OSError, RuntimeError, ValueError) as error:
         raise PacktokError(
@@ -56,7 +56,7 @@ def connected() -> Iterator[Any]:
         ray.shutdown()
 
 
-def _check_answers(address: str) -> None:
+def _check_address(address: str) -> None:
     """Fails at once if nothing listens at the address; Ray itself would retry for minutes."""
     host, colon, port = address.rpartition(":")
     if colon and port.isdecimal() and "/" not in address:
@@ -118,9 +118,9 @@ def pack_shards(
                     shard
                 )
             ended, _ = ray.wait(list(running), timeout=POLL_SECONDS)
-            for one in ended:
-                shard = running.pop(one)
-                if (failure := _failure(ray, one)) is not None:
+            for finished_task in ended:
+                shard = running.pop(finished_task)
+                if (failure := _failure(ray, finished_task)) is not None:
                     failures[shard] = failure
             if on_progress is not None:
                 on_progress(_counts(folder))
@@ -166,12 +166,12 @@ def run_command(command: Sequence[str], folder: str, log: str) -> str | None:
     with open(log, "rb") as file:
         file.seek(start)
         lines = file.read().decode("utf-8", "backslashreplace").splitlines()
-    said = [line.strip() for line in lines if line.strip()]
+    texts = [line.strip() for line in lines if line.strip()]
     if code < 0:
         return f"packtok was killed by signal {-code}"
-    return (
-        said[-1].removeprefix("packtok: ") if said else f"packtok ended with exit code {code} without output"
-    )
+    if not texts:
+        return f"packtok ended with exit code {code} without output"
+    return texts[-1].removeprefix("packtok: ")
 
 
 def _check_size(ray: Any, cpus_per_task: int) -> None:
@@ -205,10 +205,10 @@ def _stop(ray: Any, tasks: list[Any]) -> None:
 def _counts(folder: ShardFolder | TaskFolder) -> dict[str, int]:
     finished = folder.finished().values()
     return {
-        "bytes_read": sum(one.source_bytes for one in finished),
+        "bytes_read": sum(shard.source_bytes for shard in finished),
         "total_bytes": folder.plan.total_bytes,
-        folder.unit: sum(one.documents for one in finished),
-        "tokens": sum(one.tokens for one in finished),
+        folder.unit: sum(shard.documents for shard in finished),
+        "tokens": sum(shard.tokens for shard in finished),
     }
 
 

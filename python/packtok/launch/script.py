@@ -88,7 +88,7 @@ class Script:
     """A script and its sbatch options."""
 
     text: str
-    given: tuple[str, ...]
+    options: tuple[str, ...]
     """The options inside the script."""
     arguments: tuple[str, ...]
     """The options that a directive could not contain."""
@@ -167,13 +167,13 @@ def compact(shards: Iterable[int]) -> str:
 
 def runs(shards: Iterable[int]) -> list[tuple[int, int]]:
     """Returns the first and last number of each consecutive range."""
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     for shard in sorted(shards):
-        if found and found[-1][1] == shard - 1:
-            found[-1] = (found[-1][0], shard)
+        if ranges and ranges[-1][1] == shard - 1:
+            ranges[-1] = (ranges[-1][0], shard)
         else:
-            found.append((shard, shard))
-    return found
+            ranges.append((shard, shard))
+    return ranges
 
 
 def _braces(shards: Sequence[int]) -> str:
@@ -235,7 +235,7 @@ def _script(summary: str, launch: Launch, options: Mapping[str, str | None], bod
     ]
     return Script(
         text="\n".join(head) + "\n".join(body),
-        given=tuple(text.partition("=")[0] for text in inside),
+        options=tuple(text.partition("=")[0] for text in inside),
         arguments=tuple(text for text in written if not _PLAIN.fullmatch(text)),
     )
 
@@ -301,4 +301,4 @@ def _template(name: str) -> str:
 
 def _filled(name: str, **values: object) -> str:
     """Returns a template with each ``@name@`` replaced, in one pass, so that values are not expanded."""
-    return re.sub(r"@(\w+)@", lambda found: str(values[found[1]]), _template(name))
+    return re.sub(r"@(\w+)@", lambda match: str(values[match[1]]), _template(name))

@@ -315,8 +315,8 @@ def _set(config: Any, key: str, value: Any) -> None:
 def _checked(config: Any, prefix: str) -> LaunchSettings:
     try:
         values = Resolvers(None).resolve(config)
-        given = {key: value for key, value in values.items() if value is not None}
-        return LaunchSettings.model_validate(_without_nulls(given))
+        sections = {key: value for key, value in values.items() if value is not None}
+        return LaunchSettings.model_validate(_without_nulls(sections))
     except ConfigError as error:
         raise ConfigError(f"{prefix}{error}") from None
     except ValidationError as error:

@@ -70,22 +70,22 @@ class Slurm:
         """Returns the path of a program."""
         return os.path.join(self._bin_dir, name) if self._bin_dir else name
 
-    def submit_line(self, arguments: Sequence[str], given: Iterable[str]) -> list[str]:
-        """Returns the command that submits a script; ``given`` are the options in the script itself.
+    def submit_line(self, arguments: Sequence[str], options: Iterable[str]) -> list[str]:
+        """Returns the command that submits a script; ``options`` are those in the script itself.
 
-        ``SBATCH_*`` variables would override the script's options, so the variables of ``given`` are unset.
+        ``SBATCH_*`` variables would override the script's options, so the variables of ``options`` are unset.
         """
-        hidden = sorted(name for name in _overriding(given) if name in os.environ)
+        hidden = sorted(name for name in _overriding(options) if name in os.environ)
         unset = ["env", *(part for name in hidden for part in ("-u", name))] if hidden else []
         return [*unset, self.program("sbatch"), "--parsable", *arguments]
 
-    def submit(self, arguments: Sequence[str], given: Iterable[str]) -> str:
+    def submit(self, arguments: Sequence[str], options: Iterable[str]) -> str:
         """Submits a script and returns the job id.
 
         Raises:
             SlurmError: If Slurm rejects it or does not respond.
         """
-        command = self.submit_line(arguments, given)
+        command = self.submit_line(arguments, options)
         try:
             done = _call(command, SUBMIT_SECONDS, _outside_of_jobs(os.environ))
         except subprocess.TimeoutExpired:
@@ -93,10 +93,10 @@ class Slurm:
                 f"sbatch did not answer within {SUBMIT_SECONDS:.0f} s; the job may or may not be submitted: "
                 "check with squeue --me once the controller answers"
             ) from None
-        found = re.match(r"(\d+)(;|$)", done.stdout.strip())
-        if done.returncode != 0 or found is None:
-            raise SlurmError(f"{shlex.join(command)}: {_said(done)}")
-        return found[1]
+        match = re.match(r"(\d+)(;|$)", done.stdout.strip())
+        if done.returncode != 0 or match is None:
+            raise SlurmError(f"{shlex.join(command)}: {_reason(done)}")
+        return match[1]
 
     def queue(self, jobs: Iterable[str]) -> list[QueuedTask]:
         """Returns the queue's entries for these jobs, task by task, including tasks that ended recently.
@@ -104,16 +104,16 @@ class Slurm:
         Raises:
             SlurmError: If Slurm does not respond.
         """
-        wanted = frozenset(jobs)
-        if not wanted:
+        job_ids = frozenset(jobs)
+        if not job_ids:
             return []
         options = ["--noheader", "--array", "--states=all", "--format=%F|%K|%T|%r"]
-        done = self._ask("squeue", *options, f"--jobs={','.join(sorted(wanted, key=int))}")
+        done = self._ask("squeue", *options, f"--jobs={','.join(sorted(job_ids, key=int))}")
         # squeue fails if it is asked for a single unknown job, but omits unknown jobs from a list of several.
         if done.returncode != 0 and "Invalid job id" in done.stderr:
             return []
         if done.returncode != 0:
-            raise SlurmError(f"squeue: {_said(done)}")
+            raise SlurmError(f"squeue: {_reason(done)}")
         return [_task(line) for line in done.stdout.splitlines() if line.strip()]
 
     def cancel(self, job: str) -> None:
@@ -124,7 +124,7 @@ class Slurm:
         """
         done = self._ask("scancel", "--quiet", job)
         if done.returncode != 0 and "Invalid job id" not in done.stderr:
-            raise SlurmError(f"scancel {job}: {_said(done)}")
+            raise SlurmError(f"scancel {job}: {_reason(done)}")
 
     def release(self, task: str) -> None:
         """Releases a task that Slurm holds; does nothing if it has ended.
@@ -140,8 +140,8 @@ class Slurm:
             done = self._ask("scontrol", "show", "config")
         except SlurmError:
             return DEFAULT_MAX_ARRAY_SIZE
-        found = re.search(r"^MaxArraySize\s*=\s*(\d+)", done.stdout, re.M)
-        return int(found[1]) if found else DEFAULT_MAX_ARRAY_SIZE
+        match = re.search(r"^MaxArraySize\s*=\s*(\d+)", done.stdout, re.M)
+        return int(match[1]) if match else DEFAULT_MAX_ARRAY_SIZE
 
     def _ask(self, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         # SQUEUE_FORMAT and similar variables would change the output for the user's own display.
@@ -173,7 +173,7 @@ def _call(command: Sequence[str], seconds: float, env: Mapping[str, str]) -> sub
         ) from None
 
 
-def _said(done: subprocess.CompletedProcess[str]) -> str:
+def _reason(done: subprocess.CompletedProcess[str]) -> str:
     """Returns the reason that a program printed, in one line."""
     lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
     lines = [re.sub(r"^\w+: (error: )?", "", line) for line in lines]
@@ -196,7 +196,8 @@ _VARIABLE_OF = {
 def _overriding(options: Iterable[str]) -> set[str]:
     """Returns the environment variables with which sbatch would override these options of a script."""
     names = {
-        _VARIABLE_OF.get(one, f"SBATCH_{one.removeprefix('--').replace('-', '_').upper()}") for one in options
+        _VARIABLE_OF.get(option, f"SBATCH_{option.removeprefix('--').replace('-', '_').upper()}")
+        for option in options
     }
     # Requeueing has a second variable.
     return names | ({"SBATCH_NO_REQUEUE"} if "--requeue" in options else set())
@@ -207,5 +208,7 @@ def _outside_of_jobs(env: Mapping[str, str]) -> dict[str, str]:
 
     A submitted job inherits them, and would use the memory, CPUs and restart count of the enclosing job.
     """
-    kept = ("SLURM_CONF", "SLURM_CLUSTERS", "SLURM_TIME_FORMAT")
-    return {name: text for name, text in env.items() if not name.startswith("SLURM_") or name in kept}
+    user_variables = ("SLURM_CONF", "SLURM_CLUSTERS", "SLURM_TIME_FORMAT")
+    return {
+        name: text for name, text in env.items() if not name.startswith("SLURM_") or name in user_variables
+    }

@@ -128,7 +128,7 @@ def _queue(record: Record | None, slurm: Callable[[Record], Slurm]) -> tuple[lis
     if record is None or not record.submissions:
         return [], None
     try:
-        return slurm(record).queue(one.job for one in record.submissions), None
+        return slurm(record).queue(submission.job for submission in record.submissions), None
     except SlurmError as error:
         return [], str(error)
 
@@ -142,9 +142,9 @@ def _status(
 ) -> Status:
     submissions = record.submissions if record is not None else ()
     running, queued, failed, missing = _sorted_out(folder, submissions, finished, tasks, unknown)
-    joins = {one.job for one in submissions if one.kind == "join"}
+    joins = {submission.job for submission in submissions if submission.kind == "join"}
     joining = [task.state for task in tasks if task.job in joins]
-    whole = len(finished) == folder.plan.num_shards
+    is_complete = len(finished) == folder.plan.num_shards
     return Status(
         outdir=folder.outdir,
         num_shards=folder.plan.num_shards,
@@ -154,13 +154,13 @@ def _status(
         waiting_for=tuple(sorted({task.reason for task in queued.values()})),
         failed=tuple(failed),
         missing=tuple(missing),
-        documents=sum(one.documents for one in finished.values()),
-        tokens=sum(one.tokens for one in finished.values()),
-        source_bytes=sum(one.source_bytes for one in finished.values()),
+        documents=sum(shard.documents for shard in finished.values()),
+        tokens=sum(shard.tokens for shard in finished.values()),
+        source_bytes=sum(shard.source_bytes for shard in finished.values()),
         total_bytes=folder.plan.total_bytes,
         bytes_per_second=_pace(finished, len(running)),
         output=record.output if record is not None else None,
-        is_joined=record is not None and whole and is_written(folder, record.output),
+        is_joined=record is not None and is_complete and is_written(folder, record.output),
         join_state=joining[-1] if joining else None,
         held=tuple(task.number for task in tasks if task.is_held_by_slurm),
         unknown=unknown,
@@ -178,7 +178,10 @@ def _sorted_out(
     """Divides the unfinished shards into running, queued, failed and missing ones."""
     of_shard = _tasks_of_shards(submissions, tasks)
     last = {
-        shard: one for one in submissions if one.kind != "join" for shard in one.shards_of(array_task=None)
+        shard: submission
+        for submission in submissions
+        if submission.kind != "join"
+        for shard in submission.shards_of(array_task=None)
     }
     running: list[int] = []
     queued: dict[int, QueuedTask] = {}
@@ -203,12 +206,16 @@ def _sorted_out(
 
 def _tasks_of_shards(submissions: tuple[Submission, ...], tasks: list[QueuedTask]) -> dict[int, QueuedTask]:
     """Returns the queue's entry for each shard; if there are several, one that runs, otherwise the latest."""
-    packing = {one.job: (i, one) for i, one in enumerate(submissions) if one.kind != "join"}
+    packing = {
+        submission.job: (i, submission)
+        for i, submission in enumerate(submissions)
+        if submission.kind != "join"
+    }
     known = sorted((task for task in tasks if task.job in packing), key=lambda task: packing[task.job][0])
-    found: dict[int, QueuedTask] = {}
+    by_shard: dict[int, QueuedTask] = {}
     for task in [*(t for t in known if t.has_ended), *(t for t in known if not t.has_ended)]:
-        found |= dict.fromkeys(packing[task.job][1].shards_of(task.array_task), task)
-    return found
+        by_shard |= dict.fromkeys(packing[task.job][1].shards_of(task.array_task), task)
+    return by_shard
 
 
 def _failure(
@@ -234,10 +241,10 @@ def _last_line(log: Path) -> str | None:
 
 
 def _pace(finished: dict[int, Finished], num_running: int) -> float | None:
-    seconds = sum(one.seconds for one in finished.values())
+    seconds = sum(shard.seconds for shard in finished.values())
     if num_running == 0 or seconds <= 0:
         return None
-    pace = num_running * sum(one.source_bytes for one in finished.values()) / seconds
+    pace = num_running * sum(shard.source_bytes for shard in finished.values()) / seconds
     return pace if pace > 0 else None
 
 
@@ -269,9 +276,9 @@ def summary(status: Status) -> list[tuple[str, str]]:
         state = "written" if status.is_joined else _join_words(status)
         rows.append(("output", f"{status.output}: {state}"))
     rows += [
-        ("log", f"shard {one.shard}, {one.state or 'ended'}: {one.log}: {one.last_line}")
-        for one in status.failed[:5]
-        if one.log
+        ("log", f"shard {failure.shard}, {failure.state or 'ended'}: {failure.log}: {failure.last_line}")
+        for failure in status.failed[:5]
+        if failure.log
     ]
     if status.held:
         rows.append(

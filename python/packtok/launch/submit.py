@@ -39,7 +39,7 @@ class Job:
 
     script: Path
     arguments: tuple[str, ...]
-    given: tuple[str, ...]
+    options: tuple[str, ...]
     submission: Submission
 
 
@@ -155,7 +155,7 @@ def _tasks_under_way(launch: Launch, slurm: Slurm | None) -> list[tuple[QueuedTa
     record = read_record(launch.outdir)
     if slurm is None or record is None:
         return []
-    submitted = {one.job: one for one in record.submissions}
+    submitted = {submission.job: submission for submission in record.submissions}
     tasks = [task for task in slurm.queue(submitted) if not task.has_ended]
     return [(task, list(submitted[task.job].shards_of(task.array_task))) for task in tasks]
 
@@ -186,8 +186,8 @@ def _packing_jobs(launch: Launch, missing: list[int], path: Path, slurm: Slurm |
 
 def _job(path: Path, script: Script, arguments: Sequence[str], submission: Submission) -> Job:
     _packtok.publish_bytes(path, script.text.encode("utf-8", "surrogateescape"))
-    given = tuple({*script.given, *(text.partition("=")[0] for text in arguments)})
-    return Job(path, (*script.arguments, *arguments), given, submission)
+    options = tuple({*script.options, *(text.partition("=")[0] for text in arguments)})
+    return Job(path, (*script.arguments, *arguments), options, submission)
 
 
 def submit_jobs(launch: Launch, todo: Todo, slurm: Slurm) -> Submitted:
@@ -203,9 +203,9 @@ def submit_jobs(launch: Launch, todo: Todo, slurm: Slurm) -> Submitted:
     submissions: list[Submission] = []
 
     def send(job: Job, arguments: Sequence[str] = ()) -> str:
-        number = slurm.submit([*job.arguments, *arguments, str(job.script)], job.given)
+        number = slurm.submit([*job.arguments, *arguments, str(job.script)], job.options)
         # A controller that lost its state reuses job ids, so the id no longer belongs to an old job.
-        before[:] = [one for one in before if one.job != number]
+        before[:] = [submission for submission in before if submission.job != number]
         submissions.append(job.submission.model_copy(update={"job": number}))
         write_record(launch.outdir, Record.of(launch, (*before, *submissions)))
         return number
@@ -220,7 +220,7 @@ def submit_jobs(launch: Launch, todo: Todo, slurm: Slurm) -> Submitted:
         # shards.
         behind = [*todo.behind, *numbers]
         send(todo.join, [f"--dependency=afterany:{':'.join(behind)}"] if behind else [])
-        replaced = _take_back(slurm, [one.job for one in before if one.kind == "join"])
+        replaced = _take_back(slurm, [submission.job for submission in before if submission.kind == "join"])
     return Submitted(todo, tuple(submissions), replaced)
 
 
@@ -236,12 +236,12 @@ def lines(todo: Todo, slurm: Slurm) -> list[str]:
     """Returns shell commands that are equivalent to `submit_jobs`."""
     texts = []
     for i, job in enumerate(todo.jobs):
-        command = shlex.join(slurm.submit_line([*job.arguments, str(job.script)], job.given))
+        command = shlex.join(slurm.submit_line([*job.arguments, str(job.script)], job.options))
         texts.append(f"job{i}=$({command})" if todo.join is not None else command)
     if todo.join is not None:
         behind = ":".join([*todo.behind, *(f"${{job{i}%%;*}}" for i in range(len(todo.jobs)))])
         after = [f'--dependency="afterany:{behind}"'] if behind else []
-        command = shlex.join(slurm.submit_line(todo.join.arguments, todo.join.given))
+        command = shlex.join(slurm.submit_line(todo.join.arguments, todo.join.options))
         texts.append(" ".join([command, *after, shlex.quote(str(todo.join.script))]))
     return texts
 

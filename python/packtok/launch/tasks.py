@@ -35,7 +35,7 @@ class Arguments(BaseModel):
                 words.append(f"--{flag}" if value else f"--no-{flag}")
             else:
                 values = value if isinstance(value, tuple) else (value,)
-                words += [f"--{flag}={one}" for one in values]
+                words += [f"--{flag}={item}" for item in values]
         return words
 
 

@@ -145,8 +145,10 @@ def targets_of(
         for start in range(0, len(hidden), step):
             rows = slice(start, start + step)
             logits = teacher.logits(hidden[rows], vocab_size)
-            for column, found in zip(flat, method.of_slice(logits, labels[rows], uniform[rows]), strict=True):
-                column[rows].copy_(found.to(column.dtype), non_blocking=True)
+            for column, result in zip(
+                flat, method.of_slice(logits, labels[rows], uniform[rows]), strict=True
+            ):
+                column[rows].copy_(result.to(column.dtype), non_blocking=True)
     is_computed = None
     if device.type == "cuda":
         is_computed = torch.cuda.Event()  # type: ignore[no-untyped-call]

@@ -150,8 +150,8 @@ def check_class(folder: Path, architectures: Any) -> None:
     """
     names = list(architectures or ())
     if len(names) != 1 or names[0] not in AFTER_HEAD:
-        found = ", ".join(names) or "no class"
+        classes = ", ".join(names) or "no class"
         raise PacktokError(
-            f"{folder}: config.json names {found}; what this class does to logits after the head is not "
+            f"{folder}: config.json names {classes}; what this class does to logits after the head is not "
             f"known. Known classes: {', '.join(sorted(AFTER_HEAD))}"
         )

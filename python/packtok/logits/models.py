@@ -145,10 +145,10 @@ def _check_logits(teacher: Teacher) -> None:
     ids = torch.arange(_CHECKED_TOKENS, device=teacher.device)[None] % teacher.num_embeddings
     with torch.inference_mode():
         expected = teacher.model(input_ids=ids, use_cache=False).logits[0].float()
-        found = teacher.logits(teacher.hidden(ids)[0])
+        logits = teacher.logits(teacher.hidden(ids)[0])
     # A model rounds to its type after each step, packtok does not.
     relative = 1e-4 if teacher.model.dtype == torch.float32 else 0.05
-    difference = (found - expected).abs().max().item() if found.shape == expected.shape else float("inf")
+    difference = (logits - expected).abs().max().item() if logits.shape == expected.shape else float("inf")
     if not difference <= relative * max(1.0, expected.abs().max().item()):
         raise PacktokError(
             f"{teacher.folder}: this version of Transformers computes logits of {name} in another way: they "

@@ -222,14 +222,14 @@ def _is_intact(folder: Path, entry: Mapping[str, Any]) -> bool:
     stored = entry["zip_data"] or entry["raw_data"]
     try:
         with (folder / stored["basename"]).open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-            return bool(found == stored["hashes"]["sha256"])
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            return bool(digest == stored["hashes"]["sha256"])
     except FileNotFoundError:
         return False
 
 
-def _check_same(folder: Path, found: Mapping[str, Any] | None, expected: Mapping[str, Any]) -> None:
-    difference = _difference(found, expected)
+def _check_same(folder: Path, marker: Mapping[str, Any] | None, expected: Mapping[str, Any]) -> None:
+    difference = _difference(marker, expected)
     if difference is not None:
         raise PacktokError(
             f"{folder}: contains other teacher signals: {difference}; remove the folder, or rename it to "
@@ -237,14 +237,14 @@ def _check_same(folder: Path, found: Mapping[str, Any] | None, expected: Mapping
         )
 
 
-def _difference(found: Mapping[str, Any] | None, expected: Mapping[str, Any]) -> str | None:
+def _difference(marker: Mapping[str, Any] | None, expected: Mapping[str, Any]) -> str | None:
     """Returns the first fact in which two markers differ."""
-    if found is None:
+    if marker is None:
         return "there is no packtok.json"
-    facts, wanted = _facts(found), _facts(expected)
-    for name in sorted({*facts, *wanted}):
-        if facts.get(name) != wanted.get(name):
-            return f"{name} is {_shown(facts.get(name))}, expected {_shown(wanted.get(name))}"
+    facts, expected_facts = _facts(marker), _facts(expected)
+    for name in sorted({*facts, *expected_facts}):
+        if facts.get(name) != expected_facts.get(name):
+            return f"{name} is {_json(facts.get(name))}, expected {_json(expected_facts.get(name))}"
     return None
 
 
@@ -253,7 +253,7 @@ def _facts(marker: Mapping[str, Any]) -> dict[str, Any]:
     return own | dict(marker.get("details") or {})
 
 
-def _shown(value: Any) -> str:
+def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=True)
 
 
@@ -273,7 +273,7 @@ def merge_parts(output: Path, domain: str, num_shards: int | None = None) -> dic
     """
     markers = _markers(output, domain, num_shards)
     first, last = markers[0], markers[-1]
-    whole = {
+    merged_marker = {
         **{name: first[name] for name in ("kind", "plan", "side", "domain", "start")},
         "stop": last["stop"],
         "details": {
@@ -285,18 +285,18 @@ def merge_parts(output: Path, domain: str, num_shards: int | None = None) -> dic
     with _locked(folder):
         is_kept = (folder / _INDEX).exists()
         if is_kept:
-            _check_same(folder, mds_marker(folder), whole)
+            _check_same(folder, mds_marker(folder), merged_marker)
             entries = _entries(folder)
             is_kept = _has_all_files(folder)
         if not is_kept:
             entries = _linked(output, domain, len(markers), folder)
             (folder / _INDEX).unlink(missing_ok=True)
-            publish_mds_index(folder, entries, marker=whole)
+            publish_mds_index(folder, entries, marker=merged_marker)
     return {
         "output": str(folder),
         "parts": len(markers),
         "files": len(entries),
-        "samples": whole["stop"] - whole["start"],
+        "samples": merged_marker["stop"] - merged_marker["start"],
         "kept": is_kept,
     }
 
@@ -315,8 +315,8 @@ def _markers(output: Path, domain: str, num_shards: int | None) -> list[dict[str
         else:
             markers.append(marker)
     if faults:
-        shown = ", ".join(faults[:5]) + (f" and {len(faults) - 5:,} more" if len(faults) > 5 else "")
-        raise PacktokError(f"{output}: {shown}; compute these shards first")
+        listed = ", ".join(faults[:5]) + (f" and {len(faults) - 5:,} more" if len(faults) > 5 else "")
+        raise PacktokError(f"{output}: {listed}; compute these shards first")
     for shard, marker in enumerate(markers):
         _check_part(part_folder(output, domain, shard), marker, markers, shard)
     return markers
@@ -330,8 +330,8 @@ def _num_shards(output: Path, domain: str) -> int:
         marker = mds_marker(part) if (part / _INDEX).exists() else None
         if marker is not None and marker["details"].get("num_shards"):
             return int(marker["details"]["num_shards"])
-    found = f"{parts[0].name} is not finished" if parts else f"has no part of {domain}"
-    raise PacktokError(f"{output}: {found}; compute its shards first")
+    problem = f"{parts[0].name} is not finished" if parts else f"has no part of {domain}"
+    raise PacktokError(f"{output}: {problem}; compute its shards first")
 
 
 def _check_part(folder: Path, marker: Mapping[str, Any], markers: list[dict[str, Any]], shard: int) -> None:

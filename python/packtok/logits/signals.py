@@ -90,13 +90,13 @@ def teacher_signals(
     bytes_per_token = method.bytes_per_token(vocabulary.size)
     sample_bytes = bytes_per_token * inputs.num_decoder
     with Part.open(folder, marker) as part:
-        kept = len(own) if part.is_finished else part.num_samples
+        num_kept = len(own) if part.is_finished else part.num_samples
         start = SignalsStart(
             bytes_per_token,
-            (len(own) - kept) * sample_bytes,
+            (len(own) - num_kept) * sample_bytes,
             free_bytes(folder),
             len(own),
-            kept,
+            num_kept,
             vocabulary.warnings,
         )
         if on_start is not None:
@@ -106,7 +106,7 @@ def teacher_signals(
             columns = method.columns(inputs.num_decoder, vocabulary.size)
             files = batches.files(own, max(1, _FILE_BYTES // sample_bytes))
             work = _Work(teacher, inputs, method, batches, vocabulary.size, on_progress)
-            done = kept * sample_bytes
+            done = num_kept * sample_bytes
             for file in files[len(part.entries) :]:
                 part.write(columns, work.file(file, done, len(own) * sample_bytes))
                 done += len(file) * sample_bytes
@@ -118,7 +118,7 @@ def teacher_signals(
         "start": own.start,
         "stop": own.stop,
         "samples": len(own),
-        "kept_samples": kept,
+        "kept_samples": num_kept,
         "tokens": len(own) * inputs.num_decoder,
         "bytes_per_token": bytes_per_token,
         "bytes": len(own) * sample_bytes,

@@ -23,8 +23,8 @@ def top_k(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
     top, index = torch.topk(logits, k, dim=-1)
     highest = top[:, :1]
     masses = logits.sub_(highest).exp_().scatter_(-1, index, 0.0)
-    rest = masses.sum(-1, keepdim=True)
-    masses = torch.cat([(top - highest).exp_(), rest], dim=-1)
+    remainder = masses.sum(-1, keepdim=True)
+    masses = torch.cat([(top - highest).exp_(), remainder], dim=-1)
     return (masses / masses.sum(-1, keepdim=True)).half(), index.int()
 
 

@@ -44,17 +44,15 @@ def find_plugin(source: str, fields: Mapping[str, str]) -> Plugin:
     module = _file(Path(path)) if path.endswith(".py") else _module(source, path)
     function = getattr(module, name, None)
     if function is None:
-        known = [one for one, value in vars(module).items() if _is_own_function(value, module)]
+        known = [attribute for attribute, value in vars(module).items() if _is_own_function(value, module)]
         raise ConfigError(f"--source: {path} has no {name!r}; it has {', '.join(known) or 'no functions'}")
     return _declared(f"{os.path.basename(path)}:{name}", function)
 
 
 def _declared(name: str, function: Any) -> Plugin:
     if not callable(function):
-        found = type(function).__name__
-        raise ConfigError(
-            f"--source: {name} is of type {found}; expected a function from corpus to documents"
-        )
+        kind = type(function).__name__
+        raise ConfigError(f"--source: {name} is of type {kind}; expected a function from corpus to documents")
     parts = getattr(function, PARTS_ATTRIBUTE, None)
     parameters = inspect.signature(function).parameters
     is_resumable = "start" in parameters
@@ -78,15 +76,17 @@ def _is_own_function(value: Any, module: ModuleType) -> bool:
 def _entry_point(name: str) -> Any:
     import importlib.metadata
 
-    found = list(importlib.metadata.entry_points(group=GROUP, name=name))
-    if not found:
-        known = sorted({one.name for one in importlib.metadata.entry_points(group=GROUP)} | {DATASETS})
+    entry_points = list(importlib.metadata.entry_points(group=GROUP, name=name))
+    if not entry_points:
+        known = sorted(
+            {entry_point.name for entry_point in importlib.metadata.entry_points(group=GROUP)} | {DATASETS}
+        )
         raise ConfigError(f"--source: no plug-in {name!r}; expected {_FORMS}; installed: {', '.join(known)}")
-    if len({one.value for one in found}) > 1:
-        values = " and ".join(one.value for one in found)
+    if len({entry_point.value for entry_point in entry_points}) > 1:
+        values = " and ".join(entry_point.value for entry_point in entry_points)
         raise ConfigError(f"--source: {name!r} names several plug-ins, {values}; give module:function")
     try:
-        return found[0].load()
+        return entry_points[0].load()
     except Exception as error:
         raise _import_error(name, error) from error
 

@@ -61,8 +61,8 @@ def datasets_plugin(fields: Mapping[str, str]) -> Plugin:
 
 def split_name(corpus: str) -> tuple[str, str | None, str]:
     """Returns path or name, config and split of a corpus."""
-    rest, at, split = corpus.rpartition("@")
-    name, split = (rest, split) if at and not os.path.exists(corpus) else (corpus, DEFAULT_SPLIT)
+    dataset, at, split = corpus.rpartition("@")
+    name, split = (dataset, split) if at and not os.path.exists(corpus) else (corpus, DEFAULT_SPLIT)
     if os.path.exists(name) or ":" not in name:
         return name, None, split
     name, _, config = name.rpartition(":")
@@ -120,7 +120,7 @@ def _load(corpus: str) -> dict[str, Any]:
     with _errors_of_library(name):
         loaded = datasets.load_dataset(path, config, streaming=True, **more)
     if split == ALL_SPLITS:
-        return {f"{name}/": one for name, one in loaded.items()}
+        return {f"{name}/": stream for name, stream in loaded.items()}
     if split not in loaded:
         raise ConfigError(
             f"--input: {name} has no split {split!r}; it has {', '.join(loaded)}; give {name}@SPLIT"
@@ -169,11 +169,11 @@ def _loader_of(name: str) -> tuple[str, dict[str, Any]]:
     from datasets.packaged_modules import _EXTENSION_TO_MODULE
 
     bare = name.removesuffix(".gz").removesuffix(".zst")
-    found = _EXTENSION_TO_MODULE.get(os.path.splitext(bare)[1].lower())
-    if found is None:
+    builder = _EXTENSION_TO_MODULE.get(os.path.splitext(bare)[1].lower())
+    if builder is None:
         known = ", ".join(sorted(_EXTENSION_TO_MODULE))
         raise ConfigError(f"--input: {name}: datasets has no builder for this file; it knows {known}")
-    return found[0], {"data_files": name, **found[1]}
+    return builder[0], {"data_files": name, **builder[1]}
 
 
 def _check_column(column: str, known: Sequence[str]) -> None:

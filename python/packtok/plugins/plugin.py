@@ -33,6 +33,6 @@ class Plugin:
         keywords = {"start": start} if self.is_resumable else {}
         documents = self.function(*arguments, **keywords)
         if isinstance(documents, str | bytes) or not isinstance(documents, Iterable):
-            found = type(documents).__name__
-            raise TypeError(f"the function returned a {found}; expected an iterable of texts")
+            kind = type(documents).__name__
+            raise TypeError(f"the function returned a {kind}; expected an iterable of texts")
         return documents

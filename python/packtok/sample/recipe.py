@@ -172,12 +172,12 @@ def _check(recipe: Recipe, where: str) -> None:
     for name in recipe.domains:
         if not name or name != os.path.basename(name) or name in (".", ".."):
             raise ConfigError(f"{where}domains: {name!r} cannot be the name of a folder")
-    for what, shares in (
-        ("proportions of the domains", [one.proportion for one in recipe.domains.values()]),
+    for subject, shares in (
+        ("proportions of the domains", [domain.proportion for domain in recipe.domains.values()]),
         ("splits", list(recipe.splits.model_dump().values())),
     ):
         if abs(sum(shares) - 1) > 1e-9:
-            raise ConfigError(f"{where}{what} sum to {sum(shares):.12g}; expected 1")
+            raise ConfigError(f"{where}{subject} sum to {sum(shares):.12g}; expected 1")
 
 
 def files_of(recipe: Recipe, tokens: StrPath | None) -> tuple[dict[str, list[str]], list[str]]:
@@ -195,7 +195,7 @@ def files_of(recipe: Recipe, tokens: StrPath | None) -> tuple[dict[str, list[str
     """
     from packtok.sample.files import expanded, files_below
 
-    found: dict[str, list[str]] = {name: [] for name in recipe.domains}
+    files_by_domain: dict[str, list[str]] = {name: [] for name in recipe.domains}
     searched = [name for name, domain in recipe.domains.items() if domain.files is None]
     others = []
     if searched and tokens is None:
@@ -208,14 +208,14 @@ def files_of(recipe: Recipe, tokens: StrPath | None) -> tuple[dict[str, list[str
             if domain is None:
                 others.append(path)
             else:
-                found[domain].append(path)
+                files_by_domain[domain].append(path)
     for name, described in recipe.domains.items():
         if described.files is not None:
             listed = [described.files] if isinstance(described.files, str) else described.files
-            found[name] = expanded(listed, tokens)
-    for name, files in found.items():
+            files_by_domain[name] = expanded(listed, tokens)
+    for name, files in files_by_domain.items():
         if not files and recipe.domains[name].proportion > 0:
             raise ConfigError(
                 f"{tokens}: no folder or file of domain {name!r} with pbins or npys; expected {name}/*.pbin"
             )
-    return found, others
+    return files_by_domain, others

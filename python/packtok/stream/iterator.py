@@ -75,7 +75,7 @@ class CheckpointableIterator:
 
         Errors of reading name the arguments of ``entry_point``.
         """
-        self._given = node
+        self._undivided = node
         self._batching = batching
         self._entry_point = entry_point
         # Such streams save at every state and do not count samples since the last save: the position must be
@@ -83,12 +83,12 @@ class CheckpointableIterator:
         self._is_distributed = recipe.distribution(node) is not None
         self._keeps_outputs = recipe.keeps_outputs(node)
         self._shapes: Sequence[tuple[str, int, int | None]] = ()
-        self._wanted: dict[int, tuple[torch.dtype, tuple[int, ...]]] = {}
-        self._start(*self._found(state_dict, allow))
+        self._layout: dict[int, tuple[torch.dtype, tuple[int, ...]]] = {}
+        self._start(*self._start_point(state_dict, allow))
         _open.add(self)
 
-    def _found(self, state_dict: Mapping[str, Any] | None, allow: Sequence[str]) -> _Start:
-        node = recipe.divided_as(self._given, state_dict)
+    def _start_point(self, state_dict: Mapping[str, Any] | None, allow: Sequence[str]) -> _Start:
+        node = recipe.divided_as(self._undivided, state_dict)
         _check_share(recipe.distribution(node))
         description = recipe.described(node)
         if state_dict is not None:
@@ -102,7 +102,7 @@ class CheckpointableIterator:
         self._node, self._description = node, description
         nodes, objects = recipe.flattened(self._node)
         # Iterators of one dataset do not share processes or positions.
-        self._objects = [one.new() if hasattr(one, "new") else one for one in objects]
+        self._objects = [value.new() if hasattr(value, "new") else value for value in objects]
         self._stream = Stream(nodes, self._objects, num_threads=cpus_of_process(), state=position)
         self._warn_of_shares()
         self._has_failed = False
@@ -141,8 +141,8 @@ class CheckpointableIterator:
         """
         self._save_before_error()
         try:
-            found = self._stream.next(None if self._batching.collate_fn else self._allocated)
-            sample = self._sample(found)
+            result = self._stream.next(None if self._batching.collate_fn else self._allocated)
+            sample = self._sample(result)
         except StopIteration as error:
             self._fail(error)
             raise RuntimeError("a function of the stream raised StopIteration") from error
@@ -150,7 +150,7 @@ class CheckpointableIterator:
             self._entry_point.reword(error)
             self._fail(error)
             raise
-        if found is None:
+        if result is None:
             raise StopIteration
         self._num_since_saved += 1
         return sample
@@ -160,8 +160,8 @@ class CheckpointableIterator:
         self._has_failed = True
         self._stream.fail(str(error) or type(error).__name__)
 
-    def _sample(self, found: Any) -> Any:
-        sample = self._batching.batch_of(found) if isinstance(found, Rows) else found
+    def _sample(self, result: Any) -> Any:
+        sample = self._batching.batch_of(result) if isinstance(result, Rows) else result
         return in_pinned_memory(sample) if self._batching.pin_memory and isinstance(sample, dict) else sample
 
     def _allocated(self, shapes: Sequence[tuple[str, int, int | None]]) -> list[tuple[Any, Any]]:
@@ -169,11 +169,11 @@ class CheckpointableIterator:
         if shapes != self._shapes:
             # Shapes are cached, because almost all batches have the same.
             self._shapes = shapes
-            self._wanted = {
+            self._layout = {
                 i: (_DTYPES[dtype], (num_rows,) if length is None else (num_rows, length))
                 for i, (dtype, num_rows, length) in enumerate(shapes)
             }
-        tensors, arrays = allocated(self._wanted, pin_memory=self._batching.pin_memory)
+        tensors, arrays = allocated(self._layout, pin_memory=self._batching.pin_memory)
         return list(zip(tensors.values(), arrays.values(), strict=True))
 
     def state_dict(self) -> StateDict:
@@ -216,9 +216,9 @@ class CheckpointableIterator:
         Raises:
             ValueError: If the state is damaged or of another recipe.
         """
-        found = self._found(state_dict, ())
+        start = self._start_point(state_dict, ())
         self.close()
-        self._start(*found)
+        self._start(*start)
 
     set_state = load_state_dict
 
@@ -259,9 +259,9 @@ class CheckpointableIterator:
     def close(self) -> None:
         """Ends the threads and processes of this iterator."""
         self._stream.close()
-        for one in self._objects:
-            if isinstance(one, Calls):
-                one.close()
+        for value in self._objects:
+            if isinstance(value, Calls):
+                value.close()
         _give_back_memory()
 
     def __enter__(self) -> Self:
@@ -290,11 +290,11 @@ def _check_share(node: recipe.Node | None) -> None:
     if node is None or not node.is_rank_found or not (dist.is_available() and dist.is_initialized()):
         return
     known = node.execution["rank"], node.execution["num_ranks"]
-    found = dist.get_rank(), dist.get_world_size()
-    if known != found:
+    current = dist.get_rank(), dist.get_world_size()
+    if known != current:
         raise ValueError(
-            f"distribute found rank {known[0]} of {known[1]}, but this process is rank {found[0]} of "
-            f"{found[1]} "
+            f"distribute found rank {known[0]} of {known[1]}, but this process is rank {current[0]} of "
+            f"{current[1]} "
             "now; call it after the process group has started: with Lightning, build the dataset in "
             "train_dataloader"
         )
@@ -304,9 +304,9 @@ _DTYPES = {"int64": torch.int64, "int32": torch.int32, "bool": torch.bool}
 
 
 def _document(place: tuple[str, int, str] | None, tokens: tuple[int, int] | None) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    origin: dict[str, Any] = {}
     if place is not None:
-        found["path"], found["offset"], found["at"] = place
+        origin["path"], origin["offset"], origin["at"] = place
     if tokens is not None:
-        found["start"], found["stop"] = tokens
-    return found
+        origin["start"], origin["stop"] = tokens
+    return origin

@@ -72,7 +72,7 @@ class RemoteError(Exception):
 
 
 def without_credentials(urls: Sequence[str], timeout: float) -> tuple[list[str], RemoteFiles | None]:
-    """Returns ``urls`` in their shown form, and the reader of those that packtok does not know, if any.
+    """Returns ``urls`` without credentials, and the reader of those that packtok does not know, if any.
 
     Args:
         urls: Paths and URLs.
@@ -83,8 +83,10 @@ def without_credentials(urls: Sequence[str], timeout: float) -> tuple[list[str],
     """
     files = RemoteFiles(timeout)
     foreign = [is_url(url) and not is_store_url(url) and not os.path.exists(url) for url in urls]
-    shown = [files.add(url) if is_foreign else url for url, is_foreign in zip(urls, foreign, strict=True)]
-    return shown, files if any(foreign) else None
+    public_urls = [
+        files.add(url) if is_foreign else url for url, is_foreign in zip(urls, foreign, strict=True)
+    ]
+    return public_urls, files if any(foreign) else None
 
 
 class RemoteFiles:
@@ -93,7 +95,7 @@ class RemoteFiles:
     def __init__(self, timeout: float) -> None:
         """Starts without a URL."""
         self._timeout = timeout
-        # Hosts by their shown form, which has no credentials.
+        # Hosts by their public form, which has no credentials.
         self._hosts: dict[str, _Host] = {}
         self._renew()
 
@@ -114,35 +116,35 @@ class RemoteFiles:
         self._renew()
 
     def add(self, url: str) -> str:
-        """Adds the host of a URL; returns the shown form of the URL.
+        """Adds the host of a URL; returns the public form of the URL.
 
         Raises:
             ValueError: If the URL is not valid, or nothing that is installed reads it.
         """
         host = _Host.of(url)
-        known = self._hosts.setdefault(host.shown, host)
+        known = self._hosts.setdefault(host.public, host)
         if known != host:
             raise ValueError(
-                f"{host.shown}: two URLs have this host and different credentials; read each with a dataset "
+                f"{host.public}: two URLs have this host and different credentials; read each with a dataset "
                 "of its own, and combine them with interleave_datasets or concat_datasets"
             )
         _file_system(host.scheme)
-        return host.shown + url.removeprefix(host.real)
+        return host.public + url.removeprefix(host.real)
 
     # --- called by the compiled module ---
 
     def status(self, url: str) -> tuple[int, str | None]:
         """Returns length and version of a file, which can be read."""
 
-        def asked(connection: _Connection) -> tuple[int, str | None]:
-            found = connection.info(self._real(url))
+        def read(connection: _Connection) -> tuple[int, str | None]:
+            status = connection.info(self._real(url))
             if url not in self._readable:
                 _close(connection.open(self._real(url)))
-            return found
+            return status
 
-        found = self.call(url, asked)
+        status = self.call(url, read)
         self._readable.add(url)
-        return found
+        return status
 
     def matching(self, pattern: str) -> list[tuple[str, int]]:
         """Returns URLs and lengths of the files that match a pattern."""
@@ -172,12 +174,12 @@ class RemoteFiles:
         try:
             return self._call(host, work, closed or threading.Event())
         except Exception as error:
-            told = _told(host, error)
+            public_error = _public_error(host, error)
         try:
-            raise told from None
+            raise public_error from None
         finally:
             # The reference cycle through the frame would keep files open until garbage collection.
-            del told
+            del public_error
 
     def _call(self, host: _Host, work: Callable[[_Connection], T], closed: threading.Event) -> T:
         pause, end = _FIRST_PAUSE, None
@@ -186,10 +188,10 @@ class RemoteFiles:
             try:
                 connection = self._connection(host)
                 result = _within(self._timeout, partial(work, connection))
-                self._answered.add(host.shown)
+                self._answered.add(host.public)
                 return result
             except Exception as error:
-                if host.shown not in self._answered or not is_transient(error):
+                if host.public not in self._answered or not is_transient(error):
                     raise
                 end = end or time.monotonic() + self._timeout
                 if time.monotonic() + pause > end or closed.wait(pause):
@@ -203,42 +205,42 @@ class RemoteFiles:
             _of_parents.append(self._connections)
             self._renew()
         with self._lock:
-            if host.shown not in self._connections:
-                self._connections[host.shown] = _within(self._timeout, lambda: _Connection(host))
-            return self._connections[host.shown]
+            if host.public not in self._connections:
+                self._connections[host.public] = _within(self._timeout, lambda: _Connection(host))
+            return self._connections[host.public]
 
     def _forget(self, host: _Host, broken: _Connection | None) -> None:
         with self._lock:
             # Another thread may have replaced the connection already.
-            if self._connections.get(host.shown) is broken:
-                self._connections.pop(host.shown, None)
+            if self._connections.get(host.public) is broken:
+                self._connections.pop(host.public, None)
 
     def _host(self, url: str) -> _Host:
-        return self._hosts[_Host.shown_of(url)]
+        return self._hosts[_Host.public_of(url)]
 
     def _real(self, url: str) -> str:
         host = self._host(url)
-        return host.real + url.removeprefix(host.shown)
+        return host.real + url.removeprefix(host.public)
 
     def _listed(
         self, url: str, work: Callable[[_Connection], Sequence[tuple[str, int]]]
     ) -> list[tuple[str, int]]:
-        host, found = self._host(url), self.call(url, work)
-        return [(host.shown + one.removeprefix(host.real), size) for one, size in found]
+        host, entries = self._host(url), self.call(url, work)
+        return [(host.public + entry_url.removeprefix(host.real), size) for entry_url, size in entries]
 
 
 class _AllFiles(RemoteFiles):
     """The files of all URLs outside of streams. These URLs contain no credentials."""
 
     def _host(self, url: str) -> _Host:
-        shown = _Host.shown_of(url)
-        if shown not in self._hosts:
+        host = _Host.public_of(url)
+        if host not in self._hosts:
             try:
                 self.add(url)
             except ValueError as error:
                 # The message of the caller starts with the URL.
                 raise RemoteError(str(error).removeprefix(f"{url.partition('://')[0]}://: ")) from None
-        return self._hosts[shown]
+        return self._hosts[host]
 
 
 class RemoteFile:
@@ -253,12 +255,12 @@ class RemoteFile:
         self.bytes, self.version = self._version
 
     def _opened(self, connection: _Connection) -> tuple[int, str | None]:
-        found = connection.info(self._real)
+        status = connection.info(self._real)
         self._close()
         self._handle = _Handle(connection, self._real)
         if self._closed.is_set():
             self._close()
-        return found
+        return status
 
     def read(self, start: int, stop: int) -> bytes:
         """Returns the bytes of a range, which the file had when it was opened."""
@@ -298,15 +300,15 @@ class _Host:
     def __init__(self, scheme: str, user: str | None, host: str) -> None:
         self.scheme, self.user = scheme, user
         self.real = f"{scheme}://{host}" if user is None else f"{scheme}://{user}@{host}"
-        self.shown = f"{scheme}://{host}" if user is None else f"{scheme}://{_HIDDEN}@{host}"
+        self.public = f"{scheme}://{host}" if user is None else f"{scheme}://{_HIDDEN}@{host}"
 
     @staticmethod
     def of(url: str) -> _Host:
         """Raises an error if credentials might be in other parts of the URL."""
-        found = _PARTS.fullmatch(url)
-        if found is None:
+        match = _PARTS.fullmatch(url)
+        if match is None:
             _refuse(url, "not a URL")
-        scheme, user, host, path = found.group("scheme", "user", "host", "path")
+        scheme, user, host, path = match.group("scheme", "user", "host", "path")
         if ":" in (user or "") + host and "@" in path:
             _refuse(
                 url,
@@ -320,10 +322,10 @@ class _Host:
         return _Host(scheme, user, host)
 
     @staticmethod
-    def shown_of(url: str) -> str:
-        """Returns the shown form of the host in a shown URL."""
-        scheme, _, rest = url.partition("://")
-        return f"{scheme}://{rest.partition('/')[0]}"
+    def public_of(url: str) -> str:
+        """Returns the public form of the host in the public form of a URL."""
+        scheme, _, address = url.partition("://")
+        return f"{scheme}://{address.partition('/')[0]}"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Host) and self.real == other.real
@@ -332,7 +334,7 @@ class _Host:
         return hash(self.real)
 
     def __repr__(self) -> str:
-        return self.shown
+        return self.public
 
     def without_secrets(self, text: str) -> str:
         """Returns a text without the credentials, however a library writes them."""
@@ -340,16 +342,16 @@ class _Host:
             return text
         name, _, password = self.user.partition(":")
         written = (self.user, password or name)
-        secrets = {form for one in written for form in (one, unquote(one), repr(unquote(one))[1:-1])}
+        secrets = {form for part in written for form in (part, unquote(part), repr(unquote(part))[1:-1])}
         for secret in sorted(secrets - {""}, key=len, reverse=True):
             text = text.replace(secret, _HIDDEN)
         return text
 
-    def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def options(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the options that fsspec finds in the URL, with user and password decoded."""
         name, _, password = (self.user or "").partition(":")
         decoded = {"username": (name, unquote(name)), "password": (password, unquote(password))}
-        options = dict(given)
+        options = dict(arguments)
         for key, (written, meant) in decoded.items():
             if options.get(key) == written:
                 options[key] = meant
@@ -357,9 +359,9 @@ class _Host:
 
 
 def _refuse(url: str, reason: str) -> NoReturn:
-    scheme, _, rest = url.partition("://")
-    shown = f"{scheme}://{_HIDDEN}" if "@" in rest else url.partition("?")[0].partition("#")[0]
-    raise ValueError(f"{shown}: {reason}")
+    scheme, _, address = url.partition("://")
+    public_url = f"{scheme}://{_HIDDEN}" if "@" in address else url.partition("?")[0].partition("#")[0]
+    raise ValueError(f"{public_url}: {reason}")
 
 
 ALL_FILES = _AllFiles(_PATIENCE_SECONDS)
@@ -417,10 +419,10 @@ class _Connection:
     def info(self, url: str) -> tuple[int, str | None]:
         """Returns length and version of a file."""
         with self._guard():
-            found = self._fs.info(self._path(url))
-        if found["type"] == "directory":
+            info = self._fs.info(self._path(url))
+        if info["type"] == "directory":
             raise FileNotFoundError(url)
-        return _size(found), next((str(found[key]) for key in _VERSIONS if found.get(key)), None)
+        return _size(info), next((str(info[key]) for key in _VERSIONS if info.get(key)), None)
 
     def open(self, url: str) -> Any:
         """Opens a file that can seek."""
@@ -448,15 +450,17 @@ class _Connection:
         """Returns a URL with the scheme that fsspec knows."""
         return f"{self._scheme}://{url.partition('://')[2]}"
 
-    def _files(self, url: str, found: Mapping[str, Mapping[str, Any]]) -> Sequence[tuple[str, int]]:
+    def _files(self, url: str, listing: Mapping[str, Mapping[str, Any]]) -> Sequence[tuple[str, int]]:
         # A listed path may start with the host or lack it; the given URL shows which.
         path = self._path(url).strip("/")
         url = url.rstrip("/") if path else url.removesuffix("/") + "/"
         start = url.removesuffix(path)
         if path and start == url:
             raise RemoteError("fsspec writes its paths in another form; give the URLs of all files")
-        files = [(name, self._target(name, info)) for name, info in found.items()]
-        return [(start + name.lstrip("/"), _size(one)) for name, one in files if one["type"] != "directory"]
+        files = [(name, self._target(name, info)) for name, info in listing.items()]
+        return [
+            (start + name.lstrip("/"), _size(entry)) for name, entry in files if entry["type"] != "directory"
+        ]
 
     def _target(self, name: str, info: Mapping[str, Any]) -> Mapping[str, Any]:
         """Returns the target of a link. A link to nothing counts, like a folder, as no file."""
@@ -539,10 +543,10 @@ def _within(timeout: float, call: Callable[[], T]) -> T:
     return result  # type: ignore[no-any-return]
 
 
-def _told(host: _Host, error: Exception) -> Exception:
+def _public_error(host: _Host, error: Exception) -> Exception:
     """Returns an exception in place of a library's, whose text and causes may contain credentials."""
     if isinstance(error, FileNotFoundError):
-        return FileNotFoundError(host.shown)
+        return FileNotFoundError(host.public)
     if isinstance(error, ChangedError | RemoteError):
         return error
     text = " ".join(host.without_secrets(f"{type(error).__name__}: {error}").split())

@@ -45,8 +45,8 @@ def check_resumption(
     number, state = 0, None
     for stop in [*stops, len(expected)]:
         with dataset.iter(_through_json(state)) as iterator:
-            found = list(islice(iterator, stop - number))
-            _compare(expected[:stop], number, found, f"after a stop at {number}")
+            samples = list(islice(iterator, stop - number))
+            _compare(expected[:stop], number, samples, f"after a stop at {number}")
             state, number = iterator.state_dict(), stop
         with dataset.iter(_through_json(state)) as iterator:
             _compare(expected[: stop + 1], stop, list(islice(iterator, 1)), f"after a stop at {stop}")
@@ -78,9 +78,9 @@ def check_ranks(
         iterators = [make(rank, count).iter(_through_json(state)) for rank in range(count)]
         for _ in range(num_rows // count):
             for rank, iterator in enumerate(iterators):
-                found = list(islice(iterator, 1))
-                _compare(expected[: number + 1], number, found, f"on rank {rank} of {count}")
-                number += len(found)
+                samples = list(islice(iterator, 1))
+                _compare(expected[: number + 1], number, samples, f"on rank {rank} of {count}")
+                number += len(samples)
         state = merge_states(iterator.state_dict() for iterator in iterators)
         for iterator in iterators:
             iterator.close()
@@ -90,21 +90,21 @@ def _through_json(state: StateDict | None) -> StateDict | None:
     return None if state is None else json.loads(json.dumps(state))
 
 
-def _compare(expected: list[Any], start: int, found: list[Any], where: str) -> None:
-    """Checks that samples from number ``start`` on are ``found``; those after ``expected`` are unknown."""
-    for number, (own, other) in enumerate(zip(expected[start:], found, strict=False), start):
+def _compare(expected: list[Any], start: int, samples: list[Any], where: str) -> None:
+    """Checks ``samples``, the first of which has number ``start``, as far as ``expected`` goes."""
+    for number, (own, other) in enumerate(zip(expected[start:], samples, strict=False), start):
         assert _is_equal(own, other), f"sample {number} differs {where}: found {other}, expected {own}"
-    num_found = start + len(found)
-    assert num_found >= len(expected), f"the stream ends at sample {num_found} {where}"
+    stop = start + len(samples)
+    assert stop >= len(expected), f"the stream ends at sample {stop} {where}"
 
 
-def _is_equal(one: Any, other: Any) -> bool:
-    if isinstance(one, dict) and isinstance(other, dict):
-        return list(one) == list(other) and all(_is_equal(one[name], other[name]) for name in one)
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(_is_equal, one, other))
-    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
-        return one.dtype == other.dtype and torch.equal(one, other)
-    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-        return bool(np.array_equal(one, other))
-    return bool(one == other)
+def _is_equal(left: Any, right: Any) -> bool:
+    if isinstance(left, dict) and isinstance(right, dict):
+        return list(left) == list(right) and all(_is_equal(left[name], right[name]) for name in left)
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        return len(left) == len(right) and all(map(_is_equal, left, right))
+    if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor):
+        return left.dtype == right.dtype and torch.equal(left, right)
+    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
+        return bool(np.array_equal(left, right))
+    return bool(left == right)

@@ -94,12 +94,12 @@ def special_ids(tokenizer: Any) -> tuple[int | None, int | None]:
     if isinstance(tokenizer, Tokenizer):
         bos, eos = bos or tokenizer.bos_token, eos or tokenizer.eos_token
         bos_id = _added_bos(tokenizer) if bos is None else tokenizer.token_to_id(bos)
-        found = bos_id, None if eos is None else tokenizer.token_to_id(eos)
+        ids = bos_id, None if eos is None else tokenizer.token_to_id(eos)
     else:
-        found = getattr(tokenizer, "bos_token_id", None), getattr(tokenizer, "eos_token_id", None)
-    if found == (None, None):
+        ids = getattr(tokenizer, "bos_token_id", None), getattr(tokenizer, "eos_token_id", None)
+    if ids == (None, None):
         raise ValueError(f"{tokenizer!r} has neither a BOS nor an EOS token; add their ids with add_bos_eos")
-    return found
+    return ids
 
 
 def _added_bos(tokenizer: Tokenizer) -> int | None:

@@ -55,7 +55,7 @@ def _end_after(wait: Callable[[], None]) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def call(*given: Any) -> Any:
+def call(*arguments: Any) -> Any:
     """Returns the result of the function.
 
     Raises:
@@ -63,7 +63,7 @@ def call(*given: Any) -> Any:
     """
     if _function is None:
         raise ImportError(_why_not)
-    return _function(*given)
+    return _function(*arguments)
 
 
 class WithGenerator:

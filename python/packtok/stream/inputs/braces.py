@@ -14,11 +14,11 @@ def braceexpand(pattern: str) -> Iterator[str]:
     Numbers with leading zeros keep their width. Braces without a comma or a range stay as they are, and a
     backslash takes the meaning from the character after it.
     """
-    found = _first_braces(pattern)
-    if found is None:
+    braces = _first_braces(pattern)
+    if braces is None:
         yield re.sub(r"\\(.)", r"\1", pattern)
         return
-    start, stop, parts = found
+    start, stop, parts = braces
     for middle in _range(pattern[start + 1 : stop]) if len(parts) == 1 else _all(parts):
         for end in braceexpand(pattern[stop + 1 :]):
             yield re.sub(r"\\(.)", r"\1", pattern[:start]) + middle + end
@@ -55,9 +55,9 @@ def _is_escaped(pattern: str, at: int) -> bool:
 
 
 def _range(text: str) -> Iterator[str]:
-    found = _RANGE.fullmatch(text)
-    assert found is not None
-    first, last, step, first_letter, last_letter, letter_step = found.groups()
+    match = _RANGE.fullmatch(text)
+    assert match is not None
+    first, last, step, first_letter, last_letter, letter_step = match.groups()
     if first_letter is not None:
         for code in _numbers(ord(first_letter), ord(last_letter), letter_step):
             yield chr(code)

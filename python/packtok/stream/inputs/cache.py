@@ -38,8 +38,8 @@ class _Cache:
                     self._iterator.close()
                     self._iterator = None
                     raise
-            found = self._samples[start:stop]
-        return [dict(sample) if isinstance(sample, dict) else sample for sample in found]
+            samples = self._samples[start:stop]
+        return [dict(sample) if isinstance(sample, dict) else sample for sample in samples]
 
 
 class CachedSamples:
@@ -64,9 +64,9 @@ class CachedSamples:
 
     def next(self, limit: int) -> list[Any]:
         """Returns the next samples, at most ``limit``; none at the end."""
-        found = self._cache.samples(self._number, self._number + limit)
-        self._number += len(found)
-        return found
+        samples = self._cache.samples(self._number, self._number + limit)
+        self._number += len(samples)
+        return samples
 
     def state(self) -> None:
         """Returns nothing: the number of a sample is enough."""

@@ -23,7 +23,7 @@ class IterableDatasetSamples:
     """The samples of an ``IterableDataset``, which resumes by its own state."""
 
     def __init__(self, dataset: Any, *, repeat: bool) -> None:
-        self._given = dataset
+        self._original = dataset
         self._repeat = repeat
         # A copy, because the dataset itself holds the state, which iterators must not share.
         self._dataset = copy.deepcopy(dataset)
@@ -35,27 +35,27 @@ class IterableDatasetSamples:
 
     def new(self) -> IterableDatasetSamples:
         """Returns a copy at the start."""
-        return IterableDatasetSamples(self._given, repeat=self._repeat)
+        return IterableDatasetSamples(self._original, repeat=self._repeat)
 
     def lane(self, index: int, count: int) -> IterableDatasetSamples:
         """Returns one of ``count`` parts, which have whole shards of the dataset."""
-        num_shards = self._given.num_shards
+        num_shards = self._original.num_shards
         if num_shards < count:
             raise ValueError(
                 f"the dataset has {num_shards} shards, too few for {count} lanes; "
                 "lower lanes, or give more files"
             )
-        part = self._given.shard(num_shards=count, index=index)
+        part = self._original.shard(num_shards=count, index=index)
         return IterableDatasetSamples(part, repeat=self._repeat)
 
     def next(self, limit: int) -> list[Any]:
         """Returns the next samples, at most ``limit``; none at the end."""
-        found: list[Any] = []
-        while len(found) < limit:
+        samples: list[Any] = []
+        while len(samples) < limit:
             if self._iterator is None:
                 self._start_epoch()
             try:
-                found.append(next(self._iterator))  # type: ignore[arg-type]
+                samples.append(next(self._iterator))  # type: ignore[arg-type]
                 self._is_empty = False
             except StopIteration:
                 if not self._repeat:
@@ -67,7 +67,7 @@ class IterableDatasetSamples:
                 self._epoch += 1
                 self._iterator = None
                 self._is_empty = True
-        return found
+        return samples
 
     def _start_epoch(self) -> None:
         self._dataset.set_epoch(self._epoch)

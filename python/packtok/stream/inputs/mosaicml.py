@@ -35,18 +35,18 @@ class StreamingDatasetSamples:
 
     def next(self, limit: int) -> list[Any]:
         """Returns the next samples, at most ``limit``; none at the end."""
-        found: list[Any] = []
-        while len(found) < limit and not self._is_ended:
+        samples: list[Any] = []
+        while len(samples) < limit and not self._is_ended:
             if self._iterator is None:
                 self._iterator = iter(self._dataset)
             try:
-                found.append(next(self._iterator))
+                samples.append(next(self._iterator))
                 self._num_samples += 1
             except StopIteration:
                 self._iterator = None
                 self._is_ended = not self._repeat or self._num_samples == 0
                 self._num_samples = 0
-        return found
+        return samples
 
     def state(self) -> bytes:
         """Returns the number of samples of the epoch and the state of the dataset, as JSON."""

@@ -45,9 +45,9 @@ class SequenceSamples:
         stop = self._number + limit if self._repeat else min(self._number + limit, length)
         if length == 0:
             return []
-        found = [self._sequence[self._index(number)] for number in range(self._number, stop)]
+        samples = [self._sequence[self._index(number)] for number in range(self._number, stop)]
         self._number = max(self._number, stop)
-        return found
+        return samples
 
     def state(self) -> None:
         """Returns nothing: the number of a sample is enough."""
@@ -87,13 +87,13 @@ class IterableSamples:
 
     def next(self, limit: int) -> list[Any]:
         """Returns the next samples, at most ``limit``; none at the end."""
-        found: list[Any] = []
-        while len(found) < limit:
+        samples: list[Any] = []
+        while len(samples) < limit:
             if self._iterator is None:
                 self._iterator = iter(self._iterable)
                 self._is_empty = True
             try:
-                found.append(next(self._iterator))
+                samples.append(next(self._iterator))
                 self._is_empty = False
             except StopIteration:
                 if not self._repeat:
@@ -104,7 +104,7 @@ class IterableSamples:
                         "give one that can be iterated again, or set repeat=False"
                     ) from None
                 self._iterator = None
-        return found
+        return samples
 
     def state(self) -> None:
         """Returns nothing: an iterable has no state."""
