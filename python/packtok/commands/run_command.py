@@ -8,7 +8,7 @@ from typing import Any
 
 from packtok import _packtok
 from packtok.commands.logits import LogitsRun
-from packtok.commands.sample import Sampling
+from packtok.commands.sample import Existing, Sampling
 from packtok.commands.tokenize import Tokenization, refuse_complete
 from packtok.commands.tokenize_npy import NpyTokenization
 from packtok.config import PackConfig
@@ -103,7 +103,7 @@ def tokenize_command(
         return tokenization.packing.notes
 
     output = os.path.abspath(tokenization.metadata_path)
-    join = Join(existing=None if existing == "error" else existing)
+    join = Join(existing=_policy_of_join(existing))
     return RunCommand("tokenize", arguments, output, folder, plan, join, parts)
 
 
@@ -270,10 +270,14 @@ def _check_folder(folder: Path) -> None:
         raise ConfigError(f"--outdir: {folder} is a file; give a folder for the shards")
 
 
+def _policy_of_join(existing: Existing) -> Existing | None:
+    """Returns the policy of the join: for ``"error"``, the one that the command has without a policy."""
+    return None if existing == "error" else existing
+
+
 def _join(config: PackConfig, kind: str) -> Join:
-    existing = config.settings.existing
     return Join(
-        existing=None if existing == "error" else existing,
+        existing=_policy_of_join(config.settings.existing),
         max_rejects=config.max_rejects,
         manifest=kind == "manifest",
     )
