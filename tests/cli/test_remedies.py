@@ -111,6 +111,7 @@ REACH: dict[str, tuple[str, ...]] = {
     "python/packtok/commands/sample.py": (*SAMPLE, *PACK_SAMPLES),
     "python/packtok/shard_folder.py: {}: the existing plan": (*SAMPLE, *PACK_SAMPLES, "packtok logits"),
     "python/packtok/sample": SAMPLE,
+    "python/packtok/sample/files.py": (*SAMPLE, *PACK_SAMPLES),
     "python/packtok/commands/tokenize.py": TOKENIZE,
     "python/packtok/commands/tokenize_npy.py": TOKENIZE,
     "python/packtok/commands/tokenizer.py": ("packtok tokenizer verify",),
@@ -414,3 +415,13 @@ def test_unknown_keyword_suggests_one_that_the_function_has(function: Any, name:
     with pytest.raises(TypeError) as raised:
         function(*arguments, **{name: 1})
     assert str(raised.value) == expected
+
+
+def test_folder_of_tokens_is_named_by_its_option(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    problem = f"{tmp_path}/none is not a folder; give the folder with the token files"
+    for arguments in (("ab", "out", 8, 4, 0, 1), ("pack", "out")):
+        done = packtok_cli("sample", *arguments, "--tokens", tmp_path / "none", cwd=tmp_path, code=2)
+        assert done.stderr.splitlines()[-1] == f"packtok: --tokens: {problem}"
+    with pytest.raises(packtok.ConfigError) as raised:
+        packtok.pack_samples(tmp_path / "out", tokens=tmp_path / "none")
+    assert str(raised.value) == f"tokens: {problem}"

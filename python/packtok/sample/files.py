@@ -1,6 +1,5 @@
 """Finds token files below a folder: pbins, or the NPY files of CEPE's scripts."""
 
-import errno
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,11 +16,10 @@ def files_below(folder: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yields each token file below a folder in natural order, with the names on its way, without its ending.
 
     Raises:
-        ConfigError: If there is none, or there are pbins and npys.
-        NotADirectoryError: If it is not a folder.
+        ConfigError: If it is not a folder, there is none, or there are pbins and npys.
     """
     if not folder.is_dir():
-        raise NotADirectoryError(errno.ENOTDIR, "expected a folder of token files", os.fspath(folder))
+        raise ConfigError(f"--tokens: {folder} is not a folder; give the folder with the token files")
     arrays = [os.fspath(path) for path in folder.rglob("*.npy") if path.is_file()]
     has_pbins = next(folder.rglob("*.pbin"), None) is not None
     if arrays and has_pbins:
