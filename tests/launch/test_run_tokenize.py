@@ -6,14 +6,12 @@ import json
 import re
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 import typer
 from command_line import PacktokCli
 from processes import dataset_files
 
-import packtok
 from packtok.catalog.schema import load_details
 from packtok.cli.wrapped import wrapped
 from packtok.commands.data import create_metadata, validate_metadata
@@ -239,42 +237,6 @@ def test_number_of_tasks_at_once_is_an_option_of_both_commands(
     assert re.search(
         r"--array=0-7%3 ", packtok_cli("run", "--num-workers", 3, "--no-submit", *pack, cwd=tmp_path).stdout
     )
-
-
-def test_run_by_an_earlier_version_is_still_read(tmp_path: Path) -> None:
-    """Records without a command are of packing runs, and arguments are words."""
-    packtok.plan(input=write_one(tmp_path), output=tmp_path / "s", tokenizer="gpt2", shards=2)
-    values: dict[str, Any] = {
-        "packtok_run": 1,
-        "version": "0.1.0",
-        "output": str(tmp_path / "train.pbin"),
-        "num_shards": 2,
-        "pack_arguments": ["./-c.yaml", "--input=a.jsonl", "--input=-b", "--no-origins", "--set=a=1"],
-        "join_arguments": ["--existing=skip", "--max-rejects=1%", "--manifest"],
-        "working_folder": str(tmp_path),
-        "python": "python",
-        "settings": {},
-        "submissions": [],
-    }
-    (tmp_path / "s" / "run.json").write_text(json.dumps(values), encoding="utf-8")
-    record = read_record(tmp_path / "s")
-    assert record is not None
-    launch = record.launch(tmp_path / "s")
-    assert launch.task_command("s", "1", "4") == [
-        "pack",
-        *values["pack_arguments"],
-        "--output=s",
-        "--existing=error",
-        "--shard=1",
-        "--num-cpus=4",
-    ]
-    assert launch.join_command("s") == ["join", "s", f"--output={launch.output}", *values["join_arguments"]]
-
-
-def write_one(folder: Path) -> Path:
-    path = folder / "a.jsonl"
-    path.write_text('{"text": "a"}\n', encoding="utf-8")
-    return path
 
 
 def test_join_job_that_is_requeued_after_its_end_succeeds(

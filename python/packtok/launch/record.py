@@ -1,9 +1,9 @@
 """`run.json`: the request of a `packtok run` and the jobs it submitted, for `status` and `retry`."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -58,7 +58,7 @@ def read_record(outdir: Path) -> Record | None:
     """
     path = outdir / "run.json"
     try:
-        return Record.model_validate_json(_current(path.read_bytes()))
+        return Record.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         return None
     except ValidationError as error:
@@ -74,34 +74,3 @@ def write_record(outdir: Path, record: Record) -> None:
     """Writes the record and replaces the previous one."""
     text = json.dumps(record.model_dump(mode="json"), indent=1) + "\n"
     _packtok.publish_bytes(outdir / "run.json", text.encode("ascii"))
-
-
-def _current(text: bytes) -> bytes:
-    """Returns a record in the current form; earlier versions recorded arguments as words."""
-    try:
-        values = json.loads(text)
-        words, join = values.pop("pack_arguments"), values.pop("join_arguments")
-    except (ValueError, AttributeError, TypeError, KeyError):
-        return text
-    positional, options = _parsed(words)
-    values |= {"arguments": {"positional": positional, "options": options}, "join": _parsed(join)[1]}
-    return json.dumps(values).encode()
-
-
-def _parsed(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
-    """Returns the positional arguments and the options among words."""
-    positional: list[str] = []
-    options: dict[str, Any] = {}
-    for word in words:
-        name, equals, value = word.removeprefix("--").partition("=")
-        name = name.replace("-", "_")
-        if not word.startswith("--"):
-            positional.append(word)
-        elif not equals:
-            options[name] = True
-        else:
-            options[name] = [*options[name], value] if name in options else [value]
-    return positional, {
-        name: value[0] if isinstance(value, list) and len(value) == 1 else value
-        for name, value in options.items()
-    }
