@@ -67,11 +67,11 @@ def find_shard_folder(path: Path) -> Path:
     Raises:
         PacktokError: If there are several.
     """
-    beside = Path(f"{path}.shards")
-    if is_shard_folder(path) or not (path.is_dir() or is_shard_folder(beside)):
+    default_folder = Path(f"{path}.shards")
+    if is_shard_folder(path) or not (path.is_dir() or is_shard_folder(default_folder)):
         return path
-    if is_shard_folder(beside):
-        return beside
+    if is_shard_folder(default_folder):
+        return default_folder
     inside = sorted(folder for folder in path.glob("*.shards") if is_shard_folder(folder))
     if len(inside) > 1:
         names = ", ".join(folder.name for folder in inside)

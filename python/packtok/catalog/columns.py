@@ -30,7 +30,7 @@ def rows_of_ids(text: str) -> Rows:
     return np.fromstring(text, np.intp, sep=",") - 1 if text else np.empty(0, np.intp)
 
 
-def rest_last(first: Rows, rows: Rows) -> Rows:
+def others_last(first: Rows, rows: Rows) -> Rows:
     """Returns ``first``, then all other ``rows``."""
     return np.concatenate([first, np.setdiff1d(rows, first, assume_unique=True)])
 

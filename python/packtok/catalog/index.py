@@ -169,10 +169,10 @@ class Index:
 
     def _best_first(self, expression: str, matches: Any) -> Any:
         """Returns matches by score; too many keep folder order, after those with all words in the name."""
-        from packtok.catalog.columns import rest_last, rows_of_ids
+        from packtok.catalog.columns import others_last, rows_of_ids
 
         if len(matches) > _MAX_SCORED:
-            return rest_last(rows_of_ids(self._matches(f"name : ({expression})")), matches)
+            return others_last(rows_of_ids(self._matches(f"name : ({expression})")), matches)
         # `group_concat` does not promise an order.
         scored = f"SELECT rowid FROM words WHERE words MATCH ? ORDER BY {_SCORE}, rowid"
         return rows_of_ids(",".join(str(i) for (i,) in self._rows(scored, expression)))

@@ -48,13 +48,13 @@ def _data_remark(metadata: DatasetMetadata) -> str | None:
     text = metadata.dataset_path
     if text is None or metadata.path is None or os.path.isabs(text):
         return None
-    beside, current = metadata.folder / text, Path(text)
-    if not current.exists() or (beside.exists() and beside.samefile(current)):
+    own_path, current = metadata.folder / text, Path(text)
+    if not current.exists() or (own_path.exists() and own_path.samefile(current)):
         return None
-    if beside.exists():
+    if own_path.exists():
         return (
             f"{metadata.path}: dataset_path {text!r} is next to the metadata file and in the current folder; "
-            f"{beside} is used"
+            f"{own_path} is used"
         )
     return (
         f"{metadata.path}: dataset_path {text!r} is not next to the metadata file; {current.absolute()}, "

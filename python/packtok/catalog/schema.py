@@ -96,8 +96,8 @@ class DatasetMetadata:
         """
         if self.dataset_path is None:
             return self.folder
-        beside = self.folder / self.dataset_path
-        return Path(self.dataset_path) if not beside.exists() and Path(self.dataset_path).exists() else beside
+        own_path, current = self.folder / self.dataset_path, Path(self.dataset_path)
+        return current if not own_path.exists() and current.exists() else own_path
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the keys of the file, without those that are not set."""

@@ -173,10 +173,10 @@ class _Largest:
     def fault(self, dtype: str, vocab_size: int | None) -> str | None:
         """Returns why the ids cannot have a type; ``None`` if they can."""
         width = BYTES_OF_DTYPE[dtype]
-        if not self._is_whole(width):
+        if not self._is_multiple_of(width):
             return f"a file is no whole number of tokens of {width} bytes"
         for wider in (4, 2):
-            if wider <= width or not self._is_whole(wider) or self.num_bytes < _LEAST_TOKENS * wider:
+            if wider <= width or not self._is_multiple_of(wider) or self.num_bytes < _LEAST_TOKENS * wider:
                 continue
             if 0 < self.ids[wider] < 256**width:
                 return "every second id is 0" if wider == 2 * width else "three of four ids are 0"
@@ -186,5 +186,5 @@ class _Largest:
             return f"the largest id is {self.ids[width]:,}, and the vocabulary has {vocab_size:,} ids"
         return None
 
-    def _is_whole(self, width: int) -> bool:
+    def _is_multiple_of(self, width: int) -> bool:
         return all(num % width == 0 for num in self.file_bytes)

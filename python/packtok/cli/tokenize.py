@@ -313,12 +313,12 @@ def _tokenize_undescribed(
         show_counts(counts, as_json=as_json, quiet=quiet)
         return
     output = pbin if shard is None else folder
-    is_whole = shard is None
+    is_unsharded = shard is None
     checked = checked_config(
         None,
         {**options, "input": inputs, "output": output},
-        reads_corpus=is_whole,
-        takes_folder=not is_whole,
+        reads_corpus=is_unsharded,
+        takes_folder=not is_unsharded,
     )
     with output_folder(Path(os.path.dirname(output))):
         pack_with(checked, shard, as_json=as_json, quiet=quiet)

@@ -35,12 +35,12 @@ class Passages:
 
     def padded(self, size: int, pad_token_id: int) -> tuple[Ids, npt.NDArray[np.float64]]:
         """Returns ids of shape (k, size) and their mask, in float64 as CEPE's loader gives it."""
-        is_there = np.arange(size) < self.lengths[:, None]
+        is_token = np.arange(size) < self.lengths[:, None]
         ids = np.full((len(self.ids), size), pad_token_id, self.ids.dtype)
         width = min(size, self.ids.shape[1])
         ids[:, :width] = self.ids[:, :width]
-        ids[~is_there] = pad_token_id
-        return ids, is_there.astype(np.float64)
+        ids[~is_token] = pad_token_id
+        return ids, is_token.astype(np.float64)
 
 
 def passages_of(retrieved: Mapping[str, Any], count: int) -> tuple[Passages, Passages]:

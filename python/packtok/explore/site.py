@@ -43,8 +43,8 @@ class Site:
         """Returns the pages above that of a file: the text of each link and its URL."""
         folder = name.rpartition("/")[0]
         is_dataset = self.catalog is not None and self.catalog.has_dataset(folder)
-        above = [(folder, str(link("dataset", folder)))] if is_dataset else []
-        return [*above, (name.rpartition("/")[2], str(link("file", name)))]
+        dataset_links = [(folder, str(link("dataset", folder)))] if is_dataset else []
+        return [*dataset_links, (name.rpartition("/")[2], str(link("file", name)))]
 
     def path_of(self, packed: Packed) -> Path:
         """Returns the path of a file, for commands."""

@@ -50,7 +50,7 @@ class Todo:
     jobs: tuple[Job, ...]
     """Jobs that pack; empty if all shards are finished or under way."""
     join: Job | None
-    behind: tuple[str, ...]
+    jobs_under_way: tuple[str, ...]
     """Jobs under way that the join also depends on."""
     finished: int
     under_way: tuple[int, ...]
@@ -127,7 +127,7 @@ def plan_jobs(launch: Launch, *, script: Path | None = None, slurm: Slurm | None
     # A finished shard is not under way, even if the queue lists it: a restarted controller may list tasks as
     # running long after they have ended.
     under_way = {shard for _, shard in unfinished}
-    behind = tuple(sorted({task.job for task, _ in unfinished}, key=int))
+    jobs_under_way = tuple(sorted({task.job for task, _ in unfinished}, key=int))
     held = tuple(task.number for task, _ in tasks if task.is_held_by_slurm)
     missing = [k for k in range(launch.num_shards) if k not in finished and k not in under_way]
     # Slurm does not create the folder for logs.
@@ -135,10 +135,10 @@ def plan_jobs(launch: Launch, *, script: Path | None = None, slurm: Slurm | None
     path = script or launch.outdir / f"{launch.command}.sbatch"
     jobs = _packing_jobs(launch, missing, path, slurm) if missing else []
     join = None
-    is_packing = bool(jobs or behind)
+    is_packing = bool(jobs or jobs_under_way)
     if _needs_join_job(launch, is_packing=is_packing, is_written=is_written(folder, launch.output)):
         join = _job(launch.outdir / "join.sbatch", join_script(launch), [], Submission(job="", kind="join"))
-    return Todo(tuple(jobs), join, behind, len(finished), tuple(sorted(under_way)), held)
+    return Todo(tuple(jobs), join, jobs_under_way, len(finished), tuple(sorted(under_way)), held)
 
 
 def _needs_join_job(launch: Launch, *, is_packing: bool, is_written: bool) -> bool:
@@ -218,8 +218,8 @@ def submit_jobs(launch: Launch, todo: Todo, slurm: Slurm) -> Submitted:
     if todo.join is not None:
         # "afterany", not "afterok": if a task failed, the join would never start and never list the missing
         # shards.
-        behind = [*todo.behind, *numbers]
-        send(todo.join, [f"--dependency=afterany:{':'.join(behind)}"] if behind else [])
+        dependencies = [*todo.jobs_under_way, *numbers]
+        send(todo.join, [f"--dependency=afterany:{':'.join(dependencies)}"] if dependencies else [])
         replaced = _take_back(slurm, [submission.job for submission in before if submission.kind == "join"])
     return Submitted(todo, tuple(submissions), replaced)
 
@@ -239,8 +239,8 @@ def lines(todo: Todo, slurm: Slurm) -> list[str]:
         command = shlex.join(slurm.submit_line([*job.arguments, str(job.script)], job.options))
         texts.append(f"job{i}=$({command})" if todo.join is not None else command)
     if todo.join is not None:
-        behind = ":".join([*todo.behind, *(f"${{job{i}%%;*}}" for i in range(len(todo.jobs)))])
-        after = [f'--dependency="afterany:{behind}"'] if behind else []
+        dependencies = ":".join([*todo.jobs_under_way, *(f"${{job{i}%%;*}}" for i in range(len(todo.jobs)))])
+        after = [f'--dependency="afterany:{dependencies}"'] if dependencies else []
         command = shlex.join(slurm.submit_line(todo.join.arguments, todo.join.options))
         texts.append(" ".join([command, *after, shlex.quote(str(todo.join.script))]))
     return texts

@@ -55,23 +55,23 @@ def pack_into_store(run: PackRun, on_progress: Progress | None, shard: ShardChoi
 def _shard_into_store(run: PackRun, on_progress: Progress | None, shard: ShardChoice) -> PackReport:
     """Packs one shard in the staging folder and uploads it to the folder of shards at the URL."""
     staging = _staging(run)
-    here = run.into(staging.folder, "error")
+    local_run = run.into(staging.folder, "error")
     num_shards = shard.num_shards
     if not fetch_plan(staging):
         num_shards = num_shards or shard.default_num_shards
         if num_shards is None:
             raise PacktokError(f"{staging.url}: no plan found; give --shard k/N, or run packtok plan first")
-        here.plan_here(num_shards)
+        local_run.plan_here(num_shards)
         share_plan(staging)
     else:
         # plan_here fails if the plan belongs to another corpus or other options.
-        here.plan_here(num_shards or read_plan(staging.folder).num_shards)
+        local_run.plan_here(num_shards or read_plan(staging.folder).num_shards)
     plan = read_plan(staging.folder)
     name = _packtok.shard_name(shard.shard_index, plan.num_shards)
     marker = finished_shard(staging, name, plan.fingerprint)
     if marker is not None:
-        return _renamed(here.report_of(marker), staging.url_of(name), skipped_existing=True)
-    report = here.run_here(on_progress, shard)
+        return _renamed(local_run.report_of(marker), staging.url_of(name), skipped_existing=True)
+    report = local_run.run_here(on_progress, shard)
     send_shard(staging, name)
     return _renamed(report, staging.url_of(name))
 
@@ -79,11 +79,11 @@ def _shard_into_store(run: PackRun, on_progress: Progress | None, shard: ShardCh
 def plan_into_store(run: PackRun, num_shards: int) -> dict[str, Any]:
     """Writes the plan for ``num_shards`` shards into the folder at the URL."""
     staging = _staging(run)
-    is_there = fetch_plan(staging)
+    had_plan = fetch_plan(staging)
     report = run.into(staging.folder, "error").plan_here(num_shards)
-    if not is_there:
+    if not had_plan:
         share_plan(staging)
-    return report | {"plan": staging.url_of(PLAN), "skipped_existing": is_there}
+    return report | {"plan": staging.url_of(PLAN), "skipped_existing": had_plan}
 
 
 def _renamed(report: PackReport, url: str, *, skipped_existing: bool = False) -> PackReport:

@@ -88,8 +88,8 @@ def check_report(settings: Settings) -> None:
         raise FileNotFoundError(errno.ENOENT, "the folder of the report does not exist", str(report.parent))
     if report.is_dir():
         raise ConfigError(f"--report: {report} is a folder; give a file in it")
-    beside = ("", ".tokenizer.json", ".rejects.jsonl", ".partial")
-    if any(report.absolute() == Path(f"{settings.dst_path}{end}").absolute() for end in beside):
+    suffixes = ("", ".tokenizer.json", ".rejects.jsonl", ".partial")
+    if any(report.absolute() == Path(f"{settings.dst_path}{end}").absolute() for end in suffixes):
         raise ConfigError(f"--report: {report} is a path of the output; choose another file")
     if os.path.lexists(report) and not _is_report(report):
         raise ConfigError(

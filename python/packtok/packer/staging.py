@@ -115,9 +115,9 @@ class Staging:
         if not replace and exists(self.url):
             raise FileExistsError(errno.EEXIST, "the object already exists; choose another output", self.url)
         for suffix in _BESIDE:
-            beside = Path(f"{self.path}{suffix}")
-            if beside.exists():
-                _packtok.upload(beside, f"{self.url}{suffix}", replace=True)
+            sidecar_file = Path(f"{self.path}{suffix}")
+            if sidecar_file.exists():
+                _packtok.upload(sidecar_file, f"{self.url}{suffix}", replace=True)
             elif replace:
                 _packtok.delete_object(f"{self.url}{suffix}")
         _packtok.upload(self.path, self.url, replace=replace)
@@ -175,10 +175,9 @@ def finished_shard(staging: Staging, name: str, fingerprint: str) -> dict[str, A
     if _packtok.object_bytes(url) is None:
         return None
     marker: dict[str, Any] = json.loads(_content(url, staging))
-    is_whole = marker["plan"] == fingerprint
-    return (
-        marker if is_whole and _packtok.object_bytes(staging.url_of(name)) == marker["file_bytes"] else None
-    )
+    if marker["plan"] != fingerprint:
+        return None
+    return marker if _packtok.object_bytes(staging.url_of(name)) == marker["file_bytes"] else None
 
 
 def send_shard(staging: Staging, name: str) -> None:

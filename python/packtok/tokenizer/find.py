@@ -195,8 +195,8 @@ def _beside(path: Path) -> Callable[[str], Path | None]:
     """Returns a function that finds a file by its name next to another."""
 
     def find(name: str) -> Path | None:
-        beside = path.parent / name
-        return beside if beside.is_file() else None
+        neighbour = path.parent / name
+        return neighbour if neighbour.is_file() else None
 
     return find
 
@@ -312,7 +312,7 @@ def _from_hub(name: str, adds: bool) -> TokenizerLookup:
     from packtok.tokenizer.hub import fetch_tokenizer
 
     try:
-        path, beside = fetch_tokenizer(name, NEIGHBOUR_FILES)
+        path, neighbour_paths = fetch_tokenizer(name, NEIGHBOUR_FILES)
     except TokenizerError as error:
         names = Tokenizer.builtin_names()
         near = difflib.get_close_matches(name, names, n=1, cutoff=_SIMILARITY)
@@ -320,4 +320,6 @@ def _from_hub(name: str, adds: bool) -> TokenizerLookup:
         if not near:
             raise
         raise TokenizerError(f"{error}; did you mean {near[0]}, which is built in?") from error.__cause__
-    return _with_neighbours(_packtok.read_tokenizer(path, name), read_neighbours(beside.get), path, adds)
+    return _with_neighbours(
+        _packtok.read_tokenizer(path, name), read_neighbours(neighbour_paths.get), path, adds
+    )

@@ -39,7 +39,9 @@ def fetch_tokenizer(name: str, neighbours: Iterable[str]) -> tuple[Path, dict[st
     # All files must come from one revision. The cache has a folder for each revision, named after it.
     revision = path.parent.name
     paths = {file: _neighbour(name, file, revision) for file in neighbours}
-    return path, {file: beside for file, beside in paths.items() if beside is not None}
+    return path, {
+        file: neighbour_path for file, neighbour_path in paths.items() if neighbour_path is not None
+    }
 
 
 def _neighbour(name: str, file: str, revision: str) -> Path | None:

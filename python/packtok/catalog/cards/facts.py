@@ -142,8 +142,9 @@ def _common(metadata: DatasetMetadata, details: Mapping[str, Any], root: Path) -
 def _raw(metadata: DatasetMetadata, details: Mapping[str, Any]) -> Facts:
     data = metadata.dataset_folder
     base = data if data.is_dir() else data.parent
-    above = Path(os.path.abspath(metadata.folder))
-    root = above if metadata.path and Path(os.path.abspath(base)).is_relative_to(above) else base
+    dataset_folder = Path(os.path.abspath(metadata.folder))
+    is_inside = Path(os.path.abspath(base)).is_relative_to(dataset_folder)
+    root = dataset_folder if metadata.path and is_inside else base
     folders = {
         "/".join(filter(None, (metadata.corpus_data_dir_parent, corpus, ""))): corpus
         for corpus in separate_corpora(metadata)
