@@ -145,8 +145,8 @@ fn baseline_window(pieces: &[Range<u64>], context_length: u64) -> Vec<Vec<u64>> 
     for (time, piece) in pieces.into_iter().enumerate() {
         let len = piece.end - piece.start;
         let least = (len, Reverse(usize::MAX), 0);
-        let found = rooms.range(least..).next().copied();
-        let (room, bin) = match found {
+        let entry = rooms.range(least..).next().copied();
+        let (room, bin) = match entry {
             Some(entry) => {
                 rooms.remove(&entry);
                 (entry.0, entry.2)

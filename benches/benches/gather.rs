@@ -43,10 +43,16 @@ fn main() {
     let folder = tempfile::tempdir().expect("a temporary folder can be created");
     let path = folder.path().join("documents.pbin");
     write_random_documents(&path, NUM_DOCUMENTS, SEED);
-    let one = open(vec![path.clone()]);
-    bench_batches(&mut criterion, &one);
+    let single = open(vec![path.clone()]);
+    bench_batches(&mut criterion, &single);
 
-    let entry = Entry::of(one.stream().files().token_file(0).expect("it was opened"));
+    let entry = Entry::of(
+        single
+            .stream()
+            .files()
+            .token_file(0)
+            .expect("it was opened"),
+    );
     let manifest = folder.path().join("all.jsonl");
     let entries = vec![entry; NUM_FILES];
     write_manifest(&manifest, &entries, Replace::Never).expect("the manifest can be written");
@@ -54,7 +60,7 @@ fn main() {
         bencher.iter(|| listed(&manifest));
     });
     let many = listed(&manifest);
-    bench_items(&mut criterion, &one, &many);
+    bench_items(&mut criterion, &single, &many);
     criterion.final_summary();
 }
 
@@ -151,7 +157,7 @@ fn check(rows: &[(&Items, u64)], arrays: &mut [i64]) {
         ..FILLING
     };
     let mut batch = batch(input_ids, labels, Some(position_ids));
-    let found = fill(rows, filling, &mut batch).expect("the items exist");
+    let segments = fill(rows, filling, &mut batch).expect("the items exist");
     let mut starts = Vec::new();
     for (row, &(items, item)) in rows.iter().enumerate() {
         let block = items.copied::<i64>(item).expect("the item exists");
@@ -172,14 +178,17 @@ fn check(rows: &[(&Items, u64)], arrays: &mut [i64]) {
         }
     }
     starts.push(num_tokens as i32);
-    assert_eq!(found.expect("segments were requested").cu_seqlens, starts);
+    assert_eq!(
+        segments.expect("segments were requested").cu_seqlens,
+        starts
+    );
 }
 
 /// Single items as views, from one file and from 10,000 files.
-fn bench_items(criterion: &mut Criterion, one: &Items, many: &Items) {
+fn bench_items(criterion: &mut Criterion, single: &Items, many: &Items) {
     let mut group = criterion.benchmark_group("gather/items as views");
     group.throughput(Throughput::Elements(NUM_FILES as u64));
-    for (name, items) in [("1 file", one), ("10,000 files", many)] {
+    for (name, items) in [("1 file", single), ("10,000 files", many)] {
         let mut numbers = SplitMix::new(SEED);
         let order: Vec<u64> = (0..NUM_FILES).map(|_| numbers.below(items.len())).collect();
         let first = |i: &u64| {
@@ -187,7 +196,7 @@ fn bench_items(criterion: &mut Criterion, one: &Items, many: &Items) {
             view.map_or(0, |bytes| bytes.as_ptr() as usize ^ bytes.len())
         };
         group.bench_function(name, |bencher| {
-            bencher.iter(|| order.iter().map(first).fold(0, |all, one| all ^ one));
+            bencher.iter(|| order.iter().map(first).fold(0, |all, start| all ^ start));
         });
     }
     group.finish();

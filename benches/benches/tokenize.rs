@@ -36,10 +36,10 @@ fn bench(criterion: &mut Criterion, tokenizer: &Tokenizer, corpus: &Corpus, part
     let mut num_tokens = token_counter(tokenizer, EngineChoice::Fast);
     let mut num_reference_tokens = token_counter(tokenizer, EngineChoice::Reference);
     for text in part.texts() {
-        let found = tokenizer
+        let ids = tokenizer
             .encode(text, &encode_options())
             .expect("the text can be encoded");
-        assert_eq!(found, peer_ids(text));
+        assert_eq!(ids, peer_ids(text));
     }
     let mut group = criterion.benchmark_group(format!("tokenize/{}", tokenizer.name()));
     group.throughput(Throughput::Bytes(corpus.text_bytes()));

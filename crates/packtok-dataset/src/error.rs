@@ -131,7 +131,7 @@ pub enum Error {
         block_size: u64,
     },
     /// There are too few tokens for a block.
-    #[error("{}: block_size {block_size} exceeds the {tokens} available tokens", shown(path, *more))]
+    #[error("{}: block_size {block_size} exceeds the {tokens} available tokens", file_and_more(path, *more))]
     TooFewTokens {
         /// The first file.
         path: PathBuf,
@@ -145,7 +145,7 @@ pub enum Error {
     /// There are too few tokens for a row.
     #[error(
         "{}: context_length {context_length} needs {} tokens (the inputs and the last label), found {tokens}; lower context_length, or add data",
-        shown(path, *more), u128::from(*context_length) + 1
+        file_and_more(path, *more), u128::from(*context_length) + 1
     )]
     TooFewTokensForRow {
         /// The first file.
@@ -377,7 +377,7 @@ impl Error {
 }
 
 /// A file and the number of files after it.
-fn shown(path: &Path, more: usize) -> String {
+fn file_and_more(path: &Path, more: usize) -> String {
     match more {
         0 => path.display().to_string(),
         more => format!("{} and {more} more", path.display()),

@@ -143,11 +143,11 @@ fn first_held_out(rule: Rule, all: u64) -> Result<u64> {
     })
 }
 
-fn check_fraction(found: f64) -> Result<f64> {
-    if (0.0..=1.0).contains(&found) {
-        Ok(found)
+fn check_fraction(fraction: f64) -> Result<f64> {
+    if (0.0..=1.0).contains(&fraction) {
+        Ok(fraction)
     } else {
-        Err(Error::Fraction { found })
+        Err(Error::Fraction { found: fraction })
     }
 }
 

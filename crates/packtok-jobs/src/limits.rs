@@ -63,7 +63,12 @@ fn pids_of_group() -> Option<u64> {
         let (controllers, path) = (parts.next()?, parts.next()?);
         let folder = match controllers {
             "" => "/sys/fs/cgroup",
-            _ if controllers.split(',').any(|one| one == "pids") => "/sys/fs/cgroup/pids",
+            _ if controllers
+                .split(',')
+                .any(|controller| controller == "pids") =>
+            {
+                "/sys/fs/cgroup/pids"
+            }
             _ => return None,
         };
         // In a container, the path may be relative to the host. The group of the container is then

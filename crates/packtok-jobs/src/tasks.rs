@@ -117,12 +117,12 @@ mod tests {
                 *result = task;
                 Ok(())
             };
-            let (found, outcome) = collect(num_threads, work, |_| {
+            let (results, outcome) = collect(num_threads, work, |_| {
                 received.fetch_add(1, Ordering::SeqCst);
                 Ok(Flow::Continue)
             });
             outcome.unwrap();
-            assert!(found.into_iter().eq(0..NUM_TASKS));
+            assert!(results.into_iter().eq(0..NUM_TASKS));
         }
     }
 
@@ -132,9 +132,9 @@ mod tests {
             *result = task;
             if task >= 30 { cancelled() } else { Ok(()) }
         };
-        let (found, outcome) = collect(3, work, |_| Ok(Flow::Continue));
+        let (results, outcome) = collect(3, work, |_| Ok(Flow::Continue));
         assert!(outcome.is_err());
-        assert!(found.into_iter().eq(0..30));
+        assert!(results.into_iter().eq(0..30));
     }
 
     #[test]
@@ -143,10 +143,10 @@ mod tests {
             *result = task;
             Ok(())
         };
-        let (found, outcome) = collect(3, work, |_| Ok(Flow::Stop));
-        assert_eq!((found.len(), outcome.is_ok()), (1, true));
-        let (found, outcome) = collect(3, work, |_| cancelled());
-        assert_eq!((found.len(), outcome.is_ok()), (1, false));
+        let (results, outcome) = collect(3, work, |_| Ok(Flow::Stop));
+        assert_eq!((results.len(), outcome.is_ok()), (1, true));
+        let (results, outcome) = collect(3, work, |_| cancelled());
+        assert_eq!((results.len(), outcome.is_ok()), (1, false));
         let panics = || collect(3, work, |_| panic!("on purpose"));
         assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
     }

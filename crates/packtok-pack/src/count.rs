@@ -126,7 +126,7 @@ struct Numbers {
 
 impl Counter {
     fn new(tokenizers: &[Tokenizer], encode: &EncodeOptions) -> Result<Self> {
-        let encoders = tokenizers.iter().map(|one| one.encoder(encode));
+        let encoders = tokenizers.iter().map(|tokenizer| tokenizer.encoder(encode));
         Ok(Self {
             encoders: encoders.collect::<BpeResult<_>>()?,
             ids: Vec::new(),
@@ -135,7 +135,7 @@ impl Counter {
 }
 
 impl Examine for Counter {
-    type Found = Numbers;
+    type Finding = Numbers;
 
     fn examine(&mut self, text: &str) -> BpeResult<Option<Numbers>> {
         let ids = &mut self.ids;
@@ -168,10 +168,10 @@ impl Examine for Counter {
 struct CountsBySource(Vec<Counted>);
 
 impl Receive<Numbers> for CountsBySource {
-    fn receive(&mut self, source: usize, _line: u64, found: Numbers) -> Result<u64> {
+    fn receive(&mut self, source: usize, _line: u64, numbers: Numbers) -> Result<u64> {
         let counted = &mut self.0[source];
-        counted.text_bytes += found.text_bytes;
-        add(&mut counted.tokens, &found.tokens);
-        Ok(found.tokens.first().copied().unwrap_or(0))
+        counted.text_bytes += numbers.text_bytes;
+        add(&mut counted.tokens, &numbers.tokens);
+        Ok(numbers.tokens.first().copied().unwrap_or(0))
     }
 }

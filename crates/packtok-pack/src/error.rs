@@ -468,8 +468,8 @@ pub enum Error {
     #[error(
         "{}: document {document} differs from {location} at token {token}: found {}, expected {}",
         path.display(),
-        shown_id(*found),
-        shown_id(*expected)
+        describe_id(*found),
+        describe_id(*expected)
     )]
     DocumentDiffers {
         /// The pbin.
@@ -580,8 +580,8 @@ pub enum Error {
     #[error(
         "{}: document {document} differs from {record} at token {token}: found {}, expected {}",
         path.display(),
-        shown_id(*found),
-        shown_id(*expected)
+        describe_id(*found),
+        describe_id(*expected)
     )]
     RecordDiffers {
         /// The pbin.
@@ -618,7 +618,7 @@ pub enum Error {
     #[error(
         "{}: document {document} ends with {}, expected EOD {eod_id}",
         path.display(),
-        shown_id(*found)
+        describe_id(*found)
     )]
     NoEodAtEnd {
         /// The pbin.
@@ -722,8 +722,8 @@ fn listed(tokens: &[String]) -> String {
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{tokenizer}: {location}: token {token} is {} with {engine}, and {} with {oracle}, near {text:?}; please report it with this text",
-    shown_id(*found),
-    shown_id(*expected)
+    describe_id(*found),
+    describe_id(*expected)
 )]
 pub struct EnginesDiffer {
     /// The tokenizer.
@@ -745,7 +745,7 @@ pub struct EnginesDiffer {
 }
 
 /// Formats an id for a message.
-fn shown_id(id: Option<u32>) -> String {
+fn describe_id(id: Option<u32>) -> String {
     id.map_or_else(
         || "the end of the document".to_owned(),
         |id| format!("id {id}"),

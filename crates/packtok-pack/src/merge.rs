@@ -126,13 +126,15 @@ pub fn copy_tokenizer(
     let next_to = |part: &PathBuf| {
         Tokenizer::from_file(&tokenizer_path_of(part), None)
             .ok()
-            .filter(|found| recorded.is_some_and(|made| made.fingerprint == found.fingerprint()))
+            .filter(|sidecar| {
+                recorded.is_some_and(|made| made.fingerprint == sidecar.fingerprint())
+            })
     };
-    let found = tokenizer
+    let tokenizer_to_copy = tokenizer
         .cloned()
         .or_else(|| parts.iter().find_map(next_to));
-    found
-        .map(|found| publish_tokenizer(output, &found))
+    tokenizer_to_copy
+        .map(|tokenizer| publish_tokenizer(output, &tokenizer))
         .transpose()
 }
 

@@ -166,22 +166,22 @@ pub(crate) fn num_matching(
     path: &Path,
     checkpoints: impl Iterator<Item = RejectsCheckpoint>,
 ) -> Result<usize> {
-    let mut found = RejectsCheckpoint::default();
+    let mut reached = RejectsCheckpoint::default();
     let mut file = File::open(path).ok().map(BufReader::new);
     let mut num_matching = 0;
     for checkpoint in checkpoints {
-        if checkpoint.bytes > found.bytes {
+        if checkpoint.bytes > reached.bytes {
             let Some(file) = &mut file else {
                 break;
             };
             let mut more = Vec::new();
-            file.take(checkpoint.bytes - found.bytes)
+            file.take(checkpoint.bytes - reached.bytes)
                 .read_to_end(&mut more)
                 .map_err(|cause| Error::io(path, cause))?;
-            found.bytes += more.len() as u64;
-            found.crc32c = crc32c::crc32c_append(found.crc32c, &more);
+            reached.bytes += more.len() as u64;
+            reached.crc32c = crc32c::crc32c_append(reached.crc32c, &more);
         }
-        if found != checkpoint {
+        if reached != checkpoint {
             break;
         }
         num_matching += 1;

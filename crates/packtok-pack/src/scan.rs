@@ -95,16 +95,16 @@ impl LineCounts {
 /// The work of one thread.
 pub(crate) trait Examine: Send + 'static {
     /// The result for one text.
-    type Found: Send + 'static;
+    type Finding: Send + 'static;
 
     /// Examines a text; returns `None` if it has no tokens.
-    fn examine(&mut self, text: &str) -> BpeResult<Option<Self::Found>>;
+    fn examine(&mut self, text: &str) -> BpeResult<Option<Self::Finding>>;
 }
 
 /// Receives the findings in corpus order.
 pub(crate) trait Receive<F> {
     /// Receives the finding for the document in a line (from 1); returns its tokens, for progress.
-    fn receive(&mut self, source: usize, line: u64, found: F) -> Result<u64>;
+    fn receive(&mut self, source: usize, line: u64, finding: F) -> Result<u64>;
 }
 
 /// The extent of a scan.
@@ -123,7 +123,7 @@ pub(crate) fn scan<E: Examine>(
     options: &ScanOptions,
     sources: &[Source],
     examiners: Vec<E>,
-    receiver: &mut impl Receive<E::Found>,
+    receiver: &mut impl Receive<E::Finding>,
     monitor: &mut Monitor<'_>,
 ) -> Result<Scanned> {
     let worker = |examiner| Worker {
@@ -174,7 +174,7 @@ struct LineBatch<F> {
     source: usize,
     outcomes: Vec<Outcome>,
     /// The results of the examiner, one per document.
-    found: Vec<F>,
+    findings: Vec<F>,
     /// The line that ends the scan.
     fatal: Option<Reject>,
 }
@@ -184,7 +184,7 @@ impl<F> Default for LineBatch<F> {
         Self {
             source: 0,
             outcomes: Vec::new(),
-            found: Vec::new(),
+            findings: Vec::new(),
             fatal: None,
         }
     }
@@ -199,13 +199,13 @@ struct Worker<E> {
 }
 
 impl<E: Examine> Work for Worker<E> {
-    type Out = LineBatch<E::Found>;
+    type Out = LineBatch<E::Finding>;
     type Error = Error;
 
     fn work(&mut self, chunk: &Chunk, out: &mut Self::Out) -> Result<()> {
         out.source = chunk.source();
         out.outcomes.clear();
-        out.found.clear();
+        out.findings.clear();
         out.fatal = None;
         let extractor = self.extractors.of_input(chunk.input());
         for (i, record) in chunk.records().enumerate() {
@@ -219,9 +219,9 @@ impl<E: Examine> Work for Worker<E> {
                 Err(reason) => Err(reason.into()),
             };
             match examined {
-                Ok(Some(found)) => {
+                Ok(Some(finding)) => {
                     out.outcomes.push(Outcome::Packed);
-                    out.found.push(found);
+                    out.findings.push(finding);
                 }
                 Ok(None) => out.outcomes.push(Outcome::Empty),
                 Err(reason) => {
@@ -261,16 +261,16 @@ struct Collector<'a, 'm, R> {
 impl<F, R: Receive<F>> Consume<LineBatch<F>, Error> for Collector<'_, '_, R> {
     fn consume(&mut self, batch: &mut LineBatch<F>) -> Result<Flow> {
         let lines = &mut self.scanned.lines[batch.source];
-        let mut found = batch.found.drain(..);
+        let mut findings = batch.findings.drain(..);
         for &outcome in &batch.outcomes {
             lines.count(outcome);
             if outcome != Outcome::Packed {
                 continue;
             }
-            let found = found
+            let finding = findings
                 .next()
                 .expect("every document of a batch was examined");
-            self.progress.tokens += self.receiver.receive(batch.source, lines.lines, found)?;
+            self.progress.tokens += self.receiver.receive(batch.source, lines.lines, finding)?;
             self.progress.documents += 1;
             self.left -= 1;
             // As in packing, lines after the last document are neither counted nor judged.

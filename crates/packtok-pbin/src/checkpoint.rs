@@ -124,11 +124,11 @@ fn extended(
     let is_complete = feed(spool, more_bytes, |piece| {
         crc32c = crc32c::crc32c_append(crc32c, piece);
     })?;
-    let found = Spooled {
+    let spooled = Spooled {
         num_numbers,
         crc32c,
     };
-    Ok((is_complete && expected_crc32c == Some(crc32c)).then_some(found))
+    Ok((is_complete && expected_crc32c == Some(crc32c)).then_some(spooled))
 }
 
 /// Passes `num_bytes` bytes of `reader` to `take`; returns false if the reader ends before.

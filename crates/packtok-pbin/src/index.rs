@@ -47,8 +47,8 @@ impl ParsedIndex {
             });
             let expected = offsets.last().copied().unwrap_or(0);
             let document = offsets.len() as u64 - 1;
-            let found = start.wrapping_sub(base);
-            if start < base || found != expected {
+            let position = start.wrapping_sub(base);
+            if start < base || position != expected {
                 return Err(Error::DocumentStart {
                     path: path.into(),
                     document,
@@ -56,7 +56,7 @@ impl ParsedIndex {
                     expected: expected + base,
                 });
             }
-            offsets.push(checked_stop(header, path, document, found, len)?);
+            offsets.push(checked_stop(header, path, document, position, len)?);
             Ok(())
         })?;
         let found = offsets.last().copied().unwrap_or(0);

@@ -335,8 +335,8 @@ impl Joined {
         Ok(())
     }
 
-    fn add_tokenizer(&mut self, path: &Path, found: Option<&TokenizerInfo>) -> Result<()> {
-        let Some(found) = found else {
+    fn add_tokenizer(&mut self, path: &Path, tokenizer: Option<&TokenizerInfo>) -> Result<()> {
+        let Some(tokenizer) = tokenizer else {
             self.lacks_tokenizer |= self.declared_tokenizer.is_none();
             return if self.lacks_tokenizer && self.requires_tokenizer {
                 Err(Error::PartTokenizerUnknown { path: path.into() })
@@ -347,25 +347,21 @@ impl Joined {
         if let Some(declared_tokenizer) = self
             .declared_tokenizer
             .as_ref()
-            .filter(|declared_tokenizer| declared_tokenizer.fingerprint != found.fingerprint)
+            .filter(|declared_tokenizer| declared_tokenizer.fingerprint != tokenizer.fingerprint)
         {
-            let (found, expected) = (
-                found.fingerprint.clone(),
-                declared_tokenizer.fingerprint.clone(),
-            );
             return Err(Error::DeclaredTokenizerDiffers {
                 path: path.into(),
-                found,
-                expected,
+                found: tokenizer.fingerprint.clone(),
+                expected: declared_tokenizer.fingerprint.clone(),
             });
         }
         let Some(expected) = &self.metadata.tokenizer else {
-            self.metadata.tokenizer = Some(found.clone());
+            self.metadata.tokenizer = Some(tokenizer.clone());
             self.tokenizer_from = path.into();
             return Ok(());
         };
         let (found, expected) = (
-            format!("{:?}", found.fingerprint),
+            format!("{:?}", tokenizer.fingerprint),
             format!("{:?}", expected.fingerprint),
         );
         check_same(
@@ -377,13 +373,13 @@ impl Joined {
         )
     }
 
-    fn add_options(&mut self, path: &Path, found: &Options) -> Result<()> {
+    fn add_options(&mut self, path: &Path, options: &Options) -> Result<()> {
         if self.metadata.options.are_unknown() {
-            self.metadata.options = found.clone();
+            self.metadata.options = options.clone();
             self.options_from = path.into();
             return Ok(());
         }
-        let both = described(found)
+        let both = described(options)
             .into_iter()
             .zip(described(&self.metadata.options));
         for ((what, found), (_, expected)) in both {

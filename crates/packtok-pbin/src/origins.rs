@@ -285,11 +285,11 @@ mod tests {
                 .map(|&(source, offset)| Origin { source, offset })
                 .collect();
             let section = section(&origins);
-            let mut found = Vec::new();
+            let mut read_back = Vec::new();
             let fault = Origins::new(&section, origins.len() as u64)
-                .for_each(|_, origin| { found.push(origin); Ok::<_, ()>(()) });
+                .for_each(|_, origin| { read_back.push(origin); Ok::<_, ()>(()) });
             prop_assert_eq!(fault, Ok(None));
-            prop_assert_eq!(found, origins);
+            prop_assert_eq!(read_back, origins);
         }
 
         #[test]

@@ -52,15 +52,15 @@ impl Reader {
             if document == self.len() {
                 return None;
             }
-            let (found, stop) = (document, self.offset(document + 1));
-            if let Err(error) = check_span(self.header(), self.path(), found, start, stop) {
+            let (current, stop) = (document, self.offset(document + 1));
+            if let Err(error) = check_span(self.header(), self.path(), current, start, stop) {
                 document = self.len();
                 return Some(Err(error));
             }
             let width = self.width();
             let tokens = width.tokens_in(start)..width.tokens_in(stop);
             (document, start) = (document + 1, stop);
-            Some(Ok((found, tokens)))
+            Some(Ok((current, tokens)))
         }))
     }
 
@@ -203,16 +203,16 @@ impl Bracket {
             .take(if len > FEW_DOCUMENTS { 2 } else { 0 })
     }
 
-    /// Moves one end of the bracket to `place`, whose offset is `found`, if `place` is inside the
-    /// bracket. Damaged offsets may have any value.
-    fn narrow(&mut self, place: u64, found: u64, offset: u64) {
+    /// Moves one end of the bracket to `place`, whose offset is `place_offset`, if `place` is inside
+    /// the bracket. Damaged offsets may have any value.
+    fn narrow(&mut self, place: u64, place_offset: u64, offset: u64) {
         if place <= self.low || place >= self.high {
             return;
         }
-        if found <= offset {
-            (self.low, self.low_offset) = (place, found);
+        if place_offset <= offset {
+            (self.low, self.low_offset) = (place, place_offset);
         } else {
-            (self.high, self.high_offset) = (place, found);
+            (self.high, self.high_offset) = (place, place_offset);
         }
     }
 }

@@ -328,25 +328,25 @@ impl Reader {
 
     /// Like [`Reader::documents_of_source`], for origins in any order.
     fn scan_for_source(&self, source: u64) -> Result<Range<u64>> {
-        let mut found = 0..0;
+        let mut documents = 0..0;
         self.for_each_origin(|document, origin| {
             if origin.source != source {
                 return Ok(());
             }
-            if found.is_empty() {
-                found = document..document;
+            if documents.is_empty() {
+                documents = document..document;
             }
-            if found.end != document {
+            if documents.end != document {
                 let path = self.about.path.clone();
                 return Err(Error::SourceScattered {
                     path,
                     source_index: source,
                 });
             }
-            found.end += 1;
+            documents.end += 1;
             Ok(())
         })?;
-        Ok(found)
+        Ok(documents)
     }
 
     /// The first document from `source` or a later one.

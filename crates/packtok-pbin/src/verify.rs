@@ -95,13 +95,13 @@ impl Reader {
 
     fn verify_sections(&self, trailer: &Trailer, progress: Progress<'_>) -> Result<()> {
         for section in &trailer.sections {
-            let mut found = 0;
+            let mut crc32c = 0;
             let mut done = section.offset;
             for piece in self
                 .section_bytes(section)
                 .chunks(CHECKED_DATA_BYTES as usize)
             {
-                found = crc32c::crc32c_append(found, piece);
+                crc32c = crc32c::crc32c_append(crc32c, piece);
                 done += piece.len() as u64;
                 report_progress(progress, done)?;
             }
@@ -110,7 +110,7 @@ impl Reader {
                 Checked::Section(section.kind),
                 span.start,
                 span.end,
-                found,
+                crc32c,
                 section.crc32c,
             )?;
         }

@@ -138,10 +138,10 @@ mod tests {
     fn every_scalar_value_of_two_planes_and_every_added_token_is_there() {
         let tokenizer = Tokenizer::builtin("gpt2").unwrap();
         let texts = adversarial_texts(&tokenizer, 1).concat();
-        let found: std::collections::HashSet<char> = texts.chars().collect();
+        let chars: std::collections::HashSet<char> = texts.chars().collect();
         let missing = (0..=LAST_OF_ALL)
             .filter_map(char::from_u32)
-            .find(|scalar| !found.contains(scalar));
+            .find(|scalar| !chars.contains(scalar));
         assert_eq!(missing, None);
         assert!(texts.contains("a<|endoftext|>b"));
         assert!(texts.contains("<|endo ftext|><|endoftext|>"));

@@ -95,22 +95,22 @@ impl Tokenizer {
                         self.engine_chosen(EngineChoice::Reference).name()
                     );
                 }
-                let shown: Vec<String> = self
+                let tokens: Vec<String> = self
                     .fallback_tokens()
                     .iter()
                     .take(3)
-                    .map(|one| format!("{one:?}"))
+                    .map(|token| format!("{token:?}"))
                     .collect();
                 let more = if self.fallback_tokens().len() > 3 {
                     ", ..."
                 } else {
                     ""
                 };
-                let others = match &shown[..] {
+                let others = match &tokens[..] {
                     [] => String::new(),
                     _ => format!(
                         "; texts that contain {}{more} fall back to {}",
-                        shown.join(", "),
+                        tokens.join(", "),
                         self.engine_chosen(EngineChoice::Reference).name()
                     ),
                 };
@@ -217,7 +217,10 @@ mod tests {
     use super::*;
 
     fn named<'a>(components: &'a [Component], name: &str) -> &'a Component {
-        components.iter().find(|one| one.name == name).unwrap()
+        components
+            .iter()
+            .find(|component| component.name == name)
+            .unwrap()
     }
 
     #[test]

@@ -139,13 +139,13 @@ impl Loaded {
             return Ok(());
         };
         for token in &self.description.added_tokens {
-            let found = engine.token_to_id(&token.content);
-            if found != Some(token.id) {
+            let reference_id = engine.token_to_id(&token.content);
+            if reference_id != Some(token.id) {
                 return Err(Error::Load(LoadError::Disagreement {
                     name: self.name.clone(),
                     token: token.content.clone(),
                     expected: token.id,
-                    found,
+                    found: reference_id,
                 }));
             }
         }

@@ -32,8 +32,8 @@ impl Tokenizer {
     /// # Errors
     /// The file cannot be read, has none of these formats, or no engine serves it exactly.
     pub fn from_file(path: &Path, name: Option<&str>) -> Result<Self> {
-        let shown = path.display().to_string();
-        let name = name.unwrap_or(&shown);
+        let path_name = path.display().to_string();
+        let name = name.unwrap_or(&path_name);
         Self::from_json(name, json_of_file(path, name)?)
     }
 

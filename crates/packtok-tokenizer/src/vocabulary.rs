@@ -108,15 +108,15 @@ impl Vocabulary {
         let at = self
             .by_name
             .partition_point(|&at| self.name(entry(at)) < name);
-        let found = entry(*self.by_name.get(at)?);
-        (self.name(found) == name).then_some(found.id)
+        let candidate = entry(*self.by_name.get(at)?);
+        (self.name(candidate) == name).then_some(candidate.id)
     }
 
     /// The name of the token with this id.
     pub fn name_of(&self, id: u32) -> Option<&str> {
         let at = self.entries.partition_point(|entry| entry.id < id);
-        let found = self.entries.get(at)?;
-        (found.id == id).then(|| self.name(found))
+        let candidate = self.entries.get(at)?;
+        (candidate.id == id).then(|| self.name(candidate))
     }
 }
 

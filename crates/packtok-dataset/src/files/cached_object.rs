@@ -123,11 +123,11 @@ fn locked(path: &Path) -> Result<Option<File>> {
 fn make(remote: &RemoteFile, path: &Path, limits: &CacheLimits) -> Result<()> {
     let file_bytes = remote.object().bytes;
     let head = remote.bytes(0..HEADER_BYTES.min(file_bytes))?;
-    let shown = Path::new(&remote.object().url);
-    let header = Header::decode(&head, shown)?;
+    let url = Path::new(&remote.object().url);
+    let header = Header::decode(&head, url)?;
     let data_end = header.data_end().filter(|&end| end <= file_bytes);
     let data_end = data_end.ok_or_else(|| packtok_pbin::Error::DataTruncated {
-        path: shown.into(),
+        path: url.into(),
         data_bytes: header.data_bytes,
         file_bytes,
     })?;

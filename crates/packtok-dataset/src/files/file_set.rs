@@ -241,11 +241,11 @@ fn check_alike<'a>(files: impl Iterator<Item = &'a CheckedFile>) -> Result<()> {
     let mut first: Option<(&TokenFile, Meaning)> = None;
     for checked in files {
         let file = checked.token_file();
-        let Some(found) = Meaning::of(file)? else {
+        let Some(meaning) = Meaning::of(file)? else {
             continue;
         };
-        let (first, expected) = first.get_or_insert_with(|| (file, found.clone()));
-        if let Some((what, found, expected)) = found.difference(expected) {
+        let (first, expected) = first.get_or_insert_with(|| (file, meaning.clone()));
+        if let Some((what, found, expected)) = meaning.difference(expected) {
             return Err(packtok_pbin::Error::PartDiffers {
                 path: file.path().into(),
                 what,

@@ -16,7 +16,7 @@ const STEP_TOKENS: u64 = 1 << 22;
 /// # Errors
 /// A file cannot be mapped, or is shorter than its entry; [`packtok_jobs::Error::Cancelled`].
 pub fn largest_ids(entries: &[Entry], monitor: &mut Monitor<'_>) -> Result<LargestIds> {
-    let mut found = LargestIds::default();
+    let mut largest_ids = LargestIds::default();
     let mut progress = Progress {
         total_bytes: entries
             .iter()
@@ -29,12 +29,12 @@ pub fn largest_ids(entries: &[Entry], monitor: &mut Monitor<'_>) -> Result<Large
         let mut start = 0;
         while start < entry.tokens {
             let stop = entry.tokens.min(start + STEP_TOKENS);
-            found.add(file.tokens(start..stop)?);
+            largest_ids.add(file.tokens(start..stop)?);
             progress.bytes_read += (stop - start) * entry.token_bytes;
             progress.tokens += stop - start;
             report_progress(monitor, &progress)?;
             start = stop;
         }
     }
-    Ok(found)
+    Ok(largest_ids)
 }

@@ -138,10 +138,13 @@ pub fn context_length<'a>(sources: impl IntoIterator<Item = &'a Items>) -> Resul
     let Some(first) = lengths.next().transpose()? else {
         return Ok(None);
     };
-    for found in lengths {
-        let found = found?;
-        if found != first {
-            return Err(Error::RowsDiffer { first, found });
+    for length in lengths {
+        let length = length?;
+        if length != first {
+            return Err(Error::RowsDiffer {
+                first,
+                found: length,
+            });
         }
     }
     Ok(Some(first))

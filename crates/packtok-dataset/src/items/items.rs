@@ -242,7 +242,7 @@ impl Items {
     /// # Errors
     /// The errors of opening its file; damaged offsets or a damaged plan.
     pub(crate) fn spans(&self, i: u64) -> Result<impl Iterator<Item = Span> + '_> {
-        let one = match &self.layout {
+        let span = match &self.layout {
             Layout::Planned(plan) => return Ok(Spans::Planned(plan.pieces(i)?)),
             Layout::Blocks(layout) => Span::Virtual(layout.block(i)),
             Layout::ByFile { layout, blocks, .. } => {
@@ -266,7 +266,7 @@ impl Items {
             Layout::Documents { block_size } => Span::Virtual(self.document(i, *block_size)?),
             Layout::Whole => Span::Virtual(self.stream.document(i)?),
         };
-        Ok(Spans::One(Some(one)))
+        Ok(Spans::One(Some(span)))
     }
 
     /// Virtual tokens of document `i`, truncated to `block_size`.

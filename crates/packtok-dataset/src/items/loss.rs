@@ -149,11 +149,11 @@ mod tests {
                         expected.push(is_open && token == 0);
                         is_open = token == 1 || (is_open && token != 2);
                     }
-                    let mut found = vec![true; tokens.len()];
+                    let mut is_kept = vec![true; tokens.len()];
                     markers.ignored_from(TokenWidth::U8, &tokens, at_start, |range| {
-                        found[range].fill(false);
+                        is_kept[range].fill(false);
                     });
-                    assert_eq!(found, expected, "{tokens:?} {at_start}");
+                    assert_eq!(is_kept, expected, "{tokens:?} {at_start}");
                     let last = markers.last_of(TokenWidth::U8, &tokens);
                     assert_eq!(last.unwrap_or(at_start), is_open, "{tokens:?}");
                 }

@@ -69,8 +69,8 @@ mod tests {
         // 80,000 draws: a half has no mask, an eighth is fully masked, and each of the lengths 1
         // to 4 has a quarter of the remaining three eighths.
         let expected = [40_000, 7_500, 7_500, 7_500, 7_500, 10_000];
-        for (found, expected) in counts.into_iter().zip(expected) {
-            assert!((found as i64 - expected).abs() < 500, "{counts:?}");
+        for (count, expected) in counts.into_iter().zip(expected) {
+            assert!((count as i64 - expected).abs() < 500, "{counts:?}");
         }
     }
 

@@ -386,12 +386,16 @@ mod tests {
     #[test]
     fn different_seeds_and_epochs_are_unrelated() {
         let len = 100_000;
-        let one = numbers(len, 0, 1);
+        let order = numbers(len, 0, 1);
         for (seed, epoch) in [(1, 0), (0, 0), (0, 2), (1, 1), (u64::MAX, 1), (1 << 63, 1)] {
-            let other = numbers(len, seed, epoch);
+            let other_order = numbers(len, seed, epoch);
             // Two unrelated orders agree at one position on average; ten agreements have a
             // probability of one in ten million.
-            let agreeing = one.iter().zip(&other).filter(|(a, b)| a == b).count();
+            let agreeing = order
+                .iter()
+                .zip(&other_order)
+                .filter(|(a, b)| a == b)
+                .count();
             assert!(agreeing < 10, "{agreeing} with seed {seed}, epoch {epoch}");
         }
     }

@@ -253,10 +253,13 @@ impl PlanWriter {
 ///
 /// # Errors
 /// [`Error::BlockTokens`].
-pub(crate) fn check_block_tokens(name: &'static str, found: u64) -> Result<u64> {
-    match found {
-        1..=MAX_BLOCK_TOKENS => Ok(found),
-        _ => Err(Error::BlockTokens { name, found }),
+pub(crate) fn check_block_tokens(name: &'static str, block_tokens: u64) -> Result<u64> {
+    match block_tokens {
+        1..=MAX_BLOCK_TOKENS => Ok(block_tokens),
+        _ => Err(Error::BlockTokens {
+            name,
+            found: block_tokens,
+        }),
     }
 }
 

@@ -130,13 +130,16 @@ fn a_damaged_or_truncated_file_is_rebuilt() {
     for damaged in [&flipped, &whole[..whole.len() - 1], &[], b"something else"] {
         fs::write(&path, damaged).expect("a temporary file can be written");
         let mut num_builds = 0;
-        let found = find(&folders, |path, monitor| {
+        let outcome = find(&folders, |path, monitor| {
             assert!(!path.exists());
             num_builds += 1;
             write(path, monitor)
         });
         assert_eq!(
-            (found.expect("a temporary file can be written"), num_builds),
+            (
+                outcome.expect("a temporary file can be written"),
+                num_builds
+            ),
             (path.clone(), 1)
         );
         assert_eq!(fs::read(&path).expect("it was written"), whole);

@@ -244,9 +244,9 @@ proptest! {
         let tokens = documents.concat();
         for start in 0..=tokens.len() {
             for stop in start..=tokens.len() {
-                let mut found = vec![0u8; stop - start];
-                stream.copy(start as u64..stop as u64, &mut found).unwrap();
-                prop_assert_eq!(&found, &tokens[start..stop]);
+                let mut copied = vec![0u8; stop - start];
+                stream.copy(start as u64..stop as u64, &mut copied).unwrap();
+                prop_assert_eq!(&copied, &tokens[start..stop]);
             }
         }
     }

@@ -288,8 +288,8 @@ proptest! {
         for side in SIDES {
             let (runs, tokens) = (split.open(side), split.tokens(side));
             for (i, &token) in (0..).zip(&tokens) {
-                let (found, rest) = runs.token(i).expect("it exists");
-                prop_assert_eq!(found, token);
+                let (first, rest) = runs.token(i).expect("it exists");
+                prop_assert_eq!(first, token);
                 let expected: Range<u64> = token..token + rest;
                 prop_assert!(tokens[i as usize..].starts_with(&expected.collect::<Vec<_>>()));
                 prop_assert_ne!(tokens.get(i as usize + rest as usize), Some(&(token + rest)));

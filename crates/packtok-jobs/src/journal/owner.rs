@@ -134,7 +134,7 @@ impl Owner {
             let holder = Claim::read(&path).unwrap_or_default();
             return Err(Error::OutputHeld {
                 path: output.to_owned(),
-                holder: holder.shown(),
+                holder: holder.description(),
             });
         }
         let pulse = Arc::new(Pulse {
@@ -183,7 +183,7 @@ impl Drop for Owner {
             .claim
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if Claim::read(path).is_some_and(|found| found.attempt == claim.attempt) {
+        if Claim::read(path).is_some_and(|current| current.attempt == claim.attempt) {
             let _ = fs::remove_file(path);
         }
     }
@@ -202,8 +202,10 @@ impl Pulse {
                 return;
             }
             let mut claim = self.claim.lock().unwrap_or_else(PoisonError::into_inner);
-            let found = Claim::read(&self.path);
-            if found.is_some_and(|found| found.is_readable() && found.attempt != claim.attempt) {
+            let current = Claim::read(&self.path);
+            if current
+                .is_some_and(|current| current.is_readable() && current.attempt != claim.attempt)
+            {
                 self.is_lost.store(true, Ordering::Relaxed);
                 return;
             }
@@ -217,8 +219,8 @@ impl Pulse {
 impl Claim {
     fn of_this_process() -> Self {
         let kernel = |name: &str| {
-            let found = fs::read_to_string(format!("/proc/sys/kernel/{name}"));
-            found.map_or_else(|_| String::new(), |text| text.trim().to_owned())
+            let content = fs::read_to_string(format!("/proc/sys/kernel/{name}"));
+            content.map_or_else(|_| String::new(), |text| text.trim().to_owned())
         };
         Self {
             attempt: new_attempt(),
@@ -264,7 +266,7 @@ impl Claim {
     /// Makes this the claim at `path`, unless the owner of the existing claim is alive.
     fn take(&self, path: &Path, tick: &mut dyn FnMut() -> Result<()>) -> Result<bool> {
         let io = |error| Error::io(path, error);
-        let Some(found) = Claim::read(path) else {
+        let Some(existing) = Claim::read(path) else {
             return if self.has_lock {
                 self.write(path).map(|()| true).map_err(io)
             } else {
@@ -272,8 +274,8 @@ impl Claim {
             };
         };
         // On this machine, locks do not outlive their process.
-        let has_lost_lock = self.has_lock && found.has_lock && found.boot == self.boot;
-        if !has_lost_lock && !found.has_ended_here(self) && is_renewed(path, &found, tick)? {
+        let has_lost_lock = self.has_lock && existing.has_lock && existing.boot == self.boot;
+        if !has_lost_lock && !existing.has_ended_here(self) && is_renewed(path, &existing, tick)? {
             return Ok(false);
         }
         self.write(path).map_err(io)?;
@@ -299,7 +301,7 @@ impl Claim {
         !self.attempt.is_empty()
     }
 
-    fn shown(&self) -> String {
+    fn description(&self) -> String {
         if self.is_readable() {
             format!("process {} on {}", self.pid, self.host)
         } else {
@@ -317,9 +319,9 @@ fn lock(
 ) -> Result<Locked> {
     let deadline = Instant::now() + LOCK_TIMEOUT;
     loop {
-        let found = Claim::read(path);
+        let holder = Claim::read(path);
         let locked = file_system::try_lock(journal).map_err(|error| Error::io(folder, error))?;
-        if locked != Locked::Held || found.is_some() || Instant::now() >= deadline {
+        if locked != Locked::Held || holder.is_some() || Instant::now() >= deadline {
             return Ok(locked);
         }
         tick()?;
@@ -327,8 +329,8 @@ fn lock(
     }
 }
 
-/// Whether the claim at `path` changes from `found` within [`CLAIM_TIMEOUT`].
-fn is_renewed(path: &Path, found: &Claim, tick: &mut dyn FnMut() -> Result<()>) -> Result<bool> {
+/// Whether the claim at `path` changes from `existing` within [`CLAIM_TIMEOUT`].
+fn is_renewed(path: &Path, existing: &Claim, tick: &mut dyn FnMut() -> Result<()>) -> Result<bool> {
     let mut waited = Duration::ZERO;
     while waited < CLAIM_TIMEOUT {
         std::thread::sleep(POLL_INTERVAL);
@@ -337,7 +339,7 @@ fn is_renewed(path: &Path, found: &Claim, tick: &mut dyn FnMut() -> Result<()>) 
         match Claim::read(path) {
             // The owner released it properly.
             None => return Ok(false),
-            Some(now) if now != *found => return Ok(true),
+            Some(now) if now != *existing => return Ok(true),
             Some(_) => {}
         }
     }

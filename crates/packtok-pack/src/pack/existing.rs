@@ -39,14 +39,14 @@ pub(super) fn check(
 /// Whether the output exists; it must be a file.
 pub(crate) fn output_exists(output: &Path) -> Result<bool> {
     // A dangling link counts as existing: publishing would replace it.
-    let Ok(found) = std::fs::symlink_metadata(output) else {
+    let Ok(metadata) = std::fs::symlink_metadata(output) else {
         return Ok(false);
     };
     // A rename over a device or FIFO would succeed and remove it.
-    if !found.is_file() && !found.is_symlink() {
+    if !metadata.is_file() && !metadata.is_symlink() {
         return Err(Error::OutputNotAFile {
             path: output.to_owned(),
-            found: packtok_corpus::kind(&found),
+            found: packtok_corpus::kind(&metadata),
         });
     }
     Ok(true)
@@ -145,9 +145,12 @@ fn prove(
 }
 
 /// Fails like the run that made the output would, if it has more rejects than allowed.
-fn check_rejects(options: &PackOptions, found: &Metadata) -> Result<()> {
-    let fault =
-        RejectFault::of_complete(options.spec.max_rejects, &found.counts, found.stopped_early);
+fn check_rejects(options: &PackOptions, metadata: &Metadata) -> Result<()> {
+    let fault = RejectFault::of_complete(
+        options.spec.max_rejects,
+        &metadata.counts,
+        metadata.stopped_early,
+    );
     fault.map_or(Ok(()), |fault| {
         let rejects = options.rejects_path();
         Err(Error::TooManyRejects {
@@ -171,8 +174,8 @@ pub(super) fn compare(
         let tokenizer = metadata.tokenizer.as_ref();
         tokenizer.map(|tokenizer| tokenizer.fingerprint.clone())
     };
-    let differs = |what: &str, found: &dyn Shown, expected: &dyn Shown| {
-        differing(what, found.shown(), expected.shown())
+    let differs = |what: &str, found: &dyn Describe, expected: &dyn Describe| {
+        differing(what, found.describe(), expected.describe())
     };
     differs("its tokenizer", &fingerprint(found), &fingerprint(expected))?;
     differs("its EOD", &found.eod, &expected.eod)?;
@@ -211,14 +214,14 @@ fn compare_options(
         _ => serde_json::Map::new(),
     };
     let (found, expected) = (fields(found), fields(expected));
-    let shown = |value: Option<&serde_json::Value>| {
+    let describe = |value: Option<&serde_json::Value>| {
         value.map_or_else(|| "none".to_owned(), serde_json::Value::to_string)
     };
     for name in found.keys().chain(expected.keys()) {
         differing(
             &format!("its option {name}"),
-            shown(found.get(name)),
-            shown(expected.get(name)),
+            describe(found.get(name)),
+            describe(expected.get(name)),
         )?;
     }
     Ok(())
@@ -238,18 +241,18 @@ fn differing(options: &PackOptions, what: &str, found: String, expected: String)
 }
 
 /// Formats a part of the metadata for a message.
-trait Shown {
-    fn shown(&self) -> String;
+trait Describe {
+    fn describe(&self) -> String;
 }
 
-impl Shown for Option<String> {
-    fn shown(&self) -> String {
+impl Describe for Option<String> {
+    fn describe(&self) -> String {
         self.clone().unwrap_or_else(|| "none".to_owned())
     }
 }
 
-impl Shown for Option<SpecialToken> {
-    fn shown(&self) -> String {
+impl Describe for Option<SpecialToken> {
+    fn describe(&self) -> String {
         self.as_ref().map_or_else(
             || "none".to_owned(),
             |special| format!("{:?} ({})", special.token, special.id),
@@ -257,8 +260,8 @@ impl Shown for Option<SpecialToken> {
     }
 }
 
-impl Shown for Option<&packtok_pbin::Source> {
-    fn shown(&self) -> String {
+impl Describe for Option<&packtok_pbin::Source> {
+    fn describe(&self) -> String {
         self.map_or_else(
             || "none".to_owned(),
             |source| {
@@ -293,9 +296,9 @@ fn compare_sources(
         packtok_corpus::digests(sources, &options.spec.read(), tick)?
     };
     let expected = recorded_sources(options, sources, digests);
-    let found = reader.sources()?;
-    for i in 0..found.len().max(expected.len()) {
-        let (found, expected) = (found.get(i).shown(), expected.get(i).shown());
+    let recorded = reader.sources()?;
+    for i in 0..recorded.len().max(expected.len()) {
+        let (found, expected) = (recorded.get(i).describe(), expected.get(i).describe());
         differing(options, &format!("its source {i}"), found, expected)?;
     }
     Ok(())

@@ -41,7 +41,7 @@ pub(crate) fn metadata(
             input_fields: recorded
                 .input_fields
                 .iter()
-                .map(|one| pattern(one))
+                .map(|field| pattern(field))
                 .collect(),
             ..recorded.clone()
         },
@@ -79,7 +79,7 @@ pub(crate) fn redacted(text: &str, redactions: &[(String, String)]) -> String {
     redactions
         .iter()
         .filter(|(secret, _)| !secret.is_empty())
-        .fold(text.to_owned(), |text, (secret, shown)| {
-            text.replace(secret, shown)
+        .fold(text.to_owned(), |text, (secret, placeholder)| {
+            text.replace(secret, placeholder)
         })
 }

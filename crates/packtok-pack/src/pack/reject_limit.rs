@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_limit_is_a_number_or_a_percentage() {
-        for (text, shown) in [
+        for (text, expected) in [
             ("0", "0"),
             ("007", "7"),
             ("18446744073709551615", "18446744073709551615"),
@@ -221,7 +221,7 @@ mod tests {
         ] {
             assert_eq!(
                 text.parse::<RejectLimit>().map(|limit| limit.to_string()),
-                Ok(shown.to_owned())
+                Ok(expected.to_owned())
             );
         }
         for text in [
@@ -255,11 +255,11 @@ mod tests {
             RejectFault::of_complete(Some(limit.parse().unwrap()), &counts, false)
         };
         assert_eq!(fault("25%", counts(2, 1, 90, 1)), None);
-        let said = fault("24.999999999%", counts(2, 1, 90, 1))
+        let message = fault("24.999999999%", counts(2, 1, 90, 1))
             .unwrap()
             .to_string();
         assert_eq!(
-            said,
+            message,
             "1 of 4 documents was rejected, but max_rejects allows 24.999999999%"
         );
         assert_eq!(fault("1", counts(1, 1, 0, 0)), None);

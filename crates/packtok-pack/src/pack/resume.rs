@@ -234,14 +234,14 @@ fn spans_of(
             .map(|path| digest(path))
             .transpose()?,
     };
-    let found = if options.spec.restart {
+    let recorded = if options.spec.restart {
         None
     } else {
         journal.read::<Head, Span>()?
     };
     // An unfinished run without documents has no progress to resume or to lose.
     let has_documents = |spans: &[Span]| spans.last().is_some_and(|span| span.counts.documents > 0);
-    let Some((found, mut spans)) = found.filter(|(_, spans)| has_documents(spans)) else {
+    let Some((journal_head, mut spans)) = recorded.filter(|(_, spans)| has_documents(spans)) else {
         journal.begin(&head)?;
         return Ok(Vec::new());
     };
@@ -261,8 +261,8 @@ fn spans_of(
         let writer = &head.metadata.writer;
         format!("{} {}", writer.name, writer.version)
     };
-    differing("its writer", writer(&found), writer(&head))?;
-    compare(&found.metadata, &head.metadata, &differing)?;
+    differing("its writer", writer(&journal_head), writer(&head))?;
+    compare(&journal_head.metadata, &head.metadata, &differing)?;
     let index = |head: &Head| {
         let crc32c = head.index_crc32c;
         crc32c.map_or_else(
@@ -270,7 +270,7 @@ fn spans_of(
             |crc32c| format!("CRC32C {crc32c:08x}"),
         )
     };
-    differing("its raw index", index(&found), index(&head))?;
+    differing("its raw index", index(&journal_head), index(&head))?;
     // Lines that were skipped then would end this run, so they are read again.
     if options.spec.on_bad_document == OnBadDocument::Fail {
         keep_while(&mut spans, |counts| counts.rejected == 0);
@@ -356,16 +356,16 @@ fn check_labels(
 ) -> Result<()> {
     let closed = span.closed.iter().map(|source| &source.path);
     for (i, noted) in (num_closed..).zip(closed.chain(&span.source)) {
-        let found = sources.get(i).map_or_else(
+        let label = sources.get(i).map_or_else(
             || "none".to_owned(),
             |source| redacted(&source.label, &options.spec.redactions),
         );
-        if *noted != found {
+        if *noted != label {
             return Err(Error::JournalDiffers {
                 path: packtok_jobs::journal::folder_of(&options.spec.output),
                 what: format!("its source {i}"),
                 found: noted.clone(),
-                expected: found,
+                expected: label,
             });
         }
     }

@@ -354,7 +354,7 @@ fn first_beyond(ids: &[u32], vocab_size: u64) -> Option<u32> {
         let differences = ids
             .iter()
             .map(|&id| id as i32 | highest.wrapping_sub(id as i32));
-        if differences.fold(0, |all, one| all | one) >= 0 {
+        if differences.fold(0, |all, difference| all | difference) >= 0 {
             return None;
         }
     }

@@ -306,7 +306,7 @@ impl Shards {
     }
 
     fn check_metadata(&self, reader: &Reader, marker: &Marker) -> Result<()> {
-        let found = reader.metadata()?.cloned().unwrap_or_default();
+        let recorded = reader.metadata()?.cloned().unwrap_or_default();
         let expected = Metadata {
             counts: marker.counts,
             shard: Some(packtok_pbin::ShardInfo {
@@ -316,7 +316,7 @@ impl Shards {
             }),
             ..self.metadata()
         };
-        compare_metadata(reader.path(), &found, &expected)
+        compare_metadata(reader.path(), &recorded, &expected)
     }
 
     /// The metadata of the joined file, equal to that of a single run.
@@ -369,10 +369,10 @@ impl Shards {
         compare_metadata(output, existing_metadata, metadata).map_err(existing)?;
         let (sources, recorded) = (self.sources(monitor)?, file.sources()?);
         for i in 0..sources.len().max(recorded.len()) {
-            let shown = |source: Option<&packtok_pbin::Source>| {
+            let describe = |source: Option<&packtok_pbin::Source>| {
                 source.map_or_else(|| "none".to_owned(), |source| format!("{source:?}"))
             };
-            let (found, expected) = (shown(recorded.get(i)), shown(sources.get(i)));
+            let (found, expected) = (describe(recorded.get(i)), describe(sources.get(i)));
             differing(output, &format!("its source {i}"), found, expected).map_err(existing)?;
         }
         let data_crc32c = self.opened().try_fold(0, |crc, part| {
@@ -385,10 +385,10 @@ impl Shards {
                 reader.data_bytes() as usize,
             ))
         })?;
-        let shown = |crc: u32| format!("{crc:08x}");
-        let found_crc32c = shown(file.data_crc32c()?.unwrap_or_default());
+        let hex = |crc: u32| format!("{crc:08x}");
+        let recorded_crc32c = hex(file.data_crc32c()?.unwrap_or_default());
         let what = "the checksum of its tokens";
-        differing(output, what, found_crc32c, shown(data_crc32c)).map_err(existing)?;
+        differing(output, what, recorded_crc32c, hex(data_crc32c)).map_err(existing)?;
         file.verify(&mut |bytes_read| {
             monitor(&Progress {
                 bytes_read,
@@ -518,13 +518,14 @@ struct Covered<'a> {
 impl Covered<'_> {
     fn add(&mut self, piece: &ShardPart) -> Result<()> {
         let part = piece.part;
-        let shown = |path: &str, bytes: u64| format!("{path} of {bytes} bytes");
-        let (found, expected) = (&piece.recorded, shown(self.label, self.bytes));
+        let describe = |path: &str, bytes: u64| format!("{path} of {bytes} bytes");
+        let recorded = &piece.recorded;
+        let expected = describe(self.label, self.bytes);
         let what = format!("its source {}", part.source);
         differing(
             &piece.path,
             &what,
-            shown(&found.path, found.bytes),
+            describe(&recorded.path, recorded.bytes),
             expected,
         )?;
         if part.start != self.stop || part.stop < part.start {
@@ -542,11 +543,11 @@ impl Covered<'_> {
         Ok(())
     }
 
-    fn gap(&self, path: PathBuf, found: u64) -> Error {
+    fn gap(&self, path: PathBuf, start: u64) -> Error {
         Error::SourceNotCovered {
             path,
             label: self.label.to_owned(),
-            found,
+            found: start,
             expected: self.stop,
         }
     }
@@ -563,13 +564,13 @@ fn compare_metadata(path: &Path, found: &Metadata, expected: &Metadata) -> Resul
 
 /// Formats sorted numbers as ranges: `3, 7-9`.
 fn ranges(numbers: &[u64]) -> String {
-    let runs = numbers.chunk_by(|one, next| one + 1 == *next);
-    let shown = runs.map(|run| match run {
-        [one] => one.to_string(),
+    let runs = numbers.chunk_by(|number, next| number + 1 == *next);
+    let texts = runs.map(|run| match run {
+        [number] => number.to_string(),
         [first, .., last] => format!("{first}-{last}"),
         [] => String::new(),
     });
-    shown.collect::<Vec<_>>().join(", ")
+    texts.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -74,7 +74,7 @@ fn resume(
         }),
     };
     let checkpoints = match journal.read::<Head, Checkpoint>()? {
-        Some((found, checkpoints)) if found == head => checkpoints,
+        Some((recorded, checkpoints)) if recorded == head => checkpoints,
         Some(_) => restarted(journal, &head)?,
         None => {
             reject_packing_run(journal)?;
@@ -117,8 +117,8 @@ fn reject_packing_run(journal: &mut Journal) -> Result<()> {
         #[serde(default)]
         counts: Counts,
     }
-    let found = journal.read::<IgnoredAny, Packed>()?;
-    let last = found.as_ref().and_then(|(_, entries)| entries.last());
+    let recorded = journal.read::<IgnoredAny, Packed>()?;
+    let last = recorded.as_ref().and_then(|(_, entries)| entries.last());
     if last.is_some_and(|packed| packed.counts.documents > 0) {
         Err(Error::JournalOfPacking {
             path: journal.folder().to_owned(),

@@ -106,7 +106,7 @@ fn provide_tokenizer(folder: &Path, tokenizer: &Tokenizer) -> Result<PathBuf> {
         }
     }
     // Fast path: parsing it would take longer than packing a small shard.
-    if std::fs::read(&path).is_ok_and(|found| found == json) {
+    if std::fs::read(&path).is_ok_and(|existing| existing == json) {
         return Ok(path);
     }
     check_tokenizer(&path, tokenizer.fingerprint()).map(|_| path)
@@ -175,9 +175,9 @@ impl ShardRun<'_> {
         };
         marker.check(self.shard, self.plan.fingerprint(), output)?;
         if self.options.spec.on_bad_document == OnBadDocument::Fail {
-            let found = marker.counts.rejected.to_string();
+            let num_rejected = marker.counts.rejected.to_string();
             let what = "its number of rejected documents";
-            differing(&marker_path(output), what, found, "0".to_owned())?;
+            differing(&marker_path(output), what, num_rejected, "0".to_owned())?;
         }
         if let Some(fault) =
             RejectFault::of_part(self.options.spec.max_rejects, marker.counts.rejected)

@@ -142,10 +142,10 @@ impl ShardPlan {
         let lines = || sources.iter().map(|source| line_of(source, options));
         header.fingerprint = plan_file::fingerprint(&header, lines(), &path)?;
         let made = Self { path, header };
-        if let Some(found) = Self::find(&options.spec.output)? {
-            found.compare(&made, lines())?;
+        if let Some(existing) = Self::find(&options.spec.output)? {
+            existing.compare(&made, lines())?;
             return Ok(Made {
-                plan: found,
+                plan: existing,
                 is_new: false,
                 sources: first_sources,
                 ignored,
@@ -276,11 +276,11 @@ impl ShardPlan {
         if self.header.fingerprint == made.header.fingerprint {
             return Ok(());
         }
-        let shown = |line: SourceLine<'_>| format!("{} of {} bytes", line.path, line.bytes);
+        let describe = |line: SourceLine<'_>| format!("{} of {} bytes", line.path, line.bytes);
         let mut ordinal = 0;
         plan_file::for_each_source(&self.path, &self.header, |line| {
-            let expected = sources.next().map_or_else(|| "none".to_owned(), shown);
-            self.compare_texts(&format!("source {ordinal}"), shown(line), expected)?;
+            let expected = sources.next().map_or_else(|| "none".to_owned(), describe);
+            self.compare_texts(&format!("source {ordinal}"), describe(line), expected)?;
             ordinal += 1;
             Ok(())
         })
@@ -335,11 +335,15 @@ pub(super) fn difference(found: &Value, expected: &Value) -> Option<(String, Str
         (Value::Array(found), Value::Array(expected)) => (0..found.len().max(expected.len()))
             .find_map(|i| inner(&format!("[{i}]"), found.get(i), expected.get(i))),
         _ if found == expected => None,
-        _ => Some((String::new(), shown(found), shown(expected))),
+        _ => Some((
+            String::new(),
+            describe_value(found),
+            describe_value(expected),
+        )),
     }
 }
 
-fn shown(value: &Value) -> String {
+fn describe_value(value: &Value) -> String {
     match value {
         Value::Null => "none".to_owned(),
         value => value.to_string(),
@@ -474,9 +478,9 @@ fn planned(root: &Path, line: &SourceLine<'_>, options: &PackOptions) -> Source 
 fn restored(text: &str, redactions: &[(String, String)]) -> String {
     redactions
         .iter()
-        .filter(|(_, shown)| !shown.is_empty())
-        .fold(text.to_owned(), |text, (secret, shown)| {
-            text.replace(shown, secret)
+        .filter(|(_, placeholder)| !placeholder.is_empty())
+        .fold(text.to_owned(), |text, (secret, placeholder)| {
+            text.replace(placeholder, secret)
         })
 }
 

@@ -314,20 +314,20 @@ mod tests {
             .collect();
         let offsets: Vec<usize> = expected.offsets.iter().map(|&at| at as usize).collect();
         for num_threads in [1, 2, 7] {
-            let found =
+            let batch =
                 encoders.encode_batch(&texts, &options, num_threads, vec![7; 3], &mut proceed);
-            assert_eq!(found.unwrap(), expected);
-            let found = encoders.count(&texts, &options, num_threads, &mut proceed);
-            assert_eq!(found.unwrap(), counts);
-            let found =
+            assert_eq!(batch.unwrap(), expected);
+            let num_tokens = encoders.count(&texts, &options, num_threads, &mut proceed);
+            assert_eq!(num_tokens.unwrap(), counts);
+            let decoded =
                 encoders.decode_batch(&expected.ids, &offsets, false, num_threads, &mut proceed);
-            assert_eq!(found.unwrap(), texts);
+            assert_eq!(decoded.unwrap(), texts);
         }
         let none: [&str; 0] = [];
-        let found = encoders
+        let batch = encoders
             .encode_batch(&none, &options, 3, Vec::new(), &mut proceed)
             .unwrap();
-        assert_eq!((found.ids.len(), found.offsets), (0, vec![0]));
+        assert_eq!((batch.ids.len(), batch.offsets), (0, vec![0]));
     }
 
     #[test]
@@ -355,8 +355,8 @@ mod tests {
     fn an_interruption_cancels_the_call() {
         let (encoders, texts) = (encoders(), texts());
         let mut stop = || ControlFlow::Break(());
-        let found = encoders.count(&texts, &EncodeOptions::default(), 1, &mut stop);
-        assert!(matches!(found, Err(Error::Cancelled)));
+        let outcome = encoders.count(&texts, &EncodeOptions::default(), 1, &mut stop);
+        assert!(matches!(outcome, Err(Error::Cancelled)));
     }
 
     #[test]

@@ -190,7 +190,7 @@ mod tests {
             };
             let mut tick = || ControlFlow::Continue(());
             let bytes_of = |_| RUN_BYTES;
-            let found = in_runs(
+            let outcome = in_runs(
                 "texts",
                 9,
                 bytes_of,
@@ -200,7 +200,7 @@ mod tests {
                 &mut tick,
             );
             assert_eq!(
-                found.unwrap_err().to_string(),
+                outcome.unwrap_err().to_string(),
                 "texts[5]: packtok panicked on this item; this is a bug, please report it with the item"
             );
         }

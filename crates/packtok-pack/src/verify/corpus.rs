@@ -94,7 +94,7 @@ impl Comparison<'_, '_> {
     /// Compares the next document of the file with the expected bytes.
     fn compare(&mut self, expected: &[u8], line: u64, source: usize) -> Result<()> {
         let i = self.report.documents;
-        let found = if i < self.file.len() {
+        let bytes = if i < self.file.len() {
             self.file.document(i)?
         } else {
             return Err(Error::CorpusLonger {
@@ -104,8 +104,8 @@ impl Comparison<'_, '_> {
             });
         };
         self.report.compared += 1;
-        self.tokens += self.file.width().tokens_in(found.len() as u64);
-        let Some((token, found, expected)) = first_difference(found, expected, self.file.width())
+        self.tokens += self.file.width().tokens_in(bytes.len() as u64);
+        let Some((token, found, expected)) = first_difference(bytes, expected, self.file.width())
         else {
             return Ok(());
         };

@@ -102,10 +102,13 @@ pub(super) fn compare_built_in(
         |item| texts[item].len(),
         num_threads,
         pairs,
-        |pairs, item, found: &mut Vec<(usize, Difference)>| {
+        |pairs, item, differences: &mut Vec<(usize, Difference)>| {
             for pair in pairs {
                 pair.encode(&texts[item])?;
-                found.extend(pair.difference(&texts[item]).map(|one| (item, one)));
+                differences.extend(
+                    pair.difference(&texts[item])
+                        .map(|difference| (item, difference)),
+                );
             }
             bytes_read.fetch_add(texts[item].len() as u64, Ordering::Relaxed);
             Ok(())
@@ -204,9 +207,9 @@ impl EncoderPair {
 }
 
 impl Examine for EncoderPair {
-    type Found = (u64, Option<Difference>);
+    type Finding = (u64, Option<Difference>);
 
-    fn examine(&mut self, text: &str) -> BpeResult<Option<Self::Found>> {
+    fn examine(&mut self, text: &str) -> BpeResult<Option<Self::Finding>> {
         self.encode(text)?;
         let num_tokens = self.ids[0].len() as u64;
         let is_empty = self.ids.iter().all(Vec::is_empty);

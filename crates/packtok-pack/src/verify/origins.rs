@@ -268,12 +268,12 @@ impl Comparison<'_, '_> {
             Ok(origin) => Error::NoRecord {
                 path: self.file.path().into(),
                 document: self.report.documents,
-                record: self.shown(origin.unwrap_or_default()),
+                record: self.describe(origin.unwrap_or_default()),
             },
         }
     }
 
-    fn shown(&self, origin: Origin) -> String {
+    fn describe(&self, origin: Origin) -> String {
         let used = self.used.iter().find(|used| used.number == origin.source);
         used.map_or_else(String::new, |used| {
             let place = used.source.offset_shown(origin.offset);
@@ -284,9 +284,9 @@ impl Comparison<'_, '_> {
     fn compare(&mut self, expected: &[u8], origin: Origin) -> Result<()> {
         let document = self.report.documents;
         self.report.compared += 1;
-        let found = self.file.document(document)?;
-        self.tokens += self.file.width().tokens_in(found.len() as u64);
-        match first_difference(found, expected, self.file.width()) {
+        let bytes = self.file.document(document)?;
+        self.tokens += self.file.width().tokens_in(bytes.len() as u64);
+        match first_difference(bytes, expected, self.file.width()) {
             None => Ok(()),
             Some((token, found, expected)) => Err(Error::RecordDiffers {
                 path: self.file.path().into(),
@@ -294,7 +294,7 @@ impl Comparison<'_, '_> {
                 token,
                 found,
                 expected,
-                record: self.shown(origin),
+                record: self.describe(origin),
             }),
         }
     }

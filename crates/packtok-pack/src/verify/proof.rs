@@ -104,9 +104,10 @@ impl Record {
 
     fn exists(&self) -> bool {
         // Check the length first: the path may be a pipe or a huge file.
-        let is_as_long = fs::metadata(&self.path)
-            .is_ok_and(|found| found.is_file() && found.len() == self.statement.len() as u64);
-        is_as_long && fs::read(&self.path).is_ok_and(|found| found == self.statement.as_bytes())
+        let is_as_long = fs::metadata(&self.path).is_ok_and(|metadata| {
+            metadata.is_file() && metadata.len() == self.statement.len() as u64
+        });
+        is_as_long && fs::read(&self.path).is_ok_and(|bytes| bytes == self.statement.as_bytes())
     }
 
     fn write(&self) -> std::io::Result<()> {

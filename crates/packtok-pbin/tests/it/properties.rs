@@ -73,9 +73,9 @@ proptest! {
             }
         }
         if let Some(first) = spans.iter().position(|span| !span.is_empty()) {
-            let found: Vec<_> = reader.documents_from(spans[first].end - 1).unwrap().map(Result::unwrap).collect();
+            let from_token: Vec<_> = reader.documents_from(spans[first].end - 1).unwrap().map(Result::unwrap).collect();
             let expected: Vec<_> = (0..).zip(spans).skip(first).collect();
-            prop_assert_eq!(found, expected);
+            prop_assert_eq!(from_token, expected);
         }
         let is_refused = matches!(reader.document_at(stop), Err(Error::NoSuchTokens { .. }));
         prop_assert!(is_refused);

@@ -56,7 +56,7 @@ impl DoubleArray {
     pub(crate) fn of(mut entries: Vec<(Vec<u8>, u32)>) -> Result<Self, String> {
         // The stable sort keeps the last of equal keys first, and `dedup_by` keeps the first.
         entries.reverse();
-        entries.sort_by(|one, other| one.0.cmp(&other.0));
+        entries.sort_by(|left, right| left.0.cmp(&right.0));
         entries.dedup_by(|next, kept| next.0 == kept.0);
         if entries.is_empty() {
             return Self::from_bytes(&[0; 4]);

@@ -170,8 +170,8 @@ fn contained<T>(fails: &str, call: impl FnOnce() -> Result<T, Cause>) -> Result<
             );
         }
         let line = message.split_whitespace().collect::<Vec<_>>().join(" ");
-        let shown: String = line.chars().take(SHOWN_CHARS).collect();
-        Err(format!("the tokenizers library {fails}: {shown}").into())
+        let excerpt: String = line.chars().take(SHOWN_CHARS).collect();
+        Err(format!("the tokenizers library {fails}: {excerpt}").into())
     })
 }
 

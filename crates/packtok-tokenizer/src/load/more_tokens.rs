@@ -151,7 +151,10 @@ impl<'a> MoreTokens<'a> {
                     entry["special"] = true.into();
                 }
                 if self.presence(token) == Presence::Differing {
-                    token.matching.iter().for_each(|one| one.write_to(entry));
+                    token
+                        .matching
+                        .iter()
+                        .for_each(|matching| matching.write_to(entry));
                 }
                 continue;
             }
@@ -187,7 +190,9 @@ impl<'a> MoreTokens<'a> {
                     token: token.content.clone(),
                 }));
             }
-            let is_new = !entries.iter().any(|one| one["content"] == token.content);
+            let is_new = !entries
+                .iter()
+                .any(|entry| entry["content"] == token.content);
             let id = match self.presence(token) {
                 Presence::Absent if is_new => {
                     let symbol = json!([token.content, 0.0, Kind::UserDefined.name()]);
@@ -279,9 +284,9 @@ mod tests {
             let file = MoreTokens::read("t", &json.to_string(), &[]).unwrap();
             file.presence(token)
         };
-        let found = ["b", "a", "<x>"].map(|content| presence(&json, &token(content)));
+        let presences = ["b", "a", "<x>"].map(|content| presence(&json, &token(content)));
         assert_eq!(
-            found,
+            presences,
             [Presence::Absent, Presence::Ordinary, Presence::Same]
         );
         let mut differing = token("<x>");

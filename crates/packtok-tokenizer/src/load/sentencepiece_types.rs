@@ -47,8 +47,8 @@ impl Kind {
     }
 
     pub(crate) fn name(self) -> &'static str {
-        let found = KINDS.iter().find(|(kind, _)| *kind == self);
-        found.map_or("", |(_, name)| name)
+        let entry = KINDS.iter().find(|(kind, _)| *kind == self);
+        entry.map_or("", |(_, name)| name)
     }
 
     /// Whether texts are matched with pieces of this type.
@@ -93,9 +93,9 @@ impl ModelType {
     }
 
     pub(crate) fn name(self) -> &'static str {
-        let found = MODEL_TYPES
+        let entry = MODEL_TYPES
             .iter()
             .find(|(model_type, _)| *model_type == self);
-        found.map_or("", |(_, name)| name)
+        entry.map_or("", |(_, name)| name)
     }
 }

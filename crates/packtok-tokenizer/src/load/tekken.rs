@@ -67,8 +67,8 @@ pub(crate) fn tokenizer_json(name: &str, file: &Value) -> Result<Option<Value>> 
 fn ranked(file: &Value) -> std::result::Result<Ranked, String> {
     let config = &file["config"];
     let number = |key: &str| {
-        let found = config[key].as_u64().filter(|&number| number <= MAX_TOKENS);
-        found.ok_or_else(|| {
+        let num_tokens = config[key].as_u64().filter(|&number| number <= MAX_TOKENS);
+        num_tokens.ok_or_else(|| {
             format!(
                 "config.{key} is {}, expected a number of tokens",
                 config[key]
@@ -128,8 +128,8 @@ fn special_tokens(
             .zip(SPECIAL_TOKENS)
             .try_for_each(|(id, name)| put(id, name))?,
         Value::Array(listed) => listed.iter().try_for_each(|entry| {
-            let found = entry["rank"].as_u64().zip(entry["token_str"].as_str());
-            let (id, name) = found
+            let fields = entry["rank"].as_u64().zip(entry["token_str"].as_str());
+            let (id, name) = fields
                 .ok_or_else(|| format!("special token {entry} has no rank or no token_str"))?;
             put(id, name)
         })?,

@@ -34,16 +34,18 @@ impl Template {
         };
         let processor = PostProcessor::read(processor).map_err(unloadable)?;
         // Two documents that differ in their only id: the results differ where the document is.
-        let [one, other] = [0, 1].map(|id| processor.processed(&[id], true));
+        let [first, second] = [0, 1].map(|id| processor.processed(&[id], true));
         // Without special tokens, the steps of a sequence may drop the document itself.
         let without = processor.processed(&[0], false).map_err(unloadable)?;
-        let (one, other) = (one.map_err(unloadable)?, other.map_err(unloadable)?);
-        let pairs = one.iter().zip(&other);
-        let mut places = (0..).zip(pairs).filter(|(_, (one, other))| one != other);
+        let (first, second) = (first.map_err(unloadable)?, second.map_err(unloadable)?);
+        let pairs = first.iter().zip(&second);
+        let mut places = (0..)
+            .zip(pairs)
+            .filter(|(_, (first, second))| first != second);
         match (places.next(), places.next()) {
-            (Some((place, _)), None) if one.len() == other.len() && without == [0] => Ok(Self {
-                prefix: one[..place].to_vec(),
-                suffix: one[place + 1..].to_vec(),
+            (Some((place, _)), None) if first.len() == second.len() && without == [0] => Ok(Self {
+                prefix: first[..place].to_vec(),
+                suffix: first[place + 1..].to_vec(),
             }),
             _ => Err(Error::Load(LoadError::Shape {
                 name: name.to_owned(),

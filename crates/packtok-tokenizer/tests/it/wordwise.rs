@@ -174,11 +174,16 @@ fn files() -> Vec<Tokenizer> {
 fn files_once() -> &'static [(Tokenizer, Tokenizer)] {
     static ALL: std::sync::OnceLock<Vec<(Tokenizer, Tokenizer)>> = std::sync::OnceLock::new();
     ALL.get_or_init(|| {
-        let with_others = files().into_iter().map(|one| {
-            assert_eq!(one.engine(), EngineKind::Fast, "{:?}", one.not_fast());
-            let other = one.without_fast().unwrap().unwrap();
+        let with_others = files().into_iter().map(|tokenizer| {
+            assert_eq!(
+                tokenizer.engine(),
+                EngineKind::Fast,
+                "{:?}",
+                tokenizer.not_fast()
+            );
+            let other = tokenizer.without_fast().unwrap().unwrap();
             assert_eq!(other.engine(), EngineKind::Reference);
-            (one, other)
+            (tokenizer, other)
         });
         with_others.collect()
     })

@@ -129,21 +129,21 @@ fn a_marker_is_compared_with_its_shard() {
     let marker = "out/shard-00001-of-00003.done.json";
     let original = fs::read(setting.path(marker)).unwrap();
     let shard = "out/shard-00001-of-00003.pbin";
-    let found: Marker = serde_json::from_slice(&original).unwrap();
+    let original_marker: Marker = serde_json::from_slice(&original).unwrap();
     type Edit = fn(&mut serde_json::Value);
     let edits: [(Edit, String); 5] = [
         (
             |marker| marker["trailer_crc32c"] = 1.into(),
             format!(
                 "{shard}: its trailer's checksum is {:08x}, expected 00000001",
-                found.trailer_crc32c
+                original_marker.trailer_crc32c
             ),
         ),
         (
             |marker| marker["data_crc32c"] = 1.into(),
             format!(
                 "{shard}: the checksum of its tokens is {:08x}, expected 00000001",
-                found.data_crc32c
+                original_marker.data_crc32c
             ),
         ),
         (

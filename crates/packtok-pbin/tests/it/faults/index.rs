@@ -127,9 +127,9 @@ fn verify_detects_a_differently_encoded_index() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("other.pbin");
     fs::write(&path, &bytes).unwrap();
-    let found = Reader::open(&path).and_then(|reader| reader.verify(&mut proceed));
+    let outcome = Reader::open(&path).and_then(|reader| reader.verify(&mut proceed));
     assert_eq!(
-        found.unwrap_err().to_string(),
+        outcome.unwrap_err().to_string(),
         format!(
             "{}: index differs at byte 27 from the encoding of its documents; the file was modified",
             path.display()

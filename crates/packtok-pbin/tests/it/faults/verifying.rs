@@ -17,8 +17,8 @@ fn verify_detects_any_flipped_bit() {
         let mut bytes = whole.clone();
         bytes[at] ^= 1 << bit;
         fs::write(&path, &bytes).unwrap();
-        let found = Reader::open(&path).and_then(|reader| reader.verify(&mut proceed));
-        assert!(found.is_err(), "bit {bit} of byte {at}");
+        let outcome = Reader::open(&path).and_then(|reader| reader.verify(&mut proceed));
+        assert!(outcome.is_err(), "bit {bit} of byte {at}");
     }
 }
 

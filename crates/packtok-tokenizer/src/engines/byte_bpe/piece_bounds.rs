@@ -122,21 +122,21 @@ impl PieceBounds {
     /// and a split that depends on the previous position propagates a carry.
     #[inline(always)]
     pub(super) fn piece_starts(&self, simd: impl Simd, word: &[u8]) -> u64 {
-        let mut found = [0; BLOCK];
+        let mut classes = [0; BLOCK];
         let num_positions = word.len() - 1;
         // The three bytes around a position, as a sliding number whose lowest byte is the last
         // byte.
         let mut three = u32::from(word[0]) << 8 | u32::from(word[1]);
-        for (found, &right) in found.iter_mut().zip(&word[2..]) {
+        for (class, &right) in classes.iter_mut().zip(&word[2..]) {
             let two = three as u16;
             three = three << 8 & 0xff_ffff | u32::from(right);
-            *found = self.places[usize::from(two)] | (TRIPLE * self.triples.has(three));
+            *class = self.places[usize::from(two)] | (TRIPLE * self.triples.has(three));
         }
-        if let Some(found) = found.get_mut(num_positions - 1) {
-            *found = self.places[usize::from(three as u16)];
+        if let Some(class) = classes.get_mut(num_positions - 1) {
+            *class = self.places[usize::from(three as u16)];
         }
         let [inside, first, last, whole, triple] =
-            [INSIDE, FIRST, LAST, WHOLE, TRIPLE].map(|class| simd.having(&found, class));
+            [INSIDE, FIRST, LAST, WHOLE, TRIPLE].map(|class| simd.having(&classes, class));
         let in_any_case = !inside | !(last | triple) | !(first | triple << 1);
         let make = in_any_case & !whole;
         let hand_on = !first & !whole;

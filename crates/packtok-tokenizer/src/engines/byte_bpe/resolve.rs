@@ -153,17 +153,17 @@ impl Resolve<'_> {
                 is_piece,
                 ..
             } = unresolved[i];
-            let mut found = [0; ROOM];
+            let mut cached_ids = [0; ROOM];
             let num_ids = if is_piece {
                 let finder = cache.finder();
-                finder.find(simd, word, finder.bucket_of(word), &mut found)
+                finder.find(simd, word, finder.bucket_of(word), &mut cached_ids)
             } else {
                 None
             };
             if let Some(num_ids) = num_ids {
                 let first_id = ids.len();
                 parts[part] = Part { first_id, num_ids };
-                ids.extend_from_slice(&found[..num_ids]);
+                ids.extend_from_slice(&cached_ids[..num_ids]);
             } else {
                 unresolved[num_new] = unresolved[i];
                 num_new += 1;

@@ -104,25 +104,28 @@ impl Bpe {
             self.push_pair(word, symbols, right - 1, right, pairs);
         }
         while let Some((_, Reverse(left), right, len, id, place)) = pairs.pop() {
-            let (one, other) = (symbols[left as usize], symbols[right as usize]);
-            let (of_one, of_other) = (one.end - one.start, other.end - other.start);
+            let (left_symbol, right_symbol) = (symbols[left as usize], symbols[right as usize]);
+            let (left_len, right_len) = (
+                left_symbol.end - left_symbol.start,
+                right_symbol.end - right_symbol.start,
+            );
             // The candidate is stale: one of the two symbols was merged with another.
-            if of_one == 0 || of_other == 0 || of_one + of_other != len {
+            if left_len == 0 || right_len == 0 || left_len + right_len != len {
                 continue;
             }
             symbols[left as usize] = Symbol {
-                end: other.end,
-                after: other.after,
+                end: right_symbol.end,
+                after: right_symbol.after,
                 place: Some(place),
                 id: Some(id),
-                ..one
+                ..left_symbol
             };
-            symbols[right as usize].end = other.start;
-            if other.after != NONE {
-                symbols[other.after as usize].before = left;
+            symbols[right as usize].end = right_symbol.start;
+            if right_symbol.after != NONE {
+                symbols[right_symbol.after as usize].before = left;
             }
-            self.push_pair(word, symbols, one.before, left, pairs);
-            self.push_pair(word, symbols, left, other.after, pairs);
+            self.push_pair(word, symbols, left_symbol.before, left, pairs);
+            self.push_pair(word, symbols, left, right_symbol.after, pairs);
         }
         let (mut at, mut after_unknown) = (0, false);
         while let Some(&symbol) = symbols.get(at as usize) {
@@ -169,18 +172,21 @@ impl Bpe {
         right: u32,
         pairs: &mut BinaryHeap<Pair>,
     ) {
-        let (Some(one), Some(other)) = (symbols.get(left as usize), symbols.get(right as usize))
+        let (Some(left_symbol), Some(right_symbol)) =
+            (symbols.get(left as usize), symbols.get(right as usize))
         else {
             return;
         };
-        if one.is_frozen || other.is_frozen {
+        if left_symbol.is_frozen || right_symbol.is_frozen {
             return;
         }
-        let bytes = &word[other.start as usize..other.end as usize];
-        let led = one.place.and_then(|place| self.trie.lead(place, bytes));
+        let bytes = &word[right_symbol.start as usize..right_symbol.end as usize];
+        let led = left_symbol
+            .place
+            .and_then(|place| self.trie.lead(place, bytes));
         if let Some((place, Some(id))) = led {
             let rank = self.ranks[id as usize];
-            let len = other.end - one.start;
+            let len = right_symbol.end - left_symbol.start;
             pairs.push((rank, Reverse(left), right, len, id, place));
         }
     }

@@ -244,17 +244,20 @@ impl<'a> BpeState<'a, '_> {
         let (Some(left), Some(right)) = (left, right) else {
             return;
         };
-        let [one, other] = [left, right].map(|at| &self.symbols[at]);
-        if one.is_frozen || other.is_frozen {
+        let [left_symbol, right_symbol] = [left, right].map(|at| &self.symbols[at]);
+        if left_symbol.is_frozen || right_symbol.is_frozen {
             return;
         }
-        let text = &self.text[one.start..other.end];
+        let text = &self.text[left_symbol.start..right_symbol.end];
         let Some(&id) = self.slow_path.matched.get(text) else {
             return;
         };
         let piece = &self.slow_path.model.pieces[id as usize];
         if piece.kind == Kind::Unused {
-            let parts = [(one.start, one.end), (other.start, other.end)];
+            let parts = [
+                (left_symbol.start, left_symbol.end),
+                (right_symbol.start, right_symbol.end),
+            ];
             self.parts_of_unused.insert(text, parts);
         }
         let pair = (Rank(piece.score), Reverse(left), right, text.len());
@@ -263,12 +266,12 @@ impl<'a> BpeState<'a, '_> {
 
     fn merge(&mut self, left: usize, right: usize, len: usize) {
         let len_of = |symbol: &Symbol| symbol.end - symbol.start;
-        let (one, other) = (&self.symbols[left], &self.symbols[right]);
-        let (of_one, of_other) = (len_of(one), len_of(other));
-        if of_one == 0 || of_other == 0 || of_one + of_other != len {
+        let (left_symbol, right_symbol) = (&self.symbols[left], &self.symbols[right]);
+        let (left_len, right_len) = (len_of(left_symbol), len_of(right_symbol));
+        if left_len == 0 || right_len == 0 || left_len + right_len != len {
             return;
         }
-        let (end, after) = (other.end, other.after);
+        let (end, after) = (right_symbol.end, right_symbol.after);
         self.symbols[left].end = end;
         self.symbols[left].after = after;
         if let Some(after) = after {
@@ -287,9 +290,9 @@ impl<'a> BpeState<'a, '_> {
         pieces: &mut Vec<(&'a [u8], u32)>,
     ) {
         let text = &self.text[start..end];
-        let found = self.slow_path.matched.get(text).copied();
+        let matched_id = self.slow_path.matched.get(text).copied();
         let may_be_used = |_: &u32| depth > MAX_DEPTH || self.slow_path.id_of(text).is_some();
-        if let Some(id) = found.filter(may_be_used) {
+        if let Some(id) = matched_id.filter(may_be_used) {
             pieces.push((text, id));
             return;
         }

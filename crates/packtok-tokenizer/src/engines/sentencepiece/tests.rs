@@ -23,13 +23,13 @@ fn pieces() -> impl Strategy<Value = Vec<(String, f32, &'static str)>> {
         .prop_union(select(vec!["user_defined", "unused", "control"]))
         .or(select(vec!["normal"; 3]));
     let scores = select(vec![-0.0, 0.0, -1.0, -1.5, -2.25, -3.1, -7.7, 0.3]);
-    let one = (prop::collection::vec(select(CHARS), 1..5), scores, kinds);
-    prop::collection::vec(one, 0..24).prop_map(|pieces| {
+    let piece = (prop::collection::vec(select(CHARS), 1..5), scores, kinds);
+    prop::collection::vec(piece, 0..24).prop_map(|pieces| {
         let mut pieces: Vec<_> = pieces
             .into_iter()
             .map(|(chars, score, kind)| (chars.concat(), score, kind))
             .collect();
-        pieces.sort_by(|one, other| one.0.cmp(&other.0));
+        pieces.sort_by(|left, right| left.0.cmp(&right.0));
         pieces.dedup_by(|next, kept| next.0 == kept.0);
         pieces
     })

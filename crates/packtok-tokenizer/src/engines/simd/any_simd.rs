@@ -29,8 +29,8 @@ impl AnySimd {
             (_, true) => "portable",
             _ => return all[0],
         };
-        let found = all.into_iter().find(|simd| simd.name() == named);
-        found.expect("the processor has what the build names")
+        let simd = all.into_iter().find(|simd| simd.name() == named);
+        simd.expect("the processor has what the build names")
     }
 
     /// All back ends of the processor, the best first.

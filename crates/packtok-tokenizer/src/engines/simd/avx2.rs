@@ -120,15 +120,15 @@ fn having(classes: &[u8; BLOCK], class: u8) -> u64 {
 fn by_six_bits(bytes: __m256i, table: &[u8; 64]) -> __m256i {
     let last_four = _mm256_and_si256(bytes, _mm256_set1_epi8(15));
     let which = _mm256_and_si256(bytes, _mm256_set1_epi8(48));
-    let mut found = _mm256_setzero_si256();
+    let mut looked_up = _mm256_setzero_si256();
     for (first, numbers) in (0..).step_by(16).zip(table.as_chunks::<16>().0) {
         // SAFETY: these are 16 bytes, and the load needs no alignment.
         let numbers = unsafe { _mm_loadu_si128(numbers.as_ptr().cast()) };
         let here = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(numbers), last_four);
         let is_here = _mm256_cmpeq_epi8(which, _mm256_set1_epi8(first));
-        found = _mm256_or_si256(found, _mm256_and_si256(here, is_here));
+        looked_up = _mm256_or_si256(looked_up, _mm256_and_si256(here, is_here));
     }
-    found
+    looked_up
 }
 
 #[inline]

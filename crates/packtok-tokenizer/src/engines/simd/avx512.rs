@@ -104,16 +104,16 @@ fn by_six_bits(bytes: __m512i, table: &[u8; 64]) -> __m512i {
     let has_16 = _mm512_test_epi8_mask(bytes, _mm512_set1_epi8(16));
     let has_32 = _mm512_test_epi8_mask(bytes, _mm512_set1_epi8(32));
     let last_four = _mm512_and_si512(bytes, _mm512_set1_epi8(15));
-    let found = _mm512_shuffle_epi8(
+    let looked_up = _mm512_shuffle_epi8(
         _mm512_shuffle_i32x4::<0b00_00_00_00>(numbers, numbers),
         last_four,
     );
     let of_16 = _mm512_shuffle_i32x4::<0b01_01_01_01>(numbers, numbers);
-    let found = _mm512_mask_shuffle_epi8(found, has_16 & !has_32, of_16, last_four);
+    let looked_up = _mm512_mask_shuffle_epi8(looked_up, has_16 & !has_32, of_16, last_four);
     let of_32 = _mm512_shuffle_i32x4::<0b10_10_10_10>(numbers, numbers);
-    let found = _mm512_mask_shuffle_epi8(found, has_32 & !has_16, of_32, last_four);
+    let looked_up = _mm512_mask_shuffle_epi8(looked_up, has_32 & !has_16, of_32, last_four);
     let of_48 = _mm512_shuffle_i32x4::<0b11_11_11_11>(numbers, numbers);
-    _mm512_mask_shuffle_epi8(found, has_16 & has_32, of_48, last_four)
+    _mm512_mask_shuffle_epi8(looked_up, has_16 & has_32, of_48, last_four)
 }
 
 #[inline]

@@ -34,8 +34,8 @@ fn agree(simd: impl Simd) {
         let mut positions = [0; BLOCK];
         simd.positions(bits, 1000, &mut positions);
         let expected: Vec<u32> = (0..64).filter(|bit| bits >> bit & 1 == 1).collect();
-        let found = positions[..expected.len()].iter().map(|at| at - 1000);
-        assert!(found.eq(expected), "{bits:x}");
+        let bit_numbers = positions[..expected.len()].iter().map(|at| at - 1000);
+        assert!(bit_numbers.eq(expected), "{bits:x}");
     }
     agree_on_first_two(simd);
     agree_on_word_keys(simd);

@@ -120,11 +120,11 @@ impl<W: WordEncoder> Job for AppendIds<'_, W> {
                 num_words += 1;
             }
             for &(word, bucket, start, end) in &group[..num_words] {
-                let mut found = [0; ROOM];
+                let mut cached_ids = [0; ROOM];
                 let finder = cache.finder();
                 // If the table has grown since, this misses, and the word is encoded again.
-                match finder.find(simd, word, bucket, &mut found) {
-                    Some(count) => ids.extend_from_slice(&found[..count]),
+                match finder.find(simd, word, bucket, &mut cached_ids) {
+                    Some(count) => ids.extend_from_slice(&cached_ids[..count]),
                     None => {
                         if !append_miss(simd, &text[start..end], cache, words, ids)? {
                             return Ok(false);

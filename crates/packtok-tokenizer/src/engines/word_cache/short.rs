@@ -144,9 +144,9 @@ impl ShortWords {
                     continue;
                 }
                 let word = WordKey { low, high };
-                let mut found = [0; ROOM];
-                if let Some(count) = find(simd, bucket, word, &mut found) {
-                    self.insert(word, &found[..count]);
+                let mut ids = [0; ROOM];
+                if let Some(count) = find(simd, bucket, word, &mut ids) {
+                    self.insert(word, &ids[..count]);
                 }
             }
         }
@@ -297,9 +297,9 @@ mod tests {
             }
         }
         // The four neighbours hold one word each; the other words were evicted.
-        let found = words[2..].iter();
-        let num_found = found.filter(|word| !AnySimd::detect().run(Ids(&table, **word)).is_empty());
-        assert_eq!(num_found.count(), 4);
+        let many_words = words[2..].iter();
+        let kept = many_words.filter(|word| !AnySimd::detect().run(Ids(&table, **word)).is_empty());
+        assert_eq!(kept.count(), 4);
     }
 
     #[test]
@@ -314,9 +314,9 @@ mod tests {
         let ids = |number: usize| AnySimd::detect().run(Ids(&table, words[number]));
         // Five buckets have room for ten words. After that, each new word evicts its predecessor,
         // the second word of the home bucket.
-        let found: Vec<usize> = (0..40)
+        let kept: Vec<usize> = (0..40)
             .filter(|&number| ids(number) == [number as u32])
             .collect();
-        assert_eq!(found, [0, 2, 3, 4, 5, 6, 7, 8, 9, 39]);
+        assert_eq!(kept, [0, 2, 3, 4, 5, 6, 7, 8, 9, 39]);
     }
 }

@@ -5,7 +5,7 @@
 //! place      0   1   2   3   4   5       alive: a bit for each place that has a symbol
 //! symbols    -   h   e   l   l   o       place 0 stands for both ends of the word and never merges
 //! ranks      .   .   3   1   .   .       rank of the merge of each symbol with the next, and its place in the low bits
-//! given      .   .  id  id   .   .       the id that this merge gives
+//! new_ids    .   .  id  id   .   .       the id that this merge gives
 //! ```
 
 use super::rule::{MergeRule, NO_ID, NO_RULE, id_of, rank_of};
@@ -24,7 +24,7 @@ const NO_RANK: u32 = rank_of(NO_RULE) << PLACE_BITS;
 pub(super) struct InPlaceMerge<const PLACES: usize> {
     symbols: [u32; PLACES],
     ranks: [u32; PLACES],
-    given: [u32; PLACES],
+    new_ids: [u32; PLACES],
     alive: u64,
 }
 
@@ -32,7 +32,7 @@ impl<const PLACES: usize> InPlaceMerge<PLACES> {
     const NOTHING: Self = Self {
         symbols: [NO_ID; PLACES],
         ranks: [NO_RANK; PLACES],
-        given: [NO_ID; PLACES],
+        new_ids: [NO_ID; PLACES],
         alive: 1,
     };
 
@@ -84,7 +84,7 @@ impl<const PLACES: usize> InPlaceMerge<PLACES> {
             |at, id| self.symbols[(at + 1) % PLACES] = id,
             |at, merge| {
                 let at = (at + 1) % PLACES;
-                (self.ranks[at], self.given[at]) = (rank_at(merge, at), id_of(merge));
+                (self.ranks[at], self.new_ids[at]) = (rank_at(merge, at), id_of(merge));
             },
         );
         self.alive = (2 << num_symbols) - 1;
@@ -101,7 +101,7 @@ impl<const PLACES: usize> InPlaceMerge<PLACES> {
             return false;
         }
         let at = first as usize % PLACES;
-        let id = self.given[at];
+        let id = self.new_ids[at];
         let after = self.alive & (!1 << at);
         let rest = after & after.wrapping_sub(1);
         let gone = after.trailing_zeros() as usize % PLACES;
@@ -114,9 +114,9 @@ impl<const PLACES: usize> InPlaceMerge<PLACES> {
         self.symbols[at] = id;
         self.ranks[gone] = NO_RANK;
         let merge = rules.by_ids.read(with_before);
-        (self.ranks[before], self.given[before]) = (rank_at(merge, before), id_of(merge));
+        (self.ranks[before], self.new_ids[before]) = (rank_at(merge, before), id_of(merge));
         let merge = rules.by_ids.read(with_next);
-        (self.ranks[at], self.given[at]) = (rank_at(merge, at), id_of(merge));
+        (self.ranks[at], self.new_ids[at]) = (rank_at(merge, at), id_of(merge));
         true
     }
 

@@ -100,11 +100,11 @@ impl RuleTable {
         }
         // The fullest buckets come first, while most slots are free.
         let of_bucket =
-            |bucket: usize| bucket.checked_sub(1).map_or(0, |one| ends[one])..ends[bucket];
+            |bucket: usize| bucket.checked_sub(1).map_or(0, |before| ends[before])..ends[bucket];
         let mut buckets: Vec<usize> = (0..num_buckets)
-            .filter(|&one| !of_bucket(one).is_empty())
+            .filter(|&bucket| !of_bucket(bucket).is_empty())
             .collect();
-        buckets.sort_by_key(|&one| std::cmp::Reverse(of_bucket(one).len()));
+        buckets.sort_by_key(|&bucket| std::cmp::Reverse(of_bucket(bucket).len()));
         let num_bits = (merges.len() * BITS_PER_MERGE).next_power_of_two();
         let mut table = Self {
             mix,

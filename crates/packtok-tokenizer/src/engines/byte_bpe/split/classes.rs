@@ -139,7 +139,8 @@ impl ClassTable {
         });
         let block_of_two: Vec<u16> = of_two.collect();
         let all_are = |wanted: Classes, mask: Classes, weight: fn(usize) -> usize| {
-            let are = |block: &[Classes; BLOCK]| block.iter().all(|one| one & mask == wanted);
+            let are =
+                |block: &[Classes; BLOCK]| block.iter().all(|classes| classes & mask == wanted);
             let are: Vec<bool> = blocks.all.iter().map(are).collect();
             let are_so = |first, second| {
                 let block = usize::from(block_of_two[first << 6 | second]);
