@@ -53,9 +53,9 @@ pub(super) fn added_tokens(file: &Value, notes: &mut Vec<String>) -> Vec<AddedTo
         // If all pieces of a model differ, this check avoids a search of all pieces for each
         // token.
         let is_there = |&id: &u64| pieces_differ && vocab[id as usize][0] == content;
-        let found = declared.filter(is_there).map(|id| id as u32);
-        let found = found.or_else(|| vocab_id(vocab, content));
-        let id = found.unwrap_or_else(|| {
+        let declared_id = declared.filter(is_there).map(|id| id as u32);
+        let known_id = declared_id.or_else(|| vocab_id(vocab, content));
+        let id = known_id.unwrap_or_else(|| {
             next_id += 1;
             (next_id - 1) as u32
         });
