@@ -12,7 +12,7 @@
 
 use std::borrow::Cow;
 
-use aho_corasick::packed::{self, Searcher};
+use aho_corasick::packed;
 use aho_corasick::{AhoCorasick, Input, Match, MatchKind};
 use memchr::memmem;
 use serde_json::Value;
@@ -23,69 +23,75 @@ use super::preprocessing::{Prefix, Preprocessing};
 use crate::load::AddedToken;
 
 /// Finds added tokens in texts.
-pub(super) struct Added {
+pub(super) struct AddedTokens {
     /// For tokens in the original text.
     rounds: Vec<Round>,
     /// For tokens in the normalized text.
-    of_normalized: Option<Round>,
-    normal: Normal,
+    normalized_round: Option<Round>,
+    normalization: Normalization,
     /// Tokens for which a match of the text does not suffice. A text that contains such a token
     /// falls back.
     fallback_tokens: Vec<String>,
-    fallback_finder: Option<Finder>,
+    fallback_finder: Option<TextFinder>,
     /// Whether some of these are matched in the normalized text.
     has_normalized_fallback_tokens: bool,
 }
 
 /// The normalization of the text between non-normalized tokens.
-enum Normal {
-    Same,
+enum Normalization {
+    None,
     /// Spaces in place of `▁`, which this searcher finds.
-    WithSpaces(Box<memmem::Finder<'static>>),
-    FormC(Box<Nfc>),
+    MarksToSpaces(Box<memmem::Finder<'static>>),
+    Nfc(Box<Nfc>),
 }
 
-impl Normal {
-    fn of<'t>(&self, text: &'t str) -> Cow<'t, str> {
+impl Normalization {
+    fn apply<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self {
-            Self::Same => text.into(),
-            Self::WithSpaces(finder) => match finder.find(text.as_bytes()) {
+            Self::None => text.into(),
+            Self::MarksToSpaces(finder) => match finder.find(text.as_bytes()) {
                 Some(_) => text.replace(SPACE_MARK, " ").into(),
                 None => text.into(),
             },
-            Self::FormC(nfc) => nfc.normalized(text),
+            Self::Nfc(nfc) => nfc.normalized(text),
         }
     }
 }
 
+/// Tokens that are searched for together.
 struct Round {
-    finder: Finder,
-    /// For each token: its search text, its id, and whether it is special.
-    tokens: Vec<(String, u32, bool)>,
-    /// Implied before each text, and the beginning of all tokens of the round.
+    finder: TextFinder,
+    tokens: Vec<RoundToken>,
+    /// Implied before each text, and the beginning of all search texts of the round.
     prefix: &'static str,
-    /// The place of texts after these tokens.
-    after: Place,
+    /// The value for texts that follow a token of this round.
+    as_preceding: Preceding,
+}
+
+struct RoundToken {
+    search_text: String,
+    id: u32,
+    is_special: bool,
 }
 
 /// A part of a text.
-pub(super) enum Part<'a> {
-    /// An added token.
-    Id(u32),
+pub(super) enum TextPart<'a> {
+    AddedToken(u32),
     /// Normalized text without added tokens, with spaces for `▁`.
-    Text(&'a str, Place),
+    Text(&'a str, Preceding),
 }
 
-/// Where a part begins.
+/// What precedes a part of a text. It decides whether a space is prepended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
-    First,
-    AfterToken,
-    /// After a token that was matched in a text with an implied prefix.
-    AfterNormalizedToken,
+pub(super) enum Preceding {
+    /// The part begins the text.
+    Nothing,
+    Token,
+    /// A token that was matched in a text with an implied prefix.
+    NormalizedToken,
 }
 
-impl Added {
+impl AddedTokens {
     /// Reads the added tokens of a tokenizer.json.
     ///
     /// # Errors
@@ -100,29 +106,34 @@ impl Added {
         if let Some(two) = ids.windows(2).find(|two| two[0] == two[1]) {
             return Err(format!("two added tokens have id {}", two[0]));
         }
-        let normal = match preprocessing.spelling {
-            Spelling::Text => Normal::WithSpaces(Box::new(memmem::Finder::new(SPACE_MARK))),
-            Spelling::Bytes if preprocessing.is_nfc => Normal::FormC(Box::new(Nfc::new())),
-            Spelling::Bytes => Normal::Same,
+        let normalization = match preprocessing.spelling {
+            Spelling::Text => {
+                Normalization::MarksToSpaces(Box::new(memmem::Finder::new(SPACE_MARK)))
+            }
+            Spelling::Bytes if preprocessing.is_nfc => Normalization::Nfc(Box::new(Nfc::new())),
+            Spelling::Bytes => Normalization::None,
         };
         let changes_text = !json["normalizer"].is_null();
         let mut has_normalized_fallback_tokens = false;
         let mut fallback_tokens: Vec<&str> = Vec::new();
-        let (mut rounds, mut of_normalized) = ([Vec::new(), Vec::new()], Vec::new());
+        let (mut original, mut normalized) = ([Vec::new(), Vec::new()], Vec::new());
         for token in tokens {
             let flags = Flags::read(json, token);
-            let is_as_it_is = flags.is_normalized == Some(false);
+            let is_in_original = flags.is_normalized == Some(false);
             match flags.is_normalized {
-                Some(false) if flags.is_plain => rounds[0].push(token),
-                Some(true) if flags.is_plain && changes_text => of_normalized.push(token),
-                Some(true) if flags.is_plain => rounds[1].push(token),
+                Some(false) if flags.is_plain => original[0].push(token),
+                Some(true) if flags.is_plain && changes_text => normalized.push(token),
+                Some(true) if flags.is_plain => original[1].push(token),
                 // The reference engine finds such a token in texts that do not contain it
                 // literally.
-                _ if !is_as_it_is && changes_text && may_change(&token.content, &normal) => {
+                _ if !is_in_original
+                    && changes_text
+                    && may_change(&token.content, &normalization) =>
+                {
                     return Err(format!("the added token {:?} is normalized", token.content));
                 }
                 _ => {
-                    has_normalized_fallback_tokens |= !is_as_it_is;
+                    has_normalized_fallback_tokens |= !is_in_original;
                     fallback_tokens.push(&token.content);
                 }
             }
@@ -131,24 +142,24 @@ impl Added {
             Prefix::Always => " ",
             _ => "",
         };
-        let rounds = rounds.into_iter().filter(|tokens| !tokens.is_empty());
-        let rounds = rounds.map(|tokens| Round::of(&tokens, "", Place::AfterToken, str::to_owned));
+        let rounds = original.into_iter().filter(|tokens| !tokens.is_empty());
+        let rounds = rounds.map(|tokens| Round::new(&tokens, "", Preceding::Token, str::to_owned));
         Ok(Self {
             rounds: rounds.collect::<Result<_, _>>()?,
-            of_normalized: match of_normalized[..] {
+            normalized_round: match normalized[..] {
                 [] => None,
-                _ => Some(Round::of(
-                    &of_normalized,
+                _ => Some(Round::new(
+                    &normalized,
                     prefix,
-                    Place::AfterNormalizedToken,
-                    |content| format!("{prefix}{}", normal.of(content)),
+                    Preceding::NormalizedToken,
+                    |content| format!("{prefix}{}", normalization.apply(content)),
                 )?),
             },
-            normal,
+            normalization,
             has_normalized_fallback_tokens,
             fallback_finder: match fallback_tokens[..] {
                 [] => None,
-                _ => Some(Finder::of(&fallback_tokens)?),
+                _ => Some(TextFinder::new(&fallback_tokens)?),
             },
             fallback_tokens: fallback_tokens.into_iter().map(str::to_owned).collect(),
         })
@@ -161,7 +172,7 @@ impl Added {
         finder.is_some_and(|finder| finder.find_from(text, 0).is_some())
             // The normalized text may contain a fallback token.
             || self.has_normalized_fallback_tokens
-                && matches!(&self.normal, Normal::FormC(nfc) if !nfc.has(text))
+                && matches!(&self.normalization, Normalization::Nfc(nfc) if !nfc.has(text))
     }
 
     /// Texts that contain any of these fall back.
@@ -175,52 +186,61 @@ impl Added {
         &self,
         text: &str,
         special_tokens_are_text: bool,
-        put: &mut dyn FnMut(Part<'_>),
+        put: &mut dyn FnMut(TextPart<'_>),
     ) {
-        self.parts_from(0, text, Place::First, special_tokens_are_text, put);
+        self.parts_from(0, text, Preceding::Nothing, special_tokens_are_text, put);
     }
 
-    /// The parts of a text that the rounds before `round` have left over.
+    /// The parts of a text that the rounds before `round_number` have left over.
     fn parts_from(
         &self,
-        round: usize,
+        round_number: usize,
         text: &str,
-        place: Place,
+        preceding: Preceding,
         special_tokens_are_text: bool,
-        put: &mut dyn FnMut(Part<'_>),
+        put: &mut dyn FnMut(TextPart<'_>),
     ) {
-        if let Some(of_round) = self.rounds.get(round) {
-            return of_round.parts(
+        if let Some(round) = self.rounds.get(round_number) {
+            return round.parts(
                 text,
-                place,
+                preceding,
                 special_tokens_are_text,
                 &mut |part| match part {
-                    Part::Text(text, place) => {
-                        self.parts_from(round + 1, text, place, special_tokens_are_text, put);
-                    }
-                    id => put(id),
+                    TextPart::Text(text, preceding) => self.parts_from(
+                        round_number + 1,
+                        text,
+                        preceding,
+                        special_tokens_are_text,
+                        put,
+                    ),
+                    token => put(token),
                 },
             );
         }
-        let text = self.normal.of(text);
-        match &self.of_normalized {
-            Some(of_round) => of_round.parts(&text, place, special_tokens_are_text, put),
-            None => put(Part::Text(&text, place)),
+        let text = self.normalization.apply(text);
+        match &self.normalized_round {
+            Some(round) => round.parts(&text, preceding, special_tokens_are_text, put),
+            None => put(TextPart::Text(&text, preceding)),
         }
     }
 }
 
 impl Round {
-    fn of(
+    fn new(
         tokens: &[&AddedToken],
         prefix: &'static str,
-        after: Place,
-        found: impl Fn(&str) -> String,
+        as_preceding: Preceding,
+        search_text_of: impl Fn(&str) -> String,
     ) -> Result<Self, String> {
-        let tokens = tokens.iter();
-        let tokens = tokens.map(|token| (found(&token.content), token.id, token.is_special));
-        let tokens: Vec<(String, u32, bool)> = tokens.collect();
-        let texts: Vec<&str> = tokens.iter().map(|(text, ..)| &text[..]).collect();
+        let tokens: Vec<RoundToken> = tokens
+            .iter()
+            .map(|token| RoundToken {
+                search_text: search_text_of(&token.content),
+                id: token.id,
+                is_special: token.is_special,
+            })
+            .collect();
+        let texts: Vec<&str> = tokens.iter().map(|token| &token.search_text[..]).collect();
         let mut sorted = texts.clone();
         sorted.sort_unstable();
         if let Some(two) = sorted.windows(2).find(|two| two[0] == two[1]) {
@@ -230,125 +250,135 @@ impl Round {
             ));
         }
         Ok(Self {
-            finder: Finder::of(&texts)?,
+            finder: TextFinder::new(&texts)?,
             tokens,
             prefix,
-            after,
+            as_preceding,
         })
     }
 
     fn parts(
         &self,
         text: &str,
-        place: Place,
+        preceding: Preceding,
         special_tokens_are_text: bool,
-        put: &mut dyn FnMut(Part<'_>),
+        put: &mut dyn FnMut(TextPart<'_>),
     ) {
         let (mut start, mut at) = (0, 0);
-        let put_text = |start: usize, end: usize, put: &mut dyn FnMut(Part<'_>)| {
+        let put_text = |start: usize, end: usize, put: &mut dyn FnMut(TextPart<'_>)| {
             if start < end {
-                let place = if start == 0 { place } else { self.after };
-                put(Part::Text(&text[start..end], place));
+                let preceding = if start == 0 {
+                    preceding
+                } else {
+                    self.as_preceding
+                };
+                put(TextPart::Text(&text[start..end], preceding));
             }
         };
-        while let Some(found) = self.find_from(text, at) {
-            at = found.end;
-            let (_, id, is_special) = self.tokens[found.token];
+        while let Some(match_) = self.find_from(text, at) {
+            at = match_.end;
+            let token = &self.tokens[match_.token];
             // The match still counts: no other token is matched within its text.
-            if is_special && special_tokens_are_text {
+            if token.is_special && special_tokens_are_text {
                 continue;
             }
-            if found.begin == 0 && !found.has_prefix && !self.prefix.is_empty() {
+            if match_.begin == 0 && !match_.includes_prefix && !self.prefix.is_empty() {
                 // Only the prefix is before it.
-                put(Part::Text(self.prefix, self.after));
+                put(TextPart::Text(self.prefix, self.as_preceding));
             }
-            put_text(start, found.begin, put);
-            put(Part::Id(id));
-            start = found.end;
+            put_text(start, match_.begin, put);
+            put(TextPart::AddedToken(token.id));
+            start = match_.end;
         }
         put_text(start, text.len(), put);
     }
 
     /// The first token from `at` on.
     #[inline]
-    fn find_from(&self, text: &str, at: usize) -> Option<Found> {
+    fn find_from(&self, text: &str, at: usize) -> Option<TokenMatch> {
         if at == 0 && !self.prefix.is_empty() {
-            let tokens = self.tokens.iter().enumerate();
-            let after = tokens.map(|(token, (found, ..))| (token, &found[self.prefix.len()..]));
-            let found = after.filter(|(_, after)| text.starts_with(after));
-            if let Some((token, after)) = found.max_by_key(|(_, after)| after.len()) {
-                return Some(Found {
+            let rests = self
+                .tokens
+                .iter()
+                .map(|token| &token.search_text[self.prefix.len()..]);
+            let longest = rests
+                .enumerate()
+                .filter(|(_, rest)| text.starts_with(rest))
+                .max_by_key(|(_, rest)| rest.len());
+            if let Some((token, rest)) = longest {
+                return Some(TokenMatch {
                     token,
-                    has_prefix: true,
+                    includes_prefix: true,
                     begin: 0,
-                    end: after.len(),
+                    end: rest.len(),
                 });
             }
         }
-        let found = self.finder.find_from(text, at)?;
-        Some(Found {
-            token: found.pattern().as_usize(),
-            has_prefix: false,
-            begin: found.start(),
-            end: found.end(),
+        let match_ = self.finder.find_from(text, at)?;
+        Some(TokenMatch {
+            token: match_.pattern().as_usize(),
+            includes_prefix: false,
+            begin: match_.start(),
+            end: match_.end(),
         })
     }
 }
 
 /// An added token in a text.
-struct Found {
+struct TokenMatch {
+    /// Index of the token in its round.
     token: usize,
-    /// Whether it includes the implied prefix.
-    has_prefix: bool,
+    /// Whether the implied prefix is a part of the match.
+    includes_prefix: bool,
     begin: usize,
     end: usize,
 }
 
 /// Whether a normalizer changes a token, or turns another text into it.
-fn may_change(token: &str, normal: &Normal) -> bool {
-    match normal {
-        Normal::Same => false,
-        Normal::WithSpaces(_) => token.contains(' ') || token.contains(SPACE_MARK),
-        Normal::FormC(nfc) => !nfc.has(token),
+fn may_change(token: &str, normalization: &Normalization) -> bool {
+    match normalization {
+        Normalization::None => false,
+        Normalization::MarksToSpaces(_) => token.contains(' ') || token.contains(SPACE_MARK),
+        Normalization::Nfc(nfc) => !nfc.has(token),
     }
 }
 
 /// Finds the first position at which any of several texts matches, and the longest match there.
-struct Finder {
+struct TextFinder {
     /// The common beginning of all texts if it has several bytes, most often `<|`.
     beginning: Option<memmem::Finder<'static>>,
-    texts: Texts,
+    searcher: MultiSearcher,
 }
 
-enum Texts {
+enum MultiSearcher {
     /// Vectorized search for the first bytes of all texts: for few texts, on most processors.
-    Few(Searcher),
-    Any(AhoCorasick),
+    Packed(packed::Searcher),
+    Automaton(AhoCorasick),
 }
 
-impl Finder {
+impl TextFinder {
     /// For non-empty texts.
-    fn of(texts: &[&str]) -> Result<Self, String> {
+    fn new(texts: &[&str]) -> Result<Self, String> {
         let all_bytes = texts.iter().map(|text| text.as_bytes());
-        let beginning = all_bytes.reduce(|one, other| common_beginning(one, other));
+        let beginning = all_bytes.reduce(|first, second| common_beginning(first, second));
         let beginning = beginning.filter(|beginning| beginning.len() > 1);
-        let few = packed::Config::new()
+        let packed = packed::Config::new()
             .match_kind(packed::MatchKind::LeftmostLongest)
             .builder()
             .extend(texts)
             .build();
-        let texts = match few {
-            Some(searcher) => Texts::Few(searcher),
+        let searcher = match packed {
+            Some(searcher) => MultiSearcher::Packed(searcher),
             None => {
                 let automaton = AhoCorasick::builder()
                     .match_kind(MatchKind::LeftmostLongest)
                     .build(texts);
-                Texts::Any(automaton.map_err(|error| error.to_string())?)
+                MultiSearcher::Automaton(automaton.map_err(|error| error.to_string())?)
             }
         };
         Ok(Self {
             beginning: beginning.map(|text| memmem::Finder::new(text).into_owned()),
-            texts,
+            searcher,
         })
     }
 
@@ -358,20 +388,20 @@ impl Finder {
             Some(beginning) => at + beginning.find(&text.as_bytes()[at..])?,
             None => at,
         };
-        match &self.texts {
-            Texts::Few(searcher) => searcher.find_in(text, (at..text.len()).into()),
-            Texts::Any(automaton) => automaton.find(Input::new(text).span(at..text.len())),
+        match &self.searcher {
+            MultiSearcher::Packed(searcher) => searcher.find_in(text, (at..text.len()).into()),
+            MultiSearcher::Automaton(automaton) => {
+                automaton.find(Input::new(text).span(at..text.len()))
+            }
         }
     }
 }
 
 /// The common beginning of two texts.
-fn common_beginning<'a>(one: &'a [u8], other: &[u8]) -> &'a [u8] {
-    let pairs = one.iter().zip(other);
-    let num_alike = pairs
-        .take_while(|(of_one, of_other)| of_one == of_other)
-        .count();
-    &one[..num_alike]
+fn common_beginning<'a>(first: &'a [u8], second: &[u8]) -> &'a [u8] {
+    let pairs = first.iter().zip(second);
+    let num_equal = pairs.take_while(|(left, right)| left == right).count();
+    &first[..num_equal]
 }
 
 /// The properties of a token that control its matching.

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::added_tokens::{Added, Part, Place};
+use super::added_tokens::{AddedTokens, Preceding, TextPart};
 use super::bpe::{Bpe, FindUnmerged};
 use super::lookup::{NextWords, Prepare, Stage};
 use super::merge::MergeRules;
@@ -42,7 +42,7 @@ pub(crate) struct ByteBpe {
     splitter: Splitter,
     bpe: Bpe,
     prefix: Prefix,
-    added: Added,
+    added_tokens: AddedTokens,
     tokens: Tokens,
 }
 
@@ -69,7 +69,7 @@ impl ByteBpe {
                 unmerged: HashMap::new(),
             },
             prefix: preprocessing.prefix,
-            added: Added::read(json, added_tokens, &preprocessing)?,
+            added_tokens: AddedTokens::read(json, added_tokens, &preprocessing)?,
             tokens: model.tokens,
         };
         if json["model"]["ignore_merges"] == true {
@@ -80,7 +80,7 @@ impl ByteBpe {
 
     /// Texts that contain any of these fall back.
     pub(crate) fn fallback_tokens(&self) -> &[String] {
-        self.added.fallback_tokens()
+        self.added_tokens.fallback_tokens()
     }
 
     /// The tokens that may be words but that their own merges do not produce.
@@ -130,13 +130,13 @@ impl ByteBpe {
         if !self.is_for_this(text) {
             return false;
         }
-        self.added
+        self.added_tokens
             .parts(text, special_tokens_are_text, &mut |part| match part {
-                Part::Id(id) => ids.push(id),
-                Part::Text(text, place) => self.simd.run(AppendText {
+                TextPart::AddedToken(id) => ids.push(id),
+                TextPart::Text(text, preceding) => self.simd.run(AppendText {
                     engine: self,
                     text,
-                    place,
+                    preceding,
                     scratch,
                     ids,
                 }),
@@ -150,28 +150,28 @@ impl ByteBpe {
         &self,
         simd: impl Simd,
         text: &str,
-        place: Place,
+        preceding: Preceding,
         scratch: &mut Scratch,
         ids: &mut Vec<u32>,
     ) {
         let mut state = SplitState::new();
-        scratch.found[0] = 0;
+        scratch.split_bounds[0] = 0;
         loop {
-            let ends = scratch.found[1..].first_chunk_mut();
+            let ends = scratch.split_bounds[1..].first_chunk_mut();
             let ends = ends.expect("there is room");
             let num_words = self.splitter.fill(simd, &mut state, text, ends);
             if num_words == 0 {
                 return;
             }
-            let mut found = std::mem::take(&mut scratch.found);
-            let mut words = &found[..=num_words];
-            if words[0] == 0 && self.has_prefix(text, place) {
+            let mut bounds = std::mem::take(&mut scratch.split_bounds);
+            let mut words = &bounds[..=num_words];
+            if words[0] == 0 && self.has_prefix(text, preceding) {
                 words = &words[1..];
                 self.append_after_space(simd, &text[..words[0] as usize], scratch, ids);
             }
             self.append_words(simd, text.as_bytes(), words, scratch, ids);
-            found[0] = found[num_words];
-            scratch.found = found;
+            bounds[0] = bounds[num_words];
+            scratch.split_bounds = bounds;
         }
     }
 
@@ -179,17 +179,17 @@ impl ByteBpe {
     #[inline]
     fn is_for_this(&self, text: &str) -> bool {
         // Positions have 32 bits, with room for a block after the end.
-        text.len() < 1 << 31 && !self.added.needs_fallback(text)
+        text.len() < 1 << 31 && !self.added_tokens.needs_fallback(text)
     }
 
     /// Whether a space is prepended to this text.
     #[inline]
-    fn has_prefix(&self, text: &str, place: Place) -> bool {
+    fn has_prefix(&self, text: &str, preceding: Preceding) -> bool {
         match self.prefix {
             Prefix::None => false,
-            Prefix::Always => place != Place::AfterNormalizedToken,
+            Prefix::Always => preceding != Preceding::NormalizedToken,
             Prefix::UnlessThere => !text.starts_with(' '),
-            Prefix::FirstUnlessThere => place == Place::First && !text.starts_with(' '),
+            Prefix::FirstUnlessThere => preceding == Preceding::Nothing && !text.starts_with(' '),
         }
     }
 
@@ -328,7 +328,7 @@ impl Job for Fill<'_> {
 struct AppendText<'a> {
     engine: &'a ByteBpe,
     text: &'a str,
-    place: Place,
+    preceding: Preceding,
     scratch: &'a mut Scratch,
     ids: &'a mut Vec<u32>,
 }
@@ -341,11 +341,11 @@ impl Job for AppendText<'_> {
         let Self {
             engine,
             text,
-            place,
+            preceding,
             scratch,
             ids,
         } = self;
-        engine.append_text(simd, text, place, scratch, ids);
+        engine.append_text(simd, text, preceding, scratch, ids);
     }
 }
 

@@ -11,7 +11,7 @@ use crate::engines::word_key::{SHORT, WordKey};
 /// The word cache and the buffers of one thread.
 pub(crate) struct Scratch {
     /// The start of some words, and the end of each.
-    pub(super) found: Vec<u32>,
+    pub(super) split_bounds: Vec<u32>,
     /// The bounds of the words of a chunk.
     pub(super) bounds: Bounds,
     /// The keys of the words of a group, and the numbers of their buckets.
@@ -34,7 +34,7 @@ impl Scratch {
     /// With a cache of at most this many bytes.
     pub(crate) fn new(cache_bytes: Option<usize>) -> Box<Self> {
         Box::new(Self {
-            found: vec![0; ROOM + 1],
+            split_bounds: vec![0; ROOM + 1],
             bounds: [0; CHUNK + 1 + BLOCK],
             words: Lines([WordKey::default(); GROUP]),
             buckets: Lines([0; GROUP]),
