@@ -40,7 +40,7 @@ pub enum Planner {
 
 /// The rule that selects the held-out documents.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Rule {
+pub enum HoldOutRule {
     /// Selects about `fraction` of the documents by a hash of their tokens.
     Hash {
         /// Fraction of the documents, 0 to 1.
@@ -106,7 +106,7 @@ pub fn find_or_plan(
 /// documents, and as [`find_or_plan`].
 pub fn find_or_split(
     stream: &TokenStream,
-    rule: Rule,
+    rule: HoldOutRule,
     folders: &[PathBuf],
     monitor: &mut Monitor<'_>,
 ) -> Result<PathBuf> {
@@ -115,7 +115,9 @@ pub fn find_or_split(
     }
     let data = stream.fingerprint();
     let key = match rule {
-        Rule::Hash { fraction, seed } => split::key_by_hash(data, check_fraction(fraction)?, seed),
+        HoldOutRule::Hash { fraction, seed } => {
+            split::key_by_hash(data, check_fraction(fraction)?, seed)
+        }
         _ => split::key_at(data, first_held_out(rule, stream.num_documents())?),
     };
     find_or_build(folders, &key, monitor, &mut |dst, monitor| {
@@ -128,12 +130,12 @@ pub fn find_or_split(
 }
 
 /// The first held-out document.
-fn first_held_out(rule: Rule, all: u64) -> Result<u64> {
+fn first_held_out(rule: HoldOutRule, all: u64) -> Result<u64> {
     let num_held_out = match rule {
         // Writing the split checks that this document exists.
-        Rule::From { document } => return Ok(document),
-        Rule::Last { num_documents } => num_documents,
-        Rule::LastFraction { fraction } | Rule::Hash { fraction, .. } => {
+        HoldOutRule::From { document } => return Ok(document),
+        HoldOutRule::Last { num_documents } => num_documents,
+        HoldOutRule::LastFraction { fraction } | HoldOutRule::Hash { fraction, .. } => {
             (check_fraction(fraction)? * all as f64).round() as u64
         }
     };

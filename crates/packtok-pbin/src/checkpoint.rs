@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::header::HEADER_BYTES;
 use crate::spool::{NUMBER_BYTES, Spooled};
 use crate::trailer::CHECKED_DATA_BYTES;
-use crate::verify::{Progress, report_progress};
+use crate::verify::{ProgressFn, report_progress};
 
 /// The state of a writer: identifies the documents appended so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,7 +56,7 @@ pub(crate) struct Valid {
 pub(crate) fn matching(
     files: &Unfinished<'_>,
     checkpoints: &[Checkpoint],
-    progress: Progress<'_>,
+    progress: ProgressFn<'_>,
     dst: &Path,
 ) -> Result<(usize, Valid)> {
     let mut valid = Valid::default();

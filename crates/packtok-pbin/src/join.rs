@@ -15,7 +15,7 @@ use crate::metadata::{Metadata, Options, PartInfo, Source, SpecialToken, Tokeniz
 use crate::origins::Origin;
 use crate::publish::Replace;
 use crate::reader::Reader;
-use crate::verify::{Progress, report_progress};
+use crate::verify::{ProgressFn, report_progress};
 use crate::writer::{Finished, Summary, Writer};
 
 /// Options of a join.
@@ -184,7 +184,7 @@ impl OpenPart {
 }
 
 /// Copies the documents of a part, reading each byte once, and returns the CRC32C of its data.
-fn copy(opened: &OpenPart, writer: &mut Writer, progress: Progress<'_>) -> Result<u32> {
+fn copy(opened: &OpenPart, writer: &mut Writer, progress: ProgressFn<'_>) -> Result<u32> {
     let part = opened.reader();
     let mut data_crc32c = 0;
     let mut offset = HEADER_BYTES;

@@ -22,7 +22,7 @@ use crate::trailer::{ALIGNMENT, CHECKED_DATA_BYTES, DATA_CHECKSUMS, Trailer, u32
 const DOCUMENTS_PER_CALL: u64 = 1 << 16;
 
 /// Receives the bytes done so far and returns whether to continue.
-pub(crate) type Progress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
+pub(crate) type ProgressFn<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
 
 impl Reader {
     /// Verifies every checksum and offset, the agreement of index and trailer, and the metadata's
@@ -93,7 +93,7 @@ impl Reader {
         self.verify_origins(self.sources()?.len() as u64)
     }
 
-    fn verify_sections(&self, trailer: &Trailer, progress: Progress<'_>) -> Result<()> {
+    fn verify_sections(&self, trailer: &Trailer, progress: ProgressFn<'_>) -> Result<()> {
         for section in &trailer.sections {
             let mut crc32c = 0;
             let mut done = section.offset;
@@ -119,7 +119,7 @@ impl Reader {
 
     /// Checks all offsets, compares them with the pickle, and checks that no bytes are between
     /// pickle and trailer.
-    fn verify_index(&self, trailer: &Trailer, progress: Progress<'_>) -> Result<()> {
+    fn verify_index(&self, trailer: &Trailer, progress: ProgressFn<'_>) -> Result<()> {
         let index_start = HEADER_BYTES + self.data_bytes();
         let index = &self.file()[index_start as usize..trailer.start as usize];
         let documents = self.len();
@@ -235,7 +235,7 @@ impl Reader {
 }
 
 /// Reports progress and maps a break to [`Error::Cancelled`].
-pub(crate) fn report_progress(progress: Progress<'_>, done_bytes: u64) -> Result<()> {
+pub(crate) fn report_progress(progress: ProgressFn<'_>, done_bytes: u64) -> Result<()> {
     if progress(done_bytes).is_break() {
         Err(Error::Cancelled)
     } else {

@@ -26,7 +26,7 @@ use crate::trailer::{
     DATA_CHECKSUMS, MAX_METADATA_BYTES, METADATA, OFFSETS, ORIGINS, REQUIRED, SOURCES,
 };
 use crate::trailer_write::TrailerWriter;
-use crate::verify::{Progress, check_count, check_counts};
+use crate::verify::{ProgressFn, check_count, check_counts};
 
 /// Smaller than the data that packing appends at a time, so that such data is written without a
 /// copy.
@@ -78,7 +78,7 @@ impl Writer {
         (width, has_origins): (TokenWidth, bool),
         folder: &Path,
         checkpoints: &[Checkpoint],
-        progress: Progress<'_>,
+        progress: ProgressFn<'_>,
     ) -> Result<(Self, usize)> {
         let file = TempFile::keep(&folder.join(DATA_NAME), dst)?;
         let spool = |name| {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use packtok_dataset::planning::{self, Planner, Rule};
+use packtok_dataset::planning::{self, HoldOutRule, Planner};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use serde::Deserialize;
@@ -72,13 +72,17 @@ fn find_or_split(
     on_progress: Option<Py<PyAny>>,
 ) -> PyResult<PathBuf> {
     let rule = match (fraction, seed, last, first_document) {
-        (Some(fraction), seed, None, None) => Rule::Hash {
+        (Some(fraction), seed, None, None) => HoldOutRule::Hash {
             fraction,
             seed: seed.unwrap_or(0),
         },
-        (None, None, Some(Last::Documents(num_documents)), None) => Rule::Last { num_documents },
-        (None, None, Some(Last::Fraction(fraction)), None) => Rule::LastFraction { fraction },
-        (None, None, None, Some(document)) => Rule::From { document },
+        (None, None, Some(Last::Documents(num_documents)), None) => {
+            HoldOutRule::Last { num_documents }
+        }
+        (None, None, Some(Last::Fraction(fraction)), None) => {
+            HoldOutRule::LastFraction { fraction }
+        }
+        (None, None, None, Some(document)) => HoldOutRule::From { document },
         _ => {
             return Err(PyTypeError::new_err(
                 "give exactly one of fraction (optionally with seed), last and first_document",

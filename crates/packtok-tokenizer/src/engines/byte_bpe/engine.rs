@@ -178,7 +178,7 @@ impl ByteBpe {
     /// Whether this engine encodes a text.
     #[inline]
     fn is_for_this(&self, text: &str) -> bool {
-        // Positions have 32 bits, with room for a block after the end.
+        // Positions have 32 bits, with room for a SIMD block after the end.
         text.len() < 1 << 31 && !self.added_tokens.needs_fallback(text)
     }
 

@@ -13,7 +13,7 @@ use unicode_normalization_alignments::char::canonical_combining_class;
 use unicode_normalization_alignments::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 use super::split::{ClassTable, INERT};
-use crate::engines::simd::{AnySimd, BLOCK, Job, Simd};
+use crate::engines::simd::{AnySimd, Job, SIMD_BLOCK_BYTES, Simd};
 
 /// Characters from here on are treated as not inert: they are rare, and skipping them speeds up
 /// the construction of the table.
@@ -90,7 +90,7 @@ impl Job for Has<'_> {
         let bytes = text.as_bytes();
         // Characters before this position are checked.
         let mut done = 0;
-        for at in (0..bytes.len()).step_by(BLOCK) {
+        for at in (0..bytes.len()).step_by(SIMD_BLOCK_BYTES) {
             let mut others = others_of_block(simd, nfc, bytes, at);
             while others != 0 {
                 let at = at + others.trailing_zeros() as usize;
@@ -108,11 +108,11 @@ impl Job for Has<'_> {
     }
 }
 
-/// First bytes of the characters in a block that may not be inert.
+/// First bytes of the characters in a SIMD block that may not be inert.
 #[inline(always)]
 fn others_of_block(simd: impl Simd, nfc: &Nfc, bytes: &[u8], at: usize) -> u64 {
     let Some(block) = bytes[at..].first_chunk() else {
-        // The end of a text is shorter than a block.
+        // The end of a text is shorter than a SIMD block.
         let mut others = 0;
         for (i, byte) in bytes[at..].iter().enumerate() {
             others |= u64::from(*byte >= 0xc0) << i;

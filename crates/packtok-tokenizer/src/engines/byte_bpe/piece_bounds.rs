@@ -7,7 +7,7 @@
 //! and the byte after them, or ends with them.
 
 use crate::engines::byte_pairs::{Pairs, pair};
-use crate::engines::simd::{BLOCK, Simd};
+use crate::engines::simd::{SIMD_BLOCK_BYTES, Simd};
 
 /// The bytes around positions inside tokens. The check may report tokens that do not exist, but
 /// never misses an existing token.
@@ -122,7 +122,7 @@ impl PieceBounds {
     /// and a split that depends on the previous position propagates a carry.
     #[inline(always)]
     pub(super) fn piece_starts(&self, simd: impl Simd, word: &[u8]) -> u64 {
-        let mut classes = [0; BLOCK];
+        let mut classes = [0; SIMD_BLOCK_BYTES];
         let num_positions = word.len() - 1;
         // The three bytes around a position, as a sliding number whose lowest byte is the last
         // byte.
@@ -144,7 +144,7 @@ impl PieceBounds {
         let sum = (make | hand_on).wrapping_add(make).wrapping_add(1);
         let begins = make | hand_on & !sum;
         match num_positions {
-            0..BLOCK => begins & ((1 << num_positions) - 1),
+            0..SIMD_BLOCK_BYTES => begins & ((1 << num_positions) - 1),
             _ => begins,
         }
     }
@@ -204,7 +204,7 @@ mod tests {
             let (mut at, mut expected) = (0, 0);
             loop {
                 at = piece_bounds.end_of_piece(word, at);
-                if at == word.len() || at > BLOCK {
+                if at == word.len() || at > SIMD_BLOCK_BYTES {
                     break;
                 }
                 expected |= 1u64 << (at - 1);

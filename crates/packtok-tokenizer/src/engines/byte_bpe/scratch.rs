@@ -3,8 +3,8 @@
 use super::merge::MergeHeap;
 use super::misses::Misses;
 use super::split::ROOM;
-use super::word_chunks::{Bounds, CHUNK};
-use crate::engines::simd::BLOCK;
+use super::word_chunks::{Bounds, WORDS_PER_CHUNK};
+use crate::engines::simd::SIMD_BLOCK_BYTES;
 use crate::engines::word_cache::{self as cache, CACHE_BYTES, GROUP, WordCache};
 use crate::engines::word_key::{SHORT, WordKey};
 
@@ -18,7 +18,7 @@ pub(crate) struct Scratch {
     pub(super) words: Lines<[WordKey; GROUP]>,
     pub(super) buckets: Lines<[u32; GROUP]>,
     /// Ids of the hits of a chunk, before they are appended to the caller's buffer.
-    pub(super) staged: Box<[u32; CHUNK * SHORT + cache::ROOM]>,
+    pub(super) staged: Box<[u32; WORDS_PER_CHUNK * SHORT + cache::ROOM]>,
     pub(super) misses: Misses,
     pub(super) cache: WordCache,
     pub(super) heap: MergeHeap,
@@ -35,10 +35,10 @@ impl Scratch {
     pub(crate) fn new(cache_bytes: Option<usize>) -> Box<Self> {
         Box::new(Self {
             split_bounds: vec![0; ROOM + 1],
-            bounds: [0; CHUNK + 1 + BLOCK],
+            bounds: [0; WORDS_PER_CHUNK + 1 + SIMD_BLOCK_BYTES],
             words: Lines([WordKey::default(); GROUP]),
             buckets: Lines([0; GROUP]),
-            staged: Box::new([0; CHUNK * SHORT + cache::ROOM]),
+            staged: Box::new([0; WORDS_PER_CHUNK * SHORT + cache::ROOM]),
             misses: Misses::default(),
             cache: WordCache::new(cache_bytes.unwrap_or(CACHE_BYTES)),
             heap: MergeHeap::default(),

@@ -1,16 +1,16 @@
 //! Divides the words of a text into chunks, with long words in pieces.
 
 use super::piece_bounds::PieceBounds;
-use crate::engines::simd::{BLOCK, KEY_BATCH, LEN_BATCH, Simd};
+use crate::engines::simd::{KEY_BATCH, LEN_BATCH, SIMD_BLOCK_BYTES, Simd};
 use crate::engines::word_cache::GROUP;
 use crate::engines::word_key::{LONG, SHORT};
 
 /// Words in a chunk. The misses of a chunk are resolved together.
-pub(super) const CHUNK: usize = 2 * GROUP;
+pub(super) const WORDS_PER_CHUNK: usize = 2 * GROUP;
 
 /// The start of the first word of a chunk and the end of each word, with room for undefined values
 /// after them.
-pub(super) type Bounds = [u32; CHUNK + 1 + BLOCK];
+pub(super) type Bounds = [u32; WORDS_PER_CHUNK + 1 + SIMD_BLOCK_BYTES];
 
 /// The words of a text that have not been looked up yet.
 pub(super) struct WordChunks<'a> {
@@ -30,10 +30,10 @@ impl WordChunks<'_> {
     pub(super) fn next_chunk(&mut self, simd: impl Simd, bounds: &mut Bounds) -> usize {
         let mut num_words = 0;
         bounds[0] = self.at;
-        while num_words < CHUNK && self.bounds.len() > 1 {
+        while num_words < WORDS_PER_CHUNK && self.bounds.len() > 1 {
             let some = &mut bounds[num_words..];
             let num_some = (self.bounds.len() - 1)
-                .min(CHUNK - num_words)
+                .min(WORDS_PER_CHUNK - num_words)
                 .min(LEN_BATCH);
             let num_short = match self.bounds.first_chunk() {
                 Some(bounds) if num_some == LEN_BATCH && bounds[0] == some[0] => {
@@ -44,7 +44,8 @@ impl WordChunks<'_> {
             num_words += num_short;
             self.bounds = &self.bounds[num_short..];
             if num_short < num_some {
-                num_words += self.split_long(simd, &mut bounds[num_words..], CHUNK - num_words);
+                num_words +=
+                    self.split_long(simd, &mut bounds[num_words..], WORDS_PER_CHUNK - num_words);
             }
         }
         self.at = bounds[num_words];
@@ -65,7 +66,7 @@ impl WordChunks<'_> {
             None => places[0] = end,
             Some(piece_bounds) => {
                 let mut begins = piece_bounds.piece_starts(simd, word);
-                is_done = word.len() <= BLOCK;
+                is_done = word.len() <= SIMD_BLOCK_BYTES;
                 if is_done {
                     // A short rest at the end of the word stays one piece.
                     let of_short = begins & u64::MAX << (word.len() - LONG);
@@ -127,7 +128,7 @@ mod tests {
         #[inline(always)]
         fn run(mut self, simd: impl Simd) -> Vec<u32> {
             let mut all = vec![self.0.at];
-            let mut bounds = [0; CHUNK + 1 + BLOCK];
+            let mut bounds = [0; WORDS_PER_CHUNK + 1 + SIMD_BLOCK_BYTES];
             loop {
                 let num_words = self.0.next_chunk(simd, &mut bounds);
                 if num_words == 0 {

@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::model::Model;
-use super::rules::first_symbol;
+use super::normalization_rules::first_symbol;
 use super::spaces::{push_id, with_spaces};
 use crate::engines::byte_pairs::Pairs;
 use crate::engines::double_array::DoubleArray;

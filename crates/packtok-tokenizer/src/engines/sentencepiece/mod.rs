@@ -15,9 +15,9 @@
 mod bpe;
 mod fast_path;
 mod model;
+mod normalization_rules;
 mod normalizer;
 mod piece;
-mod rules;
 mod slow_path;
 mod spaces;
 #[cfg(test)]

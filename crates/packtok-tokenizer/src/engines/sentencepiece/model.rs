@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use super::normalization_rules::{NormalizationRules, normalization_rules_of};
 use super::piece::{Piece, SPACE_MARK, byte_ids, byte_of, check_differ, piece};
-use super::rules::{Rules, rules_of};
 use crate::load::{Kind, ModelType};
 
 /// Everything that the ids and texts of a model depend on.
@@ -11,7 +11,7 @@ use crate::load::{Kind, ModelType};
 pub(super) struct Model {
     pub(super) model_type: ModelType,
     pub(super) pieces: Vec<Piece>,
-    pub(super) rules: Rules,
+    pub(super) rules: NormalizationRules,
     pub(super) unk_id: u32,
     /// The score of a character that is not a piece.
     pub(super) unk_score: f32,
@@ -19,7 +19,7 @@ pub(super) struct Model {
     pub(super) byte_ids: Option<Box<[u32; 256]>>,
     pub(super) unk_surface: String,
     /// Applied to decoded texts.
-    denormalizer: Option<Rules>,
+    denormalizer: Option<NormalizationRules>,
 }
 
 /// A sum that exceeds this limit is subtracted from all open sums, so that rounding errors do not
@@ -41,7 +41,7 @@ impl Model {
         let vocab = model["vocab"].as_array().map_or(&[][..], Vec::as_slice);
         let pieces = vocab.iter().map(piece).collect::<Result<Vec<_>, _>>()?;
         check_differ(&pieces)?;
-        let rules = rules_of(&json["normalizer"], &pieces)?;
+        let rules = normalization_rules_of(&json["normalizer"], &pieces)?;
         let ids = || (0u32..).zip(&pieces);
         let mut unknown = ids().filter(|(_, piece)| piece.kind == Kind::Unknown);
         let (unk_id, _) = unknown.next().ok_or("it has no unknown piece")?;
@@ -68,7 +68,7 @@ impl Model {
             denormalizer: match &json["decoder"]["denormalizer"] {
                 Value::Null => None,
                 // The library matches user-defined pieces only when it encodes.
-                written => Some(rules_of(written, &[])?),
+                written => Some(normalization_rules_of(written, &[])?),
             },
             pieces,
         })

@@ -3,8 +3,8 @@
 //! The library writes white space as U+2581 and leaves no spaces, so one character can represent
 //! both. Here, the space does: it is a third as long, so more words fit in a short key.
 
+use super::normalization_rules::NormalizationRules;
 use super::piece::SPACE_MARK;
-use super::rules::Rules;
 
 /// The bytes that the rules do not change.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(super) struct Normalizer {
 
 impl Normalizer {
     /// For rules that escape white space.
-    pub(super) fn new(rules: &Rules) -> Self {
+    pub(super) fn new(rules: &NormalizationRules) -> Self {
         let is_kept = |byte: u8| byte < 0x80 && rules.keeps(byte);
         Self {
             is_kept: std::array::from_fn(|byte| byte != usize::from(b' ') && is_kept(byte as u8)),
@@ -26,7 +26,7 @@ impl Normalizer {
     }
 
     /// Writes the normalized text to `normalized`.
-    pub(super) fn run(&self, rules: &Rules, text: &[u8], normalized: &mut Vec<u8>) {
+    pub(super) fn run(&self, rules: &NormalizationRules, text: &[u8], normalized: &mut Vec<u8>) {
         normalized.clear();
         let mut at = 0;
         if rules.remove_extra_whitespaces {

@@ -11,15 +11,15 @@ use std::arch::x86_64::{
 
 use super::back_end::back_end;
 use super::first_two::{FirstTwo, MATCHES};
-use super::masks::{BLOCK, Masks};
+use super::masks::{Masks, SIMD_BLOCK_BYTES, SimdBlock};
 
 back_end! {
     /// Exists only if the processor has AVX2.
     Avx2, is_x86_feature_detected ["avx2", "bmi1", "bmi2", "lzcnt", "popcnt"]
-    fn ascii(block: &[u8; BLOCK]) -> Masks = ascii(block);
-    fn within(block: &[u8; BLOCK], first: u8, len: u8) -> u64 = highest(within(halves(block), first, len));
-    fn having(classes: &[u8; BLOCK], class: u8) -> u64 = having(classes, class);
-    fn match_first_two(block: &[u8; BLOCK], after: &[u8; BLOCK], first_two: &FirstTwo) -> u64 =
+    fn ascii(block: &SimdBlock) -> Masks = ascii(block);
+    fn within(block: &SimdBlock, first: u8, len: u8) -> u64 = highest(within(halves(block), first, len));
+    fn having(classes: &[u8; SIMD_BLOCK_BYTES], class: u8) -> u64 = having(classes, class);
+    fn match_first_two(block: &SimdBlock, after: &SimdBlock, first_two: &FirstTwo) -> u64 =
         match_first_two(block, after, first_two);
     fn match_pair(pairs: &[u64; 4], pair: [u64; 2]) -> usize = match_pair(pairs, pair);
     fn unpack_ids(packed: [u64; 2], numbers: &mut [u32; 8]) = unpack_ids(packed, numbers);
@@ -28,7 +28,7 @@ back_end! {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn halves(block: &[u8; BLOCK]) -> [__m256i; 2] {
+fn halves(block: &SimdBlock) -> [__m256i; 2] {
     let [low, high] = block.as_chunks::<32>().0 else {
         unreachable!("a block has two halves")
     };
@@ -78,7 +78,7 @@ fn either([a, b]: [__m256i; 2], [c, d]: [__m256i; 2]) -> [__m256i; 2] {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn ascii(block: &[u8; BLOCK]) -> Masks {
+fn ascii(block: &SimdBlock) -> Masks {
     let bytes @ [low, high] = halves(block);
     let case = _mm256_set1_epi8(0x20);
     let lower_case = [_mm256_or_si256(low, case), _mm256_or_si256(high, case)];
@@ -105,7 +105,7 @@ fn ascii(block: &[u8; BLOCK]) -> Masks {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn having(classes: &[u8; BLOCK], class: u8) -> u64 {
+fn having(classes: &[u8; SIMD_BLOCK_BYTES], class: u8) -> u64 {
     let [low, high] = halves(classes);
     let class = _mm256_set1_epi8(class as i8);
     highest([
@@ -133,7 +133,7 @@ fn by_six_bits(bytes: __m256i, table: &[u8; 64]) -> __m256i {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn match_first_two(block: &[u8; BLOCK], after: &[u8; BLOCK], first_two: &FirstTwo) -> u64 {
+fn match_first_two(block: &SimdBlock, after: &SimdBlock, first_two: &FirstTwo) -> u64 {
     let ([low, high], after) = (halves(block), halves(after));
     let of_first = [
         by_six_bits(low, &first_two.of_first),

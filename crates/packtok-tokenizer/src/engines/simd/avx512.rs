@@ -19,7 +19,7 @@ use std::arch::x86_64::{
 use super::avx2::{match_pair, unpack_ids};
 use super::back_end::back_end;
 use super::first_two::{FirstTwo, MATCHES};
-use super::masks::{BLOCK, Masks};
+use super::masks::{Masks, SIMD_BLOCK_BYTES, SimdBlock};
 use super::portable::Portable;
 use super::traits::{KEY_BATCH, LEN_BATCH};
 use crate::engines::word_key::{HASH_FACTORS, LONG, SHORT, WordKey};
@@ -29,12 +29,12 @@ back_end! {
     Avx512, is_x86_feature_detected [
         "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "bmi1", "bmi2", "lzcnt", "popcnt"
     ]
-    fn ascii(block: &[u8; BLOCK]) -> Masks = ascii(block);
-    fn within(block: &[u8; BLOCK], first: u8, len: u8) -> u64 = within(load(block), first, len);
-    fn having(classes: &[u8; BLOCK], class: u8) -> u64 = having(classes, class);
-    fn match_first_two(block: &[u8; BLOCK], after: &[u8; BLOCK], first_two: &FirstTwo) -> u64 =
+    fn ascii(block: &SimdBlock) -> Masks = ascii(block);
+    fn within(block: &SimdBlock, first: u8, len: u8) -> u64 = within(load(block), first, len);
+    fn having(classes: &[u8; SIMD_BLOCK_BYTES], class: u8) -> u64 = having(classes, class);
+    fn match_first_two(block: &SimdBlock, after: &SimdBlock, first_two: &FirstTwo) -> u64 =
         match_first_two(block, after, first_two);
-    fn positions(bits: u64, base: u32, to: &mut [u32; BLOCK]) = positions(bits, base, to);
+    fn positions(bits: u64, base: u32, to: &mut [u32; SIMD_BLOCK_BYTES]) = positions(bits, base, to);
     fn word_keys(
         text: &[u8],
         bounds: &[u32; KEY_BATCH + 1],
@@ -52,9 +52,9 @@ back_end! {
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
-fn load(block: &[u8; BLOCK]) -> __m512i {
+fn load(bytes: &[u8; SIMD_BLOCK_BYTES]) -> __m512i {
     // SAFETY: these are 64 bytes, and the load needs no alignment.
-    unsafe { _mm512_loadu_si512(block.as_ptr().cast()) }
+    unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
 }
 
 #[inline]
@@ -73,7 +73,7 @@ fn within(bytes: __m512i, first: u8, len: u8) -> u64 {
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
-fn ascii(block: &[u8; BLOCK]) -> Masks {
+fn ascii(block: &SimdBlock) -> Masks {
     let bytes = load(block);
     let space = equal(bytes, b' ');
     Masks {
@@ -92,7 +92,7 @@ fn ascii(block: &[u8; BLOCK]) -> Masks {
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
-fn having(classes: &[u8; BLOCK], class: u8) -> u64 {
+fn having(classes: &[u8; SIMD_BLOCK_BYTES], class: u8) -> u64 {
     _mm512_test_epi8_mask(load(classes), _mm512_set1_epi8(class as i8))
 }
 
@@ -118,7 +118,7 @@ fn by_six_bits(bytes: __m512i, table: &[u8; 64]) -> __m512i {
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
-fn match_first_two(block: &[u8; BLOCK], after: &[u8; BLOCK], first_two: &FirstTwo) -> u64 {
+fn match_first_two(block: &SimdBlock, after: &SimdBlock, first_two: &FirstTwo) -> u64 {
     let of_first = by_six_bits(load(block), &first_two.of_first);
     let of_second = by_six_bits(load(after), &first_two.of_second);
     let is_first = _mm512_test_epi8_mask(of_first, _mm512_set1_epi8(MATCHES as i8));
@@ -127,7 +127,7 @@ fn match_first_two(block: &[u8; BLOCK], after: &[u8; BLOCK], first_two: &FirstTw
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,popcnt")]
-fn positions(bits: u64, base: u32, to: &mut [u32; BLOCK]) {
+fn positions(bits: u64, base: u32, to: &mut [u32; SIMD_BLOCK_BYTES]) {
     let numbers = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     let mut count = 0;
     for first in [0, 16, 32, 48] {

@@ -90,7 +90,7 @@ impl FirstTwo {
     }
 
     /// Whether the first two bytes decide that a character has the property. Back ends compute
-    /// this for all bytes of a block.
+    /// this for all bytes of a SIMD block.
     #[cfg(test)]
     pub(crate) fn matches(&self, first: u8, second: u8) -> bool {
         let [of_first, of_second] = [

@@ -1,9 +1,13 @@
-//! The classes of the bytes of a block, one bit for each byte.
+//! The classes of the bytes of a SIMD block, one bit for each byte.
 
-/// Bytes of a block.
-pub(crate) const BLOCK: usize = 64;
+/// Bytes of a SIMD block.
+pub(crate) const SIMD_BLOCK_BYTES: usize = 64;
 
-/// The classes of the bytes of a block. All bytes of a character have its classes.
+/// The bytes of a text that are classified together. They have nothing to do with the blocks of a
+/// dataset.
+pub(crate) type SimdBlock = [u8; SIMD_BLOCK_BYTES];
+
+/// The classes of the bytes of a SIMD block. All bytes of a character have its classes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Masks {
     pub(crate) letter: u64,

@@ -7,7 +7,7 @@
 //!
 //! # Masks
 //!
-//! A block is 64 bytes of text. A mask has one bit for each of them.
+//! A SIMD block ([`SimdBlock`]) is 64 bytes of text. A mask has one bit for each of them.
 //!
 //! ```text
 //! text       I   c a n ' t   g o   4   2 \n     bit 0 is the first byte
@@ -37,5 +37,5 @@ mod traits;
 
 pub(super) use self::any_simd::AnySimd;
 pub(super) use self::first_two::FirstTwo;
-pub(super) use self::masks::{BLOCK, Masks, Signs};
+pub(super) use self::masks::{Masks, SIMD_BLOCK_BYTES, Signs, SimdBlock};
 pub(super) use self::traits::{Job, KEY_BATCH, LEN_BATCH, Simd};

@@ -9,15 +9,15 @@ use std::arch::aarch64::{
 use std::arch::is_aarch64_feature_detected;
 
 use super::back_end::back_end;
-use super::masks::{BLOCK, Masks};
+use super::masks::{Masks, SIMD_BLOCK_BYTES, SimdBlock};
 use super::portable::Portable;
 
 back_end! {
     /// Exists only if the processor has NEON.
     Neon, is_aarch64_feature_detected ["neon"]
-    fn ascii(block: &[u8; BLOCK]) -> Masks = ascii(block);
-    fn within(block: &[u8; BLOCK], first: u8, len: u8) -> u64 = bits(within(quarters(block), first, len));
-    fn having(classes: &[u8; BLOCK], class: u8) -> u64 = having(classes, class);
+    fn ascii(block: &SimdBlock) -> Masks = ascii(block);
+    fn within(block: &SimdBlock, first: u8, len: u8) -> u64 = bits(within(quarters(block), first, len));
+    fn having(classes: &[u8; SIMD_BLOCK_BYTES], class: u8) -> u64 = having(classes, class);
     fn unpack_ids(packed: [u64; 2], numbers: &mut [u32; 8]) = unpack_ids(packed, numbers);
     {
         #[inline(always)]
@@ -29,8 +29,8 @@ back_end! {
     }
 }
 
-/// A block.
-type Bytes = [uint8x16_t; BLOCK / 16];
+/// A SIMD block.
+type Bytes = [uint8x16_t; SIMD_BLOCK_BYTES / 16];
 
 #[inline]
 #[target_feature(enable = "neon")]
@@ -41,7 +41,7 @@ fn load(bytes: &[u8; 16]) -> uint8x16_t {
 
 #[inline]
 #[target_feature(enable = "neon")]
-fn quarters(block: &[u8; BLOCK]) -> Bytes {
+fn quarters(block: &SimdBlock) -> Bytes {
     let [a, b, c, d] = block.as_chunks::<16>().0 else {
         unreachable!("a block has four quarters")
     };
@@ -124,7 +124,7 @@ fn going_on([a, b, c, d]: Bytes) -> Bytes {
 
 #[inline]
 #[target_feature(enable = "neon")]
-fn ascii(block: &[u8; BLOCK]) -> Masks {
+fn ascii(block: &SimdBlock) -> Masks {
     let bytes = quarters(block);
     let lower_case = either(bytes, [vdupq_n_u8(0x20); 4]);
     let space = equal(bytes, b' ');
@@ -144,7 +144,7 @@ fn ascii(block: &[u8; BLOCK]) -> Masks {
 
 #[inline]
 #[target_feature(enable = "neon")]
-fn having(classes: &[u8; BLOCK], class: u8) -> u64 {
+fn having(classes: &[u8; SIMD_BLOCK_BYTES], class: u8) -> u64 {
     let [a, b, c, d] = quarters(classes);
     let class_of_all = vdupq_n_u8(class);
     let classes = [

@@ -1,7 +1,7 @@
 //! The portable back end, for any processor. Processes eight bytes in a 64-bit number and collects
 //! their bits by a multiplication.
 
-use super::masks::{BLOCK, Masks};
+use super::masks::{Masks, SIMD_BLOCK_BYTES, SimdBlock};
 use super::traits::{Job, Simd};
 
 #[derive(Clone, Copy)]
@@ -45,8 +45,8 @@ impl Simd for Portable {
     }
 
     #[inline(always)]
-    fn ascii(self, block: &[u8; BLOCK]) -> Masks {
-        let mut classes = [0; BLOCK];
+    fn ascii(self, block: &SimdBlock) -> Masks {
+        let mut classes = [0; SIMD_BLOCK_BYTES];
         for (class, &byte) in classes.iter_mut().zip(block) {
             *class = OF_BYTE[usize::from(byte)];
         }
@@ -64,7 +64,7 @@ impl Simd for Portable {
     }
 
     #[inline(always)]
-    fn having(self, classes: &[u8; BLOCK], class: u8) -> u64 {
+    fn having(self, classes: &[u8; SIMD_BLOCK_BYTES], class: u8) -> u64 {
         const LOWEST: u64 = 0x0101_0101_0101_0101;
         // Moves bit 0 of byte i to bit 56 + i; no two bits meet on the way.
         const TOGETHER: u64 = 0x0102_0408_1020_4080;

@@ -1,7 +1,7 @@
 //! Each back end agrees with the portable back end, which agrees with the standard library.
 
 use super::portable::Portable;
-use super::{AnySimd, BLOCK, FirstTwo, Job, KEY_BATCH, LEN_BATCH, Simd};
+use super::{AnySimd, FirstTwo, Job, KEY_BATCH, LEN_BATCH, SIMD_BLOCK_BYTES, Simd, SimdBlock};
 use crate::engines::word_key::WordKey;
 
 struct Agree;
@@ -31,7 +31,7 @@ fn agree(simd: impl Simd) {
         0x5555_5555_5555_5555,
         u64::MAX,
     ] {
-        let mut positions = [0; BLOCK];
+        let mut positions = [0; SIMD_BLOCK_BYTES];
         simd.positions(bits, 1000, &mut positions);
         let expected: Vec<u32> = (0..64).filter(|bit| bits >> bit & 1 == 1).collect();
         let bit_numbers = positions[..expected.len()].iter().map(|at| at - 1000);
@@ -49,7 +49,7 @@ fn agree(simd: impl Simd) {
     );
     for first in (0..=255u8).step_by(64) {
         for turn in [1, 3, 7, 63] {
-            let block: [u8; BLOCK] = std::array::from_fn(|i| first.wrapping_add((i * turn) as u8));
+            let block: SimdBlock = std::array::from_fn(|i| first.wrapping_add((i * turn) as u8));
             assert_eq!(simd.ascii(&block), Portable.ascii(&block), "{block:?}");
             for (first, len) in [(b'A', 26), (b'/', 1), (0, 255), (200, 56)] {
                 let expected = Portable.within(&block, first, len);
@@ -76,7 +76,7 @@ fn agree_on_first_two(simd: impl Simd) {
     let (mut tells_some, mut tells_all) = (false, true);
     for first in 0xc0..=0xff_usize {
         for turn in 0..64 {
-            let bytes: [u8; BLOCK + 1] = std::array::from_fn(|i| match (i + turn) % 2 {
+            let bytes: [u8; SIMD_BLOCK_BYTES + 1] = std::array::from_fn(|i| match (i + turn) % 2 {
                 0 => first as u8,
                 _ => 0x80 | (i + turn / 2) as u8 & 0x3f,
             });
@@ -139,7 +139,7 @@ fn agree_on_word_keys(simd: impl Simd) {
 #[test]
 fn the_portable_back_end_is_what_the_standard_library_says() {
     for first in (0..=255u8).step_by(64) {
-        let block: [u8; BLOCK] = std::array::from_fn(|i| first + i as u8);
+        let block: SimdBlock = std::array::from_fn(|i| first + i as u8);
         let masks = Portable.ascii(&block);
         for (i, &byte) in block.iter().enumerate() {
             let has = |mask: u64| mask >> i & 1 == 1;

@@ -1,7 +1,7 @@
 //! The operations of a back end, and jobs that run on one.
 
 use super::first_two::FirstTwo;
-use super::masks::{BLOCK, Masks};
+use super::masks::{Masks, SIMD_BLOCK_BYTES, SimdBlock};
 use crate::engines::word_key::{SHORT, WordKey};
 
 /// Number of words whose lengths are compared together.
@@ -26,12 +26,12 @@ pub(crate) trait Simd: Copy {
     fn run<J: Job>(self, job: J) -> J::Output;
 
     /// The masks of ASCII characters, and `wide` and `inner` for all others.
-    fn ascii(self, block: &[u8; BLOCK]) -> Masks;
+    fn ascii(self, block: &SimdBlock) -> Masks;
 
     /// Bytes in `first..first + len`.
     #[inline(always)]
-    fn within(self, block: &[u8; BLOCK], first: u8, len: u8) -> u64 {
-        let mut is_within = [0; BLOCK];
+    fn within(self, block: &SimdBlock, first: u8, len: u8) -> u64 {
+        let mut is_within = [0; SIMD_BLOCK_BYTES];
         for (is_within, byte) in is_within.iter_mut().zip(block) {
             *is_within = u8::from(byte.wrapping_sub(first) < len);
         }
@@ -39,24 +39,19 @@ pub(crate) trait Simd: Copy {
     }
 
     /// Bytes of `classes` that have this class, a single bit.
-    fn having(self, classes: &[u8; BLOCK], class: u8) -> u64;
+    fn having(self, classes: &[u8; SIMD_BLOCK_BYTES], class: u8) -> u64;
 
     /// Bytes that start a character which has the property of `first_two`, decided by its first
     /// two bytes. Only valid at the first bytes of characters beyond ASCII. `after` is the text of
     /// `block`, shifted by one byte. A back end may match none.
     #[inline(always)]
-    fn match_first_two(
-        self,
-        _block: &[u8; BLOCK],
-        _after: &[u8; BLOCK],
-        _first_two: &FirstTwo,
-    ) -> u64 {
+    fn match_first_two(self, _block: &SimdBlock, _after: &SimdBlock, _first_two: &FirstTwo) -> u64 {
         0
     }
 
     /// Writes the positions of the set bits, counted from `base`. Garbage may follow them.
     #[inline(always)]
-    fn positions(self, mut bits: u64, base: u32, positions: &mut [u32; BLOCK]) {
+    fn positions(self, mut bits: u64, base: u32, positions: &mut [u32; SIMD_BLOCK_BYTES]) {
         let count = bits.count_ones();
         let mut next = || {
             let position = base + bits.trailing_zeros();

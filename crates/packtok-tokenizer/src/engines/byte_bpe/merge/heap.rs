@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::rule::{MergeRule, NO_RULE, id_of, rank_of};
-use super::rules::View;
+use super::rules::MergeRulesView;
 
 /// Maximum number of symbols that are kept allocated.
 const MAX_RETAINED: usize = 1 << 16;
@@ -35,7 +35,7 @@ fn entry(merge: MergeRule, at: u32) -> Reverse<u64> {
 
 impl MergeHeap {
     /// Appends the ids of a word of less than 2^32 - 1 bytes.
-    pub(super) fn encode(&mut self, rules: View<'_>, word: &[u8], ids: &mut Vec<u32>) {
+    pub(super) fn encode(&mut self, rules: MergeRulesView<'_>, word: &[u8], ids: &mut Vec<u32>) {
         let end = self.begin(rules, word);
         while let Some(Reverse(entry)) = self.merges.pop() {
             let (rank, at) = ((entry >> 32) as u32, entry as u32);
@@ -61,7 +61,7 @@ impl MergeHeap {
     }
 
     /// Initializes the symbols of a word and the heap. Returns the number of symbols.
-    fn begin(&mut self, rules: View<'_>, word: &[u8]) -> u32 {
+    fn begin(&mut self, rules: MergeRulesView<'_>, word: &[u8]) -> u32 {
         self.symbols.clear();
         let mut entries = std::mem::take(&mut self.merges).into_vec();
         entries.clear();
@@ -86,7 +86,7 @@ impl MergeHeap {
     }
 
     /// Merges the symbol at `at` with the one after it, into this id.
-    fn merge(&mut self, rules: View<'_>, id: u32, at: u32, end: u32) {
+    fn merge(&mut self, rules: MergeRulesView<'_>, id: u32, at: u32, end: u32) {
         let symbol = self.symbols[at as usize];
         let gone = &mut self.symbols[symbol.after as usize];
         let after = std::mem::replace(&mut gone.after, u32::MAX);

@@ -9,7 +9,7 @@
 //! ```
 
 use super::rule::{MergeRule, NO_ID, NO_RULE, id_of, rank_of};
-use super::rules::View;
+use super::rules::MergeRulesView;
 
 /// Words that are merged side by side.
 const NUM_IN_FLIGHT: usize = 4;
@@ -38,7 +38,7 @@ impl<const PLACES: usize> InPlaceMerge<PLACES> {
 
     /// Appends the ids of a word.
     #[inline(always)]
-    pub(super) fn encode(rules: View<'_>, word: &[u8], ids: &mut Vec<u32>) {
+    pub(super) fn encode(rules: MergeRulesView<'_>, word: &[u8], ids: &mut Vec<u32>) {
         let mut word_merge = Self::NOTHING;
         word_merge.begin(rules, word);
         while word_merge.step(rules) {}
@@ -49,7 +49,7 @@ impl<const PLACES: usize> InPlaceMerge<PLACES> {
     /// Calls `put` with the number of each word, its ids and their count, in any order.
     #[inline(always)]
     pub(super) fn encode_all<'a>(
-        rules: View<'_>,
+        rules: MergeRulesView<'_>,
         words: impl Iterator<Item = &'a [u8]>,
         mut put: impl FnMut(usize, &[u32; PLACES], usize),
     ) {
@@ -78,7 +78,7 @@ impl<const PLACES: usize> InPlaceMerge<PLACES> {
     }
 
     #[inline(always)]
-    fn begin(&mut self, rules: View<'_>, word: &[u8]) {
+    fn begin(&mut self, rules: MergeRulesView<'_>, word: &[u8]) {
         let num_symbols = rules.begin(
             word,
             |at, id| self.symbols[(at + 1) % PLACES] = id,
@@ -92,7 +92,7 @@ impl<const PLACES: usize> InPlaceMerge<PLACES> {
 
     /// Performs the merge of lowest rank, leftmost first; `false` if none is left.
     #[inline(always)]
-    fn step(&mut self, rules: View<'_>) -> bool {
+    fn step(&mut self, rules: MergeRulesView<'_>) -> bool {
         let first = self
             .ranks
             .iter()

@@ -136,8 +136,8 @@ impl RuleTable {
 
     /// A view for lookups: making slices of the tables takes longer than a lookup.
     #[inline]
-    pub(super) fn view(&self) -> View<'_> {
-        View {
+    pub(super) fn view(&self) -> RuleTableView<'_> {
+        RuleTableView {
             mix: self.mix,
             filter: self.filter.slots(),
             seeds: self.seeds.slots(),
@@ -148,7 +148,7 @@ impl RuleTable {
 
 /// A view of a [`RuleTable`] for lookups.
 #[derive(Clone, Copy)]
-pub(super) struct View<'a> {
+pub(super) struct RuleTableView<'a> {
     mix: Mix,
     filter: Slots<'a, u64>,
     seeds: Slots<'a, u16>,
@@ -162,7 +162,7 @@ pub(super) struct Probe {
     high: u64,
 }
 
-impl View<'_> {
+impl RuleTableView<'_> {
     /// Computes where the rule of two neighbours would be.
     #[inline(always)]
     pub(super) fn probe(self, left: u32, right: u32) -> Probe {

@@ -4,7 +4,7 @@
 //! lowest rank among all adjacent pairs, leftmost first, until no pair has a rule.
 
 use super::rule::{ID_BITS, MergeRule, NO_RULE};
-use super::rule_table::{self as rule_table, RuleTable};
+use super::rule_table::{RuleTable, RuleTableView};
 use crate::engines::byte_bpe::alphabet::Alphabet;
 use crate::engines::huge_table::{HugeTable, Slots};
 
@@ -55,8 +55,8 @@ impl MergeRules {
 
     /// A view for lookups: making slices of the tables takes longer than a lookup.
     #[inline]
-    pub(super) fn view(&self) -> View<'_> {
-        View {
+    pub(super) fn view(&self) -> MergeRulesView<'_> {
+        MergeRulesView {
             alphabet: &self.alphabet,
             by_bytes: self.by_bytes.slots(),
             by_ids: self.by_ids.view(),
@@ -71,13 +71,13 @@ impl MergeRules {
 
 /// A view of [`MergeRules`] for lookups.
 #[derive(Clone, Copy)]
-pub(super) struct View<'a> {
+pub(super) struct MergeRulesView<'a> {
     alphabet: &'a Alphabet,
     by_bytes: Slots<'a, MergeRule>,
-    pub(super) by_ids: rule_table::View<'a>,
+    pub(super) by_ids: RuleTableView<'a>,
 }
 
-impl View<'_> {
+impl MergeRulesView<'_> {
     /// The rule of two neighbours.
     #[inline(always)]
     pub(super) fn rule(self, left: u32, right: u32) -> MergeRule {

@@ -1,4 +1,4 @@
-//! Arithmetic on the masks of a block.
+//! Arithmetic on the masks of a SIMD block.
 
 use crate::engines::simd::Masks;
 
@@ -26,15 +26,15 @@ pub(super) fn reached(from: u64, through: u64) -> u64 {
 
 /// First bytes of white space characters after which no white space follows.
 #[inline(always)]
-pub(super) fn last_whitespace(block: &Masks, next: &Masks) -> u64 {
-    let first_bytes = block.whitespace & !block.inner;
-    if block.whitespace & block.wide == 0 {
-        return first_bytes & !after(block.whitespace, next.whitespace);
+pub(super) fn last_whitespace(masks: &Masks, next: &Masks) -> u64 {
+    let first_bytes = masks.whitespace & !masks.inner;
+    if masks.whitespace & masks.wide == 0 {
+        return first_bytes & !after(masks.whitespace, next.whitespace);
     }
     // White space beyond ASCII has two or three bytes.
-    let inner = after(block.inner, next.inner);
-    let inner_too = inner & (block.inner >> 2 | next.inner << 62);
-    let whitespace_after = |n: u32| block.whitespace >> n | next.whitespace << (64 - n);
+    let inner = after(masks.inner, next.inner);
+    let inner_too = inner & (masks.inner >> 2 | next.inner << 62);
+    let whitespace_after = |n: u32| masks.whitespace >> n | next.whitespace << (64 - n);
     let goes_on = !inner & whitespace_after(1)
         | inner & !inner_too & whitespace_after(2)
         | inner_too & whitespace_after(3);

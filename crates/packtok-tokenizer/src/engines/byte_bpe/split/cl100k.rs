@@ -1,4 +1,4 @@
-//! The pattern of cl100k, a block at a time:
+//! The pattern of cl100k, a SIMD block at a time:
 //!
 //! ```text
 //! (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
@@ -13,7 +13,7 @@
 
 use super::bits::{after, before, last_whitespace, reached};
 use super::contractions::{contraction_in_any_case, with_contractions};
-use super::rules::{Carry, Rules};
+use super::pattern_rules::{Carry, PatternRules};
 use crate::engines::simd::Masks;
 
 #[derive(Clone, Copy)]
@@ -21,13 +21,13 @@ pub(super) struct Cl100k {
     pub(super) digits: usize,
 }
 
-impl Rules for Cl100k {
+impl PatternRules for Cl100k {
     #[inline(always)]
     fn begins(
         self,
         text: &[u8],
         at: usize,
-        block: &Masks,
+        masks: &Masks,
         next: &Masks,
         carry: &mut Carry,
     ) -> (u64, Option<u32>) {
@@ -37,23 +37,23 @@ impl Rules for Cl100k {
             whitespace,
             newline,
             ..
-        } = *block;
+        } = *masks;
         let other = !(letter | number | whitespace);
         let line_whitespace = whitespace & !newline;
 
-        let others = other & !before(other, carry.other) & !before(block.space, carry.space);
-        let prefix = lone_symbols(others, block, carry);
+        let others = other & !before(other, carry.other) & !before(masks.space, carry.space);
+        let prefix = lone_symbols(others, masks, carry);
         let line_whitespace_before = before(line_whitespace, carry.whitespace & !carry.newline);
         let letters = letter
             & !before(letter, carry.letter)
             & !line_whitespace_before
             & !before(prefix, carry.prefix);
-        let numbers = numbers(self.digits, block, carry);
+        let numbers = numbers(self.digits, masks, carry);
 
         let first_taken = newline & before(other, carry.other) | carry.taken;
         let taken = reached(first_taken, newline);
-        let last = last_whitespace(block, next) & !newline;
-        let (whitespace_starts, earlier) = whitespace_words(at, taken, last, block, next, carry);
+        let last = last_whitespace(masks, next) & !newline;
+        let (whitespace_starts, earlier) = whitespace_words(at, taken, last, masks, next, carry);
 
         let begins = letters | numbers | others | whitespace_starts;
         carry.letter = letter >> 63;
@@ -61,10 +61,10 @@ impl Rules for Cl100k {
         carry.other = other >> 63;
         carry.whitespace = whitespace >> 63;
         carry.newline = newline >> 63;
-        carry.space = block.space >> 63;
+        carry.space = masks.space >> 63;
         carry.taken = taken >> 63;
         carry.prefix = prefix >> 63;
-        let apostrophes = block.apostrophe & others & after(letter, next.letter);
+        let apostrophes = masks.apostrophe & others & after(letter, next.letter);
         let begins = with_contractions(begins, apostrophes, carry, |i| {
             contraction_in_any_case(text, at + i)
         });
@@ -73,13 +73,13 @@ impl Rules for Cl100k {
 }
 
 /// All bytes of the symbols that start at `others`, and of a symbol that started at the end of the
-/// previous block. A letter after one of these symbols belongs to the same word.
+/// previous SIMD block. A letter after one of these symbols belongs to the same word.
 #[inline(always)]
-pub(super) fn lone_symbols(others: u64, block: &Masks, carry: &Carry) -> u64 {
-    let mut symbols = others | carry.prefix & block.inner;
-    if block.inner != 0 {
+pub(super) fn lone_symbols(others: u64, masks: &Masks, carry: &Carry) -> u64 {
+    let mut symbols = others | carry.prefix & masks.inner;
+    if masks.inner != 0 {
         for _ in 1..char::MAX.len_utf8() {
-            symbols |= symbols << 1 & block.inner;
+            symbols |= symbols << 1 & masks.inner;
         }
     }
     symbols
@@ -87,25 +87,25 @@ pub(super) fn lone_symbols(others: u64, block: &Masks, carry: &Carry) -> u64 {
 
 /// Where words of at most `digits` numbers start.
 #[inline(always)]
-pub(super) fn numbers(digits: usize, block: &Masks, carry: &mut Carry) -> u64 {
-    let number = block.number;
+pub(super) fn numbers(digits: usize, masks: &Masks, carry: &mut Carry) -> u64 {
+    let number = masks.number;
     if digits == 1 {
-        return number & !block.inner;
+        return number & !masks.inner;
     }
     let runs = number & !before(number, carry.number);
     let longer_than_three = number & number << 1 & number << 2 & number << 3;
     let goes_on = number & carry.number;
-    if longer_than_three | goes_on | number & block.wide == 0 {
+    if longer_than_three | goes_on | number & masks.wide == 0 {
         carry.num_digits = number.leading_ones();
         return runs;
     }
-    count(digits, block, runs, carry)
+    count(digits, masks, runs, carry)
 }
 
 /// [`numbers`], one number at a time.
 #[cold]
-fn count(digits: usize, block: &Masks, mut begins: u64, carry: &mut Carry) -> u64 {
-    let mut numbers = block.number & !block.inner;
+fn count(digits: usize, masks: &Masks, mut begins: u64, carry: &mut Carry) -> u64 {
+    let mut numbers = masks.number & !masks.inner;
     while numbers != 0 {
         let number = numbers & numbers.wrapping_neg();
         numbers &= numbers - 1;
@@ -125,7 +125,7 @@ pub(super) fn whitespace_words(
     at: usize,
     taken: u64,
     last: u64,
-    block: &Masks,
+    masks: &Masks,
     next: &Masks,
     carry: &mut Carry,
 ) -> (u64, Option<u32>) {
@@ -133,7 +133,7 @@ pub(super) fn whitespace_words(
         whitespace,
         newline,
         ..
-    } = *block;
+    } = *masks;
     let line_whitespace = whitespace & !newline;
     let whitespace_starts = whitespace & !before(whitespace, carry.whitespace) & !taken
         | line_whitespace & before(taken, carry.taken)
@@ -152,7 +152,7 @@ pub(super) fn whitespace_words(
 }
 
 /// White space after the newlines of a word is a word unless another newline follows. The word is
-/// pending if only the next block can show this.
+/// pending if only the next SIMD block can show this.
 #[inline(always)]
 fn after_lines(
     at: usize,
@@ -165,7 +165,7 @@ fn after_lines(
 ) -> (u64, Option<u32>) {
     let mut earlier = None;
     let next_is_newline = next.newline & 1 == 1;
-    // A last character of two or three bytes may end in the next block.
+    // A last character of two or three bytes may end in the next SIMD block.
     let next_goes_on = next.whitespace & !next.newline & 1 == 1 && last >> 62 == 0;
     if let Some(pending) = carry.pending {
         let end = line_whitespace.trailing_ones();

@@ -51,7 +51,7 @@ pub(super) const OF_DEEPSEEK: [(&str, Classes); 6] = [
 
 /// Number of characters that differ only in the last six bits. In UTF-8, the last byte holds these
 /// bits.
-const BLOCK: usize = 64;
+const PAGE_CHARS: usize = 64;
 
 /// The last six bits of the lowest first byte of a character of four bytes.
 const OF_FOUR: usize = 0x30;
@@ -64,16 +64,16 @@ const LATIN_LAST: usize = 0x5;
 const GREEK_FIRST: usize = 0xe;
 const CYRILLIC_LAST: usize = 0x11;
 
-/// The classes of every character, in two steps: the block of a character, and the character
-/// within the block. Most blocks are equal and stored once, so the table takes about 60 kB.
+/// The classes of every character, in two steps: the page of a character, and the character
+/// within the page. Most pages are equal and stored once, so the table takes about 60 kB.
 pub(crate) struct ClassTable {
     /// By a character's number without the last six bits.
-    block_of: Vec<u16>,
-    /// The block for the last six bits of a character's first byte and second byte. For characters
-    /// of three bytes, this is their block. For characters of two bytes, all entries of this block
+    page_of: Vec<u16>,
+    /// The page for the last six bits of a character's first byte and second byte. For characters
+    /// of three bytes, this is their page. For characters of two bytes, all entries of this page
     /// are the classes of the character, so that one lookup serves both lengths.
-    block_of_two: Vec<u16>,
-    blocks: Vec<[Classes; BLOCK]>,
+    page_of_two: Vec<u16>,
+    pages: Vec<[Classes; PAGE_CHARS]>,
     /// Characters whose first two bytes decide their class: `letters` are letters of no other
     /// class, `lower` are lowercase letters, `both` are letters without case, and `cjk` are the
     /// characters in [`CJK`].
@@ -83,17 +83,17 @@ pub(crate) struct ClassTable {
     cjk: FirstTwo,
 }
 
-/// Blocks, each stored once.
+/// Pages, each stored once.
 #[derive(Default)]
-struct Blocks {
-    all: Vec<[Classes; BLOCK]>,
-    numbers: HashMap<[Classes; BLOCK], u16>,
+struct Pages {
+    all: Vec<[Classes; PAGE_CHARS]>,
+    numbers: HashMap<[Classes; PAGE_CHARS], u16>,
 }
 
-impl Blocks {
-    fn number(&mut self, block: [Classes; BLOCK]) -> u16 {
-        *self.numbers.entry(block).or_insert_with(|| {
-            self.all.push(block);
+impl Pages {
+    fn number(&mut self, page: [Classes; PAGE_CHARS]) -> u16 {
+        *self.numbers.entry(page).or_insert_with(|| {
+            self.all.push(page);
             self.all.len() as u16 - 1
         })
     }
@@ -128,23 +128,23 @@ impl ClassTable {
             }
         }
         let (chunks, _) = all.as_chunks();
-        let mut blocks = Blocks::default();
-        let block_of = chunks.iter().map(|&chunk| blocks.number(chunk)).collect();
+        let mut pages = Pages::default();
+        let page_of = chunks.iter().map(|&chunk| pages.number(chunk)).collect();
         let of_two = (0..1 << 12).map(|two: usize| match two {
             // 0b110..... and 0b10......
-            0..0x800 => blocks.number([all[two]; BLOCK]),
+            0..0x800 => pages.number([all[two]; PAGE_CHARS]),
             // 0b1110....: a first byte of three. Characters of four bytes are not looked up in
             // this table.
-            _ => blocks.number(chunks[two & 0x3ff]),
+            _ => pages.number(chunks[two & 0x3ff]),
         });
-        let block_of_two: Vec<u16> = of_two.collect();
+        let page_of_two: Vec<u16> = of_two.collect();
         let all_are = |wanted: Classes, mask: Classes, weight: fn(usize) -> usize| {
             let are =
-                |block: &[Classes; BLOCK]| block.iter().all(|classes| classes & mask == wanted);
-            let are: Vec<bool> = blocks.all.iter().map(are).collect();
+                |page: &[Classes; PAGE_CHARS]| page.iter().all(|classes| classes & mask == wanted);
+            let are: Vec<bool> = pages.all.iter().map(are).collect();
             let are_so = |first, second| {
-                let block = usize::from(block_of_two[first << 6 | second]);
-                first < OF_FOUR && are[block]
+                let page = usize::from(page_of_two[first << 6 | second]);
+                first < OF_FOUR && are[page]
             };
             FirstTwo::new(are_so, weight)
         };
@@ -157,17 +157,17 @@ impl ClassTable {
         let both = all_are(LETTER | UPPER | LOWER, with_case, |_| 1);
         let cjk = all_are(CJK, with_case, |_| 1);
         Self {
-            block_of,
-            block_of_two,
+            page_of,
+            page_of_two,
             letters,
             lower,
             both,
             cjk,
-            blocks: blocks.all,
+            pages: pages.all,
         }
     }
 
-    /// First bytes of the letters beyond ASCII in the block at `at` that the first two bytes
+    /// First bytes of the letters beyond ASCII in the SIMD block at `at` that the first two bytes
     /// decide. Empty at the end of a text. Bits at all other bytes are undefined.
     #[inline(always)]
     pub(crate) fn match_first_two(&self, simd: impl Simd, text: &[u8], at: usize) -> u64 {
@@ -191,7 +191,7 @@ impl ClassTable {
 
     #[inline]
     pub(super) fn of(&self, scalar: usize) -> Classes {
-        self.blocks[usize::from(self.block_of[scalar / BLOCK])][scalar % BLOCK]
+        self.pages[usize::from(self.page_of[scalar / PAGE_CHARS])][scalar % PAGE_CHARS]
     }
 
     /// The classes of the character beyond ASCII whose first byte is at `at`.
@@ -207,8 +207,8 @@ impl ClassTable {
         };
         let [first, low, lower, lowest] = bytes.map(|byte| usize::from(byte & 0x3f));
         if first < OF_FOUR {
-            let block = self.block_of_two[first << 6 | low];
-            return self.blocks[usize::from(block)][lower];
+            let page = self.page_of_two[first << 6 | low];
+            return self.pages[usize::from(page)][lower];
         }
         self.of((first & 7) << 18 | low << 12 | lower << 6 | lowest)
     }

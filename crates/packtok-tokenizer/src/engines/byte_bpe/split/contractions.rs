@@ -1,9 +1,9 @@
 //! English contractions, such as the `'s` and `'re` of many patterns.
 
-use super::rules::Carry;
+use super::pattern_rules::Carry;
 
 /// Splits off contractions: `apostrophes` are the candidates, and `length` gives the length of the contraction at a
-/// byte of the block.
+/// byte of the SIMD block.
 #[inline(always)]
 pub(super) fn with_contractions(
     begins: u64,

@@ -1,5 +1,5 @@
-//! DeepSeek's three patterns, applied one after the other, a block at a time: `\p{N}{1,3}`; `C+`; and in the text
-//! between these
+//! DeepSeek's three patterns, applied one after the other, a SIMD block at a time: `\p{N}{1,3}`;
+//! `C+`; and in the text between these
 //!
 //! ```text
 //! A|[^\r\n\p{L}S]?L+| ?S+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
@@ -21,13 +21,13 @@
 
 use super::bits::{before, last_whitespace, reached};
 use super::cl100k::{numbers, whitespace_words};
-use super::rules::{Carry, Rules};
+use super::pattern_rules::{Carry, PatternRules};
 use crate::engines::simd::{Masks, Signs};
 
 #[derive(Clone, Copy)]
 pub(super) struct Deepseek;
 
-impl Rules for Deepseek {
+impl PatternRules for Deepseek {
     const NEEDS_SIGNS: bool = true;
 
     #[inline(always)]
@@ -35,7 +35,7 @@ impl Rules for Deepseek {
         self,
         _text: &[u8],
         at: usize,
-        block: &Masks,
+        masks: &Masks,
         next: &Masks,
         carry: &mut Carry,
     ) -> (u64, Option<u32>) {
@@ -48,8 +48,8 @@ impl Rules for Deepseek {
             wide,
             signs: Signs { symbol, cjk },
             ..
-        } = *block;
-        let unclassed = unclassed(block);
+        } = *masks;
+        let unclassed = unclassed(masks);
         let line_whitespace = whitespace & !newline;
 
         let others = symbol & !before(symbol, carry.other) & !before(space, carry.space);
@@ -66,22 +66,22 @@ impl Rules for Deepseek {
             & !before(unclassed, carry.unclassed);
         let with_letters = match unclassed {
             0 => 0,
-            _ => unclassed_before_letters(unclassed, block, next),
+            _ => unclassed_before_letters(unclassed, masks, next),
         };
         let unclassed_runs = unclassed & !before(unclassed, carry.unclassed);
         let cjk_runs = cjk & !before(cjk, carry.cjk);
-        let numbers = numbers(3, block, carry);
+        let numbers = numbers(3, masks, carry);
 
         let first_taken = newline & before(symbol, carry.other) | carry.taken;
         let taken = reached(first_taken, newline);
         // Numbers and CJK characters end a text for white space. At the end of a text, white space
         // is not split before its last character, so both classes are treated as white space here.
-        let [with_ends, next_with_ends] = [block, next].map(|masks| Masks {
+        let [with_ends, next_with_ends] = [masks, next].map(|masks| Masks {
             whitespace: masks.whitespace | masks.number | masks.signs.cjk,
             ..*masks
         });
         let last = last_whitespace(&with_ends, &next_with_ends) & line_whitespace;
-        let (whitespace_starts, earlier) = whitespace_words(at, taken, last, block, next, carry);
+        let (whitespace_starts, earlier) = whitespace_words(at, taken, last, masks, next, carry);
 
         carry.letter = letter >> 63;
         carry.joined = joined >> 63;
@@ -106,19 +106,19 @@ impl Rules for Deepseek {
 }
 
 #[inline(always)]
-fn unclassed(block: &Masks) -> u64 {
-    !(block.letter | block.number | block.whitespace | block.signs.symbol | block.signs.cjk)
+fn unclassed(masks: &Masks) -> u64 {
+    !(masks.letter | masks.number | masks.whitespace | masks.signs.symbol | masks.signs.cjk)
 }
 
 /// First bytes of the characters of no class that a letter follows.
 #[cold]
-fn unclassed_before_letters(unclassed: u64, block: &Masks, next: &Masks) -> u64 {
+fn unclassed_before_letters(unclassed: u64, masks: &Masks, next: &Masks) -> u64 {
     let after = |mask: u64, next: u64, n: usize| mask >> n | next << (64 - n);
-    let mut goes_on = unclassed & !block.inner;
+    let mut goes_on = unclassed & !masks.inner;
     let mut before_letters = 0;
     for len in 1..=char::MAX.len_utf8() {
-        let inner = after(block.inner, next.inner, len);
-        before_letters |= goes_on & !inner & after(block.letter, next.letter, len);
+        let inner = after(masks.inner, next.inner, len);
+        before_letters |= goes_on & !inner & after(masks.letter, next.letter, len);
         goes_on &= inner;
     }
     before_letters

@@ -1,4 +1,4 @@
-//! The pattern of GPT-2, a block at a time:
+//! The pattern of GPT-2, a SIMD block at a time:
 //!
 //! ```text
 //! 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
@@ -11,7 +11,7 @@
 
 use super::bits::{after, before, last_whitespace};
 use super::contractions::{contraction, with_contractions};
-use super::rules::{Carry, Rules};
+use super::pattern_rules::{Carry, PatternRules};
 use crate::engines::simd::Masks;
 
 #[derive(Clone, Copy)]
@@ -19,35 +19,35 @@ pub(super) struct Gpt2 {
     pub(super) numbers_apart: bool,
 }
 
-impl Rules for Gpt2 {
+impl PatternRules for Gpt2 {
     #[inline(always)]
     fn begins(
         self,
         text: &[u8],
         at: usize,
-        block: &Masks,
+        masks: &Masks,
         next: &Masks,
         carry: &mut Carry,
     ) -> (u64, Option<u32>) {
-        let (letter, number, whitespace) = (block.letter, block.number, block.whitespace);
+        let (letter, number, whitespace) = (masks.letter, masks.number, masks.whitespace);
         let other = !(letter | number | whitespace);
-        let without_space = !before(block.space, carry.space);
+        let without_space = !before(masks.space, carry.space);
         let others = other & !before(other, carry.other) & without_space;
         let letters = letter & !before(letter, carry.letter) & without_space;
         let (numbers, last) = if self.numbers_apart {
             // A number after white space ends a text.
-            let [block, next] = [block, next].map(|masks| Masks {
+            let [masks, next] = [masks, next].map(|masks| Masks {
                 whitespace: masks.whitespace | masks.number,
                 ..*masks
             });
             (
-                number & !block.inner,
-                last_whitespace(&block, &next) & whitespace,
+                number & !masks.inner,
+                last_whitespace(&masks, &next) & whitespace,
             )
         } else {
             (
                 number & !before(number, carry.number) & without_space,
-                last_whitespace(block, next),
+                last_whitespace(masks, next),
             )
         };
         let whitespace_starts = whitespace & !before(whitespace, carry.whitespace) | last;
@@ -56,10 +56,10 @@ impl Rules for Gpt2 {
         carry.number = number >> 63;
         carry.other = other >> 63;
         carry.whitespace = whitespace >> 63;
-        carry.space = block.space >> 63;
+        carry.space = masks.space >> 63;
         // A contraction is a word that starts with its apostrophe. The letter after the apostrophe
         // does not start a word.
-        let apostrophes = block.apostrophe & others & after(letter, next.letter);
+        let apostrophes = masks.apostrophe & others & after(letter, next.letter);
         let begins = with_contractions(begins, apostrophes, carry, |i| {
             contraction(text, at + i, |byte| byte)
         });

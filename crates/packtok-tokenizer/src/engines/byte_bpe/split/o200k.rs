@@ -1,4 +1,4 @@
-//! The pattern of o200k, a block at a time:
+//! The pattern of o200k, a SIMD block at a time:
 //!
 //! ```text
 //! P?U*L+C?|P?U+L*C?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+
@@ -21,22 +21,22 @@
 //!   lowercase one.
 //! - Uppercase letters after letters that are both belong to them if a letter follows that is not uppercase: L+ needs
 //!   one at the end. Otherwise the word ends with the last letter that is both, and the uppercase letters are another
-//!   word. If only a later block shows that, they are pending.
+//!   word. If only a later SIMD block shows that, they are pending.
 //! - A word includes a contraction, after which another word starts.
 //! - Marks after two symbols, or after a space and a symbol, are symbols: the word of these symbols includes them.
 
 use super::bits::{before, last_whitespace, reached};
 use super::cl100k::{lone_symbols, numbers, whitespace_words};
 use super::contractions::contraction_in_any_case;
-use super::rules::{Carry, Rules};
-use crate::engines::simd::{BLOCK, Masks};
+use super::pattern_rules::{Carry, PatternRules};
+use crate::engines::simd::{Masks, SIMD_BLOCK_BYTES};
 
 #[derive(Clone, Copy)]
 pub(super) struct O200k {
     pub(super) is_tekken: bool,
 }
 
-impl Rules for O200k {
+impl PatternRules for O200k {
     const NEEDS_CASE: bool = true;
 
     #[inline(always)]
@@ -44,7 +44,7 @@ impl Rules for O200k {
         self,
         text: &[u8],
         at: usize,
-        block: &Masks,
+        masks: &Masks,
         next: &Masks,
         carry: &mut Carry,
     ) -> (u64, Option<u32>) {
@@ -55,22 +55,22 @@ impl Rules for O200k {
             space,
             case,
             ..
-        } = *block;
+        } = *masks;
         let Symbols {
             taken,
             symbol,
             marks,
-        } = symbols(block, carry);
-        let (letter, both) = (block.letter & !marks, case.both & !marks);
+        } = symbols(masks, carry);
+        let (letter, both) = (masks.letter & !marks, case.both & !marks);
         let (upper, lower) = (case.upper, letter & !case.upper & !both);
         let line_whitespace = whitespace & !newline;
 
         let others = symbol & !before(symbol, carry.other) & !before(space, carry.space);
-        let prefix = lone_symbols(others, block, carry);
+        let prefix = lone_symbols(others, masks, carry);
         let apostrophes = if self.is_tekken {
             0
         } else {
-            block.apostrophe & before(letter, carry.letter)
+            masks.apostrophe & before(letter, carry.letter)
         };
         let (contracted, after_contractions) = contractions(text, at, apostrophes, carry);
 
@@ -88,10 +88,10 @@ impl Rules for O200k {
         } else {
             words_of_upper(at, after_both, upper, letter, next, carry)
         };
-        let numbers = numbers(if self.is_tekken { 1 } else { 3 }, block, carry);
+        let numbers = numbers(if self.is_tekken { 1 } else { 3 }, masks, carry);
 
-        let last = last_whitespace(block, next) & !newline;
-        let (whitespace_starts, earlier) = whitespace_words(at, taken, last, block, next, carry);
+        let last = last_whitespace(masks, next) & !newline;
+        let (whitespace_starts, earlier) = whitespace_words(at, taken, last, masks, next, carry);
 
         let begins = letters | after_lowered | uppers | numbers | others | whitespace_starts;
         carry.letter = letter >> 63;
@@ -105,7 +105,7 @@ impl Rules for O200k {
         carry.taken = taken >> 63;
         carry.prefix = prefix >> 63;
         // White space and letters are never pending together, because whichever is pending contains
-        // the last byte of the block.
+        // the last byte of the SIMD block.
         let begins = begins & !contracted | after_contractions;
         (begins, earlier.or(earlier_uppers))
     }
@@ -121,13 +121,13 @@ struct Symbols {
 }
 
 #[inline(always)]
-fn symbols(block: &Masks, carry: &Carry) -> Symbols {
-    let other = !(block.letter | block.number | block.whitespace);
-    if block.case.mark & before(other, carry.other) != 0 {
-        return symbols_and_marks(block, carry);
+fn symbols(masks: &Masks, carry: &Carry) -> Symbols {
+    let other = !(masks.letter | masks.number | masks.whitespace);
+    if masks.case.mark & before(other, carry.other) != 0 {
+        return symbols_and_marks(masks, carry);
     }
-    let of_ends = block.newline | block.case.slash;
-    let first_taken = block.newline & before(other, carry.other) | carry.taken;
+    let of_ends = masks.newline | masks.case.slash;
+    let first_taken = masks.newline & before(other, carry.other) | carry.taken;
     let taken = reached(first_taken, of_ends);
     Symbols {
         symbol: other & !taken,
@@ -138,7 +138,7 @@ fn symbols(block: &Masks, carry: &Carry) -> Symbols {
 
 /// [`symbols`] if a mark follows a symbol: byte by byte.
 #[cold]
-fn symbols_and_marks(block: &Masks, carry: &Carry) -> Symbols {
+fn symbols_and_marks(masks: &Masks, carry: &Carry) -> Symbols {
     #[derive(Clone, Copy, PartialEq)]
     enum Word {
         /// No position in a word of symbols.
@@ -148,7 +148,7 @@ fn symbols_and_marks(block: &Masks, carry: &Carry) -> Symbols {
         Symbols,
         Ended,
     }
-    let other = !(block.letter | block.number | block.whitespace);
+    let other = !(masks.letter | masks.number | masks.whitespace);
     let mut word = match (carry.taken, carry.prefix, carry.other) {
         (1, ..) => Word::Ended,
         (_, 1, _) => Word::One,
@@ -161,19 +161,19 @@ fn symbols_and_marks(block: &Masks, carry: &Carry) -> Symbols {
         taken: 0,
         marks: 0,
     };
-    for bit in (0..BLOCK).map(|i| 1 << i) {
+    for bit in (0..SIMD_BLOCK_BYTES).map(|i| 1 << i) {
         let is = |mask: u64| mask & bit != 0;
-        word = if is(block.newline) && word != Word::Other
-            || is(block.case.slash) && word == Word::Ended
+        word = if is(masks.newline) && word != Word::Other
+            || is(masks.case.slash) && word == Word::Ended
         {
             Word::Ended
         } else if is(other) {
             match word {
-                _ if is(block.inner) => word,
+                _ if is(masks.inner) => word,
                 Word::Other | Word::Ended if !is_after_space => Word::One,
                 _ => Word::Symbols,
             }
-        } else if is(block.case.mark) && word == Word::Symbols {
+        } else if is(masks.case.mark) && word == Word::Symbols {
             symbols.marks |= bit;
             Word::Symbols
         } else {
@@ -184,7 +184,7 @@ fn symbols_and_marks(block: &Masks, carry: &Carry) -> Symbols {
             Word::One | Word::Symbols => symbols.symbol |= bit,
             Word::Ended => symbols.taken |= bit,
         }
-        is_after_space = is(block.space);
+        is_after_space = is(masks.space);
     }
     symbols
 }
@@ -208,8 +208,8 @@ fn contractions(text: &[u8], at: usize, mut apostrophes: u64, carry: &mut Carry)
             let inside = end - first;
             contracted |= inside as u64;
             after |= end as u64;
-            carry.contracted |= (inside >> BLOCK) as u64;
-            carry.after_contractions |= (end >> BLOCK) as u64;
+            carry.contracted |= (inside >> SIMD_BLOCK_BYTES) as u64;
+            carry.after_contractions |= (end >> SIMD_BLOCK_BYTES) as u64;
         }
     }
     (contracted, after)
@@ -226,8 +226,8 @@ fn words_of_upper(
     next: &Masks,
     carry: &mut Carry,
 ) -> (u64, Option<u32>) {
-    // `None` if the run continues in the next block; otherwise, whether another letter follows the
-    // run.
+    // `None` if the run continues in the next SIMD block; otherwise, whether another letter follows
+    // the run.
     let goes_on = |first: u32| {
         let end = first + (upper >> first).trailing_ones();
         match end {

@@ -1,4 +1,5 @@
-//! Finds the end of each word, one after the other. Tests compare the blocks with these results.
+//! Finds the end of each word, one after the other. Tests compare the SIMD blocks with these
+//! results.
 //!
 //! A pattern is tried at a position, takes its first alternative that matches, and continues at
 //! the end of the match. Each function below performs such a step for one pattern.
@@ -8,7 +9,7 @@ use super::classes::{
 };
 use super::contractions::{contraction, contraction_in_any_case};
 use super::patterns::Pattern;
-use super::pieces::Kind;
+use super::pieces::ByteKind;
 use super::splitter::Splitter;
 
 /// `[^\s\p{L}\p{N}]` are the characters without any of these classes.
@@ -31,10 +32,12 @@ impl Splitter {
     fn piece(&self, text: &[u8], at: usize, each_space: bool) -> usize {
         let ends = |&end: &usize| {
             let (left, right) = (text[end - 1], text[end]);
-            let kinds = [Kind::of(left), Kind::of(right)];
+            let kinds = [ByteKind::of(left), ByteKind::of(right)];
             let is_looked_at = match kinds {
-                [Kind::Space, Kind::Letter | Kind::Other] => false,
-                [left, right] => left != right || matches!(left, Kind::Number | Kind::Newline),
+                [ByteKind::Space, ByteKind::Letter | ByteKind::Other] => false,
+                [left, right] => {
+                    left != right || matches!(left, ByteKind::Number | ByteKind::Newline)
+                }
             };
             each_space && right == b' ' || is_looked_at && !self.table.pairs.has(left, right)
         };

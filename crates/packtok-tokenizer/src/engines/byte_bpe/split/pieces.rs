@@ -1,4 +1,4 @@
-//! Splits texts without a pattern where no token crosses, a block at a time.
+//! Splits texts without a pattern where no token crosses, a SIMD block at a time.
 //!
 //! Every merge produces a token. If no token contains the two bytes around a position, no merge crosses it, and both
 //! sides can be merged independently (`piece_bounds.rs`). Not all positions are considered, because tokens often
@@ -11,16 +11,17 @@
 //! ```
 //!
 //! Most of them need no check of the two bytes: no token has a space after another character, or two numbers, so the
-//! kinds are enough ([`Table`]). In prose, one position of a block of 16 considered ones is left.
+//! kinds are enough ([`Table`]). In prose, one of the 16 considered positions of a SIMD block is
+//! left.
 
 use super::bits::before;
-use super::rules::{Carry, Rules};
+use super::pattern_rules::{Carry, PatternRules};
 use crate::engines::byte_pairs::Pairs;
 use crate::engines::simd::Masks;
 
 /// The kind of a byte.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ByteKind {
     Letter,
     Number,
     Newline,
@@ -31,7 +32,7 @@ pub(super) enum Kind {
 
 const NUM_KINDS: usize = 6;
 
-impl Kind {
+impl ByteKind {
     pub(super) fn of(byte: u8) -> Self {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' => Self::Letter,
@@ -57,7 +58,7 @@ impl Table {
         let mut apart = [[u64::MAX; NUM_KINDS + 2]; NUM_KINDS];
         for left in 0..=u8::MAX {
             for right in (0..=u8::MAX).filter(|&right| pairs.has(left, right)) {
-                apart[Kind::of(left) as usize][Kind::of(right) as usize] = 0;
+                apart[ByteKind::of(left) as usize][ByteKind::of(right) as usize] = 0;
             }
         }
         Self { pairs, apart }
@@ -85,7 +86,7 @@ pub(super) struct Pieces<'a> {
     pub(super) each_space: bool,
 }
 
-impl Rules for Pieces<'_> {
+impl PatternRules for Pieces<'_> {
     const NEEDS_BEYOND_ASCII: bool = false;
 
     #[inline(always)]
@@ -93,7 +94,7 @@ impl Rules for Pieces<'_> {
         self,
         text: &[u8],
         at: usize,
-        block: &Masks,
+        masks: &Masks,
         _next: &Masks,
         carry: &mut Carry,
     ) -> (u64, Option<u32>) {
@@ -104,7 +105,7 @@ impl Rules for Pieces<'_> {
             space,
             wide,
             ..
-        } = *block;
+        } = *masks;
         let other = !(letter | number | newline | space | wide);
         let kinds = [letter, number, newline, space, wide, other];
         let kinds_before = [

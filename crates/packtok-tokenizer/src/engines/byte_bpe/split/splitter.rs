@@ -1,6 +1,5 @@
 //! Splits texts by one of the patterns.
 
-use super::blocks::{ROOM, SplitState};
 use super::cl100k::Cl100k;
 use super::classes::{COMMON, ClassTable, OF_DEEPSEEK};
 use super::deepseek::Deepseek;
@@ -8,6 +7,7 @@ use super::gpt2::Gpt2;
 use super::o200k::O200k;
 use super::patterns::Pattern;
 use super::pieces::{Pieces, Table};
+use super::simd_blocks::{ROOM, SplitState};
 use crate::engines::byte_pairs::Pairs;
 use crate::engines::simd::Simd;
 

@@ -1,4 +1,4 @@
-//! The blocks split texts as the oracle does, on every back end.
+//! The SIMD blocks split texts as the oracle does, on every back end.
 
 use proptest::prelude::*;
 
@@ -153,7 +153,7 @@ const PARTS: [&str; 64] = [
 
 fn from_parts() -> impl Strategy<Value = String> {
     let part = (0..PARTS.len(), 1..3usize, 0..40usize).prop_map(|(part, few, chance)| {
-        // Sometimes, a run that is longer than a block.
+        // Sometimes, a run that is longer than a SIMD block.
         let times = if chance == 0 { 61 + few * 5 } else { few };
         PARTS[part].repeat(times)
     });

@@ -1,10 +1,10 @@
-//! The classes of characters beyond ASCII in a block.
+//! The classes of characters beyond ASCII in a SIMD block.
 
 use std::marker::PhantomData;
 
 use super::bits::before;
 use super::classes::{CJK, ClassTable, LETTER, LOWER, NUMBER, SYMBOL, UPPER, WHITESPACE};
-use super::rules::Rules;
+use super::pattern_rules::PatternRules;
 use crate::engines::simd::{Job, Masks, Simd};
 
 /// Characters beyond ASCII of these classes.
@@ -31,7 +31,7 @@ pub(super) struct Widen<'a, R> {
     pub(super) masks: &'a mut Masks,
 }
 
-impl<R: Rules> Job for Widen<'_, R> {
+impl<R: PatternRules> Job for Widen<'_, R> {
     type Output = ();
 
     #[inline(always)]
@@ -118,7 +118,7 @@ impl<R: Rules> Job for Widen<'_, R> {
 }
 
 /// Extends the bits at first bytes to all bytes of their characters, including a character that
-/// started in the previous block.
+/// started in the previous SIMD block.
 #[inline(always)]
 fn with_inner(begins: u64, last: u64, inner: u64) -> u64 {
     let mut all = begins;

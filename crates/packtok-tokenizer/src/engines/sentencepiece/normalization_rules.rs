@@ -11,7 +11,7 @@ use crate::load::Kind;
 
 /// The normalization of texts before segmentation.
 #[derive(Debug)]
-pub(super) struct Rules {
+pub(super) struct NormalizationRules {
     pub(super) add_dummy_prefix: bool,
     pub(super) remove_extra_whitespaces: bool,
     pub(super) escape_whitespaces: bool,
@@ -65,7 +65,7 @@ impl Charsmap {
     }
 }
 
-impl Rules {
+impl NormalizationRules {
     /// The normalized form of the first character of `text` or of a longer prefix, and the length
     /// of the normalized prefix in bytes.
     pub(super) fn first_of<'a>(&'a self, text: &'a [u8]) -> (&'a [u8], usize) {
@@ -196,7 +196,10 @@ fn longest_user_defined(symbols: &DoubleArray, text: &[u8]) -> Option<usize> {
     longest.map(|(len, _)| len)
 }
 
-pub(super) fn rules_of(normalizer: &Value, pieces: &[Piece]) -> Result<Rules, String> {
+pub(super) fn normalization_rules_of(
+    normalizer: &Value,
+    pieces: &[Piece],
+) -> Result<NormalizationRules, String> {
     let is_set = |key: &str| {
         let set = normalizer[key].as_bool();
         set.ok_or_else(|| format!("its normalizer does not set {key}"))
@@ -212,7 +215,7 @@ pub(super) fn rules_of(normalizer: &Value, pieces: &[Piece]) -> Result<Rules, St
     };
     let user_defined = (0u32..).zip(pieces);
     let user_defined = user_defined.filter(|(_, piece)| piece.kind == Kind::UserDefined);
-    Ok(Rules {
+    Ok(NormalizationRules {
         add_dummy_prefix: is_set("add_dummy_prefix")?,
         remove_extra_whitespaces: is_set("remove_extra_whitespaces")?,
         escape_whitespaces: is_set("escape_whitespaces")?,

@@ -1,9 +1,10 @@
-//! The rules that a pattern implements, and the state that it carries from block to block.
+//! The rules that a pattern implements, and the state that it carries from SIMD block to SIMD
+//! block.
 
 use crate::engines::simd::Masks;
 
-/// State carried from one block into the next. Unless stated otherwise, bit 0 of a mask is the
-/// last bit of the previous block.
+/// State carried from one SIMD block into the next. Unless stated otherwise, bit 0 of a mask is the
+/// last bit of the previous SIMD block.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Carry {
     pub(super) letter: u64,
@@ -17,9 +18,9 @@ pub(super) struct Carry {
     pub(super) taken: u64,
     /// A symbol that begins a run of symbols and has no space before it.
     pub(super) prefix: u64,
-    /// Bytes of this block at which words after contractions start.
+    /// Bytes of this SIMD block at which words after contractions start.
     pub(super) after_contractions: u64,
-    /// Bytes of this block that belong to a contraction.
+    /// Bytes of this SIMD block that belong to a contraction.
     pub(super) contracted: u64,
     /// Letters that belong to the symbol before them.
     pub(super) joined: u64,
@@ -40,8 +41,8 @@ pub(super) struct Carry {
     pub(super) pending: Option<u32>,
 }
 
-/// The rules of a pattern for a block.
-pub(super) trait Rules: Copy {
+/// The rules of a pattern for a SIMD block.
+pub(super) trait PatternRules: Copy {
     /// Whether the pattern needs the classes of characters beyond ASCII.
     const NEEDS_BEYOND_ASCII: bool = true;
     /// Whether the pattern needs [`Masks::case`]; marks then count as letters.
@@ -50,13 +51,13 @@ pub(super) trait Rules: Copy {
     /// characters do not.
     const NEEDS_SIGNS: bool = false;
 
-    /// The starts of words in the block at `at`. The second result is the start of an earlier word
-    /// that was pending.
+    /// The starts of words in the SIMD block at `at`. The second result is the start of an earlier
+    /// word that was pending.
     fn begins(
         self,
         text: &[u8],
         at: usize,
-        block: &Masks,
+        masks: &Masks,
         next: &Masks,
         carry: &mut Carry,
     ) -> (u64, Option<u32>);

@@ -1,10 +1,10 @@
-//! Finds words 64 bytes at a time. Arithmetic on the masks of a block computes the word starts for
-//! all its bytes at once.
+//! Finds words 64 bytes at a time. Arithmetic on the masks of a SIMD block computes the word starts
+//! for all its bytes at once.
 //!
 //! A pattern depends on the bytes before and after a position. [`Carry`] holds the state from the
-//! previous block. The masks of the next block are computed first, because a pattern looks ahead.
-//! The end of a text acts like endless white space: only there, white space is not split before
-//! its last character.
+//! previous SIMD block. The masks of the next SIMD block are computed first, because a pattern
+//! looks ahead. The end of a text acts like endless white space: only there, white space is not
+//! split before its last character.
 //!
 //! ```text
 //! text       I   c a n ' t   g o        letter & !(letter << 1) & !(space << 1)
@@ -14,26 +14,26 @@
 use std::marker::PhantomData;
 
 use super::classes::ClassTable;
-use super::rules::{Carry, Rules};
+use super::pattern_rules::{Carry, PatternRules};
 use super::wide::{Wide, Widen};
-use crate::engines::simd::{BLOCK, Masks, Simd};
+use crate::engines::simd::{Masks, SIMD_BLOCK_BYTES, Simd, SimdBlock};
 
-/// Number of word ends found in one call; a block may add some more. The number is high, because
-/// the remainder forms a group with few prefetches in flight.
-const ENDS_PER_CALL: usize = 1024 - BLOCK;
-pub(crate) const ROOM: usize = ENDS_PER_CALL + BLOCK + 2;
+/// Number of word ends found in one call; a SIMD block may add some more. The number is high,
+/// because the remainder forms a group with few prefetches in flight.
+const ENDS_PER_CALL: usize = 1024 - SIMD_BLOCK_BYTES;
+pub(crate) const ROOM: usize = ENDS_PER_CALL + SIMD_BLOCK_BYTES + 2;
 
 /// The progress of splitting a text.
 pub(crate) struct SplitState {
     at: usize,
-    /// The masks of the block at `at`.
-    block: Masks,
+    /// The masks of the SIMD block at `at`.
+    masks: Masks,
     carry: Carry,
-    /// The classes of the last character beyond ASCII of the previous block. The character may
-    /// extend into this block.
+    /// The classes of the last character beyond ASCII of the previous SIMD block. The character may
+    /// extend into this SIMD block.
     last_wide: Wide,
     /// The end of the text, padded with spaces.
-    last: [u8; BLOCK],
+    last: SimdBlock,
     is_done: bool,
 }
 
@@ -42,10 +42,10 @@ impl SplitState {
     pub(crate) fn new() -> Self {
         Self {
             at: 0,
-            block: Masks::default(),
+            masks: Masks::default(),
             carry: Carry::default(),
             last_wide: Wide::default(),
-            last: [b' '; BLOCK],
+            last: [b' '; SIMD_BLOCK_BYTES],
             is_done: false,
         }
     }
@@ -55,7 +55,7 @@ impl SplitState {
     pub(super) fn fill(
         &mut self,
         simd: impl Simd,
-        rules: impl Rules,
+        rules: impl PatternRules,
         table: &ClassTable,
         text: &str,
         ends: &mut [u32; ROOM],
@@ -64,16 +64,16 @@ impl SplitState {
         if self.is_done || text.is_empty() {
             return 0;
         }
-        // State that changes with every block is kept in registers.
+        // State that changes with every SIMD block is kept in registers.
         let (mut at, mut carry) = (self.at, self.carry);
-        let mut block = match at {
+        let mut masks = match at {
             0 => self.masks(simd, rules, table, text, 0),
-            _ => self.block,
+            _ => self.masks,
         };
         let mut num_ends = 0;
         while at < text.len() && num_ends <= ENDS_PER_CALL {
-            let next = self.masks(simd, rules, table, text, at + BLOCK);
-            let (mut begins, earlier) = rules.begins(text, at, &block, &next, &mut carry);
+            let next = self.masks(simd, rules, table, text, at + SIMD_BLOCK_BYTES);
+            let (mut begins, earlier) = rules.begins(text, at, &masks, &next, &mut carry);
             if let Some(at) = earlier {
                 ends[num_ends] = at;
                 num_ends += 1;
@@ -83,14 +83,14 @@ impl SplitState {
                 begins &= !1;
             }
             let left = text.len() - at;
-            if left < BLOCK {
+            if left < SIMD_BLOCK_BYTES {
                 begins &= (1 << left) - 1;
             }
             num_ends = emit(simd, begins, at as u32, ends, num_ends);
-            block = next;
-            at += BLOCK;
+            masks = next;
+            at += SIMD_BLOCK_BYTES;
         }
-        (self.at, self.block, self.carry) = (at, block, carry);
+        (self.at, self.masks, self.carry) = (at, masks, carry);
         if at < text.len() {
             return num_ends;
         }
@@ -105,9 +105,9 @@ impl SplitState {
         num_ends
     }
 
-    /// The masks of the block at `at`, padded with spaces after the end of the text.
+    /// The masks of the SIMD block at `at`, padded with spaces after the end of the text.
     #[inline(always)]
-    fn masks<R: Rules>(
+    fn masks<R: PatternRules>(
         &mut self,
         simd: impl Simd,
         _rules: R,
@@ -118,7 +118,7 @@ impl SplitState {
         let block = match text.get(at..).and_then(|rest| rest.first_chunk()) {
             Some(block) => block,
             None => {
-                self.last = last_block(text, at);
+                self.last = last_simd_block(text, at);
                 &self.last
             }
         };
@@ -148,8 +148,8 @@ impl SplitState {
 /// The rest of a text, padded with spaces.
 #[cold]
 #[inline(never)]
-fn last_block(text: &[u8], at: usize) -> [u8; BLOCK] {
-    let mut block = [b' '; BLOCK];
+fn last_simd_block(text: &[u8], at: usize) -> SimdBlock {
+    let mut block = [b' '; SIMD_BLOCK_BYTES];
     if let Some(rest) = text.get(at..) {
         block[..rest.len()].copy_from_slice(rest);
     }
@@ -161,7 +161,7 @@ fn last_block(text: &[u8], at: usize) -> [u8; BLOCK] {
 fn emit(simd: impl Simd, bits: u64, base: u32, ends: &mut [u32; ROOM], num_ends: usize) -> usize {
     let room = ends.get_mut(num_ends..);
     let Some(room) = room.and_then(|room| room.first_chunk_mut()) else {
-        unreachable!("there is room for a block's")
+        unreachable!("there is room for the ends of a SIMD block")
     };
     simd.positions(bits, base, room);
     num_ends + bits.count_ones() as usize
