@@ -11,53 +11,33 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// The reason why a task cannot start or continue.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages describe variants and fields")]
 pub enum Error {
-    /// An I/O operation failed.
     #[error("{}", path.display())]
-    Io {
-        /// The file or folder.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
-    /// A thread could not be started.
+    Io { path: PathBuf, source: io::Error },
     #[error("cannot start {purpose}; {ThreadLimits}")]
     Threads {
         /// The purpose of the thread, with an article.
         purpose: &'static str,
-        /// The error of the system.
         source: io::Error,
     },
-    /// A worker ended before its work was done.
     #[error("a worker thread died; this is a bug, please report it")]
     WorkerDied,
     /// The caller requested to stop.
     #[error("interrupted; nothing was written")]
     Cancelled,
-    /// Another process is writing the output.
     #[error("{}: {holder} is writing this output; wait for it to finish, or stop it and run this command again", path.display())]
-    OutputHeld {
-        /// The output.
-        path: PathBuf,
-        /// The process that holds it.
-        holder: String,
-    },
+    OutputHeld { path: PathBuf, holder: String },
     /// Another process took over the output because this one appeared dead.
     #[error(
         "{}: another process took over this output because this one appeared dead; let it finish",
         path.display()
     )]
-    OutputTaken {
-        /// The output.
-        path: PathBuf,
-    },
-    /// The number of shards is 0.
+    OutputTaken { path: PathBuf },
     #[error("the number of shards is 0, expected at least 1")]
     NoShards,
-    /// The number of the shard is too large.
     #[error("no shard {index} of {count}; shards are numbered 0 to {}", count - 1)]
     NoSuchShard {
-        /// The number.
         index: u64,
         /// The number of shards, at least 1.
         count: u64,

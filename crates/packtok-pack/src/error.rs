@@ -14,25 +14,16 @@ pub const KEPT: &str =
 
 /// The reason why a function of this crate failed.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages describe variants and fields")]
 pub enum Error {
-    /// An I/O operation failed.
     #[error("{}", path.display())]
-    Io {
-        /// The file or folder.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
-    /// An object store returned an error.
+    Io { path: PathBuf, source: io::Error },
     #[cfg(feature = "remote")]
     #[error(transparent)]
     Store(#[from] packtok_store::Error),
     /// A run ended early, and its finished work is kept.
     #[error("{}; {KEPT}", ended_by(source))]
-    Kept {
-        /// The reason why the run ended.
-        source: Box<Error>,
-    },
+    Kept { source: Box<Error> },
     /// An unfinished packing run has the same output as a join.
     #[error(
         "{}: an unfinished run of packtok pack has the same output; finish that run, or delete this folder, then join again",
@@ -46,9 +37,7 @@ pub enum Error {
     /// the shard.
     #[error("{option} cannot be used with shards: {reason}; remove it, or pack without shards")]
     NotForShards {
-        /// The option.
         option: &'static str,
-        /// The reason.
         reason: &'static str,
     },
     /// There is no plan, so the number of shards is unknown.
@@ -56,39 +45,24 @@ pub enum Error {
         "{}: no plan found, so the number of shards is unknown; write a plan with packtok plan --shards N, or give the shard as k/N",
         path.display()
     )]
-    NoPlan {
-        /// The path where the plan is expected.
-        path: PathBuf,
-    },
-    /// There is no plan to join.
+    NoPlan { path: PathBuf },
     #[error("{}: no plan found; give the folder that the shards were packed into", path.display())]
-    NothingPlanned {
-        /// The path where the plan is expected.
-        path: PathBuf,
-    },
-    /// The existing plan is for a different run.
+    NothingPlanned { path: PathBuf },
     #[error(
         "{}: the existing plan does not match this run: {what} is {found}, expected {expected}; pack into another folder, or remove the plan and its shards",
         path.display()
     )]
     PlanDiffers {
-        /// The plan.
         path: PathBuf,
-        /// The name of the differing value.
         what: String,
-        /// The value in the plan.
         found: String,
-        /// The value in this run.
         expected: String,
     },
-    /// A line of a plan is invalid.
     #[error("{}:{line}: not a valid plan line; remove the plan and write it again", path.display())]
     PlanLine {
-        /// The plan.
         path: PathBuf,
         /// 1-based number of the line.
         line: u64,
-        /// The error of the parser.
         source: serde_json::Error,
     },
     /// A plan contradicts the totals in its first line.
@@ -97,74 +71,50 @@ pub enum Error {
         path.display()
     )]
     PlanDamaged {
-        /// The plan.
         path: PathBuf,
-        /// The name of the wrong value.
         what: &'static str,
-        /// The value found.
         found: String,
         /// The value in its first line.
         expected: String,
     },
     /// A path is not UTF-8, so a plan cannot contain it.
     #[error("{}: the path is not UTF-8, so a plan cannot contain it; rename the file or its folders", path.display())]
-    PathNotUtf8 {
-        /// The path.
-        path: PathBuf,
-    },
+    PathNotUtf8 { path: PathBuf },
     /// A path contains `..` after a symbolic link, so its location is ambiguous.
     #[error(
         "{}: the path follows a symbolic link and then .., so its location is ambiguous; give the path without ..",
         path.display()
     )]
-    ThroughLink {
-        /// The path.
-        path: PathBuf,
-    },
+    ThroughLink { path: PathBuf },
     /// A source is inside the shards' output folder.
     #[error(
         "{}: the source is inside the shards' output folder {}; choose another folder",
         path.display(),
         folder.display()
     )]
-    SourceInOutput {
-        /// The source.
-        path: PathBuf,
-        /// The folder of the shards.
-        folder: PathBuf,
-    },
+    SourceInOutput { path: PathBuf, folder: PathBuf },
     /// The length of a source differs from the plan.
     #[error(
         "{}: file has {found_bytes} bytes, the plan expects {planned_bytes}; restore the file, or plan again in another folder",
         path.display()
     )]
     SourceNotAsPlanned {
-        /// The source.
         path: PathBuf,
-        /// Length of the source when the plan was made.
         planned_bytes: u64,
-        /// Current length of the source.
         found_bytes: u64,
     },
-    /// The folder contains another tokenizer.
     #[error(
         "{}: the tokenizer differs from the plan's: its fingerprint is {found}, expected {expected}; pack into another folder",
         path.display()
     )]
     ShardTokenizerDiffers {
-        /// The tokenizer's file.
         path: PathBuf,
-        /// Fingerprint of the tokenizer.
         found: String,
-        /// The plan's.
         expected: String,
     },
-    /// A marker is invalid.
     #[error("{}: not a valid shard marker; delete it and pack the shard again", path.display())]
     DamagedMarker {
-        /// The marker.
         path: PathBuf,
-        /// The error of the parser.
         source: serde_json::Error,
     },
     /// A marker or its shard belongs to another run.
@@ -173,26 +123,19 @@ pub enum Error {
         path.display()
     )]
     PartDiffers {
-        /// The file.
         path: PathBuf,
-        /// The name of the differing value.
         what: String,
-        /// The value found.
         found: String,
-        /// The expected value.
         expected: String,
     },
-    /// Some shards are missing.
     #[error(
         "{}: shards are missing: {shards} of {count}; pack them, then join again",
         folder.display()
     )]
     ShardsMissing {
-        /// The folder of the shards.
         folder: PathBuf,
         /// The numbers of the shards, as `3, 7-9`.
         shards: String,
-        /// Number of shards.
         count: u64,
     },
     /// The parts of a source in the shards leave a gap or overlap.
@@ -203,30 +146,23 @@ pub enum Error {
     SourceNotCovered {
         /// The marker of the next part, or the plan if there is none.
         path: PathBuf,
-        /// The source.
         label: String,
         /// Start of the next part.
         found: u64,
         /// End of the previous part.
         expected: u64,
     },
-    /// A line of a rejects file is invalid.
     #[error("{}:{line}: not a valid rejects line; pack the shard again with --existing replace (existing: replace)", path.display())]
     RejectLine {
-        /// The rejects file.
         path: PathBuf,
         /// 1-based number of the line.
         line: u64,
-        /// The error of the parser.
         source: serde_json::Error,
     },
-    /// An error of the file format.
     #[error(transparent)]
     Pbin(#[from] packtok_pbin::Error),
-    /// An error of the tokenizer.
     #[error(transparent)]
     Tokenizer(#[from] packtok_tokenizer::Error),
-    /// An error of the corpus.
     #[error(transparent)]
     Corpus(packtok_corpus::Error),
     /// The caller requested to stop.
@@ -235,33 +171,20 @@ pub enum Error {
     /// An error of threads, or the output belongs to another run.
     #[error(transparent)]
     Jobs(packtok_jobs::Error),
-    /// No EOD token is set.
     #[error("--eod: settings.eod_token is missing")]
     NoEodToken,
     /// The number of filters differs from the number of inputs.
     #[error("input_fields has {found} filters for {expected} inputs; give one for each")]
-    InputFields {
-        /// Number of filters.
-        found: usize,
-        /// Number of inputs.
-        expected: usize,
-    },
+    InputFields { found: usize, expected: usize },
     /// The padding length exceeds the longest possible document.
     #[error(
         "--max-length: tokenizer.config.max_length is {length}; documents can be padded to at most {limit} ids; lower it, or remove --padding"
     )]
-    PaddingTooLong {
-        /// The length.
-        length: u64,
-        /// The largest possible length.
-        limit: u64,
-    },
+    PaddingTooLong { length: u64, limit: u64 },
     /// The padding id is outside the vocabulary of the tokenizer.
     #[error("the id of padding is {id}, but {tokenizer} has {vocab_size} ids; give its tokenizer")]
     PaddingId {
-        /// The id.
         id: u32,
-        /// Name of the tokenizer.
         tokenizer: String,
         /// Highest id + 1.
         vocab_size: u64,
@@ -274,33 +197,23 @@ pub enum Error {
     NotOneToken {
         /// The flag and the config key of the option.
         option: &'static str,
-        /// The token.
         token: String,
-        /// Name of the tokenizer.
         tokenizer: String,
-        /// The tokenizer's special tokens.
         special_tokens: Vec<String>,
     },
-    /// A record cannot be packed.
     #[error(
         "{location}: {}{reason}; {}",
         offset_bytes.map_or_else(String::new, |byte| format!("byte {byte}: ")),
         reason.remedy()
     )]
     BadDocument {
-        /// The record.
         location: packtok_corpus::Location,
         /// Offset of its first byte in the uncompressed source; `None` for tables of row groups.
         offset_bytes: Option<u64>,
-        /// The reason.
         reason: Box<packtok_corpus::Reason>,
     },
-    /// The output already exists.
     #[error("{}: the output already exists; choose another path, or set --existing (existing in a config) to skip or replace", path.display())]
-    OutputExists {
-        /// The output.
-        path: PathBuf,
-    },
+    OutputExists { path: PathBuf },
     /// More documents were rejected than are allowed.
     #[error(
         "{}: {fault}{first}; see {}; fix the corpus or the options, {}",
@@ -309,9 +222,7 @@ pub enum Error {
         fault.remedy()
     )]
     TooManyRejects {
-        /// The output.
         path: PathBuf,
-        /// The exceeded limit.
         fault: crate::pack::RejectFault,
         /// Position and reason of the first rejected line, as the end of a sentence.
         first: String,
@@ -326,72 +237,48 @@ pub enum Error {
     JournalDiffers {
         /// The folder of the unfinished run.
         path: PathBuf,
-        /// The name of the differing value.
         what: String,
-        /// The value in the unfinished run.
         found: String,
-        /// The value in this run.
         expected: String,
     },
     /// The output is a folder, a device or similar, which a file must not replace.
     #[error("{}: the output is a {found}, not a file; choose another path", path.display())]
     OutputNotAFile {
-        /// The output.
         path: PathBuf,
         /// The kind of the path, as in `folder`.
         found: &'static str,
     },
-    /// The output is also a source.
     #[error("{}: file is both input and output; choose another output", path.display())]
-    OutputIsInput {
-        /// The file.
-        path: PathBuf,
-    },
+    OutputIsInput { path: PathBuf },
     /// The existing output has no trailer, so its origin is unknown.
     #[error(
         "{}: the existing output has no trailer, so its origin cannot be verified; set --existing (existing) to replace",
         path.display()
     )]
-    ExistingUnknown {
-        /// The output.
-        path: PathBuf,
-    },
+    ExistingUnknown { path: PathBuf },
     /// The existing output differs from what this run would write.
     #[error(
         "{}: the existing output differs from what this run would write: {what} is {found}, expected {expected}; set --existing (existing) to replace, or choose another output",
         path.display()
     )]
     ExistingDiffers {
-        /// The output.
         path: PathBuf,
-        /// The name of the differing value.
         what: String,
-        /// The value in the output.
         found: String,
-        /// The value in this run.
         expected: String,
     },
-    /// A raw index is set for more than one source.
     #[error(
         "{}: a raw index belongs to one file, but there are {num_sources} input files; pack them one at a time, or without --index-path (index_path)",
         path.display()
     )]
-    IndexForMany {
-        /// The index.
-        path: PathBuf,
-        /// Number of sources.
-        num_sources: usize,
-    },
-    /// All lines of a file were rejected.
+    IndexForMany { path: PathBuf, num_sources: usize },
     #[error(
         "{}: nothing was indexed: none of the {rejected} non-blank lines is valid JSON{first}; see {}",
         path.display(),
         rejects.display()
     )]
     NothingIndexed {
-        /// The source.
         path: PathBuf,
-        /// Number of rejected lines.
         rejected: u64,
         /// Position and reason of the first rejected line, as the end of a sentence.
         first: String,
@@ -401,11 +288,9 @@ pub enum Error {
     /// One of several texts or id lists was rejected.
     #[error("{argument}[{item}]")]
     TextItem {
-        /// Name of the argument.
         argument: &'static str,
         /// Index in the argument, from 0.
         item: usize,
-        /// The error of the tokenizer.
         source: Box<packtok_tokenizer::Error>,
     },
     /// The engine panicked on one of several texts or id lists.
@@ -413,22 +298,18 @@ pub enum Error {
         "{argument}[{item}]: packtok panicked on this item; this is a bug, please report it with the item"
     )]
     TextItemPanicked {
-        /// Name of the argument.
         argument: &'static str,
         /// Index in the argument, from 0.
         item: usize,
     },
-    /// An id to decode is not in the vocabulary.
     #[error("ids[{position}] is {found}, expected an id below {vocab_size}")]
     NoSuchId {
         /// Index of the id among all ids, from 0.
         position: usize,
-        /// The id.
         found: u32,
         /// Highest id + 1.
         vocab_size: u64,
     },
-    /// Offsets of id lists decrease.
     #[error(
         "offsets[{position}] is {found}, less than the preceding {before}; offsets must not decrease"
     )]
@@ -442,13 +323,7 @@ pub enum Error {
     },
     /// Offsets of id lists exceed the number of ids.
     #[error("offsets end at {found}, but there are {num_ids} ids")]
-    OffsetsBeyond {
-        /// The last offset.
-        found: usize,
-        /// Number of ids.
-        num_ids: usize,
-    },
-    /// Two engines give different ids for a text.
+    OffsetsBeyond { found: usize, num_ids: usize },
     #[error(transparent)]
     EnginesDiffer(Box<EnginesDiffer>),
     /// The file's token width differs from the tokenizer's.
@@ -457,11 +332,9 @@ pub enum Error {
         path.display()
     )]
     WidthDiffers {
-        /// The pbin.
         path: PathBuf,
         /// Width of the tokens in the file.
         found_bytes: u64,
-        /// Width that the tokenizer needs.
         expected_bytes: u64,
     },
     /// A document of the file differs from the corpus.
@@ -472,7 +345,6 @@ pub enum Error {
         describe_id(*expected)
     )]
     DocumentDiffers {
-        /// The pbin.
         path: PathBuf,
         /// The document number, from 0.
         document: u64,
@@ -482,30 +354,22 @@ pub enum Error {
         found: Option<u32>,
         /// The id according to the corpus; `None` past the end of the document.
         expected: Option<u32>,
-        /// The record of the corpus.
         location: Location,
     },
-    /// The corpus has more documents than the file.
     #[error(
         "{}: file has {found} documents, but the corpus has one more at {location}",
         path.display()
     )]
     CorpusLonger {
-        /// The pbin.
         path: PathBuf,
-        /// Number of documents in the file.
         found: u64,
         /// The record of the first missing document.
         location: Location,
     },
-    /// The file has more documents than the corpus.
     #[error("{}: file has {found} documents, the corpus has {expected}", path.display())]
     CorpusShorter {
-        /// The pbin.
         path: PathBuf,
-        /// Number of documents in the file.
         found: u64,
-        /// The documents of the corpus.
         expected: u64,
     },
     /// The file does not record the origins of its documents.
@@ -513,54 +377,35 @@ pub enum Error {
         "{}: does not record the origins of its documents; pack it with packtok pack --origins, or compare it with packtok verify --corpus CONFIG",
         path.display()
     )]
-    NoOrigins {
-        /// The pbin.
-        path: PathBuf,
-    },
+    NoOrigins { path: PathBuf },
     /// The origins of the documents are not in ascending order.
     #[error(
         "{}: document {document} came from a place before that of the previous one, as if packed by an index; compare the file with packtok verify --corpus CONFIG",
         path.display()
     )]
     OriginsUnordered {
-        /// The pbin.
         path: PathBuf,
         /// The document number, from 0.
         document: u64,
     },
-    /// The documents came from a source plug-in.
     #[error(
         "{}: its source {source_path} is of a source plug-in; compare the file with packtok verify --corpus CONFIG --source SOURCE",
         path.display()
     )]
-    OriginsOfPlugin {
-        /// The pbin.
-        path: PathBuf,
-        /// The source.
-        source_path: String,
-    },
+    OriginsOfPlugin { path: PathBuf, source_path: String },
     /// A recorded path of a source is not a relative path below a folder.
     #[error(
         "{}: its source {source_path:?} is not a path below a folder, so it is not read; the file is damaged or hostile",
         path.display()
     )]
-    SourceOutside {
-        /// The pbin.
-        path: PathBuf,
-        /// The source.
-        source_path: String,
-    },
-    /// A source changed after packing.
+    SourceOutside { path: PathBuf, source_path: String },
     #[error(
         "{}: has {found} bytes, but had {expected} when it was packed; give the folder of the same corpus",
         path.display()
     )]
     SourceLength {
-        /// The source.
         path: PathBuf,
-        /// Current length of the source.
         found: u64,
-        /// Length of the source that the file records.
         expected: u64,
     },
     /// There is no document at the origin of a document.
@@ -569,7 +414,6 @@ pub enum Error {
         path.display()
     )]
     NoRecord {
-        /// The pbin.
         path: PathBuf,
         /// The document number, from 0.
         document: u64,
@@ -584,7 +428,6 @@ pub enum Error {
         describe_id(*expected)
     )]
     RecordDiffers {
-        /// The pbin.
         path: PathBuf,
         /// The document number, from 0.
         document: u64,
@@ -597,48 +440,39 @@ pub enum Error {
         /// The source and the place in it.
         record: String,
     },
-    /// An id is not in the vocabulary.
     #[error(
         "{}: document {document} has id {found} at token {token}, outside the vocabulary of {vocab_size}",
         path.display()
     )]
     IdBeyondVocab {
-        /// The pbin.
         path: PathBuf,
         /// The document number, from 0.
         document: u64,
         /// Index of the token in it, from 0.
         token: u64,
-        /// The id.
         found: u32,
         /// Highest id + 1.
         vocab_size: u64,
     },
-    /// A document does not end with EOD.
     #[error(
         "{}: document {document} ends with {}, expected EOD {eod_id}",
         path.display(),
         describe_id(*found)
     )]
     NoEodAtEnd {
-        /// The pbin.
         path: PathBuf,
         /// The document number, from 0.
         document: u64,
         /// The last id of the document; `None` if the document has no token.
         found: Option<u32>,
-        /// The expected id.
         eod_id: u32,
     },
-    /// The file was packed with another tokenizer.
     #[error(
         "{}: packed with tokenizer {found}, but the given tokenizer is {expected}; use the tokenizer that packed the file",
         path.display()
     )]
     TokenizerDiffers {
-        /// The pbin.
         path: PathBuf,
-        /// Fingerprint in the file.
         found: String,
         /// Fingerprint of the tokenizer that the caller passed.
         expected: String,
@@ -725,22 +559,18 @@ fn listed(tokens: &[String]) -> String {
     describe_id(*found),
     describe_id(*expected)
 )]
+#[allow(missing_docs, reason = "the messages describe variants and fields")]
 pub struct EnginesDiffer {
-    /// The tokenizer.
     pub tokenizer: String,
-    /// The record of the corpus.
     pub location: Location,
     /// Index of the first differing token, from 0.
     pub token: u64,
-    /// The engine of the tokenizer.
     pub engine: &'static str,
     /// The id of `engine`; `None` past the end of its ids.
     pub found: Option<u32>,
-    /// The engine it is compared with.
     pub oracle: &'static str,
     /// The id of `oracle`; `None` past the end of its ids.
     pub expected: Option<u32>,
-    /// The text at that position.
     pub text: String,
 }
 

@@ -13,122 +13,84 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The reason why a pbin, a raw index or a publication failed.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages describe variants and fields")]
 pub enum Error {
-    /// A system call failed.
     #[error("{}: I/O error", path.display())]
-    Io {
-        /// The file or folder.
-        path: PathBuf,
-        /// The error of the system call.
-        source: io::Error,
-    },
-    /// The destination already exists.
+    Io { path: PathBuf, source: io::Error },
     #[error("{}: file already exists; choose another path, or allow it to be replaced", path.display())]
-    Exists {
-        /// The destination.
-        path: PathBuf,
-    },
+    Exists { path: PathBuf },
     /// The progress callback requested to stop.
     #[error("cancelled")]
     Cancelled,
     /// A destination without a file name, such as `/` or `..`.
     #[error("{}: path has no file name", path.display())]
-    NoFileName {
-        /// The destination.
-        path: PathBuf,
-    },
+    NoFileName { path: PathBuf },
     /// A folder, FIFO, socket or device where a file is needed.
     #[error("{}: not a regular file", path.display())]
-    NotAFile {
-        /// The path to open.
-        path: PathBuf,
-    },
+    NotAFile { path: PathBuf },
 
-    /// The file is shorter than the header.
     #[error("{}: file is {actual} bytes, shorter than the 12-byte header", path.display())]
     TooShort {
-        /// The pbin.
         path: PathBuf,
         /// Bytes of the file.
         actual: u64,
     },
-    /// The header has an invalid token width.
     #[error("{}: header at byte 8 gives {found} bytes per token, expected 1, 2 or 4; this is not a pbin", path.display())]
-    TokenWidth {
-        /// The pbin.
-        path: PathBuf,
-        /// The header's token width.
-        found: u32,
-    },
-    /// The data segment ends inside a token.
+    TokenWidth { path: PathBuf, found: u32 },
     #[error("{}: data segment of {data_bytes} bytes is not a whole number of {width}-byte tokens", path.display())]
     PartialToken {
-        /// The pbin.
         path: PathBuf,
         /// Bytes of the data segment according to the header.
         data_bytes: u64,
         /// Bytes of one token.
         width: u64,
     },
-    /// The file ends inside its data segment.
     #[error(
         "{}: header specifies {data_bytes} data bytes, file has {file_bytes} bytes in total; the file is truncated or the header is wrong",
         path.display()
     )]
     DataTruncated {
-        /// The pbin.
         path: PathBuf,
         /// Bytes of the data segment according to the header.
         data_bytes: u64,
         /// Bytes of the file.
         file_bytes: u64,
     },
-    /// The index is not a pickled list of pairs.
     #[error("{}: index at byte {offset}: {fault}", path.display())]
     Pickle {
-        /// The pbin or raw index.
         path: PathBuf,
         /// File offset of the invalid opcode.
         offset: u64,
-        /// The fault of the opcode.
         fault: PickleFault,
     },
-    /// The bytes after the index are not a trailer.
     #[error(
         "{}: index ends at byte {offset}, but the {bytes} bytes after it are not a trailer; the file is truncated or damaged",
         path.display()
     )]
     BytesAfterIndex {
-        /// The pbin or raw index.
         path: PathBuf,
         /// File offset of the first byte after the index.
         offset: u64,
         /// Number of bytes that follow.
         bytes: u64,
     },
-    /// The documents are not contiguous.
     #[error(
         "{}: document {document} starts at data byte {found}, expected {expected}, the end of the previous document; the index is wrong",
         path.display()
     )]
     DocumentStart {
-        /// The pbin.
         path: PathBuf,
-        /// Number of the document.
         document: u64,
         /// Start of the document according to the index.
         found: u64,
         /// The end of the previous document.
         expected: u64,
     },
-    /// The documents do not cover the data segment.
     #[error("{}: documents end at data byte {found}, data segment ends at {expected}", path.display())]
     DocumentsEnd {
-        /// The pbin.
         path: PathBuf,
         /// End of the last document.
         found: u64,
-        /// End of the data.
         expected: u64,
     },
     /// The documents of a source are not consecutive.
@@ -136,33 +98,21 @@ pub enum Error {
         "{}: the documents of source {source_index} are not consecutive, since the file was shuffled; read the origin of each document instead",
         path.display()
     )]
-    SourceScattered {
-        /// The pbin.
-        path: PathBuf,
-        /// Index of the source.
-        source_index: u64,
-    },
+    SourceScattered { path: PathBuf, source_index: u64 },
     /// The origin of a document is not encoded as a writer encodes it, or names a source that does
     /// not exist.
     #[error(
         "{}: the origin of document {document} is damaged; packtok verify shows what else is",
         path.display()
     )]
-    DamagedOrigin {
-        /// The pbin.
-        path: PathBuf,
-        /// Number of the document.
-        document: u64,
-    },
+    DamagedOrigin { path: PathBuf, document: u64 },
     /// A document's span is out of range or contains a partial token.
     #[error(
         "{}: document {document} spans data bytes {start}..{stop}, expected whole {width}-byte tokens within 0..{data_bytes}",
         path.display()
     )]
     DocumentSpan {
-        /// The pbin.
         path: PathBuf,
-        /// Number of the document.
         document: u64,
         /// Offset of the first byte of the document.
         start: u64,
@@ -173,26 +123,20 @@ pub enum Error {
         /// Bytes of the data segment.
         data_bytes: u64,
     },
-    /// The trailer is invalid.
     #[error("{}: trailer at byte {offset}: {fault}", path.display())]
     Trailer {
-        /// The pbin.
         path: PathBuf,
         /// File offset of the invalid part.
         offset: u64,
-        /// The fault of the part.
         fault: TrailerFault,
     },
     /// A JSON section does not have the expected shape.
     #[error("{}: {section} at byte {offset}: not the expected JSON", path.display())]
     Json {
-        /// The pbin.
         path: PathBuf,
-        /// Name of the section.
         section: &'static str,
         /// File offset of the JSON document.
         offset: u64,
-        /// The error of the JSON parser.
         source: serde_json::Error,
     },
     /// A checksum does not match: the bytes changed after they were written.
@@ -201,7 +145,6 @@ pub enum Error {
         path.display()
     )]
     Checksum {
-        /// The pbin.
         path: PathBuf,
         /// The part that the checksum covers.
         what: Checked,
@@ -220,9 +163,7 @@ pub enum Error {
         path.display()
     )]
     IndexDisagrees {
-        /// The pbin.
         path: PathBuf,
-        /// Number of the document.
         document: u64,
         /// Offset of the first byte of the document according to the index.
         pickled_start: u64,
@@ -239,135 +180,95 @@ pub enum Error {
         path.display()
     )]
     IndexBytes {
-        /// The pbin.
         path: PathBuf,
         /// File offset of the first byte that differs.
         offset: u64,
     },
-    /// Two numbers that must be equal differ.
     #[error("{}: {what} is {found}, expected {expected}", path.display())]
     Count {
-        /// The pbin.
         path: PathBuf,
-        /// The name of the number.
         what: &'static str,
-        /// The number found.
         found: u64,
-        /// The expected number.
         expected: u64,
     },
 
-    /// A document number is out of range.
     #[error("{}: no document {document}, file has {documents}", path.display())]
     NoSuchDocument {
-        /// The pbin.
         path: PathBuf,
-        /// The requested number.
         document: u64,
-        /// Number of documents in the file.
         documents: u64,
     },
     /// A token range is out of range or decreasing.
     #[error("{}: no tokens {start}..{stop}, file has {tokens}", path.display())]
     NoSuchTokens {
-        /// The pbin.
         path: PathBuf,
         /// First requested token.
         start: u64,
         /// Token after the last requested one.
         stop: u64,
-        /// Number of tokens in the file.
         tokens: u64,
     },
 
     /// The lengths of appended documents do not sum to the length of the data.
     #[error("{}: documents have {found} bytes in total, but {expected} bytes of data were given", path.display())]
     AppendedBytes {
-        /// The destination.
         path: PathBuf,
-        /// Sum of the lengths.
         found: u64,
         /// Bytes of the data.
         expected: u64,
     },
-    /// An appended document ends inside a token.
     #[error("{}: document {document} of {bytes} bytes is not a whole number of {width}-byte tokens", path.display())]
     AppendedTokens {
-        /// The destination.
         path: PathBuf,
-        /// The number the document would get.
         document: u64,
         /// Length of the document in bytes.
         bytes: u64,
         /// Bytes of one token.
         width: u64,
     },
-    /// The metadata exceed the size limit.
     #[error("{}: metadata is {bytes} bytes, at most 16777216 are allowed", path.display())]
     MetadataTooLarge {
-        /// The destination.
         path: PathBuf,
         /// Bytes of the metadata's JSON.
         bytes: u64,
     },
 
-    /// A join has no parts.
     #[error("{}: no parts to join; give at least one", path.display())]
-    NoParts {
-        /// The destination.
-        path: PathBuf,
-    },
-    /// A part of a join is also its output.
+    NoParts { path: PathBuf },
     #[error("{}: file is both a part and the output of the join; choose another output", path.display())]
-    PartIsOutput {
-        /// The part.
-        path: PathBuf,
-    },
-    /// Parts have different token widths.
+    PartIsOutput { path: PathBuf },
     #[error(
         "{}: tokens are {found} bytes wide, in {} they are {expected}; pack both with the same tokenizer",
         path.display(), first.display()
     )]
     PartWidth {
-        /// The part.
         path: PathBuf,
         /// Width of the part.
         found: u64,
-        /// The part it is compared with.
         first: PathBuf,
         /// Width of the first part.
         expected: u64,
     },
     /// A part does not name its tokenizer, so the meaning of its ids is unknown.
     #[error("{}: file does not record which tokenizer packed it; give it with --tokenizer (tokenizer) to confirm it", path.display())]
-    PartTokenizerUnknown {
-        /// The part.
-        path: PathBuf,
-    },
+    PartTokenizerUnknown { path: PathBuf },
     /// Parts have different tokenizers or options.
     #[error(
         "{}: {what} is {found}, in {} it is {expected}; pack all parts with the same options",
         path.display(), first.display()
     )]
     PartDiffers {
-        /// The part.
         path: PathBuf,
-        /// The name of the differing value.
         what: &'static str,
-        /// The value in this part.
         found: String,
-        /// The part it is compared with.
         first: PathBuf,
-        /// The value in the other part.
         expected: String,
     },
     /// The tokenizer of a part differs from the tokenizer that the user declared for parts that do
     /// not name theirs.
     #[error("{}: tokenizer fingerprint is {found:?}, expected {expected:?}, that of the given tokenizer", path.display())]
     DeclaredTokenizerDiffers {
-        /// The part.
         path: PathBuf,
-        /// The part's fingerprint.
         found: String,
         /// The fingerprint the user specified.
         expected: String,

@@ -5,19 +5,18 @@
 
 /// The part of a file that a checksum covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages describe variants and fields")]
 pub enum Checked {
-    /// One piece of the data segment.
     #[error("data")]
     Data,
-    /// A section of the trailer.
     #[error("trailer section of type {0}")]
     Section(u32),
 }
 
 /// A fault at one position of a pickled index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages describe variants and fields")]
 pub enum PickleFault {
-    /// The bytes end before the pickle does.
     #[error("pickle ends without STOP; the file is truncated")]
     Truncated,
     /// An opcode that no list of pairs needs. It is not executed.
@@ -26,12 +25,8 @@ pub enum PickleFault {
         /// The opcode's name in Python's pickletools.
         name: &'static str,
     },
-    /// A byte that is not an opcode.
     #[error("0x{byte:02x} is not a pickle opcode; this is not an index")]
-    NoOpcode {
-        /// The byte.
-        byte: u8,
-    },
+    NoOpcode { byte: u8 },
     /// An opcode at a position where no list of pairs has it.
     #[error("opcode {name} is not valid at this position in a list of pairs")]
     Misplaced {
@@ -40,10 +35,7 @@ pub enum PickleFault {
     },
     /// A protocol outside `2..=5`.
     #[error("pickle protocol {found}, expected 2 to 5")]
-    Protocol {
-        /// The protocol found.
-        found: u8,
-    },
+    Protocol { found: u8 },
     /// A frame that starts inside another, exceeds the file or splits an opcode.
     #[error("frame of {bytes} bytes does not match the opcodes around it")]
     Frame {
@@ -58,24 +50,15 @@ pub enum PickleFault {
     TooLarge,
     /// An offset and length whose sum exceeds 64 bits.
     #[error("offset {offset} plus length {len} exceeds 64 bits")]
-    SpanTooLarge {
-        /// The pair's first number.
-        offset: u64,
-        /// The pair's second number.
-        len: u64,
-    },
+    SpanTooLarge { offset: u64, len: u64 },
 }
 
 /// A fault at one position of a trailer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages describe variants and fields")]
 pub enum TrailerFault {
-    /// An unknown format version.
     #[error("format version is {found}, this packtok reads 1; use a newer packtok")]
-    Version {
-        /// The version found.
-        found: u32,
-    },
-    /// The tail is damaged.
+    Version { found: u32 },
     #[error("CRC32C of the tail is {found:08x}, expected {expected:08x}; the file is damaged")]
     TailChecksum {
         /// CRC32C of the bytes.
@@ -83,7 +66,6 @@ pub enum TrailerFault {
         /// CRC32C in the tail.
         expected: u32,
     },
-    /// The section table is damaged.
     #[error(
         "CRC32C of the section table is {found:08x}, expected {expected:08x}; the file is damaged"
     )]
@@ -102,7 +84,6 @@ pub enum TrailerFault {
         /// Length of the trailer according to the tail.
         bytes: u64,
     },
-    /// The start magic is missing.
     #[error("start magic is missing")]
     StartMagic,
     /// The index does not end where the trailer starts.
@@ -111,7 +92,6 @@ pub enum TrailerFault {
     /// The section table is too long or not between the sections and the tail.
     #[error("section table is misplaced or does not have 1 to 1024 entries of 32 bytes")]
     TablePlace,
-    /// Reserved bits are set.
     #[error("section of type {section}: reserved bits are set")]
     Reserved {
         /// The section's type.
@@ -127,7 +107,6 @@ pub enum TrailerFault {
         /// The expected file offset.
         expected: u64,
     },
-    /// A section extends into the section table.
     #[error("section of type {section}: {bytes} bytes do not fit before the section table")]
     SectionTooLong {
         /// The section's type.
@@ -135,7 +114,6 @@ pub enum TrailerFault {
         /// Length of the section according to the table.
         bytes: u64,
     },
-    /// A section has an invalid length.
     #[error("section of type {section}: {found} bytes, expected {expected}")]
     SectionBytes {
         /// The section's type.
@@ -145,10 +123,8 @@ pub enum TrailerFault {
         /// The required length, or the maximum.
         expected: u64,
     },
-    /// Padding is not zero.
     #[error("padding is not zero")]
     Padding,
-    /// Sections are not in ascending order of type.
     #[error("section of type {section} follows one of type {previous}, expected ascending types")]
     Order {
         /// The section's type.
@@ -156,21 +132,17 @@ pub enum TrailerFault {
         /// The type of the preceding section.
         previous: u32,
     },
-    /// An unknown section is marked as required.
     #[error("section of type {section} is required but unknown; use a newer packtok")]
     UnknownRequired {
         /// The section's type.
         section: u32,
     },
-    /// The section of document offsets is missing.
     #[error("section of document offsets is missing")]
     NoOffsets,
     /// The document offsets do not start and end with the data.
     #[error("document offsets run from {first} to {last}, expected 0 to {data_bytes}")]
     OffsetsEnds {
-        /// The first offset.
         first: u64,
-        /// The last offset.
         last: u64,
         /// Bytes of the data segment.
         data_bytes: u64,

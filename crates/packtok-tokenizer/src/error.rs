@@ -7,19 +7,14 @@ use crate::load::LoadError;
 
 /// The reason why a tokenizer cannot be loaded, or why texts or ids cannot be processed.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages describe variants and fields")]
 pub enum Error {
-    /// An error of loading a tokenizer.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// An error of encoding.
     #[error(transparent)]
     Encode(#[from] EncodeError),
-    /// The engine rejected ids.
     #[error("the tokenizer cannot decode these ids")]
-    Decode {
-        /// The error of the engine.
-        source: Cause,
-    },
+    Decode { source: Cause },
 }
 
 impl Error {

@@ -99,29 +99,16 @@ impl TryFrom<String> for RejectLimit {
 
 /// The limit that was exceeded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages describe variants and fields")]
 pub enum RejectFault {
-    /// No document was packed.
     #[error("nothing was packed: {} rejected", share(*.rejected, *.documents))]
-    NothingPacked {
-        /// Documents rejected.
-        rejected: u64,
-        /// All documents.
-        documents: u64,
-    },
-    /// A count was exceeded.
+    NothingPacked { rejected: u64, documents: u64 },
     #[error("more documents were rejected than max_rejects allows ({allowed})")]
-    Count {
-        /// The limit.
-        allowed: u64,
-    },
-    /// A percentage was exceeded.
+    Count { allowed: u64 },
     #[error("{} rejected, but max_rejects allows {allowed}", share(*.rejected, *.documents))]
     Percent {
-        /// Documents rejected.
         rejected: u64,
-        /// All documents.
         documents: u64,
-        /// The limit.
         allowed: RejectLimit,
     },
 }

@@ -14,7 +14,6 @@ const BYTES_PER_BYTE: u64 = 32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("its {component} makes more than {max_bytes} bytes of {text_bytes} bytes of text")]
 pub(crate) struct Excess {
-    /// The type of the component.
     pub(crate) component: &'static str,
     pub(crate) text_bytes: u64,
     pub(crate) max_bytes: u64,
