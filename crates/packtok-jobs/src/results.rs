@@ -14,9 +14,9 @@ const TICK: Duration = Duration::from_millis(50);
 /// Whether a consumer wants more results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
-    /// Continue.
+    /// Asks for the next result.
     Continue,
-    /// Stop: the remaining work is skipped.
+    /// Skips the remaining work.
     Stop,
 }
 

@@ -164,7 +164,6 @@ impl Examine for Counter {
     }
 }
 
-/// Counts by source.
 struct CountsBySource(Vec<Counted>);
 
 impl Receive<Numbers> for CountsBySource {

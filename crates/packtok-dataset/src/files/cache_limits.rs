@@ -49,7 +49,6 @@ impl CacheLimits {
         })
     }
 
-    /// The folder.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }

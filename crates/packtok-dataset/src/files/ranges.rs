@@ -71,7 +71,6 @@ impl Ranges {
         self.starts[self.len()]
     }
 
-    /// The start of a range.
     pub(crate) fn start(&self, range_index: usize) -> u64 {
         self.starts[range_index]
     }

@@ -418,7 +418,6 @@ impl<'a> Row<'a> {
 }
 
 impl Part<'_> {
-    /// The tokens that are inputs.
     fn inputs(&self, width: TokenWidth) -> &[u8] {
         &self.bytes[..self.num_inputs * width.bytes() as usize]
     }

@@ -78,7 +78,6 @@ enum Layout {
         layout: BlockLayout,
         /// Block ranges of the files in the overall sequence.
         blocks: Ranges,
-        /// Tokens that are in a block.
         num_tokens_in_blocks: u64,
     },
     /// Chunks of the stream or of each file.

@@ -120,7 +120,6 @@ impl Rates {
         })
     }
 
-    /// The draw of `source` with this ordinal.
     fn next_draw(&self, source: usize, ordinal: u64) -> NextDraw {
         let (weight, total, grain) = (
             u128::from(self.weights[source]),

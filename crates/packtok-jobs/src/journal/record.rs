@@ -7,7 +7,6 @@ use serde::de::DeserializeOwned;
 /// Hexadecimal digits of the checksum, and the space after them.
 const PREFIX_LEN: usize = 9;
 
-/// The line of an entry.
 pub(super) fn line_of(entry: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     let json = serde_json::to_string(entry)?;
     Ok(format!("{:08x} {json}\n", crc32c::crc32c(json.as_bytes())).into_bytes())

@@ -19,7 +19,7 @@ const ALL: u64 = 100 * UNITS_PER_PERCENT;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum RejectLimit {
-    /// A number.
+    /// A number of documents.
     Count(u64),
     /// A percentage of all documents: all lines that are not blank.
     Percent(Percent),

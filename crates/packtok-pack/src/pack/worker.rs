@@ -119,7 +119,6 @@ pub(crate) struct DocBatch {
     pub(crate) end: Option<ResumePoint>,
     /// Digests of the sources that ended.
     pub(crate) closed: Vec<u32>,
-    /// Bytes of text.
     pub(crate) text_bytes: u64,
 }
 

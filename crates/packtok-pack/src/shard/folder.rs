@@ -40,7 +40,6 @@ pub fn marker_path(shard_path: &Path) -> PathBuf {
     shard_path.with_extension(MARKER_EXTENSION)
 }
 
-/// The rejects of the shard at `shard_path`.
 pub(super) fn rejects_path(shard_path: &Path) -> PathBuf {
     with_suffix(shard_path, REJECTS_SUFFIX)
 }

@@ -40,7 +40,6 @@ pub(super) struct Header {
     pub(super) total_bytes: u64,
 }
 
-/// The line of a source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SourceLine<'a> {
     /// Path of the source relative to the root.

@@ -105,7 +105,6 @@ impl DoubleArray {
         Some(led)
     }
 
-    /// The value of a key.
     pub(crate) fn value_of(&self, key: &[u8]) -> Option<u32> {
         let (_, value) = self.lead(self.root, key)?;
         value

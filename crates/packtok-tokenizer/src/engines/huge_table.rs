@@ -98,7 +98,6 @@ impl<'a, T> Slots<'a, T> {
     }
 }
 
-/// Prefetches a slot.
 #[inline(always)]
 pub(super) fn prefetch<T>(slot: &T) {
     #[cfg(target_arch = "x86_64")]

@@ -13,7 +13,6 @@ pub(super) struct Bins {
     last_with_room: Vec<u32>,
     /// By bin: the bin that reached the same room before it.
     before: Vec<u32>,
-    /// By piece: its bin.
     bin_of_piece: Vec<u32>,
     /// For each length, the start of its pieces in `by_len`, and later their end.
     places: Vec<u32>,

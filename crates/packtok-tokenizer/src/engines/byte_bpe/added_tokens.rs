@@ -74,7 +74,6 @@ struct RoundToken {
     is_special: bool,
 }
 
-/// A part of a text.
 pub(super) enum TextPart<'a> {
     AddedToken(u32),
     /// Normalized text without added tokens, with spaces for `▁`.

@@ -119,7 +119,6 @@ mod tests {
     use super::*;
     use crate::engines::simd::{AnySimd, Job};
 
-    /// All bounds of all chunks.
     struct AllBounds<'a>(WordChunks<'a>);
 
     impl Job for AllBounds<'_> {

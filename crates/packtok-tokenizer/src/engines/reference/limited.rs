@@ -53,7 +53,6 @@ enum Growth {
     Precompiled(Precompiled, u64),
 }
 
-/// A step of a normalizer.
 struct NormalizerStep {
     normalizer: NormalizerWrapper,
     growth: Growth,
@@ -301,7 +300,6 @@ impl Decoder for LimitedDecoder {
 /// Ids that a post-processor may add to a document.
 const MAX_ADDED_IDS: usize = 1 << 20;
 
-/// A post-processor.
 #[derive(Deserialize)]
 #[serde(transparent)]
 pub(super) struct LimitedPostProcessor(PostProcessorWrapper);

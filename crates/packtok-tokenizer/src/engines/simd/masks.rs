@@ -37,7 +37,6 @@ pub(crate) struct Case {
     pub(crate) upper: u64,
     /// Letters without case, and marks.
     pub(crate) both: u64,
-    /// Marks.
     pub(crate) mark: u64,
     /// `/`
     pub(crate) slash: u64,

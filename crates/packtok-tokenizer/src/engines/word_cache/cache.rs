@@ -56,7 +56,6 @@ impl WordCache {
         self.short.finder()
     }
 
-    /// Inserts a short word.
     #[inline(always)]
     pub(crate) fn insert_short(&mut self, simd: impl Simd, word: WordKey, ids: &[u32]) {
         if self.short.is_full() && self.short.num_buckets() < self.max_buckets {
@@ -82,7 +81,6 @@ impl WordCache {
         self.long.append(hash, word, ids)
     }
 
-    /// Inserts a long word with this hash.
     pub(crate) fn insert_long(&mut self, hash: u64, word: &[u8], ids: &[u32]) {
         self.long.insert(hash, word, ids);
     }

@@ -36,7 +36,6 @@ impl LongWords {
         self.words.preallocate();
     }
 
-    /// Prefetches the slots of this hash.
     #[inline(always)]
     pub(super) fn prefetch_slot(&self, hash: u64) {
         prefetch(self.slots.slots().at(hash as usize));

@@ -173,7 +173,6 @@ impl Finder<'_> {
         (word.hash() >> self.shift) as u32
     }
 
-    /// Prefetches a bucket.
     #[inline(always)]
     pub(crate) fn prefetch(self, bucket: u32) {
         prefetch(self.buckets.at(bucket as usize));

@@ -19,7 +19,6 @@ use super::pattern_rules::{Carry, PatternRules};
 use crate::engines::byte_pairs::Pairs;
 use crate::engines::simd::Masks;
 
-/// The kind of a byte.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ByteKind {
     Letter,
