@@ -167,16 +167,16 @@ impl Writer {
     /// [`Error::AppendedBytes`] if the lengths do not add up, [`Error::AppendedTokens`] if a
     /// document ends inside a token (nothing is written in either case), [`Error::Io`].
     pub fn append(&mut self, data: &[u8], document_bytes: &[u64]) -> Result<()> {
-        let mut found: u64 = 0;
+        let mut total_bytes: u64 = 0;
         for (&bytes, document) in document_bytes.iter().zip(self.num_documents()..) {
             self.check_document(document, bytes)?;
-            found = found.saturating_add(bytes);
+            total_bytes = total_bytes.saturating_add(bytes);
         }
         let expected = data.len() as u64;
-        if found != expected {
+        if total_bytes != expected {
             return Err(Error::AppendedBytes {
                 path: self.path.clone(),
-                found,
+                found: total_bytes,
                 expected,
             });
         }
@@ -237,8 +237,13 @@ impl Writer {
         let num_tokens = self.data_bytes / self.width.bytes();
         check_counts(metadata, self.num_documents(), num_tokens, &path)?;
         if let Some(origins) = &self.origins {
-            let found = origins.spooled.num_numbers / NUMBERS_PER_ORIGIN;
-            check_count("number of origins", found, self.num_documents(), &path)?;
+            let num_origins = origins.spooled.num_numbers / NUMBERS_PER_ORIGIN;
+            check_count(
+                "number of origins",
+                num_origins,
+                self.num_documents(),
+                &path,
+            )?;
         }
         let json = serde_json::to_vec(metadata).map_err(|error| Error::io(&path)(error.into()))?;
         if json.len() as u64 > MAX_METADATA_BYTES {

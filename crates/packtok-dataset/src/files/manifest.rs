@@ -111,25 +111,25 @@ impl Entry {
         }
     }
 
-    /// Checks that the file at the path matches the entry; `found` is the entry of that file.
+    /// Checks that the file at the path matches the entry; `current` is the entry of that file.
     ///
     /// # Errors
     /// [`Error::FileReplaced`] for the first number that differs.
-    pub(crate) fn compare(&self, found: &Self) -> Result<()> {
+    pub(crate) fn compare(&self, current: &Self) -> Result<()> {
         let crc = |crc: Option<u32>| u64::from(crc.unwrap_or(0));
         let numbers = [
-            ("file_bytes", found.file_bytes, self.file_bytes),
-            ("token_bytes", found.token_bytes, self.token_bytes),
-            ("documents", found.documents, self.documents),
-            ("tokens", found.tokens, self.tokens),
+            ("file_bytes", current.file_bytes, self.file_bytes),
+            ("token_bytes", current.token_bytes, self.token_bytes),
+            ("documents", current.documents, self.documents),
+            ("tokens", current.tokens, self.tokens),
             (
                 "trailer_crc32c",
-                crc(found.trailer_crc32c),
+                crc(current.trailer_crc32c),
                 crc(self.trailer_crc32c),
             ),
             (
                 "index_crc32c",
-                crc(found.index_crc32c),
+                crc(current.index_crc32c),
                 crc(self.index_crc32c),
             ),
         ];

@@ -83,9 +83,9 @@ mod tests {
                 for overlap in 0..block_size {
                     let layout = BlockLayout::new(num_tokens, block_size, overlap).unwrap();
                     let starts = walked(num_tokens, block_size, block_size - overlap);
-                    let found: Vec<_> = (0..layout.len()).map(|i| layout.block(i)).collect();
+                    let blocks: Vec<_> = (0..layout.len()).map(|i| layout.block(i)).collect();
                     let expected: Vec<_> = starts.iter().map(|&s| s..s + block_size).collect();
-                    assert_eq!(found, expected, "{num_tokens} {block_size} {overlap}");
+                    assert_eq!(blocks, expected, "{num_tokens} {block_size} {overlap}");
                     let covered = expected.last().map_or(0, |last| last.end);
                     assert_eq!(layout.num_tokens_in_blocks(), covered);
                 }

@@ -65,10 +65,10 @@ mod tests {
                     let expected: Vec<_> = starts
                         .map(|start| start..num_tokens.min(start + chunk_size))
                         .collect();
-                    let found: Vec<_> = (0..layout.len(num_tokens))
+                    let chunks: Vec<_> = (0..layout.len(num_tokens))
                         .map(|i| layout.chunk(i, num_tokens))
                         .collect();
-                    assert_eq!(found, expected, "{num_tokens} {chunk_size} {overlap}");
+                    assert_eq!(chunks, expected, "{num_tokens} {chunk_size} {overlap}");
                     let padding: u64 = expected
                         .iter()
                         .map(|chunk| chunk_size - (chunk.end - chunk.start))

@@ -262,8 +262,8 @@ impl Header {
         if found != expected {
             return Err(PlanFault::HeaderChecksum { found, expected });
         }
-        let found = u32_at(bytes, 12);
-        let kind = Kind::decode(found).ok_or(PlanFault::UnknownKind { found })?;
+        let number = u32_at(bytes, 12);
+        let kind = Kind::decode(number).ok_or(PlanFault::UnknownKind { found: number })?;
         let mut data = DataFingerprint::default();
         data.copy_from_slice(&bytes[32..64]);
         Ok(Self {
