@@ -3,10 +3,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use packtok_formats::mds::MdsError;
-use packtok_formats::npy::NpyError;
-use packtok_formats::raw::RawError;
-
 /// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -217,39 +213,16 @@ pub enum Error {
     Jobs(#[from] packtok_jobs::Error),
     #[error(transparent)]
     Pbin(#[from] packtok_pbin::Error),
+    /// An error of a token file of another format, or of a folder of samples.
     #[error(transparent)]
-    Raw(Box<RawError>),
-    #[error(transparent)]
-    Npy(Box<NpyError>),
-    #[error(transparent)]
-    Mds(Box<MdsError>),
-}
-
-impl From<RawError> for Error {
-    fn from(error: RawError) -> Self {
-        match error {
-            RawError::Map(error) => Self::Pbin(error),
-            error => Self::Raw(error.into()),
-        }
-    }
-}
-
-impl From<MdsError> for Error {
-    fn from(error: MdsError) -> Self {
-        match error {
-            MdsError::File(error) => Self::Pbin(error),
-            error => Self::Mds(error.into()),
-        }
-    }
+    Formats(Box<packtok_formats::Error>),
 }
 
 impl From<packtok_formats::Error> for Error {
     fn from(error: packtok_formats::Error) -> Self {
         match error {
             packtok_formats::Error::Pbin(error) => Self::Pbin(error),
-            packtok_formats::Error::Raw(error) => error.into(),
-            packtok_formats::Error::Npy(error) => Self::Npy(error),
-            packtok_formats::Error::Mds(error) => Self::Mds(error),
+            error => Self::Formats(error.into()),
         }
     }
 }

@@ -48,23 +48,23 @@ mod tests {
     fn each_width_has_its_largest_id() {
         let bytes = [1, 2, 3, 4, 250, 0, 7, 0, 9, 1];
         for split in [4, 8] {
-            let mut found = LargestIds::default();
-            found.add(&bytes[..split]);
-            found.add(&bytes[split..]);
+            let mut largest = LargestIds::default();
+            largest.add(&bytes[..split]);
+            largest.add(&bytes[split..]);
             let expected = LargestIds {
                 of_1_byte: 250,
                 of_2_bytes: 0x0403,
                 of_4_bytes: 0x0403_0201,
             };
-            assert_eq!(found, expected);
+            assert_eq!(largest, expected);
         }
     }
 
     #[test]
     fn ids_of_four_bytes_read_as_two_are_their_halves() {
         let ids = [50_256u32, 3, 40_000];
-        let mut found = LargestIds::default();
-        ids.iter().for_each(|id| found.add(&id.to_le_bytes()));
-        assert_eq!((found.of_2_bytes, found.of_4_bytes), (50_256, 50_256));
+        let mut largest = LargestIds::default();
+        ids.iter().for_each(|id| largest.add(&id.to_le_bytes()));
+        assert_eq!((largest.of_2_bytes, largest.of_4_bytes), (50_256, 50_256));
     }
 }

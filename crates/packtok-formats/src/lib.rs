@@ -13,6 +13,6 @@ pub mod python_json;
 pub mod raw;
 mod token_file;
 
-pub use error::{Error, Result};
+pub use error::{ElementValue, Error, Result};
 pub use largest_ids::LargestIds;
 pub use token_file::TokenFile;

@@ -7,63 +7,16 @@
 //! these zeros.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use packtok_pbin::{AccessPattern, MappedFile, TokenWidth};
 
+use crate::error::{Error, Result};
+
 /// Bytes that are compared with zero at a time.
 const STEP_BYTES: u64 = 1 << 20;
-
-/// The reason why a file of raw tokens cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum RawError {
-    /// The length is not a multiple of the token width.
-    #[error(
-        "{}: the file is {bytes} bytes, which is no whole number of tokens of {width} bytes; the file is truncated, or its tokens have another width",
-        path.display()
-    )]
-    PartialToken {
-        /// The file.
-        path: PathBuf,
-        /// Length of the file in bytes.
-        bytes: u64,
-        /// Bytes of a token.
-        width: u64,
-    },
-    /// A range of tokens is not within the file.
-    #[error("{}: tokens {start}..{stop} do not exist, the file has {num_tokens}", path.display())]
-    NoSuchTokens {
-        /// The file.
-        path: PathBuf,
-        /// Start of the range.
-        start: u64,
-        /// End of the range.
-        stop: u64,
-        /// Tokens of the file.
-        num_tokens: u64,
-    },
-    /// The requested document does not exist; a raw file has only document 0.
-    #[error("{}: document {document} does not exist, the file does not record any", path.display())]
-    NoSuchDocument {
-        /// The file.
-        path: PathBuf,
-        /// The document.
-        document: u64,
-    },
-    /// The file cannot be mapped.
-    #[error(transparent)]
-    Map(#[from] packtok_pbin::Error),
-    /// The system returned an error.
-    #[error("{}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
-}
 
 /// An open file of raw tokens.
 #[derive(Debug)]
@@ -80,15 +33,15 @@ impl RawFile {
     ///
     /// # Errors
     /// The file cannot be mapped, is shorter, or ends within a token.
-    pub fn open(path: &Path, width: TokenWidth, num_tokens: u64) -> Result<Self, RawError> {
+    pub fn open(path: &Path, width: TokenWidth, num_tokens: u64) -> Result<Self> {
         let map = MappedFile::open(path)?;
-        let found = check_length(path, map.bytes().len() as u64, width)?;
-        if num_tokens > found {
-            return Err(RawError::NoSuchTokens {
+        let file_tokens = check_length(path, map.bytes().len() as u64, width)?;
+        if num_tokens > file_tokens {
+            return Err(Error::NoSuchRawTokens {
                 path: path.into(),
                 start: 0,
                 stop: num_tokens,
-                num_tokens: found,
+                num_tokens: file_tokens,
             });
         }
         Ok(Self {
@@ -132,11 +85,11 @@ impl RawFile {
     /// Tokens as little-endian bytes.
     ///
     /// # Errors
-    /// [`RawError::NoSuchTokens`].
-    pub fn tokens(&self, tokens: Range<u64>) -> Result<&[u8], RawError> {
+    /// [`Error::NoSuchRawTokens`].
+    pub fn tokens(&self, tokens: Range<u64>) -> Result<&[u8]> {
         let Range { start, end: stop } = tokens;
         self.tokens_if_there(tokens)
-            .ok_or_else(|| RawError::NoSuchTokens {
+            .ok_or_else(|| Error::NoSuchRawTokens {
                 path: self.path().into(),
                 start,
                 stop,
@@ -147,11 +100,11 @@ impl RawFile {
     /// The tokens of document `i`. Document 0 contains all tokens.
     ///
     /// # Errors
-    /// [`RawError::NoSuchDocument`].
-    pub fn document_tokens(&self, i: u64) -> Result<Range<u64>, RawError> {
+    /// [`Error::NoSuchRawDocument`].
+    pub fn document_tokens(&self, i: u64) -> Result<Range<u64>> {
         match i {
             0 => Ok(0..self.num_tokens),
-            document => Err(RawError::NoSuchDocument {
+            document => Err(Error::NoSuchRawDocument {
                 path: self.path().into(),
                 document,
             }),
@@ -167,30 +120,23 @@ impl RawFile {
     ///
     /// # Errors
     /// The system rejects the advice.
-    pub fn advise(&self, pattern: AccessPattern) -> Result<(), RawError> {
-        self.map.advise(pattern).map_err(|source| self.io(source))
+    pub fn advise(&self, pattern: AccessPattern) -> Result<()> {
+        self.map.advise(pattern).map_err(Error::io(self.path()))
     }
 
     /// Asks the system to read the pages of `tokens` asynchronously.
     ///
     /// # Errors
-    /// [`RawError::NoSuchTokens`]; the system rejects the advice.
-    pub fn prefetch(&self, tokens: Range<u64>) -> Result<(), RawError> {
+    /// [`Error::NoSuchRawTokens`]; the system rejects the advice.
+    pub fn prefetch(&self, tokens: Range<u64>) -> Result<()> {
         self.tokens(tokens.clone())?;
         let bytes = self.bytes_of(&tokens);
-        self.map.prefetch(bytes).map_err(|source| self.io(source))
+        self.map.prefetch(bytes).map_err(Error::io(self.path()))
     }
 
     fn bytes_of(&self, tokens: &Range<u64>) -> Range<usize> {
         let width = self.width.bytes();
         (tokens.start * width) as usize..(tokens.end * width) as usize
-    }
-
-    fn io(&self, source: io::Error) -> RawError {
-        RawError::Io {
-            path: self.path().into(),
-            source,
-        }
     }
 }
 
@@ -202,13 +148,9 @@ impl RawFile {
 ///
 /// # Errors
 /// The file cannot be read, or ends within a token.
-pub fn num_tokens_without_padding(path: &Path, width: TokenWidth) -> Result<(u64, u64), RawError> {
-    let io = |source| RawError::Io {
-        path: path.into(),
-        source,
-    };
-    let mut file = File::open(path).map_err(io)?;
-    let file_bytes = file.metadata().map_err(io)?.len();
+pub fn num_tokens_without_padding(path: &Path, width: TokenWidth) -> Result<(u64, u64)> {
+    let mut file = File::open(path).map_err(Error::io(path))?;
+    let file_bytes = file.metadata().map_err(Error::io(path))?.len();
     check_length(path, file_bytes, width)?;
     let zeros = vec![0; STEP_BYTES.min(file_bytes) as usize];
     let mut buffer = zeros.clone();
@@ -216,8 +158,8 @@ pub fn num_tokens_without_padding(path: &Path, width: TokenWidth) -> Result<(u64
     while end > 0 {
         let start = end.saturating_sub(STEP_BYTES);
         let bytes = &mut buffer[..(end - start) as usize];
-        file.seek(SeekFrom::Start(start)).map_err(io)?;
-        file.read_exact(bytes).map_err(io)?;
+        file.seek(SeekFrom::Start(start)).map_err(Error::io(path))?;
+        file.read_exact(bytes).map_err(Error::io(path))?;
         // The comparison is a single call of `memcmp`, even without optimization.
         if *bytes != zeros[..bytes.len()]
             && let Some(last) = bytes.iter().rposition(|&byte| byte != 0)
@@ -241,7 +183,7 @@ fn end_of_last_extent(file: &File, file_bytes: u64) -> u64 {
     loop {
         match seek(file, SeekFrom::Data(end)) {
             Ok(start) => match seek(file, SeekFrom::Hole(start)) {
-                Ok(found) if found > end => end = found.min(file_bytes),
+                Ok(hole) if hole > end => end = hole.min(file_bytes),
                 _ => return file_bytes,
             },
             // No data after this offset.
@@ -260,11 +202,11 @@ fn end_of_last_extent(_: &File, file_bytes: u64) -> u64 {
 }
 
 /// The number of tokens in `bytes`.
-fn check_length(path: &Path, bytes: u64, width: TokenWidth) -> Result<u64, RawError> {
+fn check_length(path: &Path, bytes: u64, width: TokenWidth) -> Result<u64> {
     if bytes.is_multiple_of(width.bytes()) {
         return Ok(bytes / width.bytes());
     }
-    Err(RawError::PartialToken {
+    Err(Error::RawPartialToken {
         path: path.into(),
         bytes,
         width: width.bytes(),
@@ -300,8 +242,8 @@ mod tests {
                 let mut bytes = vec![7u8; len];
                 bytes.resize(len + padding, 0);
                 let file = file(&bytes);
-                let found = num_tokens_without_padding(file.path(), TokenWidth::U8).unwrap();
-                assert_eq!(found, (len as u64, bytes.len() as u64), "{len} {padding}");
+                let counts = num_tokens_without_padding(file.path(), TokenWidth::U8).unwrap();
+                assert_eq!(counts, (len as u64, bytes.len() as u64), "{len} {padding}");
             }
         }
     }
@@ -309,8 +251,8 @@ mod tests {
     #[test]
     fn a_token_whose_last_byte_is_zero_is_no_padding() {
         let file = file(&[5, 0, 0, 1, 6, 0, 0, 0, 0, 0]);
-        let found = num_tokens_without_padding(file.path(), TokenWidth::U16).unwrap();
-        assert_eq!(found, (3, 10));
+        let counts = num_tokens_without_padding(file.path(), TokenWidth::U16).unwrap();
+        assert_eq!(counts, (3, 10));
     }
 
     #[test]
@@ -335,18 +277,18 @@ mod tests {
     fn holes_are_padding() {
         let file = file(&[7; 5000]);
         file.as_file().set_len(1 << 40).unwrap();
-        let found = num_tokens_without_padding(file.path(), TokenWidth::U8).unwrap();
-        assert_eq!(found, (5000, 1 << 40));
+        let counts = num_tokens_without_padding(file.path(), TokenWidth::U8).unwrap();
+        assert_eq!(counts, (5000, 1 << 40));
         // Data after a hole, and zeros that were written before another.
         let mut writer = file.as_file();
         writer.seek(SeekFrom::Start(1 << 30)).unwrap();
         std::io::Write::write_all(&mut writer, &[1, 2, 0, 0]).unwrap();
-        let found = num_tokens_without_padding(file.path(), TokenWidth::U16).unwrap();
-        assert_eq!(found, ((1 << 29) + 1, 1 << 40));
+        let counts = num_tokens_without_padding(file.path(), TokenWidth::U16).unwrap();
+        assert_eq!(counts, ((1 << 29) + 1, 1 << 40));
         let empty = tempfile::NamedTempFile::new().unwrap();
         empty.as_file().set_len(1 << 40).unwrap();
-        let found = num_tokens_without_padding(empty.path(), TokenWidth::U8).unwrap();
-        assert_eq!(found, (0, 1 << 40));
+        let counts = num_tokens_without_padding(empty.path(), TokenWidth::U8).unwrap();
+        assert_eq!(counts, (0, 1 << 40));
     }
 
     #[test]

@@ -325,8 +325,8 @@ mod tests {
             assert!(data.starts_with(reader.data()));
             let first = reader.document_at(0).unwrap();
             let expected = (first..reader.len()).map(|i| (i, reader.document_tokens(i).unwrap()));
-            let found = file.documents_from(0).unwrap().map(Result::unwrap);
-            assert!(found.eq(expected), "{name}");
+            let documents = file.documents_from(0).unwrap().map(Result::unwrap);
+            assert!(documents.eq(expected), "{name}");
         }
     }
 

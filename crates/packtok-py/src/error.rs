@@ -11,18 +11,10 @@ use std::path::Path;
 use packtok_corpus::Error as CorpusError;
 use packtok_dataset::Error as DatasetError;
 use packtok_formats::Error as FormatsError;
-use packtok_formats::mds::MdsError;
-use packtok_formats::npy::NpyError;
-use packtok_formats::raw::RawError;
 use packtok_jobs::Error as JobsError;
 use packtok_jobs::limits::{MemoryLimit, ThreadLimits};
 use packtok_pack::{chain, pbin::Error as PbinError};
 use packtok_reshape::Error as ReshapeError;
-use packtok_reshape::convert::ConvertError;
-use packtok_reshape::import::ImportError;
-use packtok_reshape::sample::SampleError;
-use packtok_reshape::shuffle::ShuffleError;
-use packtok_reshape::tokens::TokensError;
 use packtok_store::Error as StoreError;
 use packtok_stream::Error as StreamError;
 use packtok_tokenizer::{EncodeError, LoadError};
@@ -208,9 +200,7 @@ pub(crate) fn dataset_error(error: DatasetError) -> PyErr {
     match error {
         E::Pbin(error) => pbin_error(error),
         E::Io { path, source } => os_error(&path, &source),
-        E::Raw(error) => raw_error(&error),
-        E::Npy(error) => npy_error(*error),
-        E::Mds(error) => mds_error(*error),
+        E::Formats(error) => formats_error(*error),
         E::Store(error) => store_error(&error),
         E::Jobs(error) => jobs_error(error),
         E::NoWritableFolder { .. } => PyOSError::new_err(chain(&error)),
@@ -249,85 +239,64 @@ pub(crate) fn dataset_error(error: DatasetError) -> PyErr {
     }
 }
 
-/// Maps an error of a token file of any format.
+/// Maps an error of a token file of any format, or of a folder of samples.
 pub(crate) fn formats_error(error: FormatsError) -> PyErr {
-    match error {
-        FormatsError::Pbin(error) => pbin_error(error),
-        FormatsError::Raw(error) => raw_error(&error),
-        FormatsError::Npy(error) => npy_error(*error),
-        FormatsError::Mds(error) => mds_error(*error),
-    }
-}
-
-fn raw_error(error: &RawError) -> PyErr {
-    match error {
-        RawError::Io { path, source } => os_error(path, source),
-        error => PbinFormatError::new_err(chain(error)),
-    }
-}
-
-fn npy_error(error: NpyError) -> PyErr {
-    use NpyError as E;
+    use FormatsError as E;
     match error {
         E::Io { path, source } => os_error(&path, &source),
-        E::Map(error) => pbin_error(error),
-        E::Copy { .. } => PyOSError::new_err(chain(&error)),
-        E::NoSuchTokens { .. } | E::NoSuchDocument { .. } => PyIndexError::new_err(chain(&error)),
-        E::DoesNotFit { .. } => PyValueError::new_err(chain(&error)),
-        E::NotNpy { .. }
-        | E::Pickle { .. }
-        | E::Version { .. }
-        | E::HeaderTruncated { .. }
-        | E::HeaderText { .. }
-        | E::ObjectArray { .. }
-        | E::Structured { .. }
-        | E::ElementType { .. }
-        | E::TooNarrow { .. }
-        | E::Float { .. }
-        | E::FortranOrder { .. }
-        | E::Dimensions { .. }
-        | E::Length { .. }
-        | E::Misaligned { .. }
-        | E::Count { .. }
-        | E::DocumentLength { .. }
-        | E::Lengths { .. }
-        | E::Id { .. } => PbinFormatError::new_err(chain(&error)),
-    }
-}
-
-/// Maps an error of MDS folders.
-pub(crate) fn mds_error(error: MdsError) -> PyErr {
-    use MdsError as E;
-    match error {
-        E::Io { path, source } => os_error(&path, &source),
-        E::File(error) => pbin_error(error),
-        E::NoSuchSample { .. } => PyIndexError::new_err(chain(&error)),
-        E::SizeLimit { .. }
-        | E::UnknownHash { .. }
-        | E::UnknownCompression { .. }
-        | E::NoColumns
-        | E::Values { .. }
-        | E::Value { .. }
-        | E::NoHash { .. }
-        | E::SampleTooLarge { .. } => PyValueError::new_err(chain(&error)),
-        E::Encoding { .. } | E::Codec { .. } | E::Format { .. } | E::Version { .. } => {
+        E::Pbin(error) => pbin_error(error),
+        E::NpyCopy { .. } => PyOSError::new_err(chain(&error)),
+        E::NoSuchNpyTokens { .. } | E::NoSuchNpyDocument { .. } | E::NoSuchMdsSample { .. } => {
+            PyIndexError::new_err(chain(&error))
+        }
+        E::NpyDoesNotFit { .. }
+        | E::MdsSizeLimit { .. }
+        | E::MdsUnknownHash { .. }
+        | E::MdsUnknownCompression { .. }
+        | E::MdsNoColumns
+        | E::MdsNumValues { .. }
+        | E::MdsValue { .. }
+        | E::MdsNoHash { .. }
+        | E::MdsSampleTooLarge { .. } => PyValueError::new_err(chain(&error)),
+        E::MdsEncoding { .. } | E::MdsCodec { .. } | E::MdsFormat { .. } | E::MdsVersion { .. } => {
             PacktokError::new_err(chain(&error))
         }
-        E::Json { .. }
-        | E::TooLarge { .. }
-        | E::ColumnLists { .. }
-        | E::ColumnSize { .. }
-        | E::Basename { .. }
-        | E::CompressedFile { .. }
-        | E::TooManySamples { .. }
-        | E::Bytes { .. }
-        | E::Samples { .. }
-        | E::TooShort { .. }
-        | E::Position { .. }
-        | E::Sample { .. }
-        | E::HashDiffers { .. }
-        | E::Damaged { .. }
-        | E::DecompressedBytes { .. } => PbinFormatError::new_err(chain(&error)),
+        E::RawPartialToken { .. }
+        | E::NoSuchRawTokens { .. }
+        | E::NoSuchRawDocument { .. }
+        | E::NotNpy { .. }
+        | E::NpyIsPickle { .. }
+        | E::NpyVersion { .. }
+        | E::NpyHeaderTruncated { .. }
+        | E::NpyHeaderText { .. }
+        | E::NpyObjectArray { .. }
+        | E::NpyStructured { .. }
+        | E::NpyElementType { .. }
+        | E::NpyTooNarrow { .. }
+        | E::NpyFloat { .. }
+        | E::NpyFortranOrder { .. }
+        | E::NpyDimensions { .. }
+        | E::NpyFileLength { .. }
+        | E::NpyMisaligned { .. }
+        | E::NpyNumDocuments { .. }
+        | E::NpyDocumentLength { .. }
+        | E::NpyLengths { .. }
+        | E::NpyId { .. }
+        | E::MdsJson { .. }
+        | E::MdsJsonTooLarge { .. }
+        | E::MdsColumnLists { .. }
+        | E::MdsColumnSize { .. }
+        | E::MdsBasename { .. }
+        | E::MdsCompressedFile { .. }
+        | E::MdsTooManySamples { .. }
+        | E::MdsFileBytes { .. }
+        | E::MdsNumSamples { .. }
+        | E::MdsTooShort { .. }
+        | E::MdsPosition { .. }
+        | E::MdsSample { .. }
+        | E::MdsHashDiffers { .. }
+        | E::MdsDamagedCompression { .. }
+        | E::MdsDecompressedBytes { .. } => PbinFormatError::new_err(chain(&error)),
     }
 }
 
@@ -340,92 +309,60 @@ pub(crate) fn reshape_error(error: ReshapeError) -> PyErr {
         E::Dataset(error) => dataset_error(*error),
         E::Pbin(error) => pbin_error(error),
         E::Formats(error) => formats_error(error),
-        error @ E::ExistingDiffers { .. } => PacktokError::new_err(chain(&error)),
-        E::Shuffle(error) => shuffle_error(&error),
-        E::Sample(error) => sample_error(*error),
-        E::Import(error) => import_error(&error),
-        E::Convert(error) => convert_error(&error),
-        E::Tokens(error) => tokens_error(&error),
-    }
-}
-
-fn import_error(error: &ImportError) -> PyErr {
-    use ImportError as E;
-    match error {
-        E::Exists { path } => file_exists(path, "the output already exists; choose another folder"),
-        E::NoFolders { .. } | E::Within { .. } | E::Id { .. } => {
-            PyValueError::new_err(chain(error))
+        E::ImportExists { path } => {
+            file_exists(&path, "the output already exists; choose another folder")
         }
-        E::Busy { .. }
-        | E::Pickle { .. }
-        | E::Differs { .. }
-        | E::Row { .. }
-        | E::Empty { .. }
-        | E::ColumnExists { .. } => PacktokError::new_err(chain(error)),
-    }
-}
-
-fn shuffle_error(error: &ShuffleError) -> PyErr {
-    use ShuffleError as E;
-    match error {
-        E::NoChunks | E::NoSuchChunk { .. } | E::EmptyChunk { .. } | E::NotAFile { .. } => {
-            PyValueError::new_err(chain(error))
-        }
-        E::ListedMissing { .. } => PyFileNotFoundError::new_err(chain(error)),
-        E::TooManyDocuments { .. }
+        E::SamplesExist { .. } => PyFileExistsError::new_err(chain(&error)),
+        E::ListedMissing { .. } => PyFileNotFoundError::new_err(chain(&error)),
+        E::NoChunks
+        | E::NoSuchChunk { .. }
+        | E::EmptyChunk { .. }
+        | E::NotAFile { .. }
+        | E::OptionOutOfRange { .. }
+        | E::NoSuchRetrievalShard { .. }
+        | E::NoSuchPart { .. }
+        | E::DomainWithoutFiles { .. }
+        | E::NoTokenizer
+        | E::NoMdsFolders { .. }
+        | E::OutputWithinInput { .. }
+        | E::ImportedIdTooLarge { .. }
+        | E::OutputIsInput { .. }
+        | E::RawTokens { .. }
+        | E::OtherFormat { .. }
+        | E::SameNpyName { .. }
+        | E::NotBelowRoot { .. }
+        | E::NameNotUtf8 { .. } => PyValueError::new_err(chain(&error)),
+        E::ExistingBytesDiffer { .. }
+        | E::TooManyDocuments { .. }
         | E::ListedNoFile { .. }
         | E::ListNotUtf8 { .. }
         | E::ListEmpty { .. }
         | E::Compressed { .. }
-        | E::Changed { .. }
-        | E::Unprovable { .. } => PacktokError::new_err(chain(error)),
-    }
-}
-
-fn sample_error(error: SampleError) -> PyErr {
-    use SampleError as E;
-    match error {
-        E::Mds(error) => mds_error(error),
-        E::Exists { .. } => PyFileExistsError::new_err(chain(&error)),
-        E::Option { .. }
-        | E::NoSuchShard { .. }
-        | E::NoSuchPart { .. }
-        | E::NoFiles { .. }
-        | E::NoTokenizer => PyValueError::new_err(chain(&error)),
-        E::Short { .. }
-        | E::OtherPlan { .. }
+        | E::InputChanged { .. }
+        | E::Unprovable { .. }
+        | E::TooFewSamples { .. }
+        | E::SamplesOfOtherPlan { .. }
         | E::PartsMissing { .. }
         | E::PartVanished { .. }
         | E::PartDamaged { .. }
-        | E::Changed { .. }
+        | E::TokenFileChanged { .. }
         | E::IdTooLarge { .. }
-        | E::Decode { .. } => PacktokError::new_err(chain(&error)),
-    }
-}
-
-fn convert_error(error: &ConvertError) -> PyErr {
-    use ConvertError as E;
-    match error {
-        E::OutputIsInput { .. } | E::NoFormat { .. } | E::OtherFormat { .. } => {
-            PyValueError::new_err(chain(error))
-        }
-        E::ExistingDiffers { .. } | E::TokenizerDiffers { .. } => {
-            PacktokError::new_err(chain(error))
-        }
-        E::IdBeyondVocab { .. } | E::Marker { .. } => PbinFormatError::new_err(chain(error)),
-    }
-}
-
-fn tokens_error(error: &TokensError) -> PyErr {
-    use TokensError as E;
-    match error {
-        E::SameName { .. } | E::NotBelowRoot { .. } | E::NotUtf8 { .. } => {
-            PyValueError::new_err(chain(error))
-        }
-        E::NoOrigins { .. }
+        | E::Undecodable { .. }
+        | E::OutputBusy { .. }
+        | E::UnsupportedPickle { .. }
+        | E::KindDiffers { .. }
+        | E::RowOfManyDimensions { .. }
+        | E::EmptyValue { .. }
+        | E::ColumnExists { .. }
+        | E::ExistingDocumentDiffers { .. }
+        | E::TokenizerDiffers { .. }
+        | E::NoOrigins { .. }
         | E::NotPacked { .. }
-        | E::ExistingDiffers { .. }
-        | E::Rejects { .. } => PacktokError::new_err(chain(error)),
+        | E::ExistingNpyDiffers { .. }
+        | E::DamagedRejects { .. } => PacktokError::new_err(chain(&error)),
+        E::IdBeyondVocab { .. } | E::DamagedMarker { .. } => {
+            PbinFormatError::new_err(chain(&error))
+        }
     }
 }
 

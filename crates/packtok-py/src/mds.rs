@@ -15,7 +15,7 @@ use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
-use crate::error::{dataset_error, mds_error};
+use crate::error::{dataset_error, formats_error};
 use crate::json::{from_python, to_python};
 use crate::monitor::watched_reshaping;
 use crate::views::lend_array;
@@ -63,14 +63,14 @@ impl PyMdsWriter {
             .map(|(name, encoding)| Ok((name.extract()?, encoding.extract()?)))
             .collect::<PyResult<_>>()?;
         let pairs = named.iter().map(|(name, encoding)| (&**name, &**encoding));
-        let columns = Columns::new(pairs).map_err(mds_error)?;
+        let columns = Columns::new(pairs).map_err(formats_error)?;
         let options = Options {
             first_shard,
             ..options_of(size_limit, &hashes, compression)?
         };
         let writer = py
             .detach(|| Writer::create(&folder, columns.clone(), options))
-            .map_err(mds_error)?;
+            .map_err(formats_error)?;
         Ok(Self {
             folder,
             columns,
@@ -105,7 +105,7 @@ impl PyMdsWriter {
         let mut writer = self.lock();
         open(&self.folder, &mut writer)?
             .write(&values)
-            .map_err(mds_error)
+            .map_err(formats_error)
     }
 
     /// Number of samples that were written.
@@ -138,14 +138,14 @@ impl PyMdsWriter {
                 }
                 Ok(finished)
             })
-            .map_err(mds_error)?;
+            .map_err(formats_error)?;
         to_python(py, &finished.entries)
     }
 
     /// Removes the shard files that were published.
     fn discard(&self, py: Python<'_>) -> PyResult<()> {
         match self.lock().take() {
-            Some(writer) => py.detach(|| writer.discard()).map_err(mds_error),
+            Some(writer) => py.detach(|| writer.discard()).map_err(formats_error),
             None => Ok(()),
         }
     }
@@ -184,11 +184,11 @@ fn options_of(
     let hashes = hashes.iter().map(|name| Hash::parse(name));
     Ok(Options {
         size_limit,
-        hashes: hashes.collect::<Result<_, _>>().map_err(mds_error)?,
+        hashes: hashes.collect::<Result<_, _>>().map_err(formats_error)?,
         compression: compression
             .map(Compression::parse)
             .transpose()
-            .map_err(mds_error)?,
+            .map_err(formats_error)?,
         first_shard: 0,
     })
 }
@@ -362,7 +362,7 @@ impl PyMdsReader {
         let sample = py
             .detach(|| this.folder.sample(number))
             .map_err(dataset_error)?;
-        let values = sample.values().map_err(mds_error)?;
+        let values = sample.values().map_err(formats_error)?;
         let dict = PyDict::new(py);
         for (column, value) in index.columns(shard).all().iter().zip(values) {
             // SAFETY: the values are in shards of the reader, which keeps them mapped as long as it lives.
@@ -483,7 +483,7 @@ fn marker_of(marker: &Bound<'_, PyDict>) -> PyResult<Marker> {
 fn mds_marker<'py>(py: Python<'py>, folder: PathBuf) -> PyResult<Option<Bound<'py, PyAny>>> {
     let marker = py
         .detach(|| Marker::of_folder(&folder))
-        .map_err(mds_error)?;
+        .map_err(formats_error)?;
     marker.map(|marker| to_python(py, &marker)).transpose()
 }
 
@@ -508,7 +508,8 @@ fn publish_mds_index(
         entries,
         num_samples,
     };
-    py.detach(|| finished.publish(marker)).map_err(mds_error)
+    py.detach(|| finished.publish(marker))
+        .map_err(formats_error)
 }
 
 /// Rewrites the MDS folder `old`, or all folders below it, whose columns may be pickles of number

@@ -1,10 +1,12 @@
-//! The error type of this crate, which combines the errors of its modules.
+//! The errors of this crate.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::import::pickled::PickleFault;
+
 /// The result type of this crate.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The reason why token files cannot be reshaped.
 #[derive(Debug, thiserror::Error)]
@@ -23,38 +25,472 @@ pub enum Error {
     /// An error of plans, splits and sets of files.
     #[error(transparent)]
     Dataset(Box<packtok_dataset::Error>),
-    /// An error of a token file of another format.
+    /// An error of a token file of another format, or of a folder of samples.
     #[error(transparent)]
     Formats(#[from] packtok_formats::Error),
+    /// An error of the file format.
+    #[error(transparent)]
+    Pbin(#[from] packtok_pbin::Error),
     /// The existing output has other bytes than this run would write.
     #[error(
         "{}: the existing output differs from what this run would write, from byte {offset} on; set --existing (existing) to replace, or choose another output",
         path.display()
     )]
-    ExistingDiffers {
+    ExistingBytesDiffer {
         /// The output.
         path: PathBuf,
         /// Offset of the first difference.
         offset: u64,
     },
-    /// An error of shuffling files.
-    #[error(transparent)]
-    Shuffle(#[from] crate::shuffle::ShuffleError),
-    /// An error of drawing samples.
-    #[error(transparent)]
-    Sample(Box<crate::sample::SampleError>),
-    /// An error of rewriting folders of samples.
-    #[error(transparent)]
-    Import(#[from] Box<crate::import::ImportError>),
-    /// An error of conversions.
-    #[error(transparent)]
-    Convert(#[from] crate::convert::ConvertError),
-    /// An error of folders of NPY files.
-    #[error(transparent)]
-    Tokens(#[from] crate::tokens::TokensError),
-    /// An error of the file format.
-    #[error(transparent)]
-    Pbin(#[from] packtok_pbin::Error),
+    /// The positions of the order would not fit in four bytes.
+    #[error(
+        "there are {documents} documents to shuffle, expected fewer than 4294967295; shuffle in chunks: packtok data create_shuffled_dataset_chunk or create_shuffled_jsonl_chunk"
+    )]
+    TooManyDocuments {
+        /// Number of documents.
+        documents: u64,
+    },
+    /// There are no chunks.
+    #[error("--num-chunks: is 0, expected at least 1")]
+    NoChunks,
+    /// The chunk does not exist.
+    #[error("--chunk-id: is {chunk_id}, expected 0 to {}, since --num-chunks is {num_chunks}", num_chunks - 1)]
+    NoSuchChunk {
+        /// The chunk.
+        chunk_id: u64,
+        /// The number of chunks.
+        num_chunks: u64,
+    },
+    /// No file has a document for this chunk.
+    #[error(
+        "chunk {chunk_id} of {num_chunks} has no documents, since the longest of {num_files} files has {longest}; set --num-chunks to at most {}",
+        longest.max(&1)
+    )]
+    EmptyChunk {
+        /// The chunk.
+        chunk_id: u64,
+        /// The number of chunks.
+        num_chunks: u64,
+        /// Number of files.
+        num_files: usize,
+        /// Documents of the longest file.
+        longest: u64,
+    },
+    /// A file of a list does not exist.
+    #[error("{}: line {line}: {} does not exist; correct the line, or --input-data-root-path", list.display(), path.display())]
+    ListedMissing {
+        /// The list.
+        list: PathBuf,
+        /// Number of the line, from 1.
+        line: u64,
+        /// The file.
+        path: PathBuf,
+    },
+    /// A line of a list names no file.
+    #[error("{}: line {line}: {text:?} names no file", list.display())]
+    ListedNoFile {
+        /// The list.
+        list: PathBuf,
+        /// Number of the line, from 1.
+        line: u64,
+        /// The line.
+        text: String,
+    },
+    /// A list is not text.
+    #[error("{}: line {line} is not UTF-8; expected one path on each line", list.display())]
+    ListNotUtf8 {
+        /// The list.
+        list: PathBuf,
+        /// Number of the line, from 1.
+        line: u64,
+    },
+    /// A list names no files.
+    #[error("{}: lists no files; expected one path on each line", list.display())]
+    ListEmpty {
+        /// The list.
+        list: PathBuf,
+    },
+    /// An input is compressed.
+    #[error("{}: is compressed with {compression}; decompress it first: its lines cannot be read in any order", path.display())]
+    Compressed {
+        /// The file.
+        path: PathBuf,
+        /// The compression.
+        compression: &'static str,
+    },
+    /// An input is a folder, a device or similar.
+    #[error("{}: is not a file; expected a JSONL file", path.display())]
+    NotAFile {
+        /// The input.
+        path: PathBuf,
+    },
+    /// An input changed between two passes.
+    #[error("{}: the file changed while it was read; run the command again when nothing writes to it", path.display())]
+    InputChanged {
+        /// The file.
+        path: PathBuf,
+    },
+    /// An existing JSONL file cannot be compared with the result, because the order is random.
+    #[error(
+        "{}: cannot be proven to be the result of this run without a seed; give one, or set --existing (existing) to replace",
+        path.display()
+    )]
+    Unprovable {
+        /// The output.
+        path: PathBuf,
+    },
+    /// A number is out of range.
+    #[error("{option}: is {found}; expected {expected}")]
+    OptionOutOfRange {
+        /// The option.
+        option: &'static str,
+        /// The value of the option.
+        found: String,
+        /// The allowed values.
+        expected: &'static str,
+    },
+    /// The requested shard of the retrieval corpus does not exist.
+    #[error("SHARD: is {found}; expected 0 to {}", shards.saturating_sub(1))]
+    NoSuchRetrievalShard {
+        /// The shard.
+        found: u64,
+        /// Number of shards.
+        shards: u64,
+    },
+    /// A domain without files.
+    #[error("domain {domain:?} has no token files; give it files or the proportion 0")]
+    DomainWithoutFiles {
+        /// The domain.
+        domain: String,
+    },
+    /// There are fewer samples than requested.
+    #[error(
+        "{side} side of domain {domain:?}: {requested} samples requested, {available} available ({documents} documents, {too_short} of them too short); request fewer, add data, or set --allow-short (allow_short)"
+    )]
+    TooFewSamples {
+        /// The side.
+        side: &'static str,
+        /// The domain.
+        domain: String,
+        /// Number of requested samples.
+        requested: u64,
+        /// Number of samples that the data have.
+        available: u64,
+        /// Documents of the side.
+        documents: u64,
+        /// Documents without a sample.
+        too_short: u64,
+    },
+    /// A finished output of another plan, or of another program.
+    #[error(
+        "{}: has samples of another plan or program; set --existing (existing) to replace, or choose another output",
+        path.display()
+    )]
+    SamplesOfOtherPlan {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A finished output.
+    #[error("{}: exists; set --existing (existing) to skip or replace, or choose another output", path.display())]
+    SamplesExist {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Parts are missing when they are joined.
+    #[error("{}: {missing} of {total} parts are not written; run the missing shards, then set --join (join)", path.display())]
+    PartsMissing {
+        /// The output folder.
+        path: PathBuf,
+        /// Number of missing parts.
+        missing: usize,
+        /// Number of parts.
+        total: usize,
+    },
+    /// The file of a part that was written vanished.
+    #[error("{}: is missing; run its shard again, then set --join (join)", path.display())]
+    PartVanished {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The size of a written part differs from the size in its marker.
+    #[error("{}: has {found} bytes, its marker says {expected}; delete {}, then run its shard again", path.display(), marker.display())]
+    PartDamaged {
+        /// The file.
+        path: PathBuf,
+        /// Current size of the file.
+        found: u64,
+        /// The size in the marker.
+        expected: u64,
+        /// The marker.
+        marker: PathBuf,
+    },
+    /// A token file changed after the plan was made.
+    #[error("{}: changed while samples were taken from it; run the command again", path.display())]
+    TokenFileChanged {
+        /// The token file.
+        path: PathBuf,
+    },
+    /// The requested part does not exist.
+    #[error("--shard: no shard {index} of {count}; shards are numbered from 0")]
+    NoSuchPart {
+        /// The shard.
+        index: u64,
+        /// Number of shards.
+        count: u64,
+    },
+    /// An id exceeds the type of the column.
+    #[error("{}: token {token} has id {id}, which {dtype} cannot hold; set --dtype (dtype) to {remedy}", path.display())]
+    IdTooLarge {
+        /// The token file.
+        path: PathBuf,
+        /// Position of the token in the file.
+        token: u64,
+        /// The id.
+        id: u32,
+        /// The type of the column.
+        dtype: &'static str,
+        /// A type that can hold it.
+        remedy: &'static str,
+    },
+    /// The retrieval corpus needs texts.
+    #[error(
+        "the retrieval corpus has texts, for which a tokenizer is needed; set --tokenizer (tokenizer), or --retrieval-shards (retrieval_shards) to 0"
+    )]
+    NoTokenizer,
+    /// Token ids cannot be decoded.
+    #[error("{}: the tokens from {token} on cannot be decoded", path.display())]
+    Undecodable {
+        /// The token file.
+        path: PathBuf,
+        /// The first of the tokens.
+        token: u64,
+        /// The error of the tokenizer.
+        source: Box<packtok_tokenizer::Error>,
+    },
+    /// Neither a folder nor its subfolders contain an index.
+    #[error("{}: no folder with an index.json was found", path.display())]
+    NoMdsFolders {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The output exists.
+    #[error("{}: the output exists; choose another folder", path.display())]
+    ImportExists {
+        /// The output.
+        path: PathBuf,
+    },
+    /// The output is within the input.
+    #[error("{}: the output is within the input; choose another folder", path.display())]
+    OutputWithinInput {
+        /// The output.
+        path: PathBuf,
+    },
+    /// Another process writes the output.
+    #[error("{}: another process is writing this output; let it finish", path.display())]
+    OutputBusy {
+        /// The output.
+        path: PathBuf,
+    },
+    /// A pickle contains an object other than number arrays or lists of them.
+    #[error("{}: sample {sample}, column {column:?}", path.display())]
+    UnsupportedPickle {
+        /// The folder.
+        path: PathBuf,
+        /// The number of the sample in the folder.
+        sample: u64,
+        /// The column.
+        column: String,
+        /// The fault of the pickle.
+        #[source]
+        source: PickleFault,
+    },
+    /// A value has another type than the values of other samples.
+    #[error("{}: sample {sample}, column {column:?}: the value is {found}, in sample 0 it is {expected}", path.display())]
+    KindDiffers {
+        /// The folder.
+        path: PathBuf,
+        /// The number of the sample in the folder.
+        sample: u64,
+        /// The column.
+        column: String,
+        /// The kind of the value.
+        found: String,
+        /// The kind in the first sample.
+        expected: String,
+    },
+    /// An id does not fit the requested type.
+    #[error("{}: sample {sample}, column {column:?}: id {found} does not fit {dtype}; choose another type with --dtype (dtype)", path.display())]
+    ImportedIdTooLarge {
+        /// The folder.
+        path: PathBuf,
+        /// The number of the sample in the folder.
+        sample: u64,
+        /// The column.
+        column: String,
+        /// The id.
+        found: i128,
+        /// The type.
+        dtype: &'static str,
+    },
+    /// A list contains an array with more than one dimension.
+    #[error("{}: sample {sample}, column {column:?}: the list has an array with shape {shape:?}, expected one dimension", path.display())]
+    RowOfManyDimensions {
+        /// The folder.
+        path: PathBuf,
+        /// The number of the sample in the folder.
+        sample: u64,
+        /// The column.
+        column: String,
+        /// The shape.
+        shape: Vec<u64>,
+    },
+    /// A value has no elements; MDS cannot store it.
+    #[error("{}: sample {sample}, column {column:?}: the value is empty, which MDS cannot store", path.display())]
+    EmptyValue {
+        /// The folder.
+        path: PathBuf,
+        /// The number of the sample in the folder.
+        sample: u64,
+        /// The column.
+        column: String,
+    },
+    /// Two columns would have the same name.
+    #[error("{}: column {column:?} exists, and the lengths of a list would have the same name", path.display())]
+    ColumnExists {
+        /// The folder.
+        path: PathBuf,
+        /// The column.
+        column: String,
+    },
+    /// The file has another format than the caller gives.
+    #[error("{}: the file has the format {found}, expected {expected}; leave out --format (format)", path.display())]
+    OtherFormat {
+        /// The file.
+        path: PathBuf,
+        /// The format of the file.
+        found: &'static str,
+        /// The format that the caller set.
+        expected: &'static str,
+    },
+    /// The file has no format of the table.
+    #[error("{}: raw tokens are not converted; the file records neither documents nor a token width", path.display())]
+    RawTokens {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The output is the input.
+    #[error("{}: the output is the input itself; choose another --output (output)", path.display())]
+    OutputIsInput {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The existing output has other documents.
+    #[error(
+        "{}: the existing file differs from the input in document {document}; set --existing (existing) to replace, or choose another --output (output)",
+        path.display()
+    )]
+    ExistingDocumentDiffers {
+        /// The output.
+        path: PathBuf,
+        /// The first document that differs.
+        document: u64,
+    },
+    /// The file was made with another tokenizer.
+    #[error(
+        "{}: the ids were made with a tokenizer of fingerprint {found}, but the one given has {expected}; give that tokenizer, or none",
+        path.display()
+    )]
+    TokenizerDiffers {
+        /// The file.
+        path: PathBuf,
+        /// Fingerprint of its tokenizer.
+        found: String,
+        /// Fingerprint of the caller's tokenizer.
+        expected: String,
+    },
+    /// An id of the file is outside the vocabulary of the tokenizer.
+    #[error(
+        "{}: token {token} of document {document} is {id}, but the tokenizer has {vocab_size} ids; the file was made with another tokenizer",
+        path.display()
+    )]
+    IdBeyondVocab {
+        /// The file.
+        path: PathBuf,
+        /// The document.
+        document: u64,
+        /// Position in the document.
+        token: u64,
+        /// The id.
+        id: u32,
+        /// The vocabulary size.
+        vocab_size: u64,
+    },
+    /// The content of a marker is not a valid marker.
+    #[error("{}: the marker is damaged; remove it, or write the file again", path.display())]
+    DamagedMarker {
+        /// The marker.
+        path: PathBuf,
+        /// The fault.
+        source: serde_json::Error,
+    },
+    /// Two files of the corpus would have the same NPY file.
+    #[error("{} and {}: both would become {name}; rename one, or leave one out with --ignore (ignore)", first.display(), second.display())]
+    SameNpyName {
+        /// The first file.
+        first: PathBuf,
+        /// The second file.
+        second: PathBuf,
+        /// The file that both would become.
+        name: String,
+    },
+    /// A file is not below the base folder of its input.
+    #[error(
+        "{}: is not below {}, so its place in the output is unknown; set --root (root) to a folder that contains all files",
+        path.display(), root.display()
+    )]
+    NotBelowRoot {
+        /// The file.
+        path: PathBuf,
+        /// The folder.
+        root: PathBuf,
+    },
+    /// A name is not UTF-8.
+    #[error("{}: the name is not UTF-8; rename the file", path.display())]
+    NameNotUtf8 {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The packed corpus has no origins.
+    #[error("{}: the file does not record where its documents came from; remove it and run the same command again", path.display())]
+    NoOrigins {
+        /// The pbin.
+        path: PathBuf,
+    },
+    /// The packed corpus lacks a file.
+    #[error("{}: the file has no documents of {label}; remove it and run the same command again", path.display())]
+    NotPacked {
+        /// The pbin.
+        path: PathBuf,
+        /// The file of the corpus.
+        label: String,
+    },
+    /// An existing file without a marker differs from the file that this run would write.
+    #[error(
+        "{}: the file exists, has no marker, and differs from what this command writes; set --existing (existing) to replace, or choose another --output-dir (output_dir)",
+        path.display()
+    )]
+    ExistingNpyDiffers {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A line of the rejects is damaged.
+    #[error("{}: a line of the rejects is damaged; remove the file and run the same command again", path.display())]
+    DamagedRejects {
+        /// The rejects.
+        path: PathBuf,
+        /// The fault.
+        source: serde_json::Error,
+    },
 }
 
 impl From<packtok_pack::Error> for Error {
@@ -75,21 +511,9 @@ impl From<packtok_jobs::Error> for Error {
     }
 }
 
-impl From<crate::import::ImportError> for Error {
-    fn from(error: crate::import::ImportError) -> Self {
-        Self::Import(error.into())
-    }
-}
-
 impl From<packtok_dataset::Error> for Error {
     fn from(error: packtok_dataset::Error) -> Self {
         Self::Dataset(error.into())
-    }
-}
-
-impl From<crate::sample::SampleError> for Error {
-    fn from(error: crate::sample::SampleError) -> Self {
-        Self::Sample(error.into())
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) fn prepare(inputs: &[PathBuf], output: &Path, existing: Existing) -> 
 /// Compares the result of a run, under its temporary name, with the existing output.
 ///
 /// # Errors
-/// [`Error::ExistingDiffers`]; a file cannot be read.
+/// [`Error::ExistingBytesDiffer`]; a file cannot be read.
 pub(crate) fn compare(result: &Path, existing: &Path) -> Result<()> {
     let open = |path: &Path| {
         let file = File::open(path).map_err(Error::io(path))?;
@@ -56,7 +56,7 @@ pub(crate) fn compare(result: &Path, existing: &Path) -> Result<()> {
             .take_while(|(a, b)| a == b)
             .count();
         if num_same < len || len == 0 {
-            return Err(Error::ExistingDiffers {
+            return Err(Error::ExistingBytesDiffer {
                 path: existing.into(),
                 offset: offset + num_same as u64,
             });

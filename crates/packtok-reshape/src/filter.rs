@@ -112,7 +112,7 @@ impl Filter {
     /// If all documents were selected, the output is a copy of the input.
     ///
     /// # Errors
-    /// [`Error::ExistingDiffers`] if the output is to be kept but differs from the result; writing
+    /// [`Error::ExistingBytesDiffer`] if the output is to be kept but differs from the result; writing
     /// fails.
     pub fn finish(self) -> Result<FilterReport> {
         let num_taken = self.num_taken();

@@ -87,7 +87,7 @@ impl Entry {
     /// file.
     ///
     /// # Errors
-    /// [`Error::Raw`] if the file cannot be read or ends within a token.
+    /// [`Error::Formats`] if the file cannot be read or ends within a token.
     pub fn of_raw(path: &Path, width: TokenWidth) -> Result<Self> {
         let (tokens, file_bytes) = num_tokens_without_padding(path, width)?;
         Ok(Self {

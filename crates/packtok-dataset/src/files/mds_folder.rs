@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-use packtok_formats::mds::{Index, Marker, MdsError, Pickles, Sample, Shard, ShardEntry};
+use packtok_formats::mds::{Index, Marker, Pickles, Sample, Shard, ShardEntry};
 use packtok_jobs::hex;
 use packtok_pbin::rename_new;
 use sha2::{Digest, Sha256};
@@ -101,7 +101,7 @@ impl MdsFolder {
     #[inline]
     pub fn sample(&self, number: u64) -> Result<Sample<'_>> {
         let Some((shard, number)) = self.index.find(number) else {
-            return Err(MdsError::NoSuchSample {
+            return Err(packtok_formats::Error::NoSuchMdsSample {
                 path: self.folder.clone(),
                 sample: number,
                 num_samples: self.index.num_samples(),
@@ -270,9 +270,7 @@ fn local_identity(path: &Path) -> Result<String> {
 mod remote {
     use std::path::Path;
 
-    use packtok_formats::mds::{
-        INDEX_FILE, Index, MARKER_FILE, MAX_INDEX_BYTES, Marker, MdsError, Pickles,
-    };
+    use packtok_formats::mds::{INDEX_FILE, Index, MARKER_FILE, MAX_INDEX_BYTES, Marker, Pickles};
 
     use crate::error::{Error, Result};
     use crate::files::cached_object::name_of;
@@ -294,7 +292,7 @@ mod remote {
             let bytes = file.object().bytes;
             if bytes > MAX_INDEX_BYTES {
                 let most = MAX_INDEX_BYTES;
-                return Err(MdsError::TooLarge { path, bytes, most }.into());
+                return Err(packtok_formats::Error::MdsJsonTooLarge { path, bytes, most }.into());
             }
             Ok(file.bytes(0..bytes)?.to_vec())
         };

@@ -9,8 +9,8 @@ use packtok_pbin::MappedFile;
 use sha2::{Digest, Sha256};
 use xxhash_rust::xxh64::Xxh64;
 
+use crate::error::{Error, Result};
 use crate::mds::entry::FileEntry;
-use crate::mds::error::MdsError;
 
 /// Bytes that are hashed and written at a time, so that they are in the cache for each step.
 pub(super) const STEP_BYTES: usize = 256 << 10;
@@ -30,12 +30,12 @@ impl Hash {
     /// The hash function of this name.
     ///
     /// # Errors
-    /// [`MdsError::UnknownHash`].
-    pub fn parse(name: &str) -> Result<Self, MdsError> {
+    /// [`Error::MdsUnknownHash`].
+    pub fn parse(name: &str) -> Result<Self> {
         [Self::Sha256, Self::Xxh64]
             .into_iter()
             .find(|hash| hash.name() == name)
-            .ok_or_else(|| MdsError::UnknownHash {
+            .ok_or_else(|| Error::MdsUnknownHash {
                 found: name.to_owned(),
             })
     }
@@ -60,8 +60,8 @@ impl Compression {
     /// The compression with this name: `zstd`, or with a level `zstd:3`.
     ///
     /// # Errors
-    /// [`MdsError::UnknownCompression`].
-    pub fn parse(text: &str) -> Result<Self, MdsError> {
+    /// [`Error::MdsUnknownCompression`].
+    pub fn parse(text: &str) -> Result<Self> {
         let level = match text.strip_prefix("zstd") {
             Some("") => Some(3),
             Some(rest) => rest.strip_prefix(':').and_then(|level| level.parse().ok()),
@@ -72,7 +72,7 @@ impl Compression {
                 text: text.to_owned(),
                 level,
             }),
-            _ => Err(MdsError::UnknownCompression {
+            _ => Err(Error::MdsUnknownCompression {
                 found: text.to_owned(),
             }),
         }
@@ -153,18 +153,13 @@ impl<W: Write> Write for Hashed<W> {
 
 /// Verifies the hashes of a file with the content `bytes`: either all known hashes, or only the
 /// fastest.
-pub(super) fn verify(
-    path: &Path,
-    bytes: &[u8],
-    entry: &FileEntry,
-    all: bool,
-) -> Result<(), MdsError> {
+pub(super) fn verify(path: &Path, bytes: &[u8], entry: &FileEntry, all: bool) -> Result<()> {
     let expected = |hash: &Hash| entry.hashes.get(hash.name());
     // The fastest first.
     let hashes = [Hash::Xxh64, Hash::Sha256].into_iter();
     let mut hashes: Vec<_> = hashes.filter(|hash| expected(hash).is_some()).collect();
     if hashes.is_empty() {
-        return Err(MdsError::NoHash { path: path.into() });
+        return Err(Error::MdsNoHash { path: path.into() });
     }
     if !all {
         hashes.truncate(1);
@@ -173,14 +168,14 @@ pub(super) fn verify(
     for step in bytes.chunks(STEP_BYTES) {
         hashed.update(step);
     }
-    let found = hashed.entry(String::new()).hashes;
+    let digests = hashed.entry(String::new()).hashes;
     for hash in hashes {
-        let (found, expected) = (&found[hash.name()], &entry.hashes[hash.name()]);
-        if !found.eq_ignore_ascii_case(expected) {
-            return Err(MdsError::HashDiffers {
+        let (digest, expected) = (&digests[hash.name()], &entry.hashes[hash.name()]);
+        if !digest.eq_ignore_ascii_case(expected) {
+            return Err(Error::MdsHashDiffers {
                 path: path.into(),
                 algorithm: hash.name(),
-                found: found.clone(),
+                found: digest.clone(),
                 expected: expected.clone(),
             });
         }
@@ -198,9 +193,9 @@ pub(super) fn decompress(
     [stored, raw]: [&FileEntry; 2],
     verified: bool,
     (target, mut out): (&Path, impl Write),
-) -> Result<(), MdsError> {
+) -> Result<()> {
     if codec.split(':').next() != Some("zstd") {
-        return Err(MdsError::Codec {
+        return Err(Error::MdsCodec {
             path: original.into(),
             found: codec.to_owned(),
         });
@@ -210,43 +205,42 @@ pub(super) fn decompress(
     if verified {
         verify(original, map.bytes(), stored, false)?;
     }
-    let damaged = |source| MdsError::Damaged {
+    let damaged = |source| Error::MdsDamagedCompression {
         path: original.into(),
         source,
     };
     let mut decoder = zstd::Decoder::with_buffer(map.bytes()).map_err(damaged)?;
     decoder.window_log_max(WINDOW_LOG_MAX).map_err(damaged)?;
     let mut step = vec![0; STEP_BYTES];
-    let mut found = 0;
+    let mut decompressed_bytes = 0;
     loop {
         let count = decoder.read(&mut step).map_err(damaged)?;
         if count == 0 {
             break;
         }
-        found += count as u64;
-        if found > raw.bytes {
+        decompressed_bytes += count as u64;
+        if decompressed_bytes > raw.bytes {
             break;
         }
-        out.write_all(&step[..count])
-            .map_err(MdsError::io(target))?;
+        out.write_all(&step[..count]).map_err(Error::io(target))?;
     }
-    if found == raw.bytes {
+    if decompressed_bytes == raw.bytes {
         return Ok(());
     }
-    Err(MdsError::DecompressedBytes {
+    Err(Error::MdsDecompressedBytes {
         path: original.into(),
-        found,
+        found: decompressed_bytes,
         expected: raw.bytes,
     })
 }
 
-pub(super) fn check_bytes(path: &Path, found: u64, expected: u64) -> Result<(), MdsError> {
-    if found == expected {
+pub(super) fn check_bytes(path: &Path, file_bytes: u64, expected: u64) -> Result<()> {
+    if file_bytes == expected {
         return Ok(());
     }
-    Err(MdsError::Bytes {
+    Err(Error::MdsFileBytes {
         path: path.into(),
-        found,
+        found: file_bytes,
         expected,
     })
 }

@@ -1,12 +1,13 @@
-//! The columns of a shard.
+//! The columns of a shard: names, encodings and sizes, as index and shard file list them.
 
 use std::path::Path;
 
 use serde::Serialize;
 
+use crate::error::{Error, Result};
 use crate::mds::encoding::Encoding;
 use crate::mds::entry::ShardEntry;
-use crate::mds::error::{EncodingFault, MdsError};
+use crate::mds::fault::EncodingFault;
 use crate::python_json::dumps;
 
 /// The treatment of columns of pickles.
@@ -53,16 +54,14 @@ impl Columns {
     ///
     /// # Errors
     /// An encoding that is unknown or not supported, no column.
-    pub fn new<'a>(
-        columns: impl IntoIterator<Item = (&'a str, &'a str)>,
-    ) -> Result<Self, MdsError> {
+    pub fn new<'a>(columns: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self> {
         let mut columns = columns
             .into_iter()
             .map(|(name, encoding)| Self::column(Path::new(""), name, encoding, Pickles::Refused))
             .collect::<Result<Vec<_>, _>>()?;
         columns.sort_by(|a, b| a.name.cmp(&b.name));
         if columns.is_empty() {
-            return Err(MdsError::NoColumns);
+            return Err(Error::MdsNoColumns);
         }
         Ok(Self(columns))
     }
@@ -73,11 +72,11 @@ impl Columns {
         shard: usize,
         entry: &ShardEntry,
         pickles: Pickles,
-    ) -> Result<Self, MdsError> {
+    ) -> Result<Self> {
         let (names, encodings) = (&entry.column_names, &entry.column_encodings);
         let sizes = &entry.column_sizes;
         if names.is_empty() || names.len() != encodings.len() || names.len() != sizes.len() {
-            return Err(MdsError::ColumnLists {
+            return Err(Error::MdsColumnLists {
                 path: path.into(),
                 shard,
                 names: names.len(),
@@ -86,15 +85,15 @@ impl Columns {
             });
         }
         let columns = names.iter().zip(encodings).zip(sizes);
-        let columns = columns.map(|((name, encoding), &found)| {
+        let columns = columns.map(|((name, encoding), &size)| {
             let column = Self::column(path, name, encoding, pickles)?;
-            if column.size == found {
+            if column.size == size {
                 return Ok(column);
             }
-            Err(MdsError::ColumnSize {
+            Err(Error::MdsColumnSize {
                 path: path.into(),
                 expected: column.size,
-                found,
+                found: size,
                 column: column.name,
                 encoding: column.encoding_text,
             })
@@ -102,18 +101,13 @@ impl Columns {
         Ok(Self(columns.collect::<Result<_, _>>()?))
     }
 
-    fn column(
-        path: &Path,
-        name: &str,
-        encoding_text: &str,
-        pickles: Pickles,
-    ) -> Result<Column, MdsError> {
+    fn column(path: &Path, name: &str, encoding_text: &str, pickles: Pickles) -> Result<Column> {
         let parsed =
             Encoding::parse(encoding_text).and_then(|encoding| match (&encoding, pickles) {
                 (Encoding::Pickle, Pickles::Refused) => Err(EncodingFault::Pickle),
                 _ => Ok(encoding),
             });
-        let encoding = parsed.map_err(|source| MdsError::Encoding {
+        let encoding = parsed.map_err(|source| Error::MdsEncoding {
             path: path.into(),
             column: name.to_owned(),
             encoding: encoding_text.to_owned(),

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Deref;
 
-use crate::mds::error::{EncodingFault, SampleFault};
+use crate::mds::fault::{EncodingFault, SampleFault};
 
 /// The type of an array's elements, or of a column of single numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -196,18 +196,24 @@ impl Encoding {
             {
                 out.extend_from_slice(bytes);
             }
-            (Self::Array { dtype, shape }, Value::Array(found, dims, bytes)) => {
-                if dtype.is_some_and(|dtype| dtype != *found)
+            (
+                Self::Array {
+                    dtype: expected,
+                    shape,
+                },
+                Value::Array(dtype, dims, bytes),
+            ) => {
+                if expected.is_some_and(|expected| expected != *dtype)
                     || shape.as_ref().is_some_and(|shape| **shape != **dims)
                     || dims.is_empty()
                     || dims.len() > 63
                     || dims.contains(&0)
-                    || bytes_of(*found, dims) != Some(bytes.len() as u64)
+                    || bytes_of(*dtype, dims) != Some(bytes.len() as u64)
                 {
                     return Err(value.description());
                 }
-                if dtype.is_none() {
-                    out.push(found.code());
+                if expected.is_none() {
+                    out.push(dtype.code());
                 }
                 if shape.is_none() {
                     encode_shape(dims, out);

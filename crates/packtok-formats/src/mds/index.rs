@@ -8,9 +8,9 @@ use std::sync::Arc;
 use packtok_pbin::{Replace, publish_bytes};
 use serde::{Deserialize, Serialize};
 
+use crate::error::{Error, Result};
 use crate::mds::columns::{Columns, Pickles};
 use crate::mds::entry::ShardEntry;
-use crate::mds::error::MdsError;
 use crate::python_json::dumps;
 
 /// The name of the index in a folder.
@@ -39,7 +39,7 @@ impl Index {
     ///
     /// # Errors
     /// The index cannot be read or is invalid.
-    pub fn open(folder: &Path, pickles: Pickles) -> Result<Self, MdsError> {
+    pub fn open(folder: &Path, pickles: Pickles) -> Result<Self> {
         let path = folder.join(INDEX_FILE);
         let bytes = read_at_most(&path, MAX_INDEX_BYTES)?;
         Self::parse(&path, &bytes, pickles)
@@ -50,9 +50,9 @@ impl Index {
     /// # Errors
     /// The content is not an index; a shard has another format or unsupported columns; or a file
     /// is outside of the index's folder.
-    pub fn parse(path: &Path, bytes: &[u8], pickles: Pickles) -> Result<Self, MdsError> {
+    pub fn parse(path: &Path, bytes: &[u8], pickles: Pickles) -> Result<Self> {
         let content: Content<Vec<ShardEntry>> =
-            serde_json::from_slice(bytes).map_err(|source| MdsError::Json {
+            serde_json::from_slice(bytes).map_err(|source| Error::MdsJson {
                 path: path.into(),
                 what: "the index",
                 source,
@@ -70,18 +70,18 @@ impl Index {
         Ok(index)
     }
 
-    fn add(&mut self, shard: usize, entry: ShardEntry, pickles: Pickles) -> Result<(), MdsError> {
+    fn add(&mut self, shard: usize, entry: ShardEntry, pickles: Pickles) -> Result<()> {
         let path = &*self.path;
         check_version(path, entry.version, 2)?;
         if entry.format != "mds" {
-            return Err(MdsError::Format {
+            return Err(Error::MdsFormat {
                 path: path.into(),
                 shard,
                 found: entry.format,
             });
         }
         if entry.compression.is_some() != entry.zip_data.is_some() {
-            return Err(MdsError::CompressedFile {
+            return Err(Error::MdsCompressedFile {
                 path: path.into(),
                 shard,
                 compression: entry.compression,
@@ -101,7 +101,7 @@ impl Index {
         let start = self.starts[shard];
         let stop = start.checked_add(entry.samples);
         let stop = stop.filter(|_| u32::try_from(entry.samples).is_ok());
-        let stop = stop.ok_or_else(|| MdsError::TooManySamples {
+        let stop = stop.ok_or_else(|| Error::MdsTooManySamples {
             path: path.into(),
             shard,
             found: entry.samples,
@@ -150,11 +150,7 @@ impl Index {
 ///
 /// # Errors
 /// The index exists and must not be replaced, or cannot be written.
-pub fn publish_index(
-    folder: &Path,
-    entries: &[ShardEntry],
-    replace: Replace,
-) -> Result<(), MdsError> {
+pub fn publish_index(folder: &Path, entries: &[ShardEntry], replace: Replace) -> Result<()> {
     Ok(publish_bytes(
         &folder.join(INDEX_FILE),
         &index_bytes(entries),
@@ -170,42 +166,42 @@ pub(super) fn index_bytes(entries: &[ShardEntry]) -> Vec<u8> {
     })
 }
 
-pub(super) fn check_version(path: &Path, found: u64, expected: u64) -> Result<(), MdsError> {
-    if found == expected {
+pub(super) fn check_version(path: &Path, version: u64, expected: u64) -> Result<()> {
+    if version == expected {
         return Ok(());
     }
-    Err(MdsError::Version {
+    Err(Error::MdsVersion {
         path: path.into(),
-        found,
+        found: version,
         expected,
     })
 }
 
-fn check_basename(path: &Path, shard: usize, found: &str) -> Result<(), MdsError> {
-    let mut components = Path::new(found).components().peekable();
+fn check_basename(path: &Path, shard: usize, name: &str) -> Result<()> {
+    let mut components = Path::new(name).components().peekable();
     let is_below = components.peek().is_some()
         && components.all(|component| matches!(component, Component::Normal(_)))
-        && !found.contains('\0');
+        && !name.contains('\0');
     if is_below {
         return Ok(());
     }
-    Err(MdsError::Basename {
+    Err(Error::MdsBasename {
         path: path.into(),
         shard,
-        found: found.to_owned(),
+        found: name.to_owned(),
     })
 }
 
 /// The bytes of a file that may have at most `most`.
-pub(super) fn read_at_most(path: &Path, most: u64) -> Result<Vec<u8>, MdsError> {
-    let file = File::open(path).map_err(MdsError::io(path))?;
-    let bytes = file.metadata().map_err(MdsError::io(path))?.len();
+pub(super) fn read_at_most(path: &Path, most: u64) -> Result<Vec<u8>> {
+    let file = File::open(path).map_err(Error::io(path))?;
+    let bytes = file.metadata().map_err(Error::io(path))?.len();
     let mut content = Vec::new();
     file.take(most + 1)
         .read_to_end(&mut content)
-        .map_err(MdsError::io(path))?;
+        .map_err(Error::io(path))?;
     if content.len() as u64 > most {
-        return Err(MdsError::TooLarge {
+        return Err(Error::MdsJsonTooLarge {
             path: path.into(),
             bytes,
             most,
@@ -241,15 +237,15 @@ mod tests {
         }
     }
 
-    fn parse(entries: &[ShardEntry]) -> Result<Index, MdsError> {
+    fn parse(entries: &[ShardEntry]) -> Result<Index> {
         Index::parse(Path::new("i"), &index_bytes(entries), Pickles::Refused)
     }
 
     #[test]
     fn shards_without_samples_are_skipped() {
         let index = parse(&[entry(0), entry(2), entry(0), entry(1)]).unwrap();
-        let found: Vec<_> = (0..4).map(|sample| index.find(sample)).collect();
-        assert_eq!(found, [Some((1, 0)), Some((1, 1)), Some((3, 0)), None]);
+        let places: Vec<_> = (0..4).map(|sample| index.find(sample)).collect();
+        assert_eq!(places, [Some((1, 0)), Some((1, 1)), Some((3, 0)), None]);
     }
 
     #[test]
@@ -258,7 +254,7 @@ mod tests {
             let mut entry = entry(1);
             entry.raw_data.basename = name.into();
             assert!(
-                matches!(parse(&[entry]), Err(MdsError::Basename { .. })),
+                matches!(parse(&[entry]), Err(Error::MdsBasename { .. })),
                 "{name:?}"
             );
         }

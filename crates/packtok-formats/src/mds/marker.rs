@@ -10,8 +10,8 @@ use packtok_pbin::{Replace, publish_bytes};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::error::{Error, Result};
 use crate::mds::entry::ShardEntry;
-use crate::mds::error::MdsError;
 use crate::mds::index::{check_version, index_bytes, read_at_most};
 
 /// The name of the marker in a folder.
@@ -55,11 +55,11 @@ impl Marker {
     ///
     /// # Errors
     /// The marker cannot be read or is invalid.
-    pub fn of_folder(folder: &Path) -> Result<Option<Self>, MdsError> {
+    pub fn of_folder(folder: &Path) -> Result<Option<Self>> {
         let path = folder.join(MARKER_FILE);
         match read_at_most(&path, MAX_MARKER_BYTES) {
             Ok(bytes) => Self::parse(&path, &bytes).map(Some),
-            Err(MdsError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -70,8 +70,8 @@ impl Marker {
     ///
     /// # Errors
     /// The marker is invalid.
-    pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self, MdsError> {
-        let marker: Self = serde_json::from_slice(bytes).map_err(|source| MdsError::Json {
+    pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self> {
+        let marker: Self = serde_json::from_slice(bytes).map_err(|source| Error::MdsJson {
             path: path.into(),
             what: "the marker",
             source,
@@ -94,7 +94,7 @@ impl Marker {
     ///
     /// # Errors
     /// The marker cannot be written.
-    pub fn publish(&self, folder: &Path) -> Result<(), MdsError> {
+    pub fn publish(&self, folder: &Path) -> Result<()> {
         self.publish_as(&folder.join(MARKER_FILE))
     }
 
@@ -102,7 +102,7 @@ impl Marker {
     ///
     /// # Errors
     /// The marker cannot be written.
-    pub fn publish_as(&self, path: &Path) -> Result<(), MdsError> {
+    pub fn publish_as(&self, path: &Path) -> Result<()> {
         let mut bytes = serde_json::to_vec_pretty(self).expect("a marker has string keys");
         bytes.push(b'\n');
         Ok(publish_bytes(path, &bytes, Replace::Existing)?)

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use packtok_pbin::MappedFile;
 
+use crate::error::{Error, Result};
 use crate::mds::check::{check_bytes, decompress, verify};
 use crate::mds::columns::Columns;
 use crate::mds::encoding::Value;
 use crate::mds::entry::ShardEntry;
-use crate::mds::error::{MdsError, SampleFault};
+use crate::mds::fault::SampleFault;
 
 /// An open shard file.
 ///
@@ -29,7 +30,7 @@ impl Shard {
     ///
     /// # Errors
     /// The file cannot be mapped, or its size or number of samples differs.
-    pub fn open(path: &Path, entry: &ShardEntry, columns: Arc<Columns>) -> Result<Self, MdsError> {
+    pub fn open(path: &Path, entry: &ShardEntry, columns: Arc<Columns>) -> Result<Self> {
         Self::open_copy(path, path, entry, columns)
     }
 
@@ -43,25 +44,25 @@ impl Shard {
         original: &Path,
         entry: &ShardEntry,
         columns: Arc<Columns>,
-    ) -> Result<Self, MdsError> {
+    ) -> Result<Self> {
         let map = MappedFile::open(path)?;
         let file_bytes = map.bytes().len() as u64;
         check_bytes(original, file_bytes, entry.raw_data.bytes)?;
-        let too_short = |expected| MdsError::TooShort {
+        let too_short = |expected| Error::MdsTooShort {
             path: original.into(),
             found: file_bytes,
             expected,
         };
-        let found = u32_at(map.bytes(), 0).ok_or_else(|| too_short(4))?.into();
-        if found != entry.samples {
-            return Err(MdsError::Samples {
+        let num_samples = u32_at(map.bytes(), 0).ok_or_else(|| too_short(4))?.into();
+        if num_samples != entry.samples {
+            return Err(Error::MdsNumSamples {
                 path: original.into(),
-                found,
+                found: num_samples,
                 expected: entry.samples,
             });
         }
         let shard = Self {
-            num_samples: found,
+            num_samples,
             columns,
             path: original.into(),
             map,
@@ -85,7 +86,7 @@ impl Shard {
         entry: &ShardEntry,
         verified: bool,
         out: (&Path, impl Write),
-    ) -> Result<(), MdsError> {
+    ) -> Result<()> {
         let codec = entry.compression.as_deref().unwrap_or_default();
         decompress(
             path,
@@ -116,7 +117,7 @@ impl Shard {
     ///
     /// # Errors
     /// A hash differs, or the index has no hash.
-    pub fn verify(&self, entry: &ShardEntry, all: bool) -> Result<(), MdsError> {
+    pub fn verify(&self, entry: &ShardEntry, all: bool) -> Result<()> {
         verify(&self.path, self.map.bytes(), &entry.raw_data, all)
     }
 
@@ -125,9 +126,9 @@ impl Shard {
     /// # Errors
     /// The sample does not exist, or its position is invalid.
     #[inline]
-    pub fn sample(&self, number: u64) -> Result<Sample<'_>, MdsError> {
+    pub fn sample(&self, number: u64) -> Result<Sample<'_>> {
         if number >= self.num_samples {
-            return Err(MdsError::NoSuchSample {
+            return Err(Error::NoSuchMdsSample {
                 path: self.path().into(),
                 sample: number,
                 num_samples: self.num_samples,
@@ -145,7 +146,7 @@ impl Shard {
                 number,
                 bytes,
             }),
-            None => Err(MdsError::Position {
+            None => Err(Error::MdsPosition {
                 path: self.path().into(),
                 sample: number,
                 start: start.into(),
@@ -185,7 +186,7 @@ impl<'a> Sample<'a> {
     ///
     /// # Errors
     /// The size of the sample differs from the sizes of its values.
-    pub fn each_value(&self, mut each: impl FnMut(usize, &'a [u8])) -> Result<(), MdsError> {
+    pub fn each_value(&self, mut each: impl FnMut(usize, &'a [u8])) -> Result<()> {
         let columns = self.shard.columns.all();
         let mut at = 0;
         let num_sizes = columns
@@ -232,7 +233,7 @@ impl<'a> Sample<'a> {
     ///
     /// # Panics
     /// There is no such column.
-    pub fn value(&self, column: usize) -> Result<Value<'a>, MdsError> {
+    pub fn value(&self, column: usize) -> Result<Value<'a>> {
         let mut bytes = &[][..];
         self.each_value(|i, value| {
             if i == column {
@@ -246,14 +247,14 @@ impl<'a> Sample<'a> {
     ///
     /// # Errors
     /// The sample is damaged.
-    pub fn values(&self) -> Result<Vec<Value<'a>>, MdsError> {
+    pub fn values(&self) -> Result<Vec<Value<'a>>> {
         let mut bytes = Vec::with_capacity(self.shard.columns.all().len());
         self.each_value(|_, value| bytes.push(value))?;
         let bytes = bytes.into_iter().enumerate();
         bytes.map(|(i, bytes)| self.decode(i, bytes)).collect()
     }
 
-    fn decode(&self, column: usize, bytes: &'a [u8]) -> Result<Value<'a>, MdsError> {
+    fn decode(&self, column: usize, bytes: &'a [u8]) -> Result<Value<'a>> {
         let shard: &'a Shard = self.shard;
         let encoding = &shard.columns.all()[column].encoding;
         encoding
@@ -261,12 +262,12 @@ impl<'a> Sample<'a> {
             .map_err(|fault| self.damaged(column, fault))
     }
 
-    fn damaged(&self, column: usize, fault: SampleFault) -> MdsError {
-        MdsError::Sample {
+    fn damaged(&self, column: usize, fault: SampleFault) -> Error {
+        Error::MdsSample {
             path: self.shard.path().into(),
             sample: self.number,
             column: self.shard.columns.all()[column].name.clone(),
-            fault,
+            fault: fault.into(),
         }
     }
 }

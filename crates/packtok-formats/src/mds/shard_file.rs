@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 
 use packtok_pbin::{Replace, TempFile, remove_abandoned};
 
+use crate::error::{Error, Result};
 use crate::mds::MAX_FILE_BYTES;
 use crate::mds::check::{Compression, Hashed, STEP_BYTES};
 use crate::mds::columns::Columns;
 use crate::mds::encoding::Value;
 use crate::mds::entry::{FileEntry, ShardEntry, shard_name};
-use crate::mds::error::MdsError;
 use crate::mds::index::INDEX_FILE;
 use crate::mds::options::Options;
 
@@ -30,21 +30,17 @@ pub(super) struct Layout {
 
 impl Layout {
     /// Prepares `folder` for shard files.
-    pub(super) fn new(
-        folder: &Path,
-        columns: Columns,
-        mut options: Options,
-    ) -> Result<Self, MdsError> {
-        if let Some(found) = options.size_limit
-            && !(1..=MAX_FILE_BYTES).contains(&found)
+    pub(super) fn new(folder: &Path, columns: Columns, mut options: Options) -> Result<Self> {
+        if let Some(size_limit) = options.size_limit
+            && !(1..=MAX_FILE_BYTES).contains(&size_limit)
         {
-            return Err(MdsError::SizeLimit { found });
+            return Err(Error::MdsSizeLimit { found: size_limit });
         }
         let index = folder.join(INDEX_FILE);
         if index.exists() {
             return Err(packtok_pbin::Error::Exists { path: index }.into());
         }
-        fs::create_dir_all(folder).map_err(MdsError::io(folder))?;
+        fs::create_dir_all(folder).map_err(Error::io(folder))?;
         remove_unfinished(folder)?;
         options.hashes.sort_unstable();
         options.hashes.dedup();
@@ -71,10 +67,10 @@ impl Layout {
     }
 
     /// Appends the bytes of a sample to `out`; after an error, `out` may have part of them.
-    pub(super) fn append(&self, values: &[Value<'_>], out: &mut Vec<u8>) -> Result<(), MdsError> {
+    pub(super) fn append(&self, values: &[Value<'_>], out: &mut Vec<u8>) -> Result<()> {
         let columns = self.columns.all();
         if values.len() != columns.len() {
-            return Err(MdsError::Values {
+            return Err(Error::MdsNumValues {
                 found: values.len(),
                 expected: columns.len(),
             });
@@ -84,14 +80,14 @@ impl Layout {
         for (column, value) in columns.iter().zip(values) {
             let start = out.len();
             let encoded = column.encoding.encode(value, out);
-            encoded.map_err(|found| MdsError::Value {
+            encoded.map_err(|description| Error::MdsValue {
                 column: column.name.clone(),
-                found,
+                found: description,
                 expected: column.encoding_text.clone(),
             })?;
             if column.size.is_none() {
                 let size = out.len() - start;
-                let size = u32::try_from(size).map_err(|_| MdsError::SampleTooLarge {
+                let size = u32::try_from(size).map_err(|_| Error::MdsSampleTooLarge {
                     path: self.folder.clone(),
                     found: size as u64,
                 })?;
@@ -122,7 +118,7 @@ impl Layout {
     }
 
     /// Creates the file of shard `number`, which will have `bytes` bytes without compression.
-    pub(super) fn create(&self, number: u64, bytes: u64) -> Result<ShardFile, MdsError> {
+    pub(super) fn create(&self, number: u64, bytes: u64) -> Result<ShardFile> {
         let compression = self.options.compression.as_ref();
         let raw_name = shard_name(number, None);
         let stored_name = shard_name(number, compression.map(Compression::text));
@@ -133,7 +129,7 @@ impl Layout {
             None => Output::Raw(Box::new(file)),
             Some(compression) => {
                 let encoder = compressor(file, compression.level(), bytes);
-                let encoder = encoder.map_err(MdsError::io(&path))?;
+                let encoder = encoder.map_err(Error::io(&path))?;
                 Output::Compressed(Box::new(Hashed::new(encoder, hashes)))
             }
         };
@@ -146,7 +142,7 @@ impl Layout {
     }
 
     /// Publishes a file with `samples` samples.
-    pub(super) fn publish(&self, file: ShardFile, samples: u64) -> Result<ShardEntry, MdsError> {
+    pub(super) fn publish(&self, file: ShardFile, samples: u64) -> Result<ShardEntry> {
         let ShardFile {
             path,
             raw_name,
@@ -157,7 +153,7 @@ impl Layout {
             Output::Raw(file) => (file.entry(raw_name), None, *file),
             Output::Compressed(raw) => {
                 let raw_data = raw.entry(raw_name);
-                let file = raw.inner.finish().map_err(MdsError::io(&path))?;
+                let file = raw.inner.finish().map_err(Error::io(&path))?;
                 (raw_data, Some(file.entry(stored_name)), file)
             }
         };
@@ -202,21 +198,21 @@ enum Output {
 
 impl ShardFile {
     /// Writes the next bytes of the uncompressed content.
-    pub(super) fn write_all(&mut self, bytes: &[u8]) -> Result<(), MdsError> {
+    pub(super) fn write_all(&mut self, bytes: &[u8]) -> Result<()> {
         let written = match &mut self.output {
             Output::Raw(file) => file.write_all(bytes),
             Output::Compressed(file) => file.write_all(bytes),
         };
-        written.map_err(MdsError::io(&self.path))
+        written.map_err(Error::io(&self.path))
     }
 
     /// Writes the next `bytes` bytes of `source`.
-    pub(super) fn copy(&mut self, source: &mut impl Read, bytes: u64) -> Result<(), MdsError> {
+    pub(super) fn copy(&mut self, source: &mut impl Read, bytes: u64) -> Result<()> {
         let mut step = vec![0; STEP_BYTES];
         let mut left = bytes;
         while left > 0 {
             let step = &mut step[..STEP_BYTES.min(left as usize)];
-            source.read_exact(step).map_err(MdsError::io(&self.path))?;
+            source.read_exact(step).map_err(Error::io(&self.path))?;
             self.write_all(step)?;
             left -= step.len() as u64;
         }
@@ -234,10 +230,10 @@ fn compressor<W: Write>(file: W, level: i32, bytes: u64) -> io::Result<zstd::Enc
 }
 
 /// Removes temporary shard files of processes that have ended.
-fn remove_unfinished(folder: &Path) -> Result<(), MdsError> {
+fn remove_unfinished(folder: &Path) -> Result<()> {
     let mut files = Vec::new();
-    for entry in fs::read_dir(folder).map_err(MdsError::io(folder))? {
-        let name = entry.map_err(MdsError::io(folder))?.file_name();
+    for entry in fs::read_dir(folder).map_err(Error::io(folder))? {
+        let name = entry.map_err(Error::io(folder))?.file_name();
         files.extend(destination(&name).map(|file| folder.join(file)));
     }
     files.sort();

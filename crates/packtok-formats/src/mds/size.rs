@@ -1,10 +1,10 @@
 //! Computes the sizes of samples and files before they are written, to divide samples into files
 //! in advance.
 
+use crate::error::{Error, Result};
 use crate::mds::check::{Compression, Hash};
 use crate::mds::columns::Columns;
 use crate::mds::encoding::Value;
-use crate::mds::error::MdsError;
 use crate::mds::options::Options;
 use crate::mds::write::Writer;
 
@@ -13,9 +13,9 @@ impl Columns {
     ///
     /// # Errors
     /// A value does not fit its column.
-    pub fn sample_bytes(&self, values: &[Value<'_>]) -> Result<u64, MdsError> {
+    pub fn sample_bytes(&self, values: &[Value<'_>]) -> Result<u64> {
         if values.len() != self.all().len() {
-            return Err(MdsError::Values {
+            return Err(Error::MdsNumValues {
                 found: values.len(),
                 expected: self.all().len(),
             });
@@ -24,9 +24,9 @@ impl Columns {
         for (column, value) in self.all().iter().zip(values) {
             encoded.clear();
             let result = column.encoding.encode(value, &mut encoded);
-            result.map_err(|found| MdsError::Value {
+            result.map_err(|description| Error::MdsValue {
                 column: column.name.clone(),
-                found,
+                found: description,
                 expected: column.encoding_text.clone(),
             })?;
             bytes += encoded.len() as u64 + if column.size.is_none() { 4 } else { 0 };

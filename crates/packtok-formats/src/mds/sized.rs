@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use crate::error::{Error, Result};
 use crate::mds::MAX_FILE_BYTES;
 use crate::mds::check::STEP_BYTES;
 use crate::mds::columns::Columns;
 use crate::mds::encoding::Value;
 use crate::mds::entry::ShardEntry;
-use crate::mds::error::MdsError;
 use crate::mds::options::Options;
 use crate::mds::shard_file::{Layout, ShardFile};
 
@@ -33,20 +33,23 @@ impl SizedWriter {
     /// sizes in bytes ([`Columns::sample_bytes`]). The size limit is only recorded.
     ///
     /// # Errors
-    /// As [`Writer::create`](crate::mds::Writer::create); [`MdsError::SampleTooLarge`] if the samples exceed a file.
+    /// As [`Writer::create`](crate::mds::Writer::create); [`Error::MdsSampleTooLarge`] if the samples exceed a file.
     pub fn create(
         folder: &Path,
         columns: Columns,
         options: Options,
         sizes: impl IntoIterator<Item = u64>,
-    ) -> Result<Self, MdsError> {
+    ) -> Result<Self> {
         let layout = Layout::new(folder, columns, options)?;
         let (mut bytes, mut ends) = (0u64, Vec::new());
-        for found in sizes {
-            bytes = bytes.saturating_add(found);
+        for sample_bytes in sizes {
+            bytes = bytes.saturating_add(sample_bytes);
             if layout.file_bytes(ends.len() as u64 + 1, bytes) > MAX_FILE_BYTES {
                 let path = layout.folder.clone();
-                return Err(MdsError::SampleTooLarge { path, found });
+                return Err(Error::MdsSampleTooLarge {
+                    path,
+                    found: sample_bytes,
+                });
             }
             // Fits in 32 bits, as the size of the file does.
             ends.push(bytes as u32);
@@ -71,7 +74,7 @@ impl SizedWriter {
     ///
     /// # Panics
     /// If the size of the sample differs from the announced size.
-    pub fn write(&mut self, values: &[Value<'_>]) -> Result<(), MdsError> {
+    pub fn write(&mut self, values: &[Value<'_>]) -> Result<()> {
         let start = self.step.len();
         self.layout.append(values, &mut self.step)?;
         self.written_bytes += (self.step.len() - start) as u64;
@@ -92,7 +95,7 @@ impl SizedWriter {
     ///
     /// # Panics
     /// If a sample has not been written.
-    pub fn finish(mut self) -> Result<ShardEntry, MdsError> {
+    pub fn finish(mut self) -> Result<ShardEntry> {
         assert_eq!(self.written, self.ends.len(), "the number of samples");
         self.file.write_all(&self.step)?;
         self.layout.publish(self.file, self.ends.len() as u64)
@@ -132,9 +135,9 @@ mod tests {
                 sized.write(values).unwrap();
             }
             let expected = writer.finish().unwrap().entries;
-            let found = sized.finish().unwrap();
-            assert_eq!(std::slice::from_ref(&found), expected.as_slice());
-            let file = &found.stored().basename;
+            let entry = sized.finish().unwrap();
+            assert_eq!(std::slice::from_ref(&entry), expected.as_slice());
+            let file = &entry.stored().basename;
             let [left, right] = [left, right].map(|folder| std::fs::read(folder.join(file)));
             assert!(left.unwrap() == right.unwrap(), "{compression:?}");
         }

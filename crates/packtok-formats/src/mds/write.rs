@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use packtok_pbin::Replace;
 
+use crate::error::{Error, Result};
 use crate::mds::MAX_FILE_BYTES;
 use crate::mds::check::STEP_BYTES;
 use crate::mds::columns::Columns;
 use crate::mds::encoding::Value;
 use crate::mds::entry::ShardEntry;
-use crate::mds::error::MdsError;
 use crate::mds::index::publish_index;
 use crate::mds::marker::Marker;
 use crate::mds::options::Options;
@@ -56,7 +56,7 @@ impl Finished {
     ///
     /// # Errors
     /// The marker or the index exists or cannot be written.
-    pub fn publish(&self, marker: Option<Marker>) -> Result<(), MdsError> {
+    pub fn publish(&self, marker: Option<Marker>) -> Result<()> {
         if let Some(marker) = marker {
             marker.with_index(&self.entries).publish(&self.folder)?;
         }
@@ -74,7 +74,7 @@ impl Writer {
     ///
     /// # Errors
     /// The folder has an index; an option is invalid; the folder cannot be written.
-    pub fn create(folder: &Path, columns: Columns, options: Options) -> Result<Self, MdsError> {
+    pub fn create(folder: &Path, columns: Columns, options: Options) -> Result<Self> {
         Ok(Self {
             layout: Layout::new(folder, columns, options)?,
             samples: Vec::new(),
@@ -107,7 +107,7 @@ impl Writer {
     /// # Errors
     /// A value does not fit its column, in which case the sample is not written; a shard file
     /// cannot be written.
-    pub fn write(&mut self, values: &[Value<'_>]) -> Result<(), MdsError> {
+    pub fn write(&mut self, values: &[Value<'_>]) -> Result<()> {
         let start = self.samples.len();
         if let Err(error) = self.layout.append(values, &mut self.samples) {
             self.samples.truncate(start);
@@ -120,7 +120,7 @@ impl Writer {
         }
         if self.file_bytes(sample_bytes) > MAX_FILE_BYTES {
             self.samples.clear();
-            return Err(MdsError::SampleTooLarge {
+            return Err(Error::MdsSampleTooLarge {
                 path: self.layout.folder.clone(),
                 found: sample_bytes,
             });
@@ -143,8 +143,8 @@ impl Writer {
     }
 
     /// Moves the samples in memory to the spool.
-    fn spool(&mut self) -> Result<(), MdsError> {
-        let io = |source| MdsError::Io {
+    fn spool(&mut self) -> Result<()> {
+        let io = |source| Error::Io {
             path: self.layout.folder.clone(),
             source,
         };
@@ -161,12 +161,12 @@ impl Writer {
 
     /// Publishes the open shard, whose samples in memory end at `stop`. Later samples belong to
     /// the next shard.
-    fn finish_shard(&mut self, stop: usize) -> Result<(), MdsError> {
+    fn finish_shard(&mut self, stop: usize) -> Result<()> {
         let number = self.layout.options.first_shard + self.entries.len() as u64;
         let mut file = self.layout.create(number, self.file_bytes(0) - 4)?;
         file.write_all(&self.layout.head(&self.ends))?;
         if let Some(spool) = &mut self.spool {
-            spool.rewind().map_err(MdsError::io(&self.layout.folder))?;
+            spool.rewind().map_err(Error::io(&self.layout.folder))?;
             file.copy(spool, self.spooled)?;
         }
         for step in self.samples[..stop].chunks(STEP_BYTES) {
@@ -187,7 +187,7 @@ impl Writer {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn finish(mut self) -> Result<Finished, MdsError> {
+    pub fn finish(mut self) -> Result<Finished> {
         if !self.ends.is_empty() {
             self.finish_shard(self.samples.len())?;
         }
@@ -202,10 +202,10 @@ impl Writer {
     ///
     /// # Errors
     /// A file cannot be removed.
-    pub fn discard(self) -> Result<(), MdsError> {
+    pub fn discard(self) -> Result<()> {
         for entry in &self.entries {
             let path = self.layout.folder.join(&entry.stored().basename);
-            fs::remove_file(&path).map_err(MdsError::io(&path))?;
+            fs::remove_file(&path).map_err(Error::io(&path))?;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use super::NpyError;
+use crate::error::{Error, Result};
 
 /// The bytes that every NPY file starts with.
 pub const MAGIC: [u8; 6] = *b"\x93NUMPY";
@@ -82,22 +82,22 @@ impl NpyHeader {
     /// # Errors
     /// The file is not a plain, little-endian, one-dimensional array of numbers in C order that is as
     /// long as the header declares.
-    pub fn parse(file: &[u8], path: &Path) -> Result<Self, NpyError> {
+    pub fn parse(file: &[u8], path: &Path) -> Result<Self> {
         let (text, start) = header_text(file, path)?;
         let literal =
             Parser { text, at: 0 }
                 .dict()
-                .map_err(|(at, expected)| NpyError::HeaderText {
+                .map_err(|(at, expected)| Error::NpyHeaderText {
                     path: path.into(),
                     offset: (start + at) as u64,
                     expected,
                 })?;
         let element = literal.element(path)?;
         if literal.is_fortran {
-            return Err(NpyError::FortranOrder { path: path.into() });
+            return Err(Error::NpyFortranOrder { path: path.into() });
         }
         let [elements] = literal.shape[..] else {
-            return Err(NpyError::Dimensions {
+            return Err(Error::NpyDimensions {
                 path: path.into(),
                 dimensions: literal.shape.len(),
             });
@@ -112,13 +112,13 @@ impl NpyHeader {
         Ok(header)
     }
 
-    fn check_length(&self, file_bytes: u64, path: &Path) -> Result<(), NpyError> {
+    fn check_length(&self, file_bytes: u64, path: &Path) -> Result<()> {
         let width = self.element.bytes();
         // Wider than any product of two 64-bit numbers.
         let expected =
             u128::from(self.header_bytes) + u128::from(self.elements) * u128::from(width);
         if expected != u128::from(file_bytes) {
-            return Err(NpyError::Length {
+            return Err(Error::NpyFileLength {
                 path: path.into(),
                 elements: self.elements,
                 width,
@@ -127,7 +127,7 @@ impl NpyHeader {
             });
         }
         if !self.header_bytes.is_multiple_of(width) {
-            return Err(NpyError::Misaligned {
+            return Err(Error::NpyMisaligned {
                 path: path.into(),
                 header_bytes: self.header_bytes,
                 width,
@@ -162,8 +162,8 @@ impl NpyHeader {
 }
 
 /// The literal in the header, and the position where it starts.
-fn header_text<'a>(file: &'a [u8], path: &Path) -> Result<(&'a [u8], usize), NpyError> {
-    let truncated = |expected| NpyError::HeaderTruncated {
+fn header_text<'a>(file: &'a [u8], path: &Path) -> Result<(&'a [u8], usize)> {
+    let truncated = |expected| Error::NpyHeaderTruncated {
         path: path.into(),
         found: file.len() as u64,
         expected,
@@ -172,8 +172,8 @@ fn header_text<'a>(file: &'a [u8], path: &Path) -> Result<(&'a [u8], usize), Npy
         let path = path.into();
         // The opcode PROTO, with a version that pickles have.
         return match file {
-            [0x80, 2..=5, ..] => Err(NpyError::Pickle { path }),
-            _ => Err(NpyError::NotNpy { path }),
+            [0x80, 2..=5, ..] => Err(Error::NpyIsPickle { path }),
+            _ => Err(Error::NotNpy { path }),
         };
     };
     let (len, start) = match rest {
@@ -181,7 +181,7 @@ fn header_text<'a>(file: &'a [u8], path: &Path) -> Result<(&'a [u8], usize), Npy
         [2 | 3, 0, a, b, c, d, ..] => (u64::from(u32::from_le_bytes([*a, *b, *c, *d])), 12),
         [1..=3, 0, ..] | [_] | [] => return Err(truncated(12)),
         [major, minor, ..] => {
-            return Err(NpyError::Version {
+            return Err(Error::NpyVersion {
                 path: path.into(),
                 major: *major,
                 minor: *minor,
@@ -189,7 +189,7 @@ fn header_text<'a>(file: &'a [u8], path: &Path) -> Result<(&'a [u8], usize), Npy
         }
     };
     if len > MAX_HEADER_BYTES {
-        return Err(NpyError::HeaderText {
+        return Err(Error::NpyHeaderText {
             path: path.into(),
             offset: 8,
             expected: "a header of at most 65536 bytes",
@@ -212,10 +212,10 @@ struct Literal {
 }
 
 impl Literal {
-    fn element(&self, path: &Path) -> Result<Element, NpyError> {
+    fn element(&self, path: &Path) -> Result<Element> {
         let path = || path.to_owned();
         let Some(descr) = &self.descr else {
-            return Err(NpyError::Structured { path: path() });
+            return Err(Error::NpyStructured { path: path() });
         };
         if let Some(element) = Element::of_descr(descr) {
             return Ok(element);
@@ -223,12 +223,12 @@ impl Literal {
         let descr = descr.clone();
         let kind = descr.trim_start_matches(['|', '<', '>', '=']);
         Err(match kind.as_bytes().first() {
-            Some(b'O') => NpyError::ObjectArray {
+            Some(b'O') => Error::NpyObjectArray {
                 path: path(),
                 descr,
             },
-            Some(b'V') => NpyError::Structured { path: path() },
-            _ => NpyError::ElementType {
+            Some(b'V') => Error::NpyStructured { path: path() },
+            _ => Error::NpyElementType {
                 path: path(),
                 descr,
             },
@@ -247,7 +247,7 @@ struct Parser<'a> {
 impl Parser<'_> {
     fn dict(mut self) -> Parsed<Literal> {
         let mut literal = Literal::default();
-        let mut found = [false; 3];
+        let mut has_key = [false; 3];
         self.expect(b'{', "a dict")?;
         while !self.take(b'}') {
             let at = self.at;
@@ -268,7 +268,7 @@ impl Parser<'_> {
                 }
                 _ => return Err((at, "the keys 'descr', 'fortran_order' and 'shape'")),
             };
-            if std::mem::replace(&mut found[which], true) {
+            if std::mem::replace(&mut has_key[which], true) {
                 return Err((at, "each key once"));
             }
             if !self.take(b',') {
@@ -280,7 +280,7 @@ impl Parser<'_> {
         if self.at < self.text.len() {
             return Err((self.at, "only spaces after the dict"));
         }
-        match found {
+        match has_key {
             [true, true, true] => Ok(literal),
             _ => Err((0, "the keys 'descr', 'fortran_order' and 'shape'")),
         }

@@ -13,9 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use packtok_pbin::{AccessPattern, MappedFile, TokenWidth};
 
-use super::{Element, NpyError, NpyHeader, Shown};
-
-type Result<T> = std::result::Result<T, NpyError>;
+use super::{Element, NpyHeader};
+use crate::error::{ElementValue, Error, Result};
 
 /// Interval of documents whose start is kept in memory. The starts of other documents are computed
 /// by adding lengths.
@@ -150,8 +149,8 @@ impl NpyFile {
     /// Tokens as little-endian bytes of 32-bit numbers.
     ///
     /// # Errors
-    /// [`NpyError::NoSuchTokens`]; [`NpyError::Id`] if an id in the same piece does not fit in 32
-    /// bits; [`NpyError::Copy`].
+    /// [`Error::NoSuchNpyTokens`]; [`Error::NpyId`] if an id in the same piece does not fit in 32
+    /// bits; [`Error::NpyCopy`].
     pub fn tokens(&self, tokens: Range<u64>) -> Result<&[u8]> {
         if let Some(bytes) = self.tokens_if_there(tokens.clone()) {
             return Ok(bytes);
@@ -161,7 +160,7 @@ impl NpyFile {
             self.narrow(&tokens)?;
         }
         self.tokens_if_there(tokens)
-            .ok_or_else(|| NpyError::NoSuchTokens {
+            .ok_or_else(|| Error::NoSuchNpyTokens {
                 path: self.path().into(),
                 start,
                 stop,
@@ -172,10 +171,10 @@ impl NpyFile {
     /// The tokens of document `i`.
     ///
     /// # Errors
-    /// [`NpyError::NoSuchDocument`].
+    /// [`Error::NoSuchNpyDocument`].
     pub fn document_tokens(&self, i: u64) -> Result<Range<u64>> {
         if i >= self.num_documents() {
-            return Err(NpyError::NoSuchDocument {
+            return Err(Error::NoSuchNpyDocument {
                 path: self.path().into(),
                 document: i,
                 num_documents: self.num_documents(),
@@ -192,13 +191,13 @@ impl NpyFile {
     /// including empty ones.
     ///
     /// # Errors
-    /// [`NpyError::NoSuchTokens`].
+    /// [`Error::NoSuchNpyTokens`].
     pub fn documents_from(
         &self,
         token: u64,
     ) -> Result<impl Iterator<Item = (u64, Range<u64>)> + '_> {
         if token >= self.num_tokens {
-            return Err(NpyError::NoSuchTokens {
+            return Err(Error::NoSuchNpyTokens {
                 path: self.path().into(),
                 start: token,
                 stop: token.saturating_add(1),
@@ -228,17 +227,17 @@ impl NpyFile {
     /// The system rejects the advice.
     pub fn advise(&self, pattern: AccessPattern) -> Result<()> {
         let advised = self.original().advise(pattern);
-        advised.map_err(|source| self.io(source))
+        advised.map_err(Error::io(self.path()))
     }
 
     /// Asks the system to read the pages of `tokens` asynchronously.
     ///
     /// # Errors
-    /// [`NpyError::NoSuchTokens`]; the system rejects the advice.
+    /// [`Error::NoSuchNpyTokens`]; the system rejects the advice.
     pub fn prefetch(&self, tokens: Range<u64>) -> Result<()> {
         let Range { start, end: stop } = tokens;
         if start > stop || stop > self.num_tokens {
-            return Err(NpyError::NoSuchTokens {
+            return Err(Error::NoSuchNpyTokens {
                 path: self.path().into(),
                 start,
                 stop,
@@ -248,7 +247,7 @@ impl NpyFile {
         let (first, width) = (self.first_token_byte(), self.element().bytes());
         let bytes = (first + start * width) as usize..(first + stop * width) as usize;
         let advised = self.original().prefetch(bytes);
-        advised.map_err(|source| self.io(source))
+        advised.map_err(Error::io(self.path()))
     }
 
     /// Takes the pages that were read out of this process's memory.
@@ -353,21 +352,14 @@ impl NpyFile {
         }
     }
 
-    fn bad_id(&self, token: u64) -> NpyError {
+    fn bad_id(&self, token: u64) -> Error {
         let element = 1 + self.num_documents() + token;
         let numbers = Numbers::new(self.original().bytes(), &self.details.header);
-        NpyError::Id {
+        Error::NpyId {
             path: self.path().into(),
             token,
             element,
-            id: Shown(numbers.at(element)),
-        }
-    }
-
-    fn io(&self, source: io::Error) -> NpyError {
-        NpyError::Io {
-            path: self.path().into(),
-            source,
+            id: ElementValue(numbers.at(element)),
         }
     }
 }
@@ -404,8 +396,8 @@ fn narrowed(original: MappedFile, num_tokens: u64, path: &Path) -> Result<(Mappe
     Ok((map, narrowing))
 }
 
-fn copy_error(path: &Path, source: io::Error) -> NpyError {
-    NpyError::Copy {
+fn copy_error(path: &Path, source: io::Error) -> Error {
+    Error::NpyCopy {
         path: path.into(),
         folder: std::env::temp_dir(),
         source,
@@ -451,24 +443,24 @@ fn checked_count(bytes: &[u8], header: &NpyHeader, path: &Path) -> Result<u64> {
         Element::I64 | Element::U64 | Element::I32 | Element::U32 => {}
         Element::F64 if elements == 1 && bytes.ends_with(&0f64.to_le_bytes()) => return Ok(0),
         Element::F64 => {
-            return Err(NpyError::Float {
+            return Err(Error::NpyFloat {
                 path: path.into(),
                 elements,
             });
         }
         Element::I8 | Element::I16 | Element::U8 | Element::U16 => {
-            return Err(NpyError::TooNarrow {
+            return Err(Error::NpyTooNarrow {
                 path: path.into(),
                 descr: descr(),
             });
         }
     }
-    let found = Numbers::new(bytes, header).at(0);
-    match found.and_then(|count| u64::try_from(count).ok()) {
+    let first = Numbers::new(bytes, header).at(0);
+    match first.and_then(|count| u64::try_from(count).ok()) {
         Some(count) if count < elements => Ok(count),
-        _ => Err(NpyError::Count {
+        _ => Err(Error::NpyNumDocuments {
             path: path.into(),
-            found: Shown(found),
+            found: ElementValue(first),
             elements,
         }),
     }
@@ -488,22 +480,22 @@ fn checked_starts(
             starts.push(sum);
         }
         let element = document + 1;
-        let (found, left) = (numbers.at(element), num_tokens - sum);
-        match found.and_then(|length| u64::try_from(length).ok()) {
+        let (length, left) = (numbers.at(element), num_tokens - sum);
+        match length.and_then(|length| u64::try_from(length).ok()) {
             Some(length) if length <= left => sum += length,
             _ => {
-                return Err(NpyError::DocumentLength {
+                return Err(Error::NpyDocumentLength {
                     path: path.into(),
                     document,
                     element,
-                    found: Shown(found),
+                    found: ElementValue(length),
                     left,
                 });
             }
         }
     }
     if sum != num_tokens {
-        return Err(NpyError::Lengths {
+        return Err(Error::NpyLengths {
             path: path.into(),
             documents: num_documents,
             sum,

@@ -1,11 +1,12 @@
 //! Writes an NPY file of documents. The lengths of all documents come first.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::Path;
 
 use packtok_pbin::TokenWidth;
 
-use super::{Element, NpyError, NpyHeader};
+use super::{Element, NpyHeader};
+use crate::error::{Error, Result};
 
 /// Bytes that are encoded at a time; they stay in the cache until they are written.
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -71,14 +72,14 @@ impl<'a, W: Write> DocumentsWriter<'a, W> {
     /// Starts a file of `num_documents` documents with `num_tokens` tokens; `path` is for errors.
     ///
     /// # Errors
-    /// [`NpyError::DoesNotFit`]; [`NpyError::Io`].
+    /// [`Error::NpyDoesNotFit`]; [`Error::Io`].
     pub fn start(
         out: W,
         path: &'a Path,
         id_type: IdType,
         num_documents: u64,
         num_tokens: u64,
-    ) -> Result<Self, NpyError> {
+    ) -> Result<Self> {
         let elements = num_documents
             .checked_add(num_tokens)
             .and_then(|sum| sum.checked_add(1));
@@ -112,8 +113,8 @@ impl<'a, W: Write> DocumentsWriter<'a, W> {
     /// Writes the length of the next document; all lengths come before the first id.
     ///
     /// # Errors
-    /// [`NpyError::DoesNotFit`]; [`NpyError::Io`].
-    pub fn push_length(&mut self, num_tokens: u64) -> Result<(), NpyError> {
+    /// [`Error::NpyDoesNotFit`]; [`Error::Io`].
+    pub fn push_length(&mut self, num_tokens: u64) -> Result<()> {
         self.lengths_left = self.lengths_left.saturating_sub(1);
         self.push("the length of a document", num_tokens)
     }
@@ -121,8 +122,8 @@ impl<'a, W: Write> DocumentsWriter<'a, W> {
     /// Writes the next ids, little-endian numbers of `width`.
     ///
     /// # Errors
-    /// [`NpyError::Io`].
-    pub fn push_ids(&mut self, ids: &[u8], width: TokenWidth) -> Result<(), NpyError> {
+    /// [`Error::Io`].
+    pub fn push_ids(&mut self, ids: &[u8], width: TokenWidth) -> Result<()> {
         let num_ids = width.tokens_in(ids.len() as u64);
         self.tokens_left = self.tokens_left.saturating_sub(num_ids);
         let at_a_time = BUFFER_BYTES / 8 * width.bytes() as usize;
@@ -161,11 +162,11 @@ impl<'a, W: Write> DocumentsWriter<'a, W> {
     /// Writes the buffered bytes and returns the output.
     ///
     /// # Errors
-    /// [`NpyError::Lengths`] if fewer lengths or ids were written than announced;
-    /// [`NpyError::Io`].
-    pub fn finish(mut self) -> Result<(W, Written), NpyError> {
+    /// [`Error::NpyLengths`] if fewer lengths or ids were written than announced;
+    /// [`Error::Io`].
+    pub fn finish(mut self) -> Result<(W, Written)> {
         if self.lengths_left + self.tokens_left > 0 {
-            return Err(NpyError::Lengths {
+            return Err(Error::NpyLengths {
                 path: self.path.into(),
                 documents: self.lengths_left,
                 sum: self.tokens_left,
@@ -176,7 +177,7 @@ impl<'a, W: Write> DocumentsWriter<'a, W> {
         Ok((self.out, self.written))
     }
 
-    fn push(&mut self, what: &'static str, number: u64) -> Result<(), NpyError> {
+    fn push(&mut self, what: &'static str, number: u64) -> Result<()> {
         if self.buffer.len() + 8 > self.buffer.capacity() {
             self.flush()?;
         }
@@ -190,23 +191,20 @@ impl<'a, W: Write> DocumentsWriter<'a, W> {
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<(), NpyError> {
+    fn flush(&mut self) -> Result<()> {
         self.written.file_bytes += self.buffer.len() as u64;
         self.written.crc32c = crc32c::crc32c_append(self.written.crc32c, &self.buffer);
         let written = self.out.write_all(&self.buffer);
         self.buffer.clear();
-        written.map_err(|source: io::Error| NpyError::Io {
-            path: self.path.into(),
-            source,
-        })
+        written.map_err(Error::io(self.path))
     }
 }
 
-fn does_not_fit(path: &Path, what: &'static str, found: u64, id_type: IdType) -> NpyError {
-    NpyError::DoesNotFit {
+fn does_not_fit(path: &Path, what: &'static str, number: u64, id_type: IdType) -> Error {
+    Error::NpyDoesNotFit {
         path: path.into(),
         what,
-        found,
+        found: number,
         dtype: id_type.name(),
     }
 }

@@ -14,7 +14,6 @@ use packtok_formats::npy::IdType;
 use packtok_pbin::{Options, Replace, SpecialToken, TokenizerInfo, WriterInfo, publish_bytes};
 use serde::{Deserialize, Serialize};
 
-use super::error::ConvertError;
 use super::formats::{Meaning, TokenFormat};
 use super::npy::NpyWritten;
 use crate::error::{Error, Result};
@@ -171,12 +170,9 @@ impl Marker {
             Err(error) => return Err(Error::io(&marker)(error)),
         };
         let parsed = serde_json::from_slice(&bytes);
-        parsed.map(Some).map_err(|source| {
-            ConvertError::Marker {
-                path: marker,
-                source,
-            }
-            .into()
+        parsed.map(Some).map_err(|source| Error::DamagedMarker {
+            path: marker,
+            source,
         })
     }
 
@@ -186,7 +182,7 @@ impl Marker {
     /// The marker cannot be written.
     pub fn publish(&self, path: &Path) -> Result<()> {
         let marker = marker_path(path);
-        let mut bytes = serde_json::to_vec(self).map_err(|source| ConvertError::Marker {
+        let mut bytes = serde_json::to_vec(self).map_err(|source| Error::DamagedMarker {
             path: marker.clone(),
             source,
         })?;

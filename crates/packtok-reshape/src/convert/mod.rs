@@ -4,14 +4,12 @@
 //! accept. Documents and ids do not change, including BOS and EOD. For a token file other than a
 //! pbin, a marker next to the file records the meaning of its ids ([`marker`]).
 
-mod error;
 mod formats;
 pub mod marker;
 mod npy;
 mod pbin;
 mod run;
 
-pub use error::ConvertError;
 pub use formats::{FORMATS, Meaning, TokenFormat};
 pub use npy::{NpyWritten, write_npy};
 pub use run::{ConvertOptions, ConvertReport, convert};

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use packtok_formats::TokenFile;
-use packtok_formats::npy::{DocumentsWriter, IdType, NpyError};
+use packtok_formats::npy::{DocumentsWriter, IdType};
 use packtok_jobs::{Monitor, Progress};
 use packtok_pbin::{Replace, TempFile};
 
@@ -47,17 +47,13 @@ pub fn write_npy(
     let num_documents = (files.iter())
         .map(|(_, documents)| documents.end - documents.start)
         .sum();
-    let written = |error: NpyError| Error::from(packtok_formats::Error::from(error));
     // The writer has its own buffer. This `BufWriter` only adapts the type and does not buffer.
     let out = BufWriter::with_capacity(0, TempFile::create(dst)?);
-    let mut writer =
-        DocumentsWriter::start(out, dst, id_type, num_documents, num_tokens).map_err(written)?;
+    let mut writer = DocumentsWriter::start(out, dst, id_type, num_documents, num_tokens)?;
     for (file, documents) in files {
         for document in documents.clone() {
             let tokens = file.document_tokens(document)?;
-            writer
-                .push_length(tokens.end - tokens.start)
-                .map_err(written)?;
+            writer.push_length(tokens.end - tokens.start)?;
         }
     }
     let mut copied = 0;
@@ -66,9 +62,7 @@ pub fn write_npy(
         let mut start = tokens.start;
         while start < tokens.end {
             let stop = (start + STEP_TOKENS).min(tokens.end);
-            writer
-                .push_ids(file.tokens(start..stop)?, width)
-                .map_err(written)?;
+            writer.push_ids(file.tokens(start..stop)?, width)?;
             copied += stop - start;
             start = stop;
             let progress = Progress {
@@ -82,7 +76,7 @@ pub fn write_npy(
             }
         }
     }
-    let (out, summary) = writer.finish().map_err(written)?;
+    let (out, summary) = writer.finish()?;
     let file = out
         .into_inner()
         .map_err(|error| Error::io(dst)(error.into_error()))?;

@@ -6,9 +6,8 @@ use packtok_formats::TokenFile;
 use packtok_jobs::{Monitor, Progress};
 use packtok_pbin::{Counts, Metadata, Replace, Source, TokenWidth, Writer};
 
-use super::error::ConvertError;
 use super::formats::Meaning;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Bytes of documents that are appended at a time.
 const BATCH_BYTES: usize = 1 << 20;
@@ -95,7 +94,7 @@ fn append(
     let limit = vocab_size.unwrap_or(u64::MAX);
     let mut put = |position: usize, id: u32| {
         if u64::from(id) >= limit {
-            return Err(ConvertError::IdBeyondVocab {
+            return Err(Error::IdBeyondVocab {
                 path: file.path().into(),
                 document,
                 token: position as u64,

@@ -9,7 +9,6 @@ use packtok_pack::pack::Existing;
 use packtok_pbin::{Replace, TokenizerInfo};
 use serde::Serialize;
 
-use super::error::ConvertError;
 use super::formats::{Meaning, TokenFormat};
 use super::marker::Marker;
 use super::npy::{NpyWritten, write_npy};
@@ -62,22 +61,20 @@ pub struct ConvertReport {
 pub fn convert(options: &ConvertOptions, monitor: &mut Monitor<'_>) -> Result<ConvertReport> {
     let ConvertOptions { input, output, .. } = options;
     let file = TokenFile::open(input)?;
-    let from = TokenFormat::of(&file).ok_or_else(|| ConvertError::NoFormat {
+    let from = TokenFormat::of(&file).ok_or_else(|| Error::RawTokens {
         path: input.clone(),
     })?;
     if let Some(expected) = options.format.filter(|&expected| expected != from) {
-        return Err(ConvertError::OtherFormat {
+        return Err(Error::OtherFormat {
             path: input.clone(),
             found: from.name(),
             expected: expected.name(),
-        }
-        .into());
+        });
     }
     if is_same_file(input, output) {
-        return Err(ConvertError::OutputIsInput {
+        return Err(Error::OutputIsInput {
             path: input.clone(),
-        }
-        .into());
+        });
     }
     let meaning = meaning_of(&file, options.tokenizer.as_ref())?;
     let report = |file_bytes, skipped_existing| ConvertReport {
@@ -169,12 +166,11 @@ fn meaning_of(file: &TokenFile, given: Option<&TokenizerInfo>) -> Result<Meaning
     };
     match (&recorded.tokenizer, given) {
         (Some(recorded), Some(given)) if recorded.fingerprint != given.fingerprint => {
-            Err(ConvertError::TokenizerDiffers {
+            Err(Error::TokenizerDiffers {
                 path: file.path().into(),
                 found: recorded.fingerprint.clone(),
                 expected: given.fingerprint.clone(),
-            }
-            .into())
+            })
         }
         (None, Some(given)) => Ok(Meaning {
             tokenizer: Some(given.clone()),
@@ -187,10 +183,10 @@ fn meaning_of(file: &TokenFile, given: Option<&TokenizerInfo>) -> Result<Meaning
 /// Checks that two files have the same documents.
 fn check_same_documents(file: &TokenFile, existing: &TokenFile) -> Result<()> {
     let differs = |document| {
-        Err(Error::from(ConvertError::ExistingDiffers {
+        Err(Error::ExistingDocumentDiffers {
             path: existing.path().into(),
             document,
-        }))
+        })
     };
     let num_documents = file.num_documents().min(existing.num_documents());
     for document in 0..num_documents {

@@ -6,7 +6,6 @@ use std::path::Path;
 use packtok_formats::mds::{Column, Dtype, Encoding, Value, Writer};
 
 use crate::error::{Error, Result};
-use crate::import::error::ImportError;
 use crate::import::pickled::{Array, Pickled, parse};
 
 /// A column and its value in a sample.
@@ -121,11 +120,10 @@ impl Kinds {
         }
         columns.sort();
         match columns.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-            Some(pair) => Err(ImportError::ColumnExists {
+            Some(pair) => Err(Error::ColumnExists {
                 path: folder.into(),
                 column: pair[0].0.clone(),
-            }
-            .into()),
+            }),
             None => Ok(columns),
         }
     }
@@ -178,12 +176,11 @@ impl Kinds {
             .collect();
         for (name, array) in &arrays {
             if array.bytes.is_empty() {
-                return Err(ImportError::Empty {
+                return Err(Error::EmptyValue {
                     path: place.folder.into(),
                     sample: place.sample,
                     column: name.clone(),
-                }
-                .into());
+                });
             }
             written.push((
                 name,
@@ -192,9 +189,7 @@ impl Kinds {
         }
         written.sort_by_key(|(name, _)| *name);
         let written: Vec<_> = written.into_iter().map(|(_, value)| value).collect();
-        Ok(writer
-            .write(&written)
-            .map_err(packtok_formats::Error::from)?)
+        Ok(writer.write(&written)?)
     }
 }
 
@@ -291,7 +286,7 @@ fn pickled<'a>(place: Place<'_>, column: &Column, value: &Value<'a>) -> Result<I
     let Value::Bytes(bytes) = value else {
         unreachable!("pickles are read as bytes");
     };
-    let parsed = parse(bytes).map_err(|source| ImportError::Pickle {
+    let parsed = parse(bytes).map_err(|source| Error::UnsupportedPickle {
         path: place.folder.into(),
         sample: place.sample,
         column: column.name.clone(),
@@ -322,13 +317,12 @@ fn pickled<'a>(place: Place<'_>, column: &Column, value: &Value<'a>) -> Result<I
         }
         Pickled::Arrays(rows) => {
             if let Some(row) = rows.iter().find(|row| row.shape.len() != 1) {
-                return Err(ImportError::Row {
+                return Err(Error::RowOfManyDimensions {
                     path: place.folder.into(),
                     sample: place.sample,
                     column: column.name.clone(),
                     shape: row.shape.clone(),
-                }
-                .into());
+                });
             }
             Imported::Rows(rows)
         }
@@ -432,23 +426,21 @@ fn padded(rows: Vec<Array<'_>>) -> Array<'static> {
 }
 
 fn id_error(place: Place<'_>, column: &str, found: i128, dtype: Dtype) -> Error {
-    ImportError::Id {
+    Error::ImportedIdTooLarge {
         path: place.folder.into(),
         sample: place.sample,
         column: column.to_owned(),
         found,
         dtype: dtype.name(),
     }
-    .into()
 }
 
 fn differs(place: Place<'_>, column: &str, found: &str, expected: &str) -> Error {
-    ImportError::Differs {
+    Error::KindDiffers {
         path: place.folder.into(),
         sample: place.sample,
         column: column.to_owned(),
         found: found.to_owned(),
         expected: expected.to_owned(),
     }
-    .into()
 }

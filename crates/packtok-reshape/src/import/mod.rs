@@ -5,8 +5,7 @@
 //! written.
 
 mod column;
-mod error;
-mod pickled;
+pub(crate) mod pickled;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -17,7 +16,6 @@ use packtok_jobs::Monitor;
 use packtok_pbin::file_system::{Locked, try_lock};
 use serde::Serialize;
 
-pub use error::ImportError;
 pub use pickled::{Array, PickleFault, Pickled, parse};
 
 use crate::error::{Error, Result};
@@ -63,10 +61,10 @@ pub fn import(
     let mut folders = Vec::new();
     find_folders(old, Path::new(""), &mut folders)?;
     if folders.is_empty() {
-        return Err(ImportError::NoFolders { path: old.into() }.into());
+        return Err(Error::NoMdsFolders { path: old.into() });
     }
     if new.symlink_metadata().is_ok() {
-        return Err(ImportError::Exists { path: new.into() }.into());
+        return Err(Error::ImportExists { path: new.into() });
     }
     let work = WorkFolder::create(old, new)?;
     let opened = folders.iter().map(|folder| {
@@ -147,16 +145,13 @@ fn rewrite(
     let named = columns
         .iter()
         .map(|(name, encoding)| (&**name, &**encoding));
-    let written = Columns::new(named).map_err(packtok_formats::Error::from)?;
-    let mut writer =
-        Writer::create(to, written, options.mds.clone()).map_err(packtok_formats::Error::from)?;
+    let written = Columns::new(named)?;
+    let mut writer = Writer::create(to, written, options.mds.clone())?;
     for_each_sample(source, bytes, meter, |place, values| {
         kinds.write(place, values, options.ids, &mut writer)
     })?;
-    let finished = writer.finish().map_err(packtok_formats::Error::from)?;
-    finished
-        .publish(None)
-        .map_err(packtok_formats::Error::from)?;
+    let finished = writer.finish()?;
+    finished.publish(None)?;
     Ok(ImportedFolder {
         folder: folder.into(),
         samples: num_samples,
@@ -178,8 +173,7 @@ fn for_each_sample(
     for (number, entry) in index.shards().iter().enumerate() {
         let shard = source.open_alone(number)?;
         for i in 0..shard.num_samples() {
-            let values = shard.sample(i).and_then(|sample| sample.values());
-            let values = values.map_err(packtok_formats::Error::from)?;
+            let values = shard.sample(i)?.values()?;
             let columns = index.columns(number).all().iter();
             let named: Vec<_> = columns.zip(values).collect();
             each(
@@ -210,20 +204,20 @@ impl WorkFolder {
     fn create(old: &Path, new: &Path) -> Result<Self> {
         let name = new
             .file_name()
-            .ok_or_else(|| ImportError::Exists { path: new.into() })?;
+            .ok_or_else(|| Error::ImportExists { path: new.into() })?;
         let parent = new.parent().filter(|folder| !folder.as_os_str().is_empty());
         let parent = parent.unwrap_or(Path::new("."));
         fs::create_dir_all(parent).map_err(Error::io(parent))?;
         let inside = fs::canonicalize(parent).map_err(Error::io(parent))?;
         let outside = fs::canonicalize(old).map_err(Error::io(old))?;
         if inside.starts_with(outside) {
-            return Err(ImportError::Within { path: new.into() }.into());
+            return Err(Error::OutputWithinInput { path: new.into() });
         }
         let path = parent.join(format!(".{}.import.tmp", name.display()));
         fs::create_dir_all(&path).map_err(Error::io(&path))?;
         let lock = File::open(&path).map_err(Error::io(&path))?;
         if matches!(try_lock(&lock), Ok(Locked::Held)) {
-            return Err(ImportError::Busy { path: new.into() }.into());
+            return Err(Error::OutputBusy { path: new.into() });
         }
         // Removes the files of a killed process.
         for entry in fs::read_dir(&path).map_err(Error::io(&path))? {

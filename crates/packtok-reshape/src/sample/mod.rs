@@ -8,7 +8,6 @@
 //! finished parts and moves them to their final place. `long/` packs long documents into rows
 //! instead. Any number of processes may share the steps; the number does not affect any byte.
 
-mod error;
 mod long;
 mod output;
 mod plan;
@@ -32,7 +31,6 @@ use packtok_pack::pack::Existing;
 use packtok_tokenizer::Tokenizer;
 
 use crate::error::{Error, Result};
-pub use error::SampleError;
 pub use long::{LongDomain, LongDomainReport, LongRecipe, LongReport, pack_long};
 use output::{Form, Output, Part};
 use plan::Plan;
@@ -110,7 +108,7 @@ fn carry_out(
             .zip(&finished)
             .any(|(output, &is_finished)| needs_texts(output) && !is_finished)
     {
-        return Err(SampleError::NoTokenizer.into());
+        return Err(Error::NoTokenizer);
     }
     let mine = &parts[task.share(parts.len())?];
     let missing: Vec<&Part> = mine
@@ -276,7 +274,7 @@ impl Writing<'_> {
         );
         let state = if output.side == Side::Retrieval {
             let Some(tokenizer) = self.tokenizer else {
-                return Err(SampleError::NoTokenizer.into());
+                return Err(Error::NoTokenizer);
             };
             let name = publish::jsonl_name(self.recipe, output);
             let path = folder.join(&name);

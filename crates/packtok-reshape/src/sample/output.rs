@@ -11,8 +11,7 @@ use packtok_jobs::hex;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use crate::error::Result;
-use crate::sample::error::SampleError;
+use crate::error::{Error, Result};
 use crate::sample::plan::Plan;
 use crate::sample::recipe::{IdType, Recipe, Side};
 
@@ -72,11 +71,11 @@ impl Form {
             .transpose();
         Ok(Self {
             dtype,
-            columns: Columns::new(columns).map_err(SampleError::Mds)?,
+            columns: Columns::new(columns)?,
             options: mds::Options {
                 size_limit: Some(recipe.size_limit),
                 hashes: vec![Hash::Sha256, Hash::Xxh64],
-                compression: compression.map_err(SampleError::Mds)?,
+                compression: compression?,
                 first_shard: 0,
             },
         })
@@ -86,7 +85,7 @@ impl Form {
 /// All outputs, in order: test, train, then the retrieval shards.
 ///
 /// # Errors
-/// [`SampleError::Short`].
+/// [`Error::TooFewSamples`].
 pub(super) fn outputs(
     recipe: &Recipe,
     plan: &Plan,
@@ -138,15 +137,14 @@ fn taken(
     let counts = &plan.group(side, domain).counts;
     let stop = wanted.end.min(counts.available);
     if stop < wanted.end && !wanted.is_empty() && !recipe.allow_short {
-        return Err(SampleError::Short {
+        return Err(Error::TooFewSamples {
             side: side.name(),
             domain: recipe.domains[domain].name.clone(),
             requested: wanted.end,
             available: counts.available,
             documents: counts.documents,
             too_short: counts.too_short,
-        }
-        .into());
+        });
     }
     Ok(wanted.start.min(stop)..stop)
 }

@@ -19,7 +19,6 @@ use serde_json::{Value, json};
 use xxhash_rust::xxh64::xxh64;
 
 use crate::error::{Error, Result};
-use crate::sample::error::SampleError;
 use crate::sample::recipe::{From, Recipe, Side};
 use crate::sample::sorter::{Record, Sorter};
 use crate::sample::tokens::each_document;
@@ -194,7 +193,7 @@ fn listed(recipe: &Recipe) -> Result<Vec<FileEntry>> {
     for domain in &recipe.domains {
         if domain.files.is_empty() && domain.proportion > 0.0 {
             let domain = domain.name.clone();
-            return Err(SampleError::NoFiles { domain }.into());
+            return Err(Error::DomainWithoutFiles { domain });
         }
     }
     let paths: Vec<_> = recipe

@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::error::{Error, Result};
-use crate::sample::error::SampleError;
 use crate::sample::output::{Form, Output, Part, outputs};
 use crate::sample::plan::Plan;
 use crate::sample::recipe::{Recipe, Side};
@@ -134,10 +133,10 @@ fn is_kept(
         return Ok(false);
     };
     match existing {
-        Existing::Error => Err(SampleError::Exists { path }.into()),
+        Existing::Error => Err(Error::SamplesExist { path }),
         _ if recorded.as_deref() == Some(plan) => Ok(true),
         Existing::Replace => Ok(false),
-        Existing::Skip => Err(SampleError::OtherPlan { path }.into()),
+        Existing::Skip => Err(Error::SamplesOfOtherPlan { path }),
     }
 }
 
@@ -156,7 +155,7 @@ fn plan_of_folder(folder: &Path) -> Result<Option<Option<String>>> {
     if !folder.join(INDEX_FILE).exists() {
         return Ok(None);
     }
-    let marker = Marker::of_folder(folder).map_err(SampleError::Mds)?;
+    let marker = Marker::of_folder(folder)?;
     Ok(Some(marker.map(|marker| marker.plan)))
 }
 
@@ -186,7 +185,7 @@ pub(super) fn refuse_all(recipe: &Recipe) -> Result<()> {
                 .join(shard.to_string())
                 .join(format!("{}.jsonl", domain.name));
             if path.exists() {
-                return Err(SampleError::Exists { path }.into());
+                return Err(Error::SamplesExist { path });
             }
         }
     }
@@ -197,14 +196,17 @@ pub(super) fn refuse_all(recipe: &Recipe) -> Result<()> {
 pub(super) fn refuse(folder: &Path) -> Result<()> {
     if folder.join(INDEX_FILE).exists() {
         let path = folder.to_owned();
-        return Err(SampleError::Exists { path }.into());
+        return Err(Error::SamplesExist { path });
     }
     Ok(())
 }
 
 /// Whether the error means that existing outputs must not be replaced.
 pub(super) fn is_refusal(error: &Error) -> bool {
-    matches!(error, Error::Sample(error) if matches!(**error, SampleError::Exists { .. } | SampleError::OtherPlan { .. }))
+    matches!(
+        error,
+        Error::SamplesExist { .. } | Error::SamplesOfOtherPlan { .. }
+    )
 }
 
 /// A file of a retrieval shard, in its marker.
@@ -230,7 +232,7 @@ fn lines_of(folder: &Path, name: &str) -> Option<Lines> {
 /// Checks that all parts of unfinished outputs are written.
 ///
 /// # Errors
-/// [`SampleError::PartsMissing`].
+/// [`Error::PartsMissing`].
 pub(super) fn check_complete(
     path: &Path,
     outputs: &[Output],
@@ -242,12 +244,11 @@ pub(super) fn check_complete(
         .filter(|part| !finished[part.output] && state(&outputs[part.output], part).is_none())
         .count();
     if missing > 0 {
-        return Err(SampleError::PartsMissing {
+        return Err(Error::PartsMissing {
             path: path.to_owned(),
             missing,
             total: parts.len(),
-        }
-        .into());
+        });
     }
     Ok(())
 }
@@ -335,7 +336,7 @@ pub(super) fn publish_folder(
         shards: None,
         details,
     };
-    finished.publish(Some(marker)).map_err(SampleError::Mds)?;
+    finished.publish(Some(marker))?;
     fs::remove_dir_all(&output.work).map_err(Error::io(&output.work))
 }
 
@@ -423,16 +424,15 @@ fn put(output: &Output, part: &Part, name: &str, bytes: u64) -> Result<()> {
     );
     let place = if from.exists() { &from } else { &to };
     let Some(found) = size(place) else {
-        return Err(SampleError::PartVanished { path: from }.into());
+        return Err(Error::PartVanished { path: from });
     };
     if found != bytes {
-        return Err(SampleError::PartDamaged {
+        return Err(Error::PartDamaged {
             path: place.clone(),
             found,
             expected: bytes,
             marker: marker(output, part),
-        }
-        .into());
+        });
     }
     if place == &from {
         fs::rename(&from, &to).map_err(Error::io(&to))?;

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use packtok_pack::pack::Existing;
 use serde::{Deserialize, Serialize};
 
-use crate::error::Result;
-use crate::sample::error::SampleError;
+use crate::error::{Error, Result};
 use crate::sample::quota;
 use crate::sample::windows::Window;
 
@@ -141,12 +140,11 @@ impl Recipe {
     /// Checks the numbers.
     pub(super) fn check(&self) -> Result<()> {
         let fault = |option, found: String, expected| {
-            Err(SampleError::Option {
+            Err(Error::OptionOutOfRange {
                 option,
                 found,
                 expected,
-            }
-            .into())
+            })
         };
         if self.domains.is_empty() {
             return fault("domains", "empty".into(), "at least one domain");
@@ -208,11 +206,10 @@ impl Recipe {
                 );
             }
             if let Some(only) = retrieval.only.filter(|&only| only >= retrieval.shards) {
-                return Err(SampleError::NoSuchShard {
+                return Err(Error::NoSuchRetrievalShard {
                     found: only,
                     shards: retrieval.shards,
-                }
-                .into());
+                });
             }
         }
         Ok(())
@@ -290,7 +287,7 @@ impl Task {
             Self::All => return Ok(0..parts),
             Self::Join => return Ok(0..0),
             Self::Shard { index, count } if index >= count => {
-                return Err(SampleError::NoSuchPart { index, count }.into());
+                return Err(Error::NoSuchPart { index, count });
             }
             Self::Shard { index, count } => (index, count),
         };

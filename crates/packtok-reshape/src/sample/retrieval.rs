@@ -11,7 +11,6 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
-use crate::sample::error::SampleError;
 use crate::sample::output::{Output, Part};
 use crate::sample::plan::Plan;
 use crate::sample::recipe::{IdType, Recipe};
@@ -60,7 +59,7 @@ pub(super) fn write(
         let decoded = |ids: &[u32], offset: usize| {
             tokenizer
                 .decode_without_special_tokens(ids)
-                .map_err(|source| SampleError::Decode {
+                .map_err(|source| Error::Undecodable {
                     path: files.path(entry.file).clone(),
                     token: entry.token + offset as u64,
                     source: source.into(),

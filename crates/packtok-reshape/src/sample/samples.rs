@@ -8,7 +8,6 @@ use packtok_dataset::order::permutation::Permutation;
 use packtok_formats::mds::{Dtype, ShardEntry, SizedWriter, Value, Writer};
 
 use crate::error::Result;
-use crate::sample::error::SampleError;
 use crate::sample::output::{Form, Output, Part};
 use crate::sample::plan::{Group, Plan};
 use crate::sample::recipe::{From, IdType, Recipe, Side};
@@ -149,8 +148,8 @@ impl<'a> Samples<'a> {
     fn sizes(&self, samples: Range<u64>) -> Result<impl Iterator<Item = u64>> {
         let ids = vec![0; self.recipe.window().tokens() as usize * self.form.dtype.bytes()];
         let first = self.start(samples.start);
-        let bytes = self.with_values(first, &ids, |values| self.form.columns.sample_bytes(values));
-        let bytes = bytes.map_err(SampleError::Mds)?;
+        let bytes =
+            self.with_values(first, &ids, |values| self.form.columns.sample_bytes(values))?;
         // Only the lengths of source names vary.
         let name_bytes = |start: Start| self.source(start).len() as u64;
         let fixed = bytes
@@ -194,8 +193,7 @@ impl<'a> Samples<'a> {
         options.first_shard = part.number;
         let sizes = self.sizes(part.samples.clone())?;
         let columns = self.form.columns.clone();
-        let mut writer =
-            SizedWriter::create(folder, columns, options, sizes).map_err(SampleError::Mds)?;
+        let mut writer = SizedWriter::create(folder, columns, options, sizes)?;
         let mut files = OpenFiles::new(&self.plan.files);
         let mut ids = Vec::new();
         for (i, sample) in part.samples.clone().enumerate() {
@@ -205,11 +203,10 @@ impl<'a> Samples<'a> {
             let start = self.start(sample);
             ids.clear();
             self.read(&mut files, start, &mut ids)?;
-            self.with_values(start, &ids, |values| writer.write(values))
-                .map_err(SampleError::Mds)?;
+            self.with_values(start, &ids, |values| writer.write(values))?;
             written(ids.len() as u64)?;
         }
-        Ok(writer.finish().map_err(SampleError::Mds)?)
+        Ok(writer.finish()?)
     }
 }
 

@@ -12,7 +12,6 @@ use packtok_formats::TokenFile;
 use packtok_pbin::{CHECKED_DATA_BYTES, TokenWidth};
 
 use crate::error::{Error, Result};
-use crate::sample::error::SampleError;
 use crate::sample::recipe::IdType;
 
 /// Mapped pages count as memory of the process. They are released after reading about this many
@@ -229,19 +228,18 @@ fn read(
 
 fn changed(entry: &Entry) -> Error {
     let path = entry.path.clone();
-    SampleError::Changed { path }.into()
+    Error::TokenFileChanged { path }
 }
 
 fn too_large(entry: &Entry, token: u64, id: u32, dtype: IdType) -> Error {
     let is_wide = id > i32::MAX as u32 || dtype == IdType::Int32;
-    SampleError::IdTooLarge {
+    Error::IdTooLarge {
         path: entry.path.clone(),
         token,
         id,
         dtype: dtype.name(),
         remedy: if is_wide { "uint32" } else { "uint32 or int32" },
     }
-    .into()
 }
 
 impl IdType {

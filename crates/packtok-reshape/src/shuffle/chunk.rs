@@ -5,21 +5,19 @@ use std::path::{Path, PathBuf};
 
 use packtok_pbin::ChunkInfo;
 
-use super::ShuffleError;
 use crate::error::{Error, Result};
 
 /// Checks that a chunk exists.
 pub(super) fn checked(chunk: ChunkInfo) -> Result<ChunkInfo> {
     let ChunkInfo { index, count } = chunk;
     if count == 0 {
-        return Err(ShuffleError::NoChunks.into());
+        return Err(Error::NoChunks);
     }
     if index >= count {
-        return Err(ShuffleError::NoSuchChunk {
+        return Err(Error::NoSuchChunk {
             chunk_id: index,
             num_chunks: count,
-        }
-        .into());
+        });
     }
     Ok(chunk)
 }
@@ -34,13 +32,12 @@ pub(super) fn documents(chunk: ChunkInfo, num_documents: u64) -> Range<u64> {
 
 /// The error that no file has a document for a chunk.
 pub(super) fn empty(chunk: ChunkInfo, num_documents: &[u64]) -> Error {
-    ShuffleError::EmptyChunk {
+    Error::EmptyChunk {
         chunk_id: chunk.index,
         num_chunks: chunk.count,
         num_files: num_documents.len(),
         longest: num_documents.iter().copied().max().unwrap_or(0),
     }
-    .into()
 }
 
 /// Reads a list of files: one path per line, relative to `root`, with its suffix replaced by
@@ -52,7 +49,7 @@ pub fn read_list(list: &Path, root: &Path, extension: &str) -> Result<Vec<PathBu
     let bytes = std::fs::read(list).map_err(Error::io(list))?;
     let mut files = Vec::new();
     for (line, bytes) in (1..).zip(bytes.split(|&byte| byte == b'\n')) {
-        let text = std::str::from_utf8(bytes).map_err(|_| ShuffleError::ListNotUtf8 {
+        let text = std::str::from_utf8(bytes).map_err(|_| Error::ListNotUtf8 {
             list: list.to_owned(),
             line,
         })?;
@@ -62,28 +59,25 @@ pub fn read_list(list: &Path, root: &Path, extension: &str) -> Result<Vec<PathBu
         }
         let mut path = root.join(text);
         if !path.set_extension(extension) {
-            return Err(ShuffleError::ListedNoFile {
+            return Err(Error::ListedNoFile {
                 list: list.to_owned(),
                 line,
                 text: text.to_owned(),
-            }
-            .into());
+            });
         }
         if !path.exists() {
-            return Err(ShuffleError::ListedMissing {
+            return Err(Error::ListedMissing {
                 list: list.to_owned(),
                 line,
                 path,
-            }
-            .into());
+            });
         }
         files.push(path);
     }
     if files.is_empty() {
-        return Err(ShuffleError::ListEmpty {
+        return Err(Error::ListEmpty {
             list: list.to_owned(),
-        }
-        .into());
+        });
     }
     Ok(files)
 }

@@ -16,7 +16,7 @@ use packtok_pbin::{Origin, TempFile};
 use super::buckets::{Buckets, GROUP_LEN, Place, Sink, fetch};
 use super::meter::Meter;
 use super::order::{checked_len, inverted};
-use super::{ShuffleError, ShuffleOptions, ShuffleReport, chunk};
+use super::{ShuffleOptions, ShuffleReport, chunk};
 use crate::error::{Error, Result};
 use crate::existing::compare;
 
@@ -46,10 +46,9 @@ const COMPRESSIONS: [(&[u8], &str); 4] = [
 pub fn shuffle_lines(options: &ShuffleOptions, monitor: &mut Monitor<'_>) -> Result<ShuffleReport> {
     let keeps = options.prepare()?;
     if keeps && !options.is_seed_given {
-        return Err(ShuffleError::Unprovable {
+        return Err(Error::Unprovable {
             path: options.output.clone(),
-        }
-        .into());
+        });
     }
     let inputs: Vec<Input> = (options.inputs.iter())
         .map(|path| Input::open(path))
@@ -102,7 +101,7 @@ impl Input {
         // Opening a FIFO would block.
         let is_file = std::fs::metadata(path).map_err(Error::io(path))?.is_file();
         if !is_file {
-            return Err(ShuffleError::NotAFile { path: path.into() }.into());
+            return Err(Error::NotAFile { path: path.into() });
         }
         let file = File::open(path).map_err(Error::io(path))?;
         let metadata = file.metadata().map_err(Error::io(path))?;
@@ -111,7 +110,7 @@ impl Input {
         for (magic, compression) in COMPRESSIONS {
             if start.starts_with(magic) {
                 let path = path.into();
-                return Err(ShuffleError::Compressed { path, compression }.into());
+                return Err(Error::Compressed { path, compression });
             }
         }
         Ok(Self {
@@ -127,7 +126,7 @@ impl Input {
 
     fn changed(&self) -> Error {
         let path = self.path.clone();
-        ShuffleError::Changed { path }.into()
+        Error::InputChanged { path }
     }
 
     fn check_unchanged(&self) -> Result<()> {

@@ -9,7 +9,6 @@
 mod bucket_file;
 mod buckets;
 mod chunk;
-mod error;
 mod lines;
 mod mersenne;
 pub(crate) mod meter;
@@ -26,7 +25,6 @@ use serde::Serialize;
 
 pub use buckets::Budget;
 pub use chunk::read_list;
-pub use error::ShuffleError;
 pub use lines::shuffle_lines;
 pub use order::Shuffle;
 pub use pbins::shuffle_pbins;

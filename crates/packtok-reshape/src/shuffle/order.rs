@@ -5,11 +5,10 @@ use std::num::NonZeroU64;
 use packtok_dataset::order::permutation::Permutation;
 use packtok_pbin::ShuffleGenerator;
 
-use super::ShuffleError;
 use super::mersenne::Mersenne;
 use super::numpy_random::Pcg64;
 use super::seed::Seed;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Documents between two checks for cancellation.
 const STEPS: u32 = 1 << 20;
@@ -117,5 +116,5 @@ pub(super) fn checked_len(len: u64) -> Result<u32> {
     u32::try_from(len)
         .ok()
         .filter(|&len| len < u32::MAX)
-        .ok_or_else(|| ShuffleError::TooManyDocuments { documents: len }.into())
+        .ok_or_else(|| Error::TooManyDocuments { documents: len })
 }

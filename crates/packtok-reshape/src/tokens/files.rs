@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use packtok_corpus::{Selection, base_of, base_of_list, expand, read_list};
 use serde::Serialize;
 
-use super::TokensError;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Endings of compressed files.
 const COMPRESSED: [&str; 5] = ["gz", "zst", "zstd", "bz2", "xz"];
@@ -46,12 +45,11 @@ pub fn corpus_files(
     let mut seen = HashMap::new();
     for file in &files {
         if let Some(first) = seen.insert(&file.npy, &file.path) {
-            return Err(TokensError::SameName {
+            return Err(Error::SameNpyName {
                 first: first.clone(),
                 second: file.path.clone(),
                 name: file.npy.clone(),
-            }
-            .into());
+            });
         }
     }
     Ok(files)
@@ -80,14 +78,13 @@ fn corpus_file(path: PathBuf, bytes: u64, base: &Path) -> Result<CorpusFile> {
         })
     };
     let Some(below) = below.filter(is_plain) else {
-        return Err(TokensError::NotBelowRoot {
+        return Err(Error::NotBelowRoot {
             root: base.into(),
             path,
-        }
-        .into());
+        });
     };
     let Some(relative) = below.to_str().map(str::to_owned) else {
-        return Err(TokensError::NotUtf8 { path }.into());
+        return Err(Error::NameNotUtf8 { path });
     };
     let npy = npy_name(&relative);
     Ok(CorpusFile {

@@ -5,13 +5,11 @@
 //! resumable, into one pbin of the narrowest width. The NPY files are then written from the pbin,
 //! because an NPY file stores the lengths of all documents before the first id.
 
-mod error;
 mod facts;
 mod files;
 mod rejects;
 mod split;
 
-pub use error::TokensError;
 pub use facts::{Facts, facts};
 pub use files::{CorpusFile, corpus_files, listed_files};
 pub use split::{SplitOptions, SplitReport, Target, plan_of, split};

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use packtok_pbin::{Replace, TempFile};
 use serde::Deserialize;
 
-use super::TokensError;
 use crate::error::{Error, Result};
 
 /// Suffix of the name of a rejects file.
@@ -100,7 +99,7 @@ impl Rejects {
             return Ok(());
         }
         let parsed: Line =
-            serde_json::from_slice(&line).map_err(|source| TokensError::Rejects {
+            serde_json::from_slice(&line).map_err(|source| Error::DamagedRejects {
                 path: self.path.clone(),
                 source,
             })?;

@@ -9,11 +9,10 @@ use packtok_pack::pack::PackOptions;
 use packtok_pbin::{Reader, Replace, Source, TokenizerInfo, remove_abandoned};
 use serde::Serialize;
 
-use super::TokensError;
 use super::rejects::Rejects;
 use crate::convert::marker::{MarkedSource, Marker, TokenPlan, marker_path};
 use crate::convert::{NpyWritten, write_npy};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// An NPY file to write.
 #[derive(Debug, Clone)]
@@ -76,7 +75,7 @@ pub fn split(options: &SplitOptions, monitor: &mut Monitor<'_>) -> Result<SplitR
     let file = TokenFile::open(&options.pbin)?;
     let TokenFile::Pbin(reader) = &file else {
         let path = options.pbin.clone();
-        return Err(TokensError::NoOrigins { path }.into());
+        return Err(Error::NoOrigins { path });
     };
     let sources = reader.sources()?;
     let mut rejects = Rejects::of(&options.pbin)?;
@@ -84,11 +83,10 @@ pub fn split(options: &SplitOptions, monitor: &mut Monitor<'_>) -> Result<SplitR
     let total_bytes = file.data_bytes();
     for target in &options.targets {
         let Some(source) = sources.get(target.source) else {
-            return Err(TokensError::NotPacked {
+            return Err(Error::NotPacked {
                 path: options.pbin.clone(),
                 label: target.relative.clone(),
-            }
-            .into());
+            });
         };
         let Some(npy) = &target.npy else {
             rejects.skip(&source.path)?;
@@ -134,7 +132,7 @@ fn write(
 ) -> Result<NpyWritten> {
     let Some(documents) = reader.documents_of_source(target.source as u64)? else {
         let path = options.pbin.clone();
-        return Err(TokensError::NoOrigins { path }.into());
+        return Err(Error::NoOrigins { path });
     };
     remove_abandoned(&[npy, &marker_path(npy)])?;
     let documents = [(file, documents)];
@@ -156,7 +154,7 @@ fn write(
             if found == Some(expected) {
                 Ok(expected)
             } else {
-                Err(TokensError::ExistingDiffers { path }.into())
+                Err(Error::ExistingNpyDiffers { path })
             }
         }
         written => written,

@@ -22,7 +22,6 @@ use sha2::{Digest, Sha256};
 use xxhash_rust::xxh64::xxh64;
 
 use crate::error::{Error, Result};
-use crate::sample::error::SampleError;
 use crate::sample::long::recipe::{LongDomain, LongDomainReport, LongRecipe};
 use crate::sample::output::{Output, Part};
 use crate::sample::plan::{modified, wait_for_lock};
@@ -320,7 +319,7 @@ pub(super) fn columns() -> Result<Columns> {
         ("input_ids", "ndarray:uint32"),
         ("length", "int"),
     ];
-    Ok(Columns::new(columns).map_err(SampleError::Mds)?)
+    Ok(Columns::new(columns)?)
 }
 
 /// Calls `call` with the values of a row's columns.
@@ -559,7 +558,7 @@ impl<'a> Spool<'a> {
         let row_bytes = with_values(&self.name, &self.ids, &self.indices, |values| {
             self.columns.sample_bytes(values)
         });
-        let row_bytes = row_bytes.map_err(SampleError::Mds)? + 4;
+        let row_bytes = row_bytes? + 4;
         let group = &mut self.group;
         let is_full = self.file_bytes + row_bytes > self.recipe.size_limit;
         if group.parts.is_empty() || is_full {

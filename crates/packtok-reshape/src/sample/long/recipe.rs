@@ -7,8 +7,7 @@ use packtok_formats::mds::{self, Compression};
 use packtok_pack::pack::Existing;
 use serde::{Deserialize, Serialize};
 
-use crate::error::Result;
-use crate::sample::error::SampleError;
+use crate::error::{Error, Result};
 use crate::sample::report::Written;
 
 /// The longest row. Positions of its tokens have 32 bits, and best fit keeps a few words per
@@ -96,12 +95,11 @@ impl LongRecipe {
     pub(super) fn check(&self) -> Result<()> {
         let fault = |option, found: u64, expected| {
             let found = found.to_string();
-            Err(SampleError::Option {
+            Err(Error::OptionOutOfRange {
                 option,
                 found,
                 expected,
-            }
-            .into())
+            })
         };
         if !(1..=MAX_ROW_TOKENS).contains(&self.length) {
             return fault("--length", self.length, "1 to 2^24");
@@ -157,7 +155,7 @@ impl LongRecipe {
         let compression = self.compression.as_deref().map(Compression::parse);
         Ok(mds::Options {
             size_limit: Some(self.size_limit),
-            compression: compression.transpose().map_err(SampleError::Mds)?,
+            compression: compression.transpose()?,
             ..mds::Options::default()
         })
     }

@@ -5,7 +5,6 @@ use std::path::Path;
 use packtok_formats::mds::{self, ShardEntry, Writer};
 
 use crate::error::Result;
-use crate::sample::error::SampleError;
 use crate::sample::long::plan::{Piece, Plan, columns, with_values};
 use crate::sample::long::recipe::LongRecipe;
 use crate::sample::output::{Output, Part};
@@ -42,7 +41,7 @@ impl<'a> Rows<'a> {
             first_shard: part.number,
             ..self.options.clone()
         };
-        let mut writer = Writer::create(folder, columns()?, options).map_err(SampleError::Mds)?;
+        let mut writer = Writer::create(folder, columns()?, options)?;
         let mut files = OpenFiles::new(&self.plan.files[output.domain]);
         // A folder has the domain's name, or is the folder of a length in it.
         let name = output.folder.strip_prefix(&self.recipe.output);
@@ -67,11 +66,10 @@ impl<'a> Rows<'a> {
                 indices.extend_from_slice(&end.to_le_bytes());
                 indices.extend_from_slice(&(end + len).to_le_bytes());
             }
-            with_values(&name, &ids, &indices, |values| writer.write(values))
-                .map_err(SampleError::Mds)?;
+            with_values(&name, &ids, &indices, |values| writer.write(values))?;
             written(ids.len() as u64)
         })?;
-        let mut finished = writer.finish().map_err(SampleError::Mds)?;
+        let mut finished = writer.finish()?;
         debug_assert_eq!(finished.entries.len(), 1, "a part is one file");
         Ok(finished.entries.swap_remove(0))
     }
