@@ -4,7 +4,7 @@
 //! write the columns. The output is filled under a temporary name and renamed when all folders are
 //! written.
 
-mod column;
+mod imported_columns;
 pub(crate) mod pickled;
 
 use std::fs::{self, File};
@@ -19,7 +19,7 @@ use serde::Serialize;
 pub use pickled::{Array, PickleFault, Pickled, parse};
 
 use crate::error::{Error, Result};
-use crate::import::column::{Kinds, Place};
+use crate::import::imported_columns::{Kinds, Place};
 use crate::shuffle::meter::Meter;
 
 /// Options for rewriting folders.
@@ -166,7 +166,7 @@ fn for_each_sample(
     source: &MdsFolder,
     bytes: u64,
     meter: &mut Meter<'_, '_>,
-    mut each: impl FnMut(Place<'_>, &[column::Named<'_>]) -> Result<()>,
+    mut each: impl FnMut(Place<'_>, &[imported_columns::Named<'_>]) -> Result<()>,
 ) -> Result<()> {
     let index = source.index();
     let mut sample = 0;
