@@ -19,10 +19,10 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// # Errors
 /// An input does not exist or is the output; the output exists and is neither kept nor replaced.
 pub(crate) fn prepare(inputs: &[PathBuf], output: &Path, existing: Existing) -> Result<bool> {
-    let found = fs::metadata(output);
+    let output_metadata = fs::metadata(output);
     for input in inputs {
         let metadata = fs::metadata(input).map_err(Error::io(input))?;
-        let is_output = (found.as_ref())
+        let is_output = (output_metadata.as_ref())
             .is_ok_and(|output| (output.dev(), output.ino()) == (metadata.dev(), metadata.ino()));
         if is_output {
             let path = input.clone();
@@ -46,13 +46,13 @@ pub(crate) fn compare(result: &Path, existing: &Path) -> Result<()> {
     let (mut result_reader, mut existing_reader) = (open(result)?, open(existing)?);
     let mut offset = 0;
     loop {
-        let expected = result_reader.fill_buf().map_err(Error::io(result))?;
-        let found = existing_reader.fill_buf().map_err(Error::io(existing))?;
-        if expected.is_empty() && found.is_empty() {
+        let result_bytes = result_reader.fill_buf().map_err(Error::io(result))?;
+        let existing_bytes = existing_reader.fill_buf().map_err(Error::io(existing))?;
+        if result_bytes.is_empty() && existing_bytes.is_empty() {
             return Ok(());
         }
-        let len = expected.len().min(found.len());
-        let num_same = (expected.iter().zip(found))
+        let len = result_bytes.len().min(existing_bytes.len());
+        let num_same = (result_bytes.iter().zip(existing_bytes))
             .take_while(|(a, b)| a == b)
             .count();
         if num_same < len || len == 0 {

@@ -53,7 +53,8 @@ impl MdsFolder {
         Ok(Self::of(folder, is_remote, index, marker, verify))
     }
 
-    /// Opens a local folder whose columns may be pickles, which are read as bytes. Hashes are not checked.
+    /// Opens a local folder whose columns may be pickles, which are read as bytes. Hashes of
+    /// uncompressed shards are not checked.
     ///
     /// # Errors
     /// As [`MdsFolder::open`].

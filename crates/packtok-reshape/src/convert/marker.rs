@@ -68,7 +68,7 @@ impl TokenPlan {
         ];
         pairs
             .into_iter()
-            .find(|(_, found, expected)| found != expected)
+            .find(|(_, recorded, expected)| recorded != expected)
     }
 }
 

@@ -153,7 +153,7 @@ fn is_same_file(a: &Path, b: &Path) -> bool {
 
 /// The meaning of a file's ids, from its trailer or its marker. It must agree with the caller's
 /// tokenizer, if any.
-fn meaning_of(file: &TokenFile, given: Option<&TokenizerInfo>) -> Result<Meaning> {
+fn meaning_of(file: &TokenFile, tokenizer: Option<&TokenizerInfo>) -> Result<Meaning> {
     let recorded = match file.metadata()? {
         Some(metadata) => Meaning {
             tokenizer: metadata.tokenizer.clone(),
@@ -164,16 +164,16 @@ fn meaning_of(file: &TokenFile, given: Option<&TokenizerInfo>) -> Result<Meaning
             .map(|marker| marker.plan.meaning())
             .unwrap_or_default(),
     };
-    match (&recorded.tokenizer, given) {
-        (Some(recorded), Some(given)) if recorded.fingerprint != given.fingerprint => {
+    match (&recorded.tokenizer, tokenizer) {
+        (Some(recorded), Some(tokenizer)) if recorded.fingerprint != tokenizer.fingerprint => {
             Err(Error::TokenizerDiffers {
                 path: file.path().into(),
                 found: recorded.fingerprint.clone(),
-                expected: given.fingerprint.clone(),
+                expected: tokenizer.fingerprint.clone(),
             })
         }
-        (None, Some(given)) => Ok(Meaning {
-            tokenizer: Some(given.clone()),
+        (None, Some(tokenizer)) => Ok(Meaning {
+            tokenizer: Some(tokenizer.clone()),
             ..recorded
         }),
         _ => Ok(recorded),

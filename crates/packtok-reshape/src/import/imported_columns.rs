@@ -1,4 +1,5 @@
-//! The types and shapes of imported columns, and their values.
+//! The columns of an imported folder: the types and shapes of their values, and the values as they
+//! are written.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -9,11 +10,11 @@ use crate::error::{Error, Result};
 use crate::import::pickled::{Array, Pickled, parse};
 
 /// A column and its value in a sample.
-pub(super) type Named<'a> = (&'a Column, Value<'a>);
+pub(super) type ColumnValue<'a> = (&'a Column, Value<'a>);
 
-/// The place of a sample, for errors.
+/// The location of a sample, for errors.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct SampleLocation<'a> {
     pub(super) folder: &'a Path,
     pub(super) sample: u64,
 }
@@ -32,39 +33,48 @@ enum Kind {
     Rows(Dtype),
 }
 
-/// The columns of a folder.
+/// The columns of a folder that is imported, as all its samples have them.
 #[derive(Debug, Default)]
-pub(super) struct Kinds(Vec<Found>);
+pub(super) struct ImportedColumns(Vec<ImportedColumn>);
 
 #[derive(Debug)]
-struct Found {
+struct ImportedColumn {
     name: String,
     kind: Kind,
     /// The largest id, if the column has ids.
     largest: u64,
 }
 
-impl Kinds {
+impl ImportedColumns {
     /// Compares the columns of a sample with those of the samples before.
-    pub(super) fn add(&mut self, place: Place<'_>, values: &[Named<'_>]) -> Result<()> {
+    pub(super) fn add(
+        &mut self,
+        location: SampleLocation<'_>,
+        values: &[ColumnValue<'_>],
+    ) -> Result<()> {
         let is_first = self.0.is_empty();
         if !is_first && self.0.len() != values.len() {
-            return Err(differs(place, "", "another number of columns", "another"));
+            return Err(differs(
+                location,
+                "",
+                "another number of columns",
+                "another",
+            ));
         }
         for (i, (column, value)) in values.iter().enumerate() {
             let name = &*column.name;
-            let (kind, largest) = kind_of(place, column, value)?;
+            let (kind, largest) = kind_of(location, column, value)?;
             if is_first {
-                self.0.push(Found {
+                self.0.push(ImportedColumn {
                     name: name.to_owned(),
                     kind,
                     largest,
                 });
                 continue;
             }
-            let found = &mut self.0[i];
-            found.largest = found.largest.max(largest);
-            match (&mut found.kind, kind) {
+            let known = &mut self.0[i];
+            known.largest = known.largest.max(largest);
+            match (&mut known.kind, kind) {
                 (
                     Kind::Array { dtype, shape },
                     Kind::Array {
@@ -76,10 +86,10 @@ impl Kinds {
                         *shape = None;
                     }
                 }
-                (expected, kind) if *expected == kind && found.name == name => {}
+                (expected, kind) if *expected == kind && known.name == name => {}
                 (expected, kind) => {
                     return Err(differs(
-                        place,
+                        location,
                         name,
                         &kind.description(),
                         &expected.description(),
@@ -97,15 +107,15 @@ impl Kinds {
         ids: Option<Dtype>,
     ) -> Result<Vec<(String, String)>> {
         let mut columns = Vec::new();
-        for found in &self.0 {
-            let name = found.name.clone();
-            match &found.kind {
+        for column in &self.0 {
+            let name = column.name.clone();
+            match &column.kind {
                 Kind::Plain(encoding) => columns.push((name, encoding.clone())),
                 Kind::Array { .. } if has_ids(&name) => {
-                    columns.push((name, format!("ndarray:{}", found.written(ids).name())));
+                    columns.push((name, format!("ndarray:{}", column.written(ids).name())));
                 }
                 Kind::Array { shape, .. } => {
-                    let dtype = found.written(ids).name();
+                    let dtype = column.written(ids).name();
                     let shape = shape.as_ref().map_or_else(String::new, |shape| {
                         let dims: Vec<_> = shape.iter().map(u64::to_string).collect();
                         format!(":{}", dims.join(","))
@@ -114,7 +124,7 @@ impl Kinds {
                 }
                 Kind::Rows(_) => {
                     columns.push((lengths_of(&name), "ndarray:uint32".to_owned()));
-                    columns.push((name, format!("ndarray:{}", found.written(ids).name())));
+                    columns.push((name, format!("ndarray:{}", column.written(ids).name())));
                 }
             }
         }
@@ -128,28 +138,28 @@ impl Kinds {
         }
     }
 
-    /// Writes a sample in the columns of [`Kinds::columns`].
+    /// Writes a sample in the columns of [`ImportedColumns::columns`].
     pub(super) fn write(
         &self,
-        place: Place<'_>,
-        values: &[Named<'_>],
+        location: SampleLocation<'_>,
+        values: &[ColumnValue<'_>],
         ids: Option<Dtype>,
         writer: &mut Writer,
     ) -> Result<()> {
         let mut arrays: Vec<(String, Array<'_>)> = Vec::new();
         let mut plain: Vec<(&str, &Value<'_>)> = Vec::new();
-        for (found, (column, value)) in self.0.iter().zip(values) {
-            if let Kind::Plain(_) = found.kind {
+        for (imported, (column, value)) in self.0.iter().zip(values) {
+            if let Kind::Plain(_) = imported.kind {
                 plain.push((&column.name, value));
                 continue;
             }
-            let dtype = found.written(ids);
-            match pickled(place, column, value)? {
-                Imported::Array(array) => {
-                    let array = converted(place, &column.name, array, dtype)?;
+            let dtype = imported.written(ids);
+            match pickled(location, column, value)? {
+                ImportedValue::Array(array) => {
+                    let array = converted(location, &column.name, array, dtype)?;
                     arrays.push((column.name.clone(), array));
                 }
-                Imported::Rows(rows) => {
+                ImportedValue::Rows(rows) => {
                     let lengths: Vec<u8> = rows
                         .iter()
                         .flat_map(|row| (row.shape[0] as u32).to_le_bytes())
@@ -165,7 +175,7 @@ impl Kinds {
                     let matrix = padded(rows);
                     arrays.push((
                         column.name.clone(),
-                        converted(place, &column.name, matrix, dtype)?,
+                        converted(location, &column.name, matrix, dtype)?,
                     ));
                 }
             }
@@ -177,8 +187,8 @@ impl Kinds {
         for (name, array) in &arrays {
             if array.bytes.is_empty() {
                 return Err(Error::EmptyValue {
-                    path: place.folder.into(),
-                    sample: place.sample,
+                    path: location.folder.into(),
+                    sample: location.sample,
                     column: name.clone(),
                 });
             }
@@ -193,7 +203,7 @@ impl Kinds {
     }
 }
 
-impl Found {
+impl ImportedColumn {
     /// The type that the column is written with.
     fn written(&self, ids: Option<Dtype>) -> Dtype {
         let dtype = match &self.kind {
@@ -240,36 +250,40 @@ fn lengths_of(name: &str) -> String {
     )
 }
 
-enum Imported<'a> {
+enum ImportedValue<'a> {
     Array(Array<'a>),
     Rows(Vec<Array<'a>>),
 }
 
-fn kind_of(place: Place<'_>, column: &Column, value: &Value<'_>) -> Result<(Kind, u64)> {
+fn kind_of(
+    location: SampleLocation<'_>,
+    column: &Column,
+    value: &Value<'_>,
+) -> Result<(Kind, u64)> {
     if column.encoding != Encoding::Pickle {
         return Ok((Kind::Plain(column.encoding_text.clone()), 0));
     }
     let largest = |array: &Array<'_>| -> Result<u64> {
         if has_ids(&column.name) {
-            largest_id(place, &column.name, array)
+            largest_id(location, &column.name, array)
         } else {
             Ok(0)
         }
     };
-    match pickled(place, column, value)? {
-        Imported::Array(array) => {
+    match pickled(location, column, value)? {
+        ImportedValue::Array(array) => {
             let largest = largest(&array)?;
             let (dtype, shape) = (array.dtype, Some(array.shape));
             Ok((Kind::Array { dtype, shape }, largest))
         }
-        Imported::Rows(rows) => {
+        ImportedValue::Rows(rows) => {
             let mut most = 0;
             for row in &rows {
                 most = most.max(largest(row)?);
                 if row.dtype != rows[0].dtype {
                     let description = |dtype: Dtype| Kind::Rows(dtype).description();
                     return Err(differs(
-                        place,
+                        location,
                         &column.name,
                         &description(row.dtype),
                         &description(rows[0].dtype),
@@ -282,25 +296,29 @@ fn kind_of(place: Place<'_>, column: &Column, value: &Value<'_>) -> Result<(Kind
     }
 }
 
-fn pickled<'a>(place: Place<'_>, column: &Column, value: &Value<'a>) -> Result<Imported<'a>> {
+fn pickled<'a>(
+    location: SampleLocation<'_>,
+    column: &Column,
+    value: &Value<'a>,
+) -> Result<ImportedValue<'a>> {
     let Value::Bytes(bytes) = value else {
         unreachable!("pickles are read as bytes");
     };
     let parsed = parse(bytes).map_err(|source| Error::UnsupportedPickle {
-        path: place.folder.into(),
-        sample: place.sample,
+        path: location.folder.into(),
+        sample: location.sample,
         column: column.name.clone(),
         source,
     })?;
     let numbers = |dtype, len: usize, bytes: Vec<u8>| {
-        Imported::Array(Array {
+        ImportedValue::Array(Array {
             dtype,
             shape: vec![len as u64],
             bytes: bytes.into(),
         })
     };
     Ok(match parsed {
-        Pickled::Array(array) => Imported::Array(array),
+        Pickled::Array(array) => ImportedValue::Array(array),
         Pickled::Integers(list) => {
             let bytes = list
                 .iter()
@@ -318,22 +336,22 @@ fn pickled<'a>(place: Place<'_>, column: &Column, value: &Value<'a>) -> Result<I
         Pickled::Arrays(rows) => {
             if let Some(row) = rows.iter().find(|row| row.shape.len() != 1) {
                 return Err(Error::RowOfManyDimensions {
-                    path: place.folder.into(),
-                    sample: place.sample,
+                    path: location.folder.into(),
+                    sample: location.sample,
                     column: column.name.clone(),
                     shape: row.shape.clone(),
                 });
             }
-            Imported::Rows(rows)
+            ImportedValue::Rows(rows)
         }
     })
 }
 
 /// The largest id of an array. A negative id is an error.
-fn largest_id(place: Place<'_>, column: &str, array: &Array<'_>) -> Result<u64> {
+fn largest_id(location: SampleLocation<'_>, column: &str, array: &Array<'_>) -> Result<u64> {
     let mut largest = 0;
     for id in integers(array) {
-        let fits = u32::try_from(id).map_err(|_| id_error(place, column, id, Dtype::U32))?;
+        let fits = u32::try_from(id).map_err(|_| id_error(location, column, id, Dtype::U32))?;
         largest = largest.max(fits.into());
     }
     Ok(largest)
@@ -362,7 +380,7 @@ fn integers<'a>(array: &'a Array<'_>) -> impl Iterator<Item = i128> + 'a {
 
 /// `array` with elements of type `dtype`.
 fn converted<'a>(
-    place: Place<'_>,
+    location: SampleLocation<'_>,
     column: &str,
     array: Array<'a>,
     dtype: Dtype,
@@ -388,7 +406,7 @@ fn converted<'a>(
         let mut bytes = Vec::with_capacity(array.bytes.len());
         for id in integers(&array) {
             if !(0..=most).contains(&id) {
-                return Err(id_error(place, column, id, dtype));
+                return Err(id_error(location, column, id, dtype));
             }
             bytes.extend_from_slice(&id.to_le_bytes()[..width]);
         }
@@ -425,22 +443,22 @@ fn padded(rows: Vec<Array<'_>>) -> Array<'static> {
     }
 }
 
-fn id_error(place: Place<'_>, column: &str, found: i128, dtype: Dtype) -> Error {
+fn id_error(location: SampleLocation<'_>, column: &str, id: i128, dtype: Dtype) -> Error {
     Error::ImportedIdTooLarge {
-        path: place.folder.into(),
-        sample: place.sample,
+        path: location.folder.into(),
+        sample: location.sample,
         column: column.to_owned(),
-        found,
+        found: id,
         dtype: dtype.name(),
     }
 }
 
-fn differs(place: Place<'_>, column: &str, found: &str, expected: &str) -> Error {
+fn differs(location: SampleLocation<'_>, column: &str, kind: &str, expected: &str) -> Error {
     Error::KindDiffers {
-        path: place.folder.into(),
-        sample: place.sample,
+        path: location.folder.into(),
+        sample: location.sample,
         column: column.to_owned(),
-        found: found.to_owned(),
+        found: kind.to_owned(),
         expected: expected.to_owned(),
     }
 }

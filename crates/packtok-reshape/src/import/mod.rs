@@ -19,7 +19,7 @@ use serde::Serialize;
 pub use pickled::{Array, PickleFault, Pickled, parse};
 
 use crate::error::{Error, Result};
-use crate::import::imported_columns::{Kinds, Place};
+use crate::import::imported_columns::{ColumnValue, ImportedColumns, SampleLocation};
 use crate::shuffle::meter::Meter;
 
 /// Options for rewriting folders.
@@ -68,7 +68,9 @@ pub fn import(
     }
     let work = WorkFolder::create(old, new)?;
     let opened = folders.iter().map(|folder| {
-        // Hashes are checked where there are any; the scripts write none.
+        // Uncompressed shards are read without a check of their hashes: the scripts write none. A
+        // compressed shard is decompressed into the cache, where its hashes are checked if the index
+        // has any.
         MdsFolder::open_pickled(&below(old, folder)).map_err(Error::from)
     });
     let opened = opened.collect::<Result<Vec<_>>>()?;
@@ -107,10 +109,10 @@ fn bytes_of(folder: &MdsFolder) -> u64 {
 }
 
 /// Adds the paths of folders with an index, in the order of their names, below `old`.
-fn find_folders(old: &Path, path: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
+fn find_folders(old: &Path, path: &Path, folders: &mut Vec<PathBuf>) -> Result<()> {
     let folder = below(old, path);
     if folder.join(INDEX_FILE).is_file() {
-        found.push(path.into());
+        folders.push(path.into());
         return Ok(());
     }
     let mut names = Vec::new();
@@ -123,7 +125,7 @@ fn find_folders(old: &Path, path: &Path, found: &mut Vec<PathBuf>) -> Result<()>
     }
     names.sort();
     for name in names {
-        find_folders(old, &path.join(name), found)?;
+        find_folders(old, &path.join(name), folders)?;
     }
     Ok(())
 }
@@ -137,18 +139,18 @@ fn rewrite(
 ) -> Result<ImportedFolder> {
     let num_samples = source.index().num_samples();
     let bytes = bytes_of(source);
-    let mut kinds = Kinds::default();
-    for_each_sample(source, bytes, meter, |place, values| {
-        kinds.add(place, values)
+    let mut imported = ImportedColumns::default();
+    for_each_sample(source, bytes, meter, |location, values| {
+        imported.add(location, values)
     })?;
-    let columns = kinds.columns(source.folder(), options.ids)?;
+    let columns = imported.columns(source.folder(), options.ids)?;
     let named = columns
         .iter()
         .map(|(name, encoding)| (&**name, &**encoding));
     let written = Columns::new(named)?;
     let mut writer = Writer::create(to, written, options.mds.clone())?;
-    for_each_sample(source, bytes, meter, |place, values| {
-        kinds.write(place, values, options.ids, &mut writer)
+    for_each_sample(source, bytes, meter, |location, values| {
+        imported.write(location, values, options.ids, &mut writer)
     })?;
     let finished = writer.finish()?;
     finished.publish(None)?;
@@ -166,7 +168,7 @@ fn for_each_sample(
     source: &MdsFolder,
     bytes: u64,
     meter: &mut Meter<'_, '_>,
-    mut each: impl FnMut(Place<'_>, &[imported_columns::Named<'_>]) -> Result<()>,
+    mut each: impl FnMut(SampleLocation<'_>, &[ColumnValue<'_>]) -> Result<()>,
 ) -> Result<()> {
     let index = source.index();
     let mut sample = 0;
@@ -177,7 +179,7 @@ fn for_each_sample(
             let columns = index.columns(number).all().iter();
             let named: Vec<_> = columns.zip(values).collect();
             each(
-                Place {
+                SampleLocation {
                     folder: source.folder(),
                     sample,
                 },

@@ -32,7 +32,7 @@ const VERSION: u64 = 1;
 
 /// Counts of the documents of one side of one domain.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Counts {
+pub(super) struct SideCounts {
     /// Documents, and their tokens.
     pub(super) documents: u64,
     pub(super) tokens: u64,
@@ -53,7 +53,7 @@ pub(super) struct Group {
     first: u64,
     /// Number of entries.
     pub(super) len: u64,
-    pub(super) counts: Counts,
+    pub(super) counts: SideCounts,
 }
 
 /// The first tokens of a sample, or a document of a stream.
@@ -315,7 +315,7 @@ fn make(
 struct Planner<'a> {
     recipe: &'a Recipe,
     sorter: Sorter,
-    counts: Vec<Counts>,
+    counts: Vec<SideCounts>,
     least_train: u64,
     least_retrieval: u64,
 }
@@ -326,7 +326,7 @@ impl<'a> Planner<'a> {
         Self {
             recipe,
             sorter: Sorter::new(work),
-            counts: vec![Counts::default(); Side::ALL.len() * recipe.domains.len()],
+            counts: vec![SideCounts::default(); Side::ALL.len() * recipe.domains.len()],
             least_train: least_train_hash(splits.test),
             least_retrieval: least_train_hash(splits.test + splits.train),
         }

@@ -423,13 +423,13 @@ fn put(output: &Output, part: &Part, name: &str, bytes: u64) -> Result<()> {
         output.folder.join(name),
     );
     let place = if from.exists() { &from } else { &to };
-    let Some(found) = size(place) else {
+    let Some(file_bytes) = size(place) else {
         return Err(Error::PartVanished { path: from });
     };
-    if found != bytes {
+    if file_bytes != bytes {
         return Err(Error::PartDamaged {
             path: place.clone(),
-            found,
+            found: file_bytes,
             expected: bytes,
             marker: marker(output, part),
         });

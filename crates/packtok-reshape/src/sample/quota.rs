@@ -46,9 +46,9 @@ mod tests {
         ) {
             let sum: u32 = weights.iter().sum();
             let proportions: Vec<f64> = weights.iter().map(|&weight| f64::from(weight) / f64::from(sum)).collect();
-            let found = quotas(total, &proportions);
-            prop_assert_eq!(found.iter().sum::<u64>(), total);
-            for (quota, proportion) in found.iter().zip(&proportions) {
+            let quotas = quotas(total, &proportions);
+            prop_assert_eq!(quotas.iter().sum::<u64>(), total);
+            for (quota, proportion) in quotas.iter().zip(&proportions) {
                 prop_assert!((*quota as f64 - total as f64 * proportion).abs() <= 1.0 + total as f64 * 1e-9);
             }
         }

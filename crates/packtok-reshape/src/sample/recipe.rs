@@ -139,10 +139,10 @@ impl Side {
 impl Recipe {
     /// Checks the numbers.
     pub(super) fn check(&self) -> Result<()> {
-        let fault = |option, found: String, expected| {
+        let fault = |option, value: String, expected| {
             Err(Error::OptionOutOfRange {
                 option,
-                found,
+                found: value,
                 expected,
             })
         };
@@ -164,8 +164,8 @@ impl Recipe {
             .checked_add(self.decoder)
             .is_none_or(|tokens| tokens > MAX_SAMPLE_TOKENS)
         {
-            let found = format!("{} + {}", self.context, self.decoder);
-            return fault("the length of a sample", found, "at most 2^28 tokens");
+            let length = format!("{} + {}", self.context, self.decoder);
+            return fault("the length of a sample", length, "at most 2^28 tokens");
         }
         let Splits {
             test,
@@ -205,9 +205,9 @@ impl Recipe {
                     "1 to 2^28",
                 );
             }
-            if let Some(only) = retrieval.only.filter(|&only| only >= retrieval.shards) {
+            if let Some(shard) = retrieval.only.filter(|&shard| shard >= retrieval.shards) {
                 return Err(Error::NoSuchRetrievalShard {
-                    found: only,
+                    found: shard,
                     shards: retrieval.shards,
                 });
             }

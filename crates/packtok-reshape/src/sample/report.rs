@@ -188,8 +188,8 @@ impl SampleReport {
         let samples = |side| {
             sides
                 .iter()
-                .filter(|one| one.side == side)
-                .map(|one| one.used)
+                .filter(|report| report.side == side)
+                .map(|report| report.used)
                 .sum()
         };
         Self {

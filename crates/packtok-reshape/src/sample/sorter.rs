@@ -133,9 +133,9 @@ impl Sorter {
             return Ok(());
         };
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        let mut runs: Vec<Run> = starts
+        let mut runs: Vec<SortedRun> = starts
             .zip(&self.ends)
-            .map(|(next, &end)| Run {
+            .map(|(next, &end)| SortedRun {
                 next,
                 end,
                 read: Vec::new(),
@@ -159,14 +159,14 @@ impl Sorter {
 }
 
 /// A sorted run in the spool.
-struct Run {
+struct SortedRun {
     next: u64,
     end: u64,
     /// Records that were read, in reverse order: the next record is the last.
     read: Vec<Record>,
 }
 
-impl Run {
+impl SortedRun {
     fn next(&mut self, spool: &File) -> std::io::Result<Option<Record>> {
         if self.read.is_empty() && self.next < self.end {
             let count = READ_RECORDS.min((self.end - self.next) as usize);
@@ -201,9 +201,9 @@ mod tests {
                 expected.push(record);
             }
             expected.sort();
-            let mut found = Vec::new();
-            sorter.finish(&mut |record| { found.push(record); Ok(()) }).unwrap();
-            prop_assert_eq!(found, expected);
+            let mut sorted = Vec::new();
+            sorter.finish(&mut |record| { sorted.push(record); Ok(()) }).unwrap();
+            prop_assert_eq!(sorted, expected);
         }
     }
 }

@@ -401,9 +401,9 @@ mod tests {
             .iter()
             .flat_map(|id| id.to_le_bytes())
             .collect();
-        let found = |dtype| converted(&bytes, TokenWidth::U32, dtype, &mut Vec::new());
-        assert_eq!(found(IdType::Uint16), Err((1, 65_536)));
-        assert_eq!(found(IdType::Int32), Err((2, 1 << 31)));
-        assert_eq!(found(IdType::Uint32), Ok(()));
+        let convert = |dtype| converted(&bytes, TokenWidth::U32, dtype, &mut Vec::new());
+        assert_eq!(convert(IdType::Uint16), Err((1, 65_536)));
+        assert_eq!(convert(IdType::Int32), Err((2, 1 << 31)));
+        assert_eq!(convert(IdType::Uint32), Ok(()));
     }
 }

@@ -46,9 +46,9 @@ impl Budget {
     }
 }
 
-/// The location of a document in the input.
+/// The bytes of a document in an input file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct InputSpan {
     /// Index of the file.
     pub(super) file: u32,
     /// Offset of the document, in a unit that the caller chooses. It is passed back unchanged.
@@ -87,9 +87,9 @@ pub(super) fn fetch(documents: [&[u8]; GROUP_LEN]) {
 const POSITION_BYTES: usize = 4;
 const LEN_BYTES: usize = 4;
 const ORIGIN_BYTES: usize = 16;
-const PLACE_BYTES: usize = 20;
+const INPUT_SPAN_BYTES: usize = 20;
 /// The most bytes of a record without its document.
-const RECORD_BYTES: u64 = (POSITION_BYTES + LEN_BYTES + ORIGIN_BYTES + PLACE_BYTES) as u64;
+const RECORD_BYTES: u64 = (POSITION_BYTES + LEN_BYTES + ORIGIN_BYTES + INPUT_SPAN_BYTES) as u64;
 /// Marks a document that is not copied; stored as its length.
 const REFERRED: u32 = u32::MAX;
 const MIN_BLOCK_BYTES: usize = 4 << 10;
@@ -149,22 +149,22 @@ impl Buckets {
         })
     }
 
-    /// Adds the document for a position. `document` is `None` if the caller only has its place.
+    /// Adds the document for a position. `document` is empty if the caller only has its span.
     pub(super) fn push(
         &mut self,
         position: u32,
         document: &[u8],
-        place: Place,
+        span: InputSpan,
         origin: Option<Origin>,
     ) -> Result<()> {
         let bucket = &mut self.buckets[(position >> self.shift) as usize];
-        let is_copied = place.bytes <= self.inline_bytes
-            && bucket.num_bytes + place.bytes <= self.max_bucket_bytes;
+        let is_copied = span.bytes <= self.inline_bytes
+            && bucket.num_bytes + span.bytes <= self.max_bucket_bytes;
         let buffer = &mut bucket.stored.rest;
         let before = buffer.len();
         buffer.extend_from_slice(&position.to_le_bytes());
         let len = if is_copied {
-            place.bytes as u32
+            span.bytes as u32
         } else {
             REFERRED
         };
@@ -177,9 +177,9 @@ impl Buckets {
         if is_copied {
             buffer.extend_from_slice(document);
         } else {
-            buffer.extend_from_slice(&place.file.to_le_bytes());
-            buffer.extend_from_slice(&place.offset.to_le_bytes());
-            buffer.extend_from_slice(&place.bytes.to_le_bytes());
+            buffer.extend_from_slice(&span.file.to_le_bytes());
+            buffer.extend_from_slice(&span.offset.to_le_bytes());
+            buffer.extend_from_slice(&span.bytes.to_le_bytes());
         }
         bucket.num_bytes += (buffer.len() - before) as u64;
         self.writer.append_full(&mut bucket.stored)
@@ -191,7 +191,7 @@ impl Buckets {
     pub(super) fn write_with<S: Sink>(
         self,
         sink: &mut S,
-        refer: &mut dyn FnMut(Place, &mut S) -> Result<()>,
+        refer: &mut dyn FnMut(InputSpan, &mut S) -> Result<()>,
         check: &mut dyn FnMut(&S, u64) -> Result<()>,
     ) -> Result<()> {
         let stored: Vec<Stored> = (self.buckets.into_iter())
@@ -220,8 +220,8 @@ impl Buckets {
                 fetch(headers);
                 for &start in group {
                     let record = Record::at(&records, start as usize, self.has_origins);
-                    match record.place {
-                        Some(place) => refer(place, sink)?,
+                    match record.span {
+                        Some(span) => refer(span, sink)?,
                         None => sink.piece(record.document)?,
                     }
                     sink.end(record.origin)?;
@@ -238,9 +238,9 @@ impl Buckets {
 struct Record<'a> {
     position: u32,
     origin: Option<Origin>,
-    /// Empty if `place` is set.
+    /// Empty if `span` is set.
     document: &'a [u8],
-    place: Option<Place>,
+    span: Option<InputSpan>,
     /// Offset of the next record.
     stop: usize,
 }
@@ -261,14 +261,14 @@ impl<'a> Record<'a> {
             source: u64_of(bytes(8)),
             offset: u64_of(bytes(8)),
         });
-        let (document, place): (&[u8], _) = match len {
+        let (document, span): (&[u8], _) = match len {
             REFERRED => {
-                let place = Place {
+                let span = InputSpan {
                     file: u32_of(bytes(4)),
                     offset: u64_of(bytes(8)),
                     bytes: u64_of(bytes(8)),
                 };
-                (&[], Some(place))
+                (&[], Some(span))
             }
             len => (bytes(len as usize), None),
         };
@@ -276,7 +276,7 @@ impl<'a> Record<'a> {
             position,
             origin,
             document,
-            place,
+            span,
             stop: at,
         }
     }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use packtok_jobs::Monitor;
 use packtok_pbin::{Origin, TempFile};
 
-use super::buckets::{Buckets, GROUP_LEN, Place, Sink, fetch};
+use super::buckets::{Buckets, GROUP_LEN, InputSpan, Sink, fetch};
 use super::meter::Meter;
 use super::order::{checked_len, inverted};
 use super::{ShuffleOptions, ShuffleReport, chunk};
@@ -362,12 +362,12 @@ fn shuffle_on_disk(
         let mut reported = 0;
         let inline_bytes = options.budget.inline_bytes;
         input.for_each_line(count, range, inline_bytes, &mut |offset, bytes, content| {
-            let place = Place {
+            let span = InputSpan {
                 file,
                 offset,
                 bytes,
             };
-            buckets.push(positions[line], content, place, None)?;
+            buckets.push(positions[line], content, span, None)?;
             line += 1;
             if line % LINES_PER_CALL == 0 {
                 meter.add(offset - reported, 0)?;
@@ -380,7 +380,7 @@ fn shuffle_on_disk(
     drop(positions);
     let mut written = 0;
     let mut refer =
-        |place: Place, sink: &mut LinesSink| inputs[place.file as usize].copy(place, sink);
+        |span: InputSpan, sink: &mut LinesSink| inputs[span.file as usize].copy(span, sink);
     buckets.write_with(sink, &mut refer, &mut |sink, num_lines| {
         let bytes = std::mem::replace(&mut written, sink.num_bytes)..sink.num_bytes;
         sink.file.start_writeback(bytes.clone());
@@ -391,9 +391,9 @@ fn shuffle_on_disk(
 
 impl Input {
     /// Passes on a line that was not copied to a bucket.
-    fn copy(&self, place: Place, sink: &mut LinesSink) -> Result<()> {
+    fn copy(&self, span: InputSpan, sink: &mut LinesSink) -> Result<()> {
         let mut buffer = vec![0; BUFFER_BYTES];
-        let (mut offset, stop) = (place.offset, place.offset + place.bytes);
+        let (mut offset, stop) = (span.offset, span.offset + span.bytes);
         while offset < stop {
             let len = (stop - offset).min(BUFFER_BYTES as u64) as usize;
             let piece = &mut buffer[..len];

@@ -6,7 +6,7 @@ use packtok_jobs::Monitor;
 use packtok_pack::merge::copy_tokenizer;
 use packtok_pbin::{CHECKED_DATA_BYTES, Joined, Origin, PartInfo, Reader, ShuffleInfo, Writer};
 
-use super::buckets::{Buckets, GROUP_LEN, Place, Sink, fetch};
+use super::buckets::{Buckets, GROUP_LEN, InputSpan, Sink, fetch};
 use super::meter::Meter;
 use super::order::{checked_len, inverted};
 use super::{ShuffleOptions, ShuffleReport, chunk};
@@ -241,13 +241,13 @@ impl Parts {
                 let span = part.reader.document_span(i)?;
                 checked.up_to(span.end)?;
                 let document = part.first + i - part.documents.start;
-                let place = Place {
+                let span = InputSpan {
                     file,
                     offset: span.start,
                     bytes: span.end - span.start,
                 };
                 let bytes = &part.reader.data()[span.start as usize..span.end as usize];
-                buckets.push(positions[document as usize], bytes, place, origin)?;
+                buckets.push(positions[document as usize], bytes, span, origin)?;
                 if span.end - released >= MAPPED_BYTES {
                     part.reader.release_pages();
                     meter.add(span.end - released, 0)?;
@@ -344,9 +344,9 @@ fn write(
     meter: &mut Meter<'_, '_>,
 ) -> Result<()> {
     let mut written = 0;
-    let mut refer = |place: Place, sink: &mut PbinSink| {
-        let reader = &parts.parts[place.file as usize].reader;
-        let document = &reader.data()[place.offset as usize..][..place.bytes as usize];
+    let mut refer = |span: InputSpan, sink: &mut PbinSink| {
+        let reader = &parts.parts[span.file as usize].reader;
+        let document = &reader.data()[span.offset as usize..][..span.bytes as usize];
         for pieces in document.chunks(MAPPED_BYTES as usize) {
             pieces
                 .chunks(BATCH_BYTES)

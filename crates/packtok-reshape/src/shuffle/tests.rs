@@ -90,10 +90,10 @@ fn seeds_of_chunks_are_those_of_modalities() {
 
 #[test]
 fn seeds_are_shown_in_decimal_up_to_64_bits() {
-    let shown = |hex: &str| Seed::from_hex(hex).unwrap().to_string();
-    assert_eq!(shown("002a"), "42");
-    assert_eq!(shown("ffffffffffffffff"), "18446744073709551615");
-    assert_eq!(shown("10000000000000005"), "0x10000000000000005");
+    let decimal = |hex: &str| Seed::from_hex(hex).unwrap().to_string();
+    assert_eq!(decimal("002a"), "42");
+    assert_eq!(decimal("ffffffffffffffff"), "18446744073709551615");
+    assert_eq!(decimal("10000000000000005"), "0x10000000000000005");
     assert_eq!(Seed::from_hex("0x1"), None);
     assert_eq!(Seed::from_hex(""), None);
 }

@@ -139,7 +139,7 @@ fn write(
     match write_npy(&documents, npy, options.id_type, options.replace, monitor) {
         // A process was killed between the file and its marker, or another program wrote the file.
         Err(crate::Error::Pbin(packtok_pbin::Error::Exists { path })) => {
-            let found = existing(&path)?;
+            let existing = existing(&path)?;
             let beside = path.with_extension("npy.check");
             let expected = write_npy(
                 &documents,
@@ -151,7 +151,7 @@ fn write(
             let removed = std::fs::remove_file(&beside);
             let expected = expected?;
             removed.map_err(crate::Error::io(&beside))?;
-            if found == Some(expected) {
+            if existing == Some(expected) {
                 Ok(expected)
             } else {
                 Err(Error::ExistingNpyDiffers { path })

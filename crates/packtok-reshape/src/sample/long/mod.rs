@@ -11,7 +11,7 @@ mod rows;
 
 use packtok_jobs::Monitor;
 use packtok_pack::pack::Existing;
-use plan::Plan;
+use plan::LongPlan;
 use serde_json::json;
 
 use crate::error::Result;
@@ -45,7 +45,7 @@ pub fn pack_long(
         }
     }
     let work = recipe.output.join(WORK_FOLDER);
-    let plan = Plan::find_or_make(recipe, &work, monitor)?;
+    let plan = LongPlan::find_or_make(recipe, &work, monitor)?;
     let result = carry_out(recipe, &plan, task, num_threads, monitor);
     if result.as_ref().is_err_and(publish::is_refusal) {
         plan::remove(recipe, &work);
@@ -56,7 +56,7 @@ pub fn pack_long(
 
 fn carry_out(
     recipe: &LongRecipe,
-    plan: &Plan,
+    plan: &LongPlan,
     task: Task,
     num_threads: usize,
     monitor: &mut Monitor<'_>,

@@ -35,27 +35,27 @@ const PIECE_BYTES: usize = 12;
 /// Consecutive tokens of a document in a row, located by their position in the concatenated files
 /// of the domain.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Piece {
+pub(super) struct RowPiece {
     pub(super) start: u64,
     pub(super) len: u32,
 }
 
 /// Rows that are written into the same folder.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct Group {
+pub(super) struct RowGroup {
     /// The length of the pieces; 0 for whole documents.
     length: u64,
     rows: u64,
     tokens: u64,
     /// Rows that are shorter than the length.
     pub(super) short_rows: u64,
-    parts: Vec<GroupPart>,
+    parts: Vec<RowGroupPart>,
     rows_bytes: u64,
 }
 
 /// Rows of one MDS file.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-struct GroupPart {
+struct RowGroupPart {
     rows: Range<u64>,
     tokens: u64,
     /// Offset of the rows in the file of rows.
@@ -66,12 +66,12 @@ struct GroupPart {
 struct DomainPlan {
     counts: LongDomainReport,
     fingerprint: String,
-    groups: Vec<Group>,
+    groups: Vec<RowGroup>,
 }
 
 /// An open plan.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct LongPlan {
     /// The files of each domain.
     pub(super) files: Vec<Vec<Entry>>,
     domains: Vec<DomainPlan>,
@@ -86,7 +86,7 @@ struct Content {
     domains: Vec<DomainPlan>,
 }
 
-impl Plan {
+impl LongPlan {
     /// Opens the plan in the folder `work`, or makes the plan there while other processes wait.
     pub(super) fn find_or_make(
         recipe: &LongRecipe,
@@ -193,7 +193,7 @@ impl Plan {
     }
 
     /// The rows of an output.
-    pub(super) fn group(&self, output: &Output) -> &Group {
+    pub(super) fn group(&self, output: &Output) -> &RowGroup {
         &self.domains[output.domain].groups[output.shard as usize]
     }
 
@@ -216,7 +216,7 @@ impl Plan {
         &self,
         output: &Output,
         part: &Part,
-        mut each: impl FnMut(&[Piece]) -> Result<()>,
+        mut each: impl FnMut(&[RowPiece]) -> Result<()>,
     ) -> Result<()> {
         let group = self.group(output);
         let path = rows_path(&self.work, output.domain, group.length);
@@ -235,7 +235,7 @@ impl Plan {
             for _ in 0..u32::from_le_bytes(count) {
                 let mut bytes = [0; PIECE_BYTES];
                 file.read_exact(&mut bytes).map_err(io)?;
-                pieces.push(Piece::decode(&bytes));
+                pieces.push(RowPiece::decode(&bytes));
             }
             each(&pieces)?;
         }
@@ -292,7 +292,7 @@ fn key(recipe: &LongRecipe, files: &[Vec<Entry>]) -> Result<Value> {
     }))
 }
 
-impl Piece {
+impl RowPiece {
     fn encode(self) -> [u8; PIECE_BYTES] {
         let mut bytes = [0; PIECE_BYTES];
         bytes[..8].copy_from_slice(&self.start.to_le_bytes());
@@ -454,7 +454,7 @@ impl Planner<'_> {
             Documents::new(self.files, self.recipe.min_length),
             self.recipe.length,
             &mut |pieces| {
-                let pieces = pieces.iter().map(|piece| Piece {
+                let pieces = pieces.iter().map(|piece| RowPiece {
                     start: piece.start,
                     len: piece.len_tokens,
                 });
@@ -481,14 +481,14 @@ impl Planner<'_> {
         progress: &Progress,
         monitor: &mut Monitor<'_>,
     ) -> Result<()> {
-        let mut open: Vec<Vec<Piece>> = vec![Vec::new(); rows.len()];
+        let mut open: Vec<Vec<RowPiece>> = vec![Vec::new(); rows.len()];
         for document in Documents::new(self.files, self.recipe.min_length) {
             let Range { mut start, end } = document?;
             for len in self.recipe.pieces(end - start).0 {
                 // `rows` has an entry for each length, and no length exceeds the length of a row.
                 let group = rows.partition_point(|rows| rows.group.length < len);
                 let row = &mut open[group];
-                row.push(Piece {
+                row.push(RowPiece {
                     start,
                     len: len as u32,
                 });
@@ -514,7 +514,7 @@ struct Spool<'a> {
     name: String,
     path: PathBuf,
     out: BufWriter<TempFile>,
-    group: Group,
+    group: RowGroup,
     columns: Columns,
     /// Bytes of a file without rows, and of the open file.
     head_bytes: u64,
@@ -531,9 +531,9 @@ impl<'a> Spool<'a> {
             name,
             out: BufWriter::with_capacity(1 << 18, TempFile::create(&path)?),
             path,
-            group: Group {
+            group: RowGroup {
                 length,
-                ..Group::default()
+                ..RowGroup::default()
             },
             head_bytes: Writer::head_bytes(&columns, &recipe.options()?),
             columns,
@@ -544,7 +544,7 @@ impl<'a> Spool<'a> {
         })
     }
 
-    fn write(&mut self, pieces: impl Iterator<Item = Piece>) -> Result<()> {
+    fn write(&mut self, pieces: impl Iterator<Item = RowPiece>) -> Result<()> {
         let mut bytes = vec![0; 4];
         let (mut count, mut tokens) = (0u32, 0);
         for piece in pieces {
@@ -562,7 +562,7 @@ impl<'a> Spool<'a> {
         let group = &mut self.group;
         let is_full = self.file_bytes + row_bytes > self.recipe.size_limit;
         if group.parts.is_empty() || is_full {
-            group.parts.push(GroupPart {
+            group.parts.push(RowGroupPart {
                 rows: group.rows..group.rows,
                 tokens: 0,
                 offset: group.rows_bytes,
@@ -581,7 +581,7 @@ impl<'a> Spool<'a> {
         self.out.write_all(&bytes).map_err(Error::io(&self.path))
     }
 
-    fn finish(self) -> Result<Group> {
+    fn finish(self) -> Result<RowGroup> {
         let temp = self.out.into_inner().map_err(|error| Error::Io {
             path: self.path,
             source: error.into_error(),

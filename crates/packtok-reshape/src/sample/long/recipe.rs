@@ -93,11 +93,10 @@ pub struct LongDomainReport {
 
 impl LongRecipe {
     pub(super) fn check(&self) -> Result<()> {
-        let fault = |option, found: u64, expected| {
-            let found = found.to_string();
+        let fault = |option, value: u64, expected| {
             Err(Error::OptionOutOfRange {
                 option,
-                found,
+                found: value.to_string(),
                 expected,
             })
         };

@@ -5,7 +5,7 @@ use std::path::Path;
 use packtok_formats::mds::{self, ShardEntry, Writer};
 
 use crate::error::Result;
-use crate::sample::long::plan::{Piece, Plan, columns, with_values};
+use crate::sample::long::plan::{LongPlan, RowPiece, columns, with_values};
 use crate::sample::long::recipe::LongRecipe;
 use crate::sample::output::{Output, Part};
 use crate::sample::recipe::IdType;
@@ -14,12 +14,12 @@ use crate::sample::tokens::OpenFiles;
 /// The rows of a plan.
 pub(super) struct Rows<'a> {
     recipe: &'a LongRecipe,
-    plan: &'a Plan,
+    plan: &'a LongPlan,
     options: mds::Options,
 }
 
 impl<'a> Rows<'a> {
-    pub(super) fn new(recipe: &'a LongRecipe, plan: &'a Plan) -> Result<Self> {
+    pub(super) fn new(recipe: &'a LongRecipe, plan: &'a LongPlan) -> Result<Self> {
         let options = recipe.options()?;
         Ok(Self {
             recipe,
@@ -51,7 +51,7 @@ impl<'a> Rows<'a> {
         self.plan.each_row(output, part, |pieces| {
             ids.clear();
             indices.clear();
-            for &Piece { start, len } in pieces {
+            for &RowPiece { start, len } in pieces {
                 // A file without tokens has the same start as the next file; the last such file is
                 // used.
                 let file = starts.partition_point(|&first| first <= start) - 1;
