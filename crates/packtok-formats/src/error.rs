@@ -10,7 +10,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The reason why a token file or a folder of samples cannot be read or written.
 ///
-/// A variant about one format has its name in the variant's name.
+/// The name of a variant about one format contains the name of the format.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An I/O operation failed.
@@ -570,7 +570,7 @@ pub enum Error {
     },
 }
 
-// Functions that read tokens return this type.
+// Every function that reads tokens returns this type. A larger one would be copied on each call.
 const _: () = assert!(size_of::<Error>() <= 120);
 
 impl Error {
