@@ -26,48 +26,56 @@ STATEMENT_LINES = 3
 OPTION = "an option"
 NUMBER = "a conversion of numbers"
 ALLOWED: dict[str, dict[str, str]] = {
-    "allocator.rs": {"let _ = writeln!(": "the error of writing a line while memory is lacking"},
-    "arrays.rs": {"Err(_) => array.get_type().to_string(),": "the error of a cast"},
-    "blocks.rs": {
-        "let dtype = dtype.map_or(Ok(Dtype::File), |dtype| Dtype::parse(&dtype, files.width()))?;": OPTION,
+    "boundary/allocator.rs": {"let _ = writeln!(": "the error of writing a line while memory is lacking"},
+    "boundary/arrays.rs": {"Err(_) => array.get_type().to_string(),": "the error of a cast"},
+    "boundary/calls.rs": {"Err(_) => {}": "the exception whose text fails is raised itself"},
+    "boundary/choice.rs": {'let (_, names) = text.rsplit_once(", expected ").unwrap_or_default();': OPTION},
+    "boundary/cpus.rs": {
+        "std::thread::available_parallelism().map_or(1, usize::from)": "the error of a system call"
     },
-    "calls.rs": {"Err(_) => {}": "the exception whose text fails is raised itself"},
-    "choice.rs": {'let (_, names) = text.rsplit_once(", expected ").unwrap_or_default();': OPTION},
-    "cpus.rs": {"std::thread::available_parallelism().map_or(1, usize::from)": "the error of a system call"},
-    "error.rs": {'let message = text.split(" (os error").next().unwrap_or(&text);': OPTION},
-    "integers.rs": {".map(|(at, &number)| U::try_from(number).map_err(|_| at))": NUMBER},
-    "mds.rs": {
-        "unknown.unwrap_or_default()": OPTION,
-        "let (shard, _) = index.find(number).unwrap_or_default();": OPTION,
-    },
-    "memory.rs": {
+    "boundary/error.rs": {'let message = text.split(" (os error").next().unwrap_or(&text);': OPTION},
+    "boundary/integers.rs": {".map(|(at, &number)| U::try_from(number).map_err(|_| at))": NUMBER},
+    "boundary/memory.rs": {
         "if fallible(|| ids.try_reserve_exact(num_ids)).is_err() {": "the error of an allocation",
     },
-    "mixture.rs": {".ok()": NUMBER, "context_length.unwrap_or(0),": OPTION},
-    "monitor.rs": {"self.raised.unwrap_or(error)": OPTION},
-    "order.rs": {
+    "boundary/monitor.rs": {"self.raised.unwrap_or(error)": OPTION},
+    "dataset/blocks.rs": {
+        "let dtype = dtype.map_or(Ok(Dtype::File), |dtype| Dtype::parse(&dtype, files.width()))?;": OPTION,
+    },
+    "dataset/mixture.rs": {".ok()": NUMBER, "context_length.unwrap_or(0),": OPTION},
+    "dataset/order.rs": {
         "let num_items = u64::try_from(num_items).map_err(|_| {": NUMBER,
         ".ok()": NUMBER,
         "if fallible(|| numbers.try_reserve_exact(num)).is_err() {": "the error of an allocation",
     },
-    "origin.rs": {
+    "dataset/origin.rs": {
         "let source = usize::try_from(place.source).ok();": NUMBER,
         '(path, source.format.map_or("byte", offset_unit))': OPTION,
     },
-    "plans.rs": {"seed: seed.unwrap_or(0),": OPTION},
-    "plugin.rs": {
+    "dataset/plans.rs": {"seed: seed.unwrap_or(0),": OPTION},
+    "pack/plugin.rs": {
         "let mut text = kind.unwrap_or_default();": "the name of a class, which runs no Python code",
         "text + &place().unwrap_or_default()": "fields of a traceback, which run no Python code",
         "batch.unwrap_or(Err(Error::Jobs(packtok_jobs::Error::WorkerDied)))": OPTION,
     },
-    "reshape.rs": {"py.detach(|| self.lock().as_ref().map_or(0, Filter::num_taken))": OPTION},
-    "scans.rs": {
+    "pack/scans.rs": {
         "let selection = selection(format, &ignore.unwrap_or_default(), None)?;": OPTION,
     },
-    "stream.rs": {
+    "pack/texts.rs": {
+        "let ready = (self.state.try_lock().ok()).and_then(|mut state| state.1.next());": (
+            "the error of a lock"
+        ),
+        "*ready = texts.next_batch()?.unwrap_or_default().into_iter();": OPTION,
+    },
+    "reshape/mds.rs": {
+        "unknown.unwrap_or_default()": OPTION,
+        "let (shard, _) = index.find(number).unwrap_or_default();": OPTION,
+    },
+    "reshape/shuffle.rs": {"py.detach(|| self.lock().as_ref().map_or(0, Filter::num_taken))": OPTION},
+    "stream/mod.rs": {
         "let selection = selection(format, &ignore.unwrap_or_default(), split)?;": OPTION,
     },
-    "stream_samples.rs": {
+    "stream/samples.rs": {
         "if let Ok(text) = value.cast_exact::<PyString>() {": "the error of a cast",
         "text.len().unwrap_or(0)": "the length of a str, which runs no Python code",
         'let dict = dict.map_err(|_| PyRuntimeError::new_err("a sample is not one of Python"))?;': (
@@ -77,13 +85,7 @@ ALLOWED: dict[str, dict[str, str]] = {
         "let input_ids = arrays[i.unwrap_or(0)].1;": OPTION,
         "(row, out) = out.split_at_mut(value.num_tokens().unwrap_or(0));": OPTION,
     },
-    "texts.rs": {
-        "let ready = (self.state.try_lock().ok()).and_then(|mut state| state.1.next());": (
-            "the error of a lock"
-        ),
-        "*ready = texts.next_batch()?.unwrap_or_default().into_iter();": OPTION,
-    },
-    "tokenizer.rs": {
+    "tokenizer/mod.rs": {
         "None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),": (
             "the error of a system call"
         ),
@@ -105,7 +107,7 @@ def places(path: Path) -> Iterator[tuple[int, str]]:
 def errors() -> Iterator[str]:
     """Yields an error for each place that is not allowed, and for each allowed place that is gone."""
     for path in sorted(SOURCES.glob("**/*.rs")):
-        allowed = ALLOWED.get(path.name, {})
+        allowed = ALLOWED.get(path.relative_to(SOURCES).as_posix(), {})
         discards = list(places(path))
         for number, line in discards:
             if line not in allowed:

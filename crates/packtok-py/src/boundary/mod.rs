@@ -1,0 +1,14 @@
+//! State and conversions that all bindings share: arrays, calls of Python, errors, memory, progress.
+
+pub(crate) mod allocator;
+pub(crate) mod arrays;
+pub(crate) mod calls;
+pub(crate) mod choice;
+pub(crate) mod cpus;
+pub(crate) mod error;
+pub(crate) mod integers;
+pub(crate) mod json;
+pub(crate) mod memory;
+pub(crate) mod monitor;
+pub(crate) mod panics;
+pub(crate) mod views;

@@ -1,0 +1,89 @@
+//! Functions that scan the texts of a corpus and write nothing.
+
+use packtok_corpus::{Selection, describe};
+use packtok_pack::count::count;
+use packtok_pack::scan::ScanOptions;
+use packtok_pack::verify::verify_engines;
+use packtok_tokenizer::EncodeOptions;
+use pyo3::prelude::*;
+
+use crate::boundary::choice::choice;
+use crate::boundary::error::{corpus_error, pack_error};
+use crate::boundary::memory;
+use crate::pack::operations::{parsed_spec, run, with_plugin};
+use crate::tokenizer::PyTokenizer;
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(count_tokens, module)?)?;
+    module.add_function(wrap_pyfunction!(describe_corpus, module)?)?;
+    module.add_function(wrap_pyfunction!(compare_engines, module)?)
+}
+
+/// Counts documents, bytes and tokens of a corpus by source, for several tokenizers at once.
+#[pyfunction]
+#[pyo3(signature = (spec, tokenizers, on_progress, plugin = None))]
+fn count_tokens<'py>(
+    py: Python<'py>,
+    spec: &str,
+    tokenizers: Vec<Py<PyTokenizer>>,
+    on_progress: Option<Py<PyAny>>,
+    plugin: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let mut spec = parsed_spec(spec)?;
+    let encode = EncodeOptions {
+        truncate_to: None,
+        ..spec.encode()
+    };
+    let tokenizers: Vec<_> = (tokenizers.iter())
+        .map(|tokenizer| tokenizer.get().inner.clone())
+        .collect();
+    memory::give_back();
+    with_plugin(py, plugin, |plugin| {
+        spec.plugin = plugin;
+        let options = ScanOptions::of(&spec).map_err(pack_error)?;
+        run(py, on_progress, |monitor| {
+            count(&options, &tokenizers, &encode, monitor)
+        })
+    })
+}
+
+/// Describes a corpus without reading its documents: format, columns that contain texts, number of
+/// sources and their bytes, and the files that are not read.
+#[pyfunction]
+#[pyo3(signature = (inputs, format = None, ignore = None))]
+fn describe_corpus<'py>(
+    py: Python<'py>,
+    inputs: Vec<String>,
+    format: Option<&str>,
+    ignore: Option<Vec<String>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let selection = selection(format, &ignore.unwrap_or_default(), None)?;
+    run(py, None, |_| Ok(describe(&inputs, &selection)?))
+}
+
+/// The selection of the files of inputs, from the arguments of Python.
+pub(crate) fn selection(
+    format: Option<&str>,
+    ignore: &[String],
+    split: Option<&str>,
+) -> PyResult<Selection> {
+    let format = format.map(|format| choice("format", format)).transpose()?;
+    Selection::new(format, ignore, split).map_err(corpus_error)
+}
+
+/// Compares the engine of a tokenizer with the reference engine.
+#[pyfunction]
+fn compare_engines<'py>(
+    py: Python<'py>,
+    spec: &str,
+    tokenizer: Py<PyTokenizer>,
+    on_progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let options = ScanOptions::of(&parsed_spec(spec)?).map_err(pack_error)?;
+    let tokenizer = &tokenizer.get().inner;
+    // Without inputs, only the built-in texts are compared.
+    let scanned = (!options.inputs.is_empty()).then_some(&options);
+    run(py, on_progress, |monitor| {
+        verify_engines(tokenizer, scanned, options.num_threads, monitor)
+    })
+}
