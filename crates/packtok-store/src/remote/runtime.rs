@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
-use crate::error::innermost;
+use crate::remote::error::innermost;
 
 /// The runtime, never shut down, and the id of the process that started it.
 static RUNTIME: Mutex<Option<(u32, Handle)>> = Mutex::new(None);

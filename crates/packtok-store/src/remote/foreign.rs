@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::error::Result;
-use crate::location::Object;
+use crate::remote::error::Result;
+use crate::remote::location::Object;
 
 /// Finds files by their URLs, which contain no credentials.
 pub trait ForeignFiles: Send + Sync {

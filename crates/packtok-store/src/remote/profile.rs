@@ -75,24 +75,24 @@ pub(crate) fn add_profile(
         .iter()
         .find_map(|name| variables.get(*name).cloned());
     let name = chosen.as_deref().unwrap_or("default");
-    let mut found = section(&config, |title| {
+    let mut values = section(&config, |title| {
         title.strip_prefix("profile ").unwrap_or(title).trim() == name
     })?;
     let secret = section(&credentials, |title| title == name)?;
-    if found.is_none() && secret.is_none() && chosen.is_some() {
+    if values.is_none() && secret.is_none() && chosen.is_some() {
         return Err(ProfileError::NoSuchProfile {
             name: name.to_owned(),
             credentials,
             config,
         });
     }
-    found
+    values
         .get_or_insert_default()
         .extend(secret.unwrap_or_default());
-    let found = found.unwrap_or_default();
-    let other = OTHER_MEANS.iter().find(|key| found.contains_key(**key));
+    let values = values.unwrap_or_default();
+    let other = OTHER_MEANS.iter().find(|key| values.contains_key(**key));
     if let Some(key) = other
-        && !found.contains_key("aws_access_key_id")
+        && !values.contains_key("aws_access_key_id")
     {
         return Err(ProfileError::OtherMeans {
             name: name.to_owned(),
@@ -100,7 +100,7 @@ pub(crate) fn add_profile(
         });
     }
     for (key, variable) in VARIABLES {
-        if let Some(value) = found.get(key) {
+        if let Some(value) = values.get(key) {
             variables
                 .entry(variable.to_owned())
                 .or_insert_with(|| value.clone());
@@ -125,7 +125,7 @@ fn section(
             });
         }
     };
-    let mut found = None;
+    let mut values = None;
     let mut is_inside = false;
     for line in text.lines() {
         if let Some(title) = line
@@ -133,9 +133,9 @@ fn section(
             .strip_prefix('[')
             .and_then(|title| title.strip_suffix(']'))
         {
-            is_inside = found.is_none() && fits(title.trim());
+            is_inside = values.is_none() && fits(title.trim());
             if is_inside {
-                found = Some(HashMap::new());
+                values = Some(HashMap::new());
             }
             continue;
         }
@@ -143,12 +143,12 @@ fn section(
         // lines.
         let is_other = line.starts_with([' ', '\t', '#', ';']);
         if let (true, false, Some((key, value)), Some(values)) =
-            (is_inside, is_other, line.split_once('='), &mut found)
+            (is_inside, is_other, line.split_once('='), &mut values)
         {
             values.insert(key.trim().to_ascii_lowercase(), value.trim().to_owned());
         }
     }
-    Ok(found)
+    Ok(values)
 }
 
 #[cfg(test)]
@@ -158,22 +158,22 @@ mod tests {
     const CONFIG: &str = "# mine\n[default]\nregion = eu-west-1\ns3 =\n  region = wrong\n\n[profile work]\nregion=us-west-2\nendpoint_url = http://127.0.0.1:1\n[profile sso]\nsso_session = x\n";
     const CREDENTIALS: &str = "[default]\naws_access_key_id = A\naws_secret_access_key = a=b\n\n[work]\naws_access_key_id=W\naws_secret_access_key=w\naws_session_token=t\n";
 
-    fn with(given: &[(&str, &str)]) -> Result<HashMap<String, String>, String> {
+    fn with(settings: &[(&str, &str)]) -> Result<HashMap<String, String>, String> {
         let home = tempfile::tempdir().unwrap();
         fs::create_dir(home.path().join(".aws")).unwrap();
         fs::write(home.path().join(".aws/config"), CONFIG).unwrap();
         fs::write(home.path().join(".aws/credentials"), CREDENTIALS).unwrap();
-        let given = given
+        let settings = settings
             .iter()
             .map(|&(name, value)| (name.to_owned(), value.to_owned()));
-        let mut variables = given.collect();
+        let mut variables = settings.collect();
         let added = add_profile(&mut variables, Some(home.path()));
-        let shown = |error: ProfileError| {
+        let message = |error: ProfileError| {
             error
                 .to_string()
                 .replace(home.path().to_str().unwrap(), "~")
         };
-        added.map(|()| variables).map_err(shown)
+        added.map(|()| variables).map_err(message)
     }
 
     fn expected(values: &[(&str, &str)]) -> HashMap<String, String> {

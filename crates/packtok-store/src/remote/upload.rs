@@ -12,10 +12,10 @@ use object_store::{
     PutPayload,
 };
 
-use crate::connect::S3;
-use crate::error::{Error, Result};
-use crate::location::Location;
-use crate::runtime;
+use crate::remote::connect::S3;
+use crate::remote::error::{Error, Result};
+use crate::remote::location::Location;
+use crate::remote::runtime;
 
 /// Length of a part. Files up to this length are uploaded in one request.
 const PART_BYTES: u64 = 16 << 20;
@@ -109,7 +109,7 @@ impl Location {
             let answer = self.store.objects.get(&self.path).await?;
             answer.bytes().await
         };
-        runtime::wait(object).is_ok_and(|found| found == content)
+        runtime::wait(object).is_ok_and(|stored| stored == content)
     }
 
     /// Maps a failed condition to `Exists`: another writer was first.

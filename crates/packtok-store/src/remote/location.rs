@@ -6,9 +6,9 @@ use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStoreExt, ObjectStoreScheme};
 use url::Url;
 
-use crate::connect::{self, Store};
-use crate::error::{Error, Result};
-use crate::runtime;
+use crate::remote::connect::{self, Store};
+use crate::remote::error::{Error, Result};
+use crate::remote::runtime;
 
 /// The location of one object, or the common prefix of several objects.
 #[derive(Clone)]
@@ -42,23 +42,23 @@ impl Location {
     /// The URL does not belong to a supported store or contains credentials, or the environment
     /// lacks a required setting.
     pub fn parse(text: &str) -> Result<Self> {
-        let shown = without_secrets(text);
+        let safe_url = without_secrets(text);
         let wrong = |reason: String| Error::NotAStore {
-            url: shown.clone(),
+            url: safe_url.clone(),
             reason,
         };
-        if shown != text {
-            return Err(Error::HasCredentials { url: shown });
+        if safe_url != text {
+            return Err(Error::HasCredentials { url: safe_url });
         }
         // `?` and `#` were rejected above, so the rest is the name, used verbatim.
         let (place, name) = split(text);
         let url = Url::parse(place).map_err(|error| wrong(error.to_string()))?;
         let scheme =
             store_scheme(&url).ok_or_else(|| wrong("not an object-store URL".to_owned()))?;
-        let store = connect::store(&url, &scheme).map_err(|error| Error::of(&shown, &error))?;
+        let store = connect::store(&url, &scheme).map_err(|error| Error::of(&safe_url, &error))?;
         let path = Path::parse(name).map_err(|error| wrong(error.to_string()))?;
         Ok(Self {
-            url: shown,
+            url: safe_url,
             store,
             path,
         })
@@ -104,11 +104,11 @@ impl Location {
     pub fn list(&self) -> Result<Vec<Object>> {
         self.start_thread()?;
         let list = || {
-            let found = self.store.objects.list(Some(&self.path));
-            found.try_collect::<Vec<_>>()
+            let objects = self.store.objects.list(Some(&self.path));
+            objects.try_collect::<Vec<_>>()
         };
-        let found = runtime::wait(self.store.ask(list)).map_err(|error| self.error(&error))?;
-        Ok(found.iter().map(|meta| self.described(meta)).collect())
+        let objects = runtime::wait(self.store.ask(list)).map_err(|error| self.error(&error))?;
+        Ok(objects.iter().map(|meta| self.described(meta)).collect())
     }
 
     /// All objects whose URLs match this glob pattern, in no particular order.
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn secrets_in_a_url_are_rejected_and_not_shown() {
-        for (url, shown) in [
+        for (url, safe_url) in [
             ("s3://key:secret@bucket/x", "s3://…"),
             ("https://host/x?X-Amz-Signature=secret", "https://host/x"),
             ("https://host/x#secret", "https://host/x"),
@@ -261,20 +261,20 @@ mod tests {
         ] {
             let error = Location::parse(url).unwrap_err();
             assert!(matches!(error, Error::HasCredentials { .. }), "{error}");
-            assert!(error.to_string().starts_with(&format!("{shown}: ")));
+            assert!(error.to_string().starts_with(&format!("{safe_url}: ")));
             assert!(!error.to_string().contains("secret"));
         }
     }
 
     #[test]
     fn credentials_in_urls_of_other_schemes_are_rejected_and_revisions_are_not() {
-        for (url, shown) in [
+        for (url, safe_url) in [
             ("sftp://me@host/x", "sftp://…"),
             ("sftp://me:se/cret@host/x", "sftp://…"),
             ("hf://datasets/a/b?token=secret", "hf://datasets/a/b"),
         ] {
             let error = check_foreign(url).unwrap_err().to_string();
-            assert!(error.starts_with(&format!("{shown}: ")), "{error}");
+            assert!(error.starts_with(&format!("{safe_url}: ")), "{error}");
         }
         for url in [
             "sftp://host:22/x",

@@ -11,10 +11,10 @@ use object_store::{GetOptions, GetRange};
 use packtok_pbin::file_system;
 use tokio::task::JoinHandle;
 
-use crate::error::{Error, Result};
-use crate::foreign::{ForeignFile, ForeignFiles};
-use crate::location::{Location, Object, start_thread};
-use crate::runtime;
+use crate::remote::error::{Error, Result};
+use crate::remote::foreign::{ForeignFile, ForeignFiles};
+use crate::remote::location::{Location, Object, start_thread};
+use crate::remote::runtime;
 
 /// Length of the first request: enough to search for the end of a line.
 const FIRST_BYTES: u64 = 64 << 10;
@@ -304,14 +304,14 @@ mod tests {
         let memory = memory(3_000_000);
         let files = Files(Arc::clone(&memory), 3_000_000);
         let mut file = RemoteFile::open_foreign(&files, "other://host/a").unwrap();
-        let mut found = Vec::new();
-        file.read_to_end(&mut found).unwrap();
-        assert!(found == memory.content);
+        let mut content = Vec::new();
+        file.read_to_end(&mut content).unwrap();
+        assert!(content == memory.content);
         for start in [0, 1, 2_000_000, 2_999_999, 3_000_000] {
-            found.clear();
+            content.clear();
             file.seek(SeekFrom::Start(start)).unwrap();
-            file.read_to_end(&mut found).unwrap();
-            assert!(found == memory.content[start as usize..]);
+            file.read_to_end(&mut content).unwrap();
+            assert!(content == memory.content[start as usize..]);
         }
         assert_eq!(
             RemoteFile::bytes(&file, 10..20).unwrap(),

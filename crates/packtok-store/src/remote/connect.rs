@@ -15,7 +15,7 @@ use object_store::http::HttpBuilder;
 use object_store::{BackoffConfig, ClientOptions, ObjectStore, ObjectStoreScheme, RetryConfig};
 use url::{Position, Url};
 
-use crate::{profile, runtime};
+use crate::remote::{profile, runtime};
 
 /// Time for which the library retries a request. It is short, so that unknown host names and
 /// missing credentials fail within ten seconds.
