@@ -130,6 +130,10 @@ impl ReadOptions {
 /// The files of the inputs so far.
 struct Files<'a> {
     selection: &'a Selection,
+    #[cfg_attr(
+        not(feature = "remote"),
+        expect(dead_code, reason = "only URLs need it")
+    )]
     foreign: Option<&'a ForeignFiles>,
     files: Vec<InputFile>,
     ignored: Vec<Ignored>,
