@@ -29,8 +29,8 @@ ALLOWED: dict[str, dict[str, str]] = {
     "boundary/allocator.rs": {"let _ = writeln!(": "the error of writing a line while memory is lacking"},
     "boundary/arrays.rs": {"Err(_) => array.get_type().to_string(),": "the error of a cast"},
     "boundary/calls.rs": {"Err(_) => {}": "the exception whose text fails is raised itself"},
-    "boundary/choice.rs": {'let (_, names) = text.rsplit_once(", expected ").unwrap_or_default();': OPTION},
-    "boundary/cpus.rs": {
+    "boundary/values.rs": {'let (_, names) = text.rsplit_once(", expected ").unwrap_or_default();': OPTION},
+    "boundary/process.rs": {
         "std::thread::available_parallelism().map_or(1, usize::from)": "the error of a system call"
     },
     "boundary/error.rs": {'let message = text.split(" (os error").next().unwrap_or(&text);': OPTION},
@@ -81,7 +81,7 @@ ALLOWED: dict[str, dict[str, str]] = {
         'let dict = dict.map_err(|_| PyRuntimeError::new_err("a sample is not one of Python"))?;': (
             "the error of a downcast in Rust"
         ),
-        "let len = shown.map_or(0, |(row, _)| row.ids.len());": OPTION,
+        "let len = first_row.map_or(0, |(row, _)| row.ids.len());": OPTION,
         "let input_ids = arrays[i.unwrap_or(0)].1;": OPTION,
         "(row, out) = out.split_at_mut(value.num_tokens().unwrap_or(0));": OPTION,
     },

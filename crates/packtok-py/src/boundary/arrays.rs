@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 /// `document_ids` is a one-dimensional array of int64, int32, uint32 or uint16, in which the
 /// tokens of a document are consecutive.
 #[pyfunction]
-fn mask_of_item<'py>(
+pub(crate) fn mask_of_item<'py>(
     py: Python<'py>,
     document_ids: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyArray2<bool>>> {
@@ -48,10 +48,6 @@ fn mask_of<'py, T: Element + PartialEq + Sync>(
     py.detach(|| fill_mask(ids, rows));
     drop(written);
     Ok(mask)
-}
-
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(mask_of_item, module)?)
 }
 
 /// An array of ids, borrowed for writing.
@@ -135,7 +131,7 @@ fn borrow<'py, T: Element>(
 }
 
 fn wrong_type(name: &str, array: &Bound<'_, PyAny>, expected: &str) -> PyErr {
-    let found = match array.cast::<PyUntypedArray>() {
+    let description = match array.cast::<PyUntypedArray>() {
         Ok(array) => format!(
             "an array of {} with {} dimensions",
             array.dtype(),
@@ -144,6 +140,6 @@ fn wrong_type(name: &str, array: &Bound<'_, PyAny>, expected: &str) -> PyErr {
         Err(_) => array.get_type().to_string(),
     };
     PyTypeError::new_err(format!(
-        "{name}: found {found}, expected a two-dimensional array of {expected}"
+        "{name}: found {description}, expected a two-dimensional array of {expected}"
     ))
 }

@@ -125,14 +125,10 @@ pub(crate) fn attached<T>(call: impl FnOnce(Python<'_>) -> Result<T>) -> Result<
 /// Waits until no thread of a stream runs Python code, or for an interruption. The interpreter
 /// must not end before that, because it aborts if such a thread returns later.
 #[pyfunction]
-fn wait_for_stream_calls(py: Python<'_>) -> PyResult<()> {
+pub(crate) fn wait_for_stream_calls(py: Python<'_>) -> PyResult<()> {
     while NUM_CALLS.load(Ordering::SeqCst) > 0 {
         py.detach(|| std::thread::sleep(Duration::from_millis(1)));
         py.check_signals()?;
     }
     Ok(())
-}
-
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(wait_for_stream_calls, module)?)
 }

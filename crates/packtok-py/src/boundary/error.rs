@@ -42,7 +42,7 @@ create_exception!(
 
 /// `packtok.DocumentError`, a `PacktokError` and a `ValueError`, because Modalities raises a
 /// `ValueError` for such documents. `create_exception!` accepts only one base.
-struct DocumentError;
+pub(crate) struct DocumentError;
 
 impl DocumentError {
     fn new_err(message: String) -> PyErr {
@@ -52,7 +52,7 @@ impl DocumentError {
         })
     }
 
-    fn class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    pub(crate) fn class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
         static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         let class = CLASS.get_or_try_init(py, || {
             let bases = (py.get_type::<PacktokError>(), py.get_type::<PyValueError>());
@@ -79,20 +79,11 @@ create_exception!(
 );
 
 /// The message about an existing output, the same for all commands.
-const OUTPUT_EXISTS: &str = "the output already exists; choose another path, or set --existing (existing in a config) to skip or replace";
+pub(crate) const OUTPUT_EXISTS: &str = "the output already exists; choose another path, or set --existing (existing in a config) to skip or replace";
 
 /// `ENOENT` and `EEXIST` on every Unix.
 const ENOENT: i32 = 2;
 const EEXIST: i32 = 17;
-
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    let py = module.py();
-    module.add("OUTPUT_EXISTS", OUTPUT_EXISTS)?;
-    module.add("PacktokError", py.get_type::<PacktokError>())?;
-    module.add("PbinFormatError", py.get_type::<PbinFormatError>())?;
-    module.add("DocumentError", DocumentError::class(py)?)?;
-    module.add("TokenizerError", py.get_type::<TokenizerError>())
-}
 
 /// The `OSError` subclass for a system error about `path`.
 fn os_error(path: &Path, error: &io::Error) -> PyErr {

@@ -40,7 +40,7 @@ pub(crate) fn integers<U: Integer>(name: &str, value: &Bound<'_, PyAny>) -> PyRe
     if one_dimensional && array.len()? == 0 {
         return Ok(Vec::new());
     }
-    let found = (of::<u32, U>(&array))
+    let numbers = (of::<u32, U>(&array))
         .or_else(|| of::<u16, U>(&array))
         .or_else(|| of::<i64, U>(&array))
         .or_else(|| of::<i32, U>(&array))
@@ -48,7 +48,7 @@ pub(crate) fn integers<U: Integer>(name: &str, value: &Bound<'_, PyAny>) -> PyRe
         .or_else(|| of::<u8, U>(&array))
         .or_else(|| of::<i16, U>(&array))
         .or_else(|| of::<i8, U>(&array));
-    match found {
+    match numbers {
         Some(Ok(numbers)) => Ok(numbers),
         Some(Err(at)) => Err(PyValueError::new_err(format!(
             "{name}[{at}] is {}, expected {}",

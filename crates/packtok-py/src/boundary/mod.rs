@@ -3,12 +3,10 @@
 pub(crate) mod allocator;
 pub(crate) mod arrays;
 pub(crate) mod calls;
-pub(crate) mod choice;
-pub(crate) mod cpus;
 pub(crate) mod error;
 pub(crate) mod integers;
-pub(crate) mod json;
 pub(crate) mod memory;
 pub(crate) mod monitor;
-pub(crate) mod panics;
+pub(crate) mod process;
+pub(crate) mod values;
 pub(crate) mod views;

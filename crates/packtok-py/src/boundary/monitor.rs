@@ -23,7 +23,7 @@ const COMPLETE_NOTE: &str = "the output was already complete";
 /// Asks Python regularly whether to continue.
 struct Watch {
     on_progress: Option<Py<PyAny>>,
-    asked: Instant,
+    last_check: Instant,
     last_report: Option<Instant>,
     raised: Option<PyErr>,
 }
@@ -32,7 +32,7 @@ impl Watch {
     fn new(on_progress: Option<Py<PyAny>>) -> Self {
         Self {
             on_progress,
-            asked: Instant::now(),
+            last_check: Instant::now(),
             last_report: None,
             raised: None,
         }
@@ -40,10 +40,10 @@ impl Watch {
 
     /// Checks for signals and reports progress; `Break` after a Python exception.
     fn check(&mut self, progress: &Progress) -> ControlFlow<()> {
-        if self.asked.elapsed() < SIGNAL_INTERVAL {
+        if self.last_check.elapsed() < SIGNAL_INTERVAL {
             return ControlFlow::Continue(());
         }
-        self.asked = Instant::now();
+        self.last_check = Instant::now();
         let outcome = Python::attach(|py| {
             py.check_signals()?;
             self.report(py, progress)

@@ -1,14 +1,10 @@
-//! The arguments of `Blocks`, as the caller passes them and as they are pickled: files, packing
-//! and dtype.
+//! The arguments of `Blocks`, as the caller passes them and as they are pickled: packing and
+//! dtype.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use numpy::{PyArrayDescr, PyArrayDescrMethods};
-use packtok_dataset::Error as DatasetError;
-use packtok_dataset::Result;
 use packtok_dataset::files::file_set::Files;
-use packtok_dataset::files::manifest::{self, Entry, FileFormat};
 use packtok_dataset::items::items::Packing;
 use packtok_dataset::items::token_stream::TokenStream;
 use packtok_dataset::plans::plan::BlockPlan;
@@ -19,145 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
 use crate::boundary::error::dataset_error;
-use crate::boundary::monitor::watched_planning;
 use crate::boundary::views;
-
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(raw_entries, module)?)?;
-    module.add_function(wrap_pyfunction!(largest_ids, module)?)
-}
-
-/// The files: one of the first three fields, and the recorded fingerprint of a manifest.
-pub(crate) struct Sources {
-    pub(crate) paths: Option<Vec<PathBuf>>,
-    pub(crate) manifest: Option<PathBuf>,
-    pub(crate) entries: Option<Vec<EntryTuple>>,
-    pub(crate) fingerprint: Option<String>,
-}
-
-/// An [`Entry`] in its pickled form; the last item is whether the file is of raw tokens.
-pub(crate) type EntryTuple = (OsString, u64, u64, u64, u64, Option<u32>, Option<u32>, bool);
-
-impl Sources {
-    /// Opens the files; also returns the manifest that lists them.
-    pub(crate) fn open(self, verify: bool) -> PyResult<(Files, Option<PathBuf>)> {
-        let files = match (self.paths, &self.manifest, self.entries) {
-            (Some(paths), None, None) => Files::open(&paths, verify),
-            (None, Some(path), None) => listed(path, self.fingerprint.as_deref(), verify),
-            (None, None, Some(entries)) => {
-                Files::listed(entries.into_iter().map(entry_of).collect(), verify)
-            }
-            _ => {
-                return Err(PyTypeError::new_err(
-                    "give either paths or a manifest, not both",
-                ));
-            }
-        };
-        Ok((files.map_err(dataset_error)?, self.manifest))
-    }
-
-    /// Adds the arguments that recreate `files`, listed in `manifest`.
-    pub(crate) fn add_arguments(
-        files: &Files,
-        manifest: Option<&Path>,
-        options: &Bound<'_, PyDict>,
-    ) -> PyResult<()> {
-        match manifest {
-            Some(path) => {
-                options.set_item("manifest", path.as_os_str())?;
-                options.set_item("fingerprint", packtok_jobs::hex(&files.fingerprint()))
-            }
-            None => {
-                let entries: Vec<EntryTuple> = files.entries().map(tuple_of).collect();
-                options.set_item("entries", entries)
-            }
-        }
-    }
-}
-
-/// The files of a manifest, which must match `fingerprint` if it is set.
-fn listed(path: &Path, fingerprint: Option<&str>, verify: bool) -> Result<Files> {
-    let entries = manifest::read_manifest(path)?;
-    if let Some(expected) = fingerprint {
-        let found = packtok_jobs::hex(&manifest::fingerprint(&entries));
-        if found != expected {
-            return Err(DatasetError::ManifestReplaced {
-                path: path.into(),
-                found,
-                expected: expected.to_owned(),
-            });
-        }
-    }
-    Files::listed(entries, verify)
-}
-
-/// Describes files of raw tokens of `token_bytes` each, without the zeros at their ends.
-///
-/// Returns the `entries` of `Blocks`. Reads each file backwards from its end to its last token.
-#[pyfunction]
-fn raw_entries(py: Python<'_>, paths: Vec<PathBuf>, token_bytes: u32) -> PyResult<Vec<EntryTuple>> {
-    let width = TokenWidth::from_bytes(token_bytes).ok_or_else(|| {
-        PyValueError::new_err(format!("token_bytes is {token_bytes}, expected 1, 2 or 4"))
-    })?;
-    let entries = py.detach(|| {
-        let entries = paths.iter().map(|path| Entry::of_raw(path, width));
-        entries.collect::<Result<Vec<_>>>()
-    });
-    Ok(entries
-        .map_err(dataset_error)?
-        .iter()
-        .map(tuple_of)
-        .collect())
-}
-
-/// The largest id in files of raw tokens, assuming tokens of 1, 2 and 4 bytes.
-///
-/// `entries` is a result of [`raw_entries`]; the zeros at the ends of files are not read.
-#[pyfunction]
-fn largest_ids(
-    py: Python<'_>,
-    entries: Vec<EntryTuple>,
-    on_progress: Option<Py<PyAny>>,
-) -> PyResult<(u32, u32, u32)> {
-    let entries: Vec<Entry> = entries.into_iter().map(entry_of).collect();
-    let found = watched_planning(py, on_progress, |monitor| {
-        packtok_dataset::files::largest_ids::largest_ids(&entries, monitor)
-    })?;
-    Ok((found.of_1_byte, found.of_2_bytes, found.of_4_bytes))
-}
-
-fn tuple_of(entry: &Entry) -> EntryTuple {
-    let path = entry.path.as_os_str().to_owned();
-    (
-        path,
-        entry.file_bytes,
-        entry.token_bytes,
-        entry.documents,
-        entry.tokens,
-        entry.trailer_crc32c,
-        entry.index_crc32c,
-        entry.format == FileFormat::Raw,
-    )
-}
-
-fn entry_of(tuple: EntryTuple) -> Entry {
-    let (path, file_bytes, token_bytes, documents, tokens, trailer_crc32c, index_crc32c, is_raw) =
-        tuple;
-    Entry {
-        path: path.into(),
-        file_bytes,
-        token_bytes,
-        documents,
-        tokens,
-        trailer_crc32c,
-        index_crc32c,
-        format: if is_raw {
-            FileFormat::Raw
-        } else {
-            FileFormat::Pbin
-        },
-    }
-}
 
 /// The options that divide tokens into items, as the caller passes them.
 pub(crate) struct PackingOptions {
@@ -275,15 +133,15 @@ impl Dtype {
                 TokenWidth::U32 => Self::I64,
             });
         }
-        let asked = PyArrayDescr::new(dtype.py(), dtype)?;
+        let requested = PyArrayDescr::new(dtype.py(), dtype)?;
         let known = [Self::U8, Self::U16, Self::U32, Self::I32, Self::I64];
-        let is_asked = |known: &Self| {
+        let is_requested = |known: &Self| {
             let descr = known.descr(dtype.py(), TokenWidth::U32);
-            descr.is_equiv_to(&asked)
+            descr.is_equiv_to(&requested)
         };
-        known.into_iter().find(is_asked).ok_or_else(|| {
+        known.into_iter().find(is_requested).ok_or_else(|| {
             PyValueError::new_err(format!(
-                "dtype is {asked}, expected uint8, uint16, uint32, int32 or int64"
+                "dtype is {requested}, expected uint8, uint16, uint32, int32 or int64"
             ))
         })
     }

@@ -15,11 +15,6 @@ use crate::boundary::error::dataset_error;
 use crate::dataset::blocks::PyBlocks;
 use crate::dataset::rows::{Boundaries, fill_rows};
 
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<PyMixture>()?;
-    module.add_function(wrap_pyfunction!(fill_from, module)?)
-}
-
 /// An endless sequence of items of several sources, each in exact proportion to its weight.
 ///
 /// Among the first k items, every source has its share to within one item, for every k. Each
@@ -85,7 +80,7 @@ impl PyMixture {
                     loss_mask=None, pad_token_id=0, ignore_index=-100, aligned=false, segments=false,
                     loss_markers=None))]
 #[expect(clippy::too_many_arguments, reason = "keyword-only in Python")]
-fn fill_from<'py>(
+pub(crate) fn fill_from<'py>(
     py: Python<'py>,
     blocks: Vec<Bound<'py, PyBlocks>>,
     sources: PyReadonlyArray1<'py, i64>,

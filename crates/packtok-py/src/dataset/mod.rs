@@ -2,7 +2,7 @@
 
 pub(crate) mod block_options;
 pub(crate) mod blocks;
-pub(crate) mod manifest;
+pub(crate) mod files;
 pub(crate) mod mixture;
 pub(crate) mod order;
 pub(crate) mod origin;

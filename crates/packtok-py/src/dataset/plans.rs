@@ -7,14 +7,9 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use serde::Deserialize;
 
-use crate::boundary::choice::choice;
 use crate::boundary::monitor::watched_planning;
+use crate::boundary::values::choice;
 use crate::dataset::blocks::PyBlocks;
-
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(find_or_plan, module)?)?;
-    module.add_function(wrap_pyfunction!(find_or_split, module)?)
-}
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -33,7 +28,7 @@ enum PlannerName {
 /// Raises `OSError` if no folder is writable.
 #[pyfunction]
 #[pyo3(signature = (blocks, *, planner, block_size, folders, on_progress=None))]
-fn find_or_plan(
+pub(crate) fn find_or_plan(
     py: Python<'_>,
     blocks: &Bound<'_, PyBlocks>,
     planner: &str,
@@ -61,7 +56,7 @@ fn find_or_plan(
 #[pyfunction]
 #[pyo3(signature = (blocks, *, fraction=None, seed=None, last=None, first_document=None, folders, on_progress=None))]
 #[expect(clippy::too_many_arguments, reason = "keyword-only in Python")]
-fn find_or_split(
+pub(crate) fn find_or_split(
     py: Python<'_>,
     blocks: &Bound<'_, PyBlocks>,
     fraction: Option<f64>,
@@ -98,7 +93,7 @@ fn find_or_split(
 /// A number or fraction of the last documents. The variants are tried in this order, so that an int
 /// is a number.
 #[derive(FromPyObject)]
-enum Last {
+pub(crate) enum Last {
     Documents(u64),
     Fraction(f64),
 }

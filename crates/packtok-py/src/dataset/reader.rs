@@ -10,7 +10,7 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 
 use crate::boundary::error::{dataset_error, formats_error, pbin_error};
-use crate::boundary::{json, views};
+use crate::boundary::{values, views};
 use crate::dataset::origin::{OriginSources, PyOrigin};
 
 /// A pbin, memory-mapped. Item `i` is document `i` as a read-only NumPy view, including EOD.
@@ -172,7 +172,7 @@ impl PyPbinReader {
     fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let metadata = self.file().metadata().map_err(formats_error)?;
         metadata
-            .map(|metadata| json::to_python(py, metadata))
+            .map(|metadata| values::to_python(py, metadata))
             .transpose()
     }
 
@@ -183,7 +183,7 @@ impl PyPbinReader {
             Some(reader) => py.detach(|| reader.sources()).map_err(pbin_error)?,
             None => Vec::new(),
         };
-        json::to_python(py, &sources)
+        values::to_python(py, &sources)
     }
 
     /// The origin of document `i`, as an `Origin`; negative `i` counts from the end. None if the

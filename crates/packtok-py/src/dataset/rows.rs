@@ -61,5 +61,10 @@ pub(crate) fn fill_arrays<'py>(
             .transpose()?,
     };
     let segments = py.detach(|| fill(&mut batch)).map_err(dataset_error)?;
-    Ok(segments.map(|found| (PyArray1::from_vec(py, found.cu_seqlens), found.max_seqlen)))
+    Ok(segments.map(|segments| {
+        (
+            PyArray1::from_vec(py, segments.cu_seqlens),
+            segments.max_seqlen,
+        )
+    }))
 }

@@ -17,26 +17,16 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Serialize;
 
-use crate::boundary::choice::choice;
 use crate::boundary::error::{pack_error, pbin_error};
 use crate::boundary::monitor::{watched, watched_writing};
-use crate::boundary::{json, memory};
+use crate::boundary::values::choice;
+use crate::boundary::{memory, values};
 use crate::pack::plugin::PyPlugin;
 use crate::tokenizer::PyTokenizer;
 
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(publish_bytes, module)?)?;
-    module.add_function(wrap_pyfunction!(pack, module)?)?;
-    module.add_function(wrap_pyfunction!(write_raw_index, module)?)?;
-    module.add_function(wrap_pyfunction!(merge, module)?)?;
-    module.add_function(wrap_pyfunction!(verify, module)?)?;
-    module.add_function(wrap_pyfunction!(verify_corpus, module)?)?;
-    module.add_function(wrap_pyfunction!(verify_origins, module)?)
-}
-
 /// Writes a small file atomically and synced, replacing an existing one.
 #[pyfunction]
-fn publish_bytes(py: Python<'_>, path: PathBuf, data: &[u8]) -> PyResult<()> {
+pub(crate) fn publish_bytes(py: Python<'_>, path: PathBuf, data: &[u8]) -> PyResult<()> {
     py.detach(|| pbin::publish_bytes(&path, data, Replace::Existing))
         .map_err(pbin_error)
 }
@@ -47,7 +37,7 @@ pub(crate) fn run<'py, R: Serialize + Send>(
     on_progress: Option<Py<PyAny>>,
     call: impl FnOnce(&mut dyn FnMut(&Progress) -> ControlFlow<()>) -> packtok_pack::Result<R> + Send,
 ) -> PyResult<Bound<'py, PyAny>> {
-    json::to_python(py, &watched(py, on_progress, call)?)
+    values::to_python(py, &watched(py, on_progress, call)?)
 }
 
 /// Runs `call`, which writes a pbin, like [`watched_writing`] and returns its report as a dict.
@@ -56,7 +46,7 @@ pub(crate) fn run_writing<'py, R: Serialize + Send>(
     on_progress: Option<Py<PyAny>>,
     call: impl FnOnce(&mut dyn FnMut(&Progress) -> ControlFlow<()>) -> packtok_pack::Result<R> + Send,
 ) -> PyResult<Bound<'py, PyAny>> {
-    json::to_python(py, &watched_writing(py, on_progress, call)?)
+    values::to_python(py, &watched_writing(py, on_progress, call)?)
 }
 
 /// Parses the options of a run from the JSON of `PackConfig.spec` in Python.
@@ -87,7 +77,7 @@ pub(crate) fn with_plugin<'py>(
 /// Packs a corpus into a pbin and returns a report; see `packtok.pack`.
 #[pyfunction]
 #[pyo3(signature = (spec, tokenizer, on_progress, plugin = None))]
-fn pack<'py>(
+pub(crate) fn pack<'py>(
     py: Python<'py>,
     spec: &str,
     tokenizer: Py<PyTokenizer>,
@@ -109,7 +99,7 @@ fn pack<'py>(
 /// output.
 #[pyfunction]
 #[pyo3(signature = (spec, tokenizer, on_progress, plugin = None, *, sample))]
-fn verify_corpus<'py>(
+pub(crate) fn verify_corpus<'py>(
     py: Python<'py>,
     spec: &str,
     tokenizer: Py<PyTokenizer>,
@@ -132,7 +122,7 @@ fn verify_corpus<'py>(
 #[pyfunction]
 #[pyo3(signature = (tokenizer, on_progress, *, path, folder, sample, num_cpus, zstd_window_log))]
 #[allow(clippy::too_many_arguments)]
-fn verify_origins<'py>(
+pub(crate) fn verify_origins<'py>(
     py: Python<'py>,
     tokenizer: Py<PyTokenizer>,
     on_progress: Option<Py<PyAny>>,
@@ -158,7 +148,7 @@ fn verify_origins<'py>(
 /// Writes the raw index of a JSONL file in the format of Modalities and returns a report.
 #[pyfunction]
 #[pyo3(signature = (*, src, index_path, on_bad_document, existing, max_document_bytes, on_progress))]
-fn write_raw_index<'py>(
+pub(crate) fn write_raw_index<'py>(
     py: Python<'py>,
     src: PathBuf,
     index_path: PathBuf,
@@ -182,7 +172,7 @@ fn write_raw_index<'py>(
 /// Joins pbins into one and returns a report.
 #[pyfunction]
 #[pyo3(signature = (*, parts, output, existing, tokenizer, on_progress))]
-fn merge<'py>(
+pub(crate) fn merge<'py>(
     py: Python<'py>,
     parts: Vec<PathBuf>,
     output: PathBuf,
@@ -204,7 +194,7 @@ fn merge<'py>(
 /// Verifies checksums, index, ids and EODs of a pbin and returns the verified properties.
 #[pyfunction]
 #[pyo3(signature = (*, path, tokenizer, on_progress))]
-fn verify<'py>(
+pub(crate) fn verify<'py>(
     py: Python<'py>,
     path: PathBuf,
     tokenizer: Option<Py<PyTokenizer>>,

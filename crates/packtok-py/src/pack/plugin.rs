@@ -50,7 +50,10 @@ impl PyPlugin {
     /// not outlive the interpreter.
     pub(crate) fn stop(&self, py: Python<'_>) {
         py.detach(|| {
-            for queue in lock(&self.queues).drain(..).filter_map(|one| one.upgrade()) {
+            for queue in lock(&self.queues)
+                .drain(..)
+                .filter_map(|queue| queue.upgrade())
+            {
                 queue.close();
                 queue.wait_for_producer();
             }
@@ -142,7 +145,7 @@ impl Plugin for PyPlugin {
         max_document_bytes: u64,
     ) -> Result<Box<dyn Documents>> {
         let queue = Arc::new(Queue::default());
-        lock(&self.queues).retain(|one| one.strong_count() > 0);
+        lock(&self.queues).retain(|queue| queue.strong_count() > 0);
         lock(&self.queues).push(Arc::downgrade(&queue));
         let producer = Producer {
             plugin: Self {

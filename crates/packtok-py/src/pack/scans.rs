@@ -7,22 +7,16 @@ use packtok_pack::verify::verify_engines;
 use packtok_tokenizer::EncodeOptions;
 use pyo3::prelude::*;
 
-use crate::boundary::choice::choice;
 use crate::boundary::error::{corpus_error, pack_error};
 use crate::boundary::memory;
+use crate::boundary::values::choice;
 use crate::pack::operations::{parsed_spec, run, with_plugin};
 use crate::tokenizer::PyTokenizer;
-
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(count_tokens, module)?)?;
-    module.add_function(wrap_pyfunction!(describe_corpus, module)?)?;
-    module.add_function(wrap_pyfunction!(compare_engines, module)?)
-}
 
 /// Counts documents, bytes and tokens of a corpus by source, for several tokenizers at once.
 #[pyfunction]
 #[pyo3(signature = (spec, tokenizers, on_progress, plugin = None))]
-fn count_tokens<'py>(
+pub(crate) fn count_tokens<'py>(
     py: Python<'py>,
     spec: &str,
     tokenizers: Vec<Py<PyTokenizer>>,
@@ -51,7 +45,7 @@ fn count_tokens<'py>(
 /// sources and their bytes, and the files that are not read.
 #[pyfunction]
 #[pyo3(signature = (inputs, format = None, ignore = None))]
-fn describe_corpus<'py>(
+pub(crate) fn describe_corpus<'py>(
     py: Python<'py>,
     inputs: Vec<String>,
     format: Option<&str>,
@@ -73,7 +67,7 @@ pub(crate) fn selection(
 
 /// Compares the engine of a tokenizer with the reference engine.
 #[pyfunction]
-fn compare_engines<'py>(
+pub(crate) fn compare_engines<'py>(
     py: Python<'py>,
     spec: &str,
     tokenizer: Py<PyTokenizer>,

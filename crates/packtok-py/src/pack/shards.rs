@@ -3,30 +3,21 @@
 
 use std::path::PathBuf;
 
+use packtok_pack::pack::{NotALimit, RejectLimit};
 use packtok_pack::shard;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::boundary::choice::{choice, reject_limit};
 use crate::boundary::error::pack_error;
-use crate::boundary::{json, memory};
+use crate::boundary::values::choice;
+use crate::boundary::{memory, values};
 use crate::pack::operations::{pack_options, run, run_writing, with_plugin};
 use crate::tokenizer::PyTokenizer;
-
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(plan_shards, module)?)?;
-    module.add_function(wrap_pyfunction!(pack_shard, module)?)?;
-    module.add_function(wrap_pyfunction!(report_of_marker, module)?)?;
-    module.add_function(wrap_pyfunction!(join_shards, module)?)?;
-    module.add_function(wrap_pyfunction!(list_shards, module)?)?;
-    module.add_function(wrap_pyfunction!(read_plan, module)?)?;
-    module.add_function(wrap_pyfunction!(find_marker, module)?)
-}
 
 /// Fingerprint, number of shards and raw bytes of the plan in a folder; None if the folder has no
 /// plan.
 #[pyfunction]
-fn read_plan(folder: PathBuf) -> PyResult<Option<(String, u64, u64)>> {
+pub(crate) fn read_plan(folder: PathBuf) -> PyResult<Option<(String, u64, u64)>> {
     let plan = shard::ShardPlan::find(&folder).map_err(pack_error)?;
     Ok(plan.map(|plan| {
         let fingerprint = plan.fingerprint().to_owned();
@@ -37,19 +28,19 @@ fn read_plan(folder: PathBuf) -> PyResult<Option<(String, u64, u64)>> {
 /// The content of the marker of the shard at a path, if it exists and the shard has the recorded
 /// length.
 #[pyfunction]
-fn find_marker(py: Python<'_>, path: PathBuf) -> PyResult<Option<Bound<'_, PyAny>>> {
+pub(crate) fn find_marker(py: Python<'_>, path: PathBuf) -> PyResult<Option<Bound<'_, PyAny>>> {
     let marker = py
         .detach(|| shard::Marker::find(&path))
         .map_err(pack_error)?;
     marker
-        .map(|marker| json::to_python(py, &marker))
+        .map(|marker| values::to_python(py, &marker))
         .transpose()
 }
 
 /// Writes the plan of a corpus's shards into a folder and returns a report; see `packtok.plan`.
 #[pyfunction]
 #[pyo3(signature = (spec, tokenizer, on_progress, plugin = None, *, num_shards))]
-fn plan_shards<'py>(
+pub(crate) fn plan_shards<'py>(
     py: Python<'py>,
     spec: &str,
     tokenizer: Py<PyTokenizer>,
@@ -74,7 +65,7 @@ fn plan_shards<'py>(
     clippy::too_many_arguments,
     reason = "they are the keywords of the Python function"
 )]
-fn pack_shard<'py>(
+pub(crate) fn pack_shard<'py>(
     py: Python<'py>,
     spec: &str,
     tokenizer: Py<PyTokenizer>,
@@ -102,7 +93,7 @@ fn pack_shard<'py>(
 
 /// The report of a complete shard, from its marker's JSON; the output of the options is its pbin.
 #[pyfunction]
-fn report_of_marker<'py>(
+pub(crate) fn report_of_marker<'py>(
     py: Python<'py>,
     spec: &str,
     tokenizer: Py<PyTokenizer>,
@@ -112,13 +103,13 @@ fn report_of_marker<'py>(
     let options = pack_options(spec, tokenizer)?;
     let marker: shard::Marker = serde_json::from_str(marker)
         .map_err(|error| PyValueError::new_err(format!("marker: {error}")))?;
-    json::to_python(py, &shard::report_of_marker(&options, tokenizer, &marker))
+    values::to_python(py, &shard::report_of_marker(&options, tokenizer, &marker))
 }
 
 /// Joins the shards in a folder into one pbin and returns a report; see `packtok.join`.
 #[pyfunction]
 #[pyo3(signature = (*, folder, output, existing, max_rejects, on_progress))]
-fn join_shards<'py>(
+pub(crate) fn join_shards<'py>(
     py: Python<'py>,
     folder: PathBuf,
     output: PathBuf,
@@ -137,7 +128,7 @@ fn join_shards<'py>(
 
 /// The pbins of all shards in a folder, in order, after checking that none is missing.
 #[pyfunction]
-fn list_shards(
+pub(crate) fn list_shards(
     py: Python<'_>,
     folder: PathBuf,
     max_rejects: Option<&str>,
@@ -145,4 +136,16 @@ fn list_shards(
     let max_rejects = max_rejects.map(reject_limit).transpose()?;
     py.detach(|| shard::list(&folder, max_rejects))
         .map_err(pack_error)
+}
+
+/// Parses `max_rejects`.
+fn reject_limit(value: &str) -> PyResult<RejectLimit> {
+    (value.parse()).map_err(|expected: NotALimit| PyValueError::new_err(expected.to_string()))
+}
+
+/// The shortest form of a limit on rejects; raises ValueError with the expected forms if it is
+/// invalid.
+#[pyfunction]
+pub(crate) fn checked_reject_limit(value: &str) -> PyResult<String> {
+    Ok(reject_limit(value)?.to_string())
 }

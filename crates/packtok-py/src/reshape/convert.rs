@@ -10,24 +10,16 @@ use packtok_tokenizer::Tokenizer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::boundary::choice::choice;
 use crate::boundary::error::reshape_error;
-use crate::boundary::json;
 use crate::boundary::monitor::watched_reshaping;
+use crate::boundary::values::{self, choice};
 use crate::tokenizer::PyTokenizer;
-
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("TOKEN_FORMATS", FORMATS.map(|(name, _)| name))?;
-    module.add_function(wrap_pyfunction!(convert_tokens, module)?)?;
-    module.add_function(wrap_pyfunction!(find_token_marker, module)?)?;
-    module.add_function(wrap_pyfunction!(plan_difference, module)?)
-}
 
 /// Writes the documents of a token file in another format and returns a report.
 #[pyfunction]
 #[pyo3(signature = (*, input, format, output, to, dtype, tokenizer, existing, on_progress))]
 #[allow(clippy::too_many_arguments)]
-fn convert_tokens<'py>(
+pub(crate) fn convert_tokens<'py>(
     py: Python<'py>,
     input: PathBuf,
     format: Option<&str>,
@@ -50,26 +42,29 @@ fn convert_tokens<'py>(
     let report = watched_reshaping(py, on_progress, |monitor| {
         convert::convert(&options, monitor)
     })?;
-    json::to_python(py, &report)
+    values::to_python(py, &report)
 }
 
 /// The content of the marker of a token file; None if the file has no marker.
 #[pyfunction]
-fn find_token_marker(py: Python<'_>, path: PathBuf) -> PyResult<Option<Bound<'_, PyAny>>> {
+pub(crate) fn find_token_marker(
+    py: Python<'_>,
+    path: PathBuf,
+) -> PyResult<Option<Bound<'_, PyAny>>> {
     let marker = py.detach(|| Marker::find(&path)).map_err(reshape_error)?;
     marker
-        .map(|marker| json::to_python(py, &marker))
+        .map(|marker| values::to_python(py, &marker))
         .transpose()
 }
 
 /// The first difference between two plans in JSON: the name, the actual and the expected value.
 /// None if they are equal.
 #[pyfunction]
-fn plan_difference(
-    found: &str,
+pub(crate) fn plan_difference(
+    actual: &str,
     expected: &str,
 ) -> PyResult<Option<(&'static str, String, String)>> {
-    Ok(plan(found)?.difference(&plan(expected)?))
+    Ok(plan(actual)?.difference(&plan(expected)?))
 }
 
 /// A plan from its JSON.

@@ -16,19 +16,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::boundary::error::{dataset_error, formats_error};
-use crate::boundary::json::{from_python, to_python};
 use crate::boundary::monitor::watched_reshaping;
+use crate::boundary::values::{from_python, to_python};
 use crate::boundary::views::lend_array;
-
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<PyMdsWriter>()?;
-    module.add_class::<PyMdsReader>()?;
-    module.add_function(wrap_pyfunction!(_reopen_mds, module)?)?;
-    module.add_function(wrap_pyfunction!(import_mds, module)?)?;
-    module.add_function(wrap_pyfunction!(context_masks, module)?)?;
-    module.add_function(wrap_pyfunction!(mds_marker, module)?)?;
-    module.add_function(wrap_pyfunction!(publish_mds_index, module)?)
-}
 
 /// Writes samples into the shard files of a folder, byte for byte as mosaicml-streaming's `MDSWriter` does.
 ///
@@ -277,7 +267,7 @@ impl<'py> Owned<'py> {
 }
 
 fn wrong_type(column: &str, value: &Bound<'_, PyAny>, expected: &str) -> PyErr {
-    let found = match value.cast::<PyUntypedArray>() {
+    let description = match value.cast::<PyUntypedArray>() {
         Ok(array) => format!("an array of {}", array.dtype()),
         Err(_) => match value.get_type().name() {
             Ok(name) => format!("of type {name}"),
@@ -285,7 +275,7 @@ fn wrong_type(column: &str, value: &Bound<'_, PyAny>, expected: &str) -> PyErr {
         },
     };
     PyTypeError::new_err(format!(
-        "column {column:?}: the value is {found}, expected {expected}"
+        "column {column:?}: the value is {description}, expected {expected}"
     ))
 }
 
@@ -299,7 +289,7 @@ fn dtype_of(array: &Bound<'_, PyUntypedArray>) -> Option<Dtype> {
     let (_, types) = all.into_iter().find(|(kind, _)| *kind == dtype.kind())?;
     types
         .into_iter()
-        .find(|found| found.bytes() == dtype.itemsize() as u64)
+        .find(|candidate| candidate.bytes() == dtype.itemsize() as u64)
 }
 
 /// `array`, or a copy of it that is C-contiguous in the byte order of this machine.
@@ -423,7 +413,7 @@ impl PyMdsReader {
 
 /// Opens a pickled reader again.
 #[pyfunction]
-fn _reopen_mds(py: Python<'_>, folder: PathBuf, verify: bool) -> PyResult<PyMdsReader> {
+pub(crate) fn _reopen_mds(py: Python<'_>, folder: PathBuf, verify: bool) -> PyResult<PyMdsReader> {
     PyMdsReader::new(py, folder, verify)
 }
 
@@ -480,7 +470,10 @@ fn marker_of(marker: &Bound<'_, PyDict>) -> PyResult<Marker> {
 
 /// The content of a folder's `packtok.json`; None if the folder has no such file.
 #[pyfunction]
-fn mds_marker<'py>(py: Python<'py>, folder: PathBuf) -> PyResult<Option<Bound<'py, PyAny>>> {
+pub(crate) fn mds_marker<'py>(
+    py: Python<'py>,
+    folder: PathBuf,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
     let marker = py
         .detach(|| Marker::of_folder(&folder))
         .map_err(formats_error)?;
@@ -493,7 +486,7 @@ fn mds_marker<'py>(py: Python<'py>, folder: PathBuf) -> PyResult<Option<Bound<'p
 /// `shards` are the lists that `MdsWriter.finish` returned, in order.
 #[pyfunction]
 #[pyo3(signature = (folder, shards, *, marker=None))]
-fn publish_mds_index(
+pub(crate) fn publish_mds_index(
     py: Python<'_>,
     folder: PathBuf,
     shards: &Bound<'_, PyAny>,
@@ -519,7 +512,7 @@ fn publish_mds_index(
 /// ids of a folder. Returns a dict for each folder.
 #[pyfunction]
 #[pyo3(signature = (old, new, *, dtype=None, size_limit=Some(1 << 26), compression=None, on_progress=None))]
-fn import_mds<'py>(
+pub(crate) fn import_mds<'py>(
     py: Python<'py>,
     old: PathBuf,
     new: PathBuf,
@@ -558,7 +551,7 @@ fn import_mds<'py>(
 /// depends only on the arguments.
 #[pyfunction]
 #[pyo3(signature = (*, seed, epoch, sample, num_contexts, mask_prob, mask_seq_prob, context_size))]
-fn context_masks(
+pub(crate) fn context_masks(
     seed: u64,
     epoch: u64,
     sample: u64,

@@ -7,15 +7,9 @@ use packtok_reshape::sample::{self, LongRecipe, Recipe, Task};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::boundary::json;
 use crate::boundary::monitor::watched_reshaping;
+use crate::boundary::values;
 use crate::tokenizer::PyTokenizer;
-
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(draw_samples, module)?)?;
-    module.add_function(wrap_pyfunction!(pack_samples, module)?)?;
-    module.add_function(wrap_pyfunction!(keeps_samples, module)?)
-}
 
 /// Draws and writes the samples of a recipe, which is JSON, and returns a report.
 ///
@@ -23,7 +17,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// parts.
 #[pyfunction]
 #[pyo3(signature = (recipe, tokenizer, *, shard, join, num_threads, on_progress))]
-fn draw_samples<'py>(
+pub(crate) fn draw_samples<'py>(
     py: Python<'py>,
     recipe: &str,
     tokenizer: Option<Py<PyTokenizer>>,
@@ -39,14 +33,14 @@ fn draw_samples<'py>(
     let report = watched_reshaping(py, on_progress, |monitor| {
         sample::sample(&recipe, task, tokenizer, num_threads, monitor)
     })?;
-    json::to_python(py, &report)
+    values::to_python(py, &report)
 }
 
 /// Packs long documents into rows as defined by a recipe, which is JSON, and returns a report.
 /// `shard` and `join` are as in `draw_samples`.
 #[pyfunction]
 #[pyo3(signature = (recipe, *, shard, join, num_threads, on_progress))]
-fn pack_samples<'py>(
+pub(crate) fn pack_samples<'py>(
     py: Python<'py>,
     recipe: &str,
     shard: Option<(u64, u64)>,
@@ -59,12 +53,12 @@ fn pack_samples<'py>(
     let report = watched_reshaping(py, on_progress, |monitor| {
         sample::pack_long(&recipe, task(shard, join), num_threads, monitor)
     })?;
-    json::to_python(py, &report)
+    values::to_python(py, &report)
 }
 
 /// Whether an interrupted run left work in its output folder that the same call resumes.
 #[pyfunction]
-fn keeps_samples(py: Python<'_>, output: PathBuf) -> bool {
+pub(crate) fn keeps_samples(py: Python<'_>, output: PathBuf) -> bool {
     py.detach(|| sample::keeps_work(&output))
 }
 

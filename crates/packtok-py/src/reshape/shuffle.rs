@@ -10,18 +10,9 @@ use packtok_reshape::shuffle::{self, Budget, Seed, Shuffle, ShuffleOptions};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::boundary::choice::choice;
 use crate::boundary::error::reshape_error;
-use crate::boundary::json;
 use crate::boundary::monitor::watched_reshaping;
-
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<PyPbinFilter>()?;
-    module.add_function(wrap_pyfunction!(shuffle_files, module)?)?;
-    module.add_function(wrap_pyfunction!(read_file_list, module)?)?;
-    module.add_function(wrap_pyfunction!(shuffled_order, module)?)?;
-    module.add_function(wrap_pyfunction!(chunk_seed, module)?)
-}
+use crate::boundary::values::{self, choice};
 
 /// Shuffles the documents of pbins or the lines of JSONL files into one file and returns a report.
 ///
@@ -31,7 +22,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyfunction]
 #[pyo3(signature = (*, kind, inputs, output, existing, generator, seed, is_seed_given, chunk, on_progress, memory = None))]
 #[allow(clippy::too_many_arguments)]
-fn shuffle_files<'py>(
+pub(crate) fn shuffle_files<'py>(
     py: Python<'py>,
     kind: &str,
     inputs: Vec<PathBuf>,
@@ -58,7 +49,7 @@ fn shuffle_files<'py>(
         _ => shuffle::shuffle_pbins,
     };
     let report = watched_reshaping(py, on_progress, |monitor| call(&options, monitor))?;
-    json::to_python(py, &report)
+    values::to_python(py, &report)
 }
 
 fn budget(memory: Option<(u64, u64)>) -> Budget {
@@ -84,7 +75,7 @@ fn described(generator: &str, seed: &str) -> PyResult<Shuffle> {
 
 /// The files of a list: one path per line, relative to `root`, with `extension` as suffix.
 #[pyfunction]
-fn read_file_list(
+pub(crate) fn read_file_list(
     py: Python<'_>,
     list: PathBuf,
     root: PathBuf,
@@ -96,7 +87,12 @@ fn read_file_list(
 
 /// The order of `len` documents for a generator and a hexadecimal seed.
 #[pyfunction]
-fn shuffled_order(py: Python<'_>, generator: &str, seed: &str, len: u32) -> PyResult<Vec<u32>> {
+pub(crate) fn shuffled_order(
+    py: Python<'_>,
+    generator: &str,
+    seed: &str,
+    len: u32,
+) -> PyResult<Vec<u32>> {
     let shuffle = described(generator, seed)?;
     py.detach(|| shuffle.order(len, &mut || Ok(())))
         .map_err(reshape_error)
@@ -104,7 +100,7 @@ fn shuffled_order(py: Python<'_>, generator: &str, seed: &str, len: u32) -> PyRe
 
 /// The hexadecimal seed of a chunk, for a global seed in decimal.
 #[pyfunction]
-fn chunk_seed(global_seed: &str, chunk_id: u64) -> String {
+pub(crate) fn chunk_seed(global_seed: &str, chunk_id: u64) -> String {
     Seed::of_chunk(global_seed, chunk_id).to_hex()
 }
 
@@ -152,7 +148,7 @@ impl PyPbinFilter {
             Some(filter) => filter.finish().map_err(reshape_error),
             None => Err(finished()),
         })?;
-        json::to_python(py, &report)
+        values::to_python(py, &report)
     }
 
     fn __repr__(&self) -> String {

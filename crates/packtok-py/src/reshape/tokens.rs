@@ -11,26 +11,17 @@ use packtok_reshape::tokens::{
 use pyo3::prelude::*;
 
 use crate::boundary::error::{corpus_error, reshape_error};
-use crate::boundary::json;
 use crate::boundary::monitor::watched_reshaping;
+use crate::boundary::values;
 use crate::pack::operations::pack_options;
 use crate::pack::scans::selection;
 use crate::reshape::convert::{id_type, info, plan};
 use crate::tokenizer::PyTokenizer;
 
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(npy_files, module)?)?;
-    module.add_function(wrap_pyfunction!(listed_files, module)?)?;
-    module.add_function(wrap_pyfunction!(written_list, module)?)?;
-    module.add_function(wrap_pyfunction!(token_plan, module)?)?;
-    module.add_function(wrap_pyfunction!(token_facts, module)?)?;
-    module.add_function(wrap_pyfunction!(split_tokens, module)?)
-}
-
 /// The files that inputs stand for, in order, each with the name of its NPY file.
 #[pyfunction]
 #[pyo3(signature = (inputs, *, format, ignore, split, root))]
-fn npy_files<'py>(
+pub(crate) fn npy_files<'py>(
     py: Python<'py>,
     inputs: Vec<String>,
     format: Option<&str>,
@@ -42,13 +33,13 @@ fn npy_files<'py>(
     let files = py
         .detach(|| files_of(&inputs, &selection, root.as_deref()))
         .map_err(reshape_error)?;
-    json::to_python(py, &files)
+    values::to_python(py, &files)
 }
 
 /// The line number and the NPY file of each line of a list of corpus files.
 #[pyfunction]
 #[pyo3(signature = (list, *, root))]
-fn listed_files(
+pub(crate) fn listed_files(
     py: Python<'_>,
     list: PathBuf,
     root: Option<PathBuf>,
@@ -59,13 +50,13 @@ fn listed_files(
 
 /// The content of a list of files, which `@LIST` reads.
 #[pyfunction]
-fn written_list(paths: Vec<PathBuf>) -> PyResult<String> {
+pub(crate) fn written_list(paths: Vec<PathBuf>) -> PyResult<String> {
     list_of_paths(paths).map_err(corpus_error)
 }
 
 /// The meaning of the ids, as the markers of a tokenizing run record it.
 #[pyfunction]
-fn token_plan<'py>(
+pub(crate) fn token_plan<'py>(
     py: Python<'py>,
     spec: &str,
     tokenizer: Py<PyTokenizer>,
@@ -73,13 +64,13 @@ fn token_plan<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let tokenizer = &tokenizer.get().inner;
     let options = pack_options(spec, tokenizer)?;
-    json::to_python(py, &plan_of(&options, info(tokenizer), id_type(dtype)?))
+    values::to_python(py, &plan_of(&options, info(tokenizer), id_type(dtype)?))
 }
 
 /// Documents, tokens, complete chunks within documents and the checksum of a token file.
 #[pyfunction]
 #[pyo3(signature = (path, *, chunk_tokens, has_crc32c))]
-fn token_facts(
+pub(crate) fn token_facts(
     py: Python<'_>,
     path: PathBuf,
     chunk_tokens: u64,
@@ -88,14 +79,14 @@ fn token_facts(
     let facts = py
         .detach(|| facts_of(&path, chunk_tokens, has_crc32c))
         .map_err(reshape_error)?;
-    json::to_python(py, &facts)
+    values::to_python(py, &facts)
 }
 
 /// Writes the NPY files of a packed corpus and returns a report. A target is a tuple: the number
 /// of the source, its relative path, and the file to write, or None to skip the source.
 #[pyfunction]
 #[pyo3(signature = (*, pbin, targets, dtype, replace, plan_json, on_progress))]
-fn split_tokens<'py>(
+pub(crate) fn split_tokens<'py>(
     py: Python<'py>,
     pbin: PathBuf,
     targets: Vec<(usize, String, Option<PathBuf>)>,
@@ -121,5 +112,5 @@ fn split_tokens<'py>(
         plan: plan(plan_json)?,
     };
     let report = watched_reshaping(py, on_progress, |monitor| split(&options, monitor))?;
-    json::to_python(py, &report)
+    values::to_python(py, &report)
 }

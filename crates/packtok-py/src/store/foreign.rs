@@ -19,7 +19,7 @@ pub(crate) fn files(object: Py<PyAny>, raised: &Raised) -> packtok_corpus::Forei
 }
 
 /// Makes `packtok.stream.remote` the default reader for URLs that packtok does not support.
-pub(crate) fn register() {
+pub(crate) fn use_for_all() {
     let caller = PyCaller {
         object: None,
         raised: None,
@@ -124,11 +124,11 @@ impl ForeignFiles for PyFiles {
 
 impl PyFiles {
     fn listed(&self, method: &str, url: &str) -> Result<Vec<Object>> {
-        let found: Vec<(String, u64)> = self
+        let files: Vec<(String, u64)> = self
             .0
             .call(url, |files| files.call_method1(method, (url,))?.extract())?;
-        let found = found.into_iter();
-        Ok(found.map(|(url, bytes)| object(url, bytes, None)).collect())
+        let files = files.into_iter();
+        Ok(files.map(|(url, bytes)| object(url, bytes, None)).collect())
     }
 }
 

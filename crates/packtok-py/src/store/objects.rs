@@ -1,10 +1,12 @@
-//! Objects in stores: queried, downloaded, uploaded, deleted.
+//! Objects in stores: queried, downloaded, uploaded, deleted. Also the user's cache folder.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
+use packtok_store::user_cache as cache_of_user;
 use packtok_store::{Error, IfExists, Location, RemoteFile, Result, is_store};
 use pyo3::prelude::*;
 
@@ -13,31 +15,27 @@ use crate::boundary::error::{pack_error, store_error};
 /// Maximum delay of Ctrl-C.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(is_url, module)?)?;
-    module.add_function(wrap_pyfunction!(is_store_url, module)?)?;
-    module.add_function(wrap_pyfunction!(object_bytes, module)?)?;
-    module.add_function(wrap_pyfunction!(list_objects, module)?)?;
-    module.add_function(wrap_pyfunction!(download, module)?)?;
-    module.add_function(wrap_pyfunction!(upload, module)?)?;
-    module.add_function(wrap_pyfunction!(delete_object, module)?)
-}
-
 /// Whether a text is a URL rather than a path.
 #[pyfunction]
-fn is_url(text: &str) -> bool {
+pub(crate) fn is_url(text: &str) -> bool {
     packtok_corpus::is_url(text.as_ref())
 }
 
 /// Whether a URL is of a store that packtok reads.
 #[pyfunction]
-fn is_store_url(url: &str) -> bool {
+pub(crate) fn is_store_url(url: &str) -> bool {
     is_store(url)
+}
+
+/// packtok's folder in the user's cache; None if there is no home folder.
+#[pyfunction]
+pub(crate) fn user_cache() -> Option<OsString> {
+    cache_of_user().map(PathBuf::into_os_string)
 }
 
 /// The length of an object; None if it does not exist.
 #[pyfunction]
-fn object_bytes(py: Python<'_>, url: String) -> PyResult<Option<u64>> {
+pub(crate) fn object_bytes(py: Python<'_>, url: String) -> PyResult<Option<u64>> {
     wait(py, move || match Location::parse(&url)?.object() {
         Ok(object) => Ok(Some(object.bytes)),
         Err(Error::Absent { .. }) => Ok(None),
@@ -47,7 +45,7 @@ fn object_bytes(py: Python<'_>, url: String) -> PyResult<Option<u64>> {
 
 /// The URL and length of each object in a folder and its subfolders.
 #[pyfunction]
-fn list_objects(py: Python<'_>, url: String) -> PyResult<Vec<(String, u64)>> {
+pub(crate) fn list_objects(py: Python<'_>, url: String) -> PyResult<Vec<(String, u64)>> {
     let objects = wait(py, move || Location::parse(&url)?.list())?;
     Ok(objects
         .into_iter()
@@ -57,7 +55,7 @@ fn list_objects(py: Python<'_>, url: String) -> PyResult<Vec<(String, u64)>> {
 
 /// Downloads an object to a file atomically.
 #[pyfunction]
-fn download(py: Python<'_>, url: String, path: PathBuf) -> PyResult<()> {
+pub(crate) fn download(py: Python<'_>, url: String, path: PathBuf) -> PyResult<()> {
     wait(py, move || {
         RemoteFile::open(Location::parse(&url)?)?.save(&path)
     })
@@ -65,7 +63,7 @@ fn download(py: Python<'_>, url: String, path: PathBuf) -> PyResult<()> {
 
 /// Uploads a file as an object, completely or not at all.
 #[pyfunction]
-fn upload(py: Python<'_>, path: PathBuf, url: String, replace: bool) -> PyResult<()> {
+pub(crate) fn upload(py: Python<'_>, path: PathBuf, url: String, replace: bool) -> PyResult<()> {
     let if_exists = if replace {
         IfExists::Replace
     } else {
@@ -78,7 +76,7 @@ fn upload(py: Python<'_>, path: PathBuf, url: String, replace: bool) -> PyResult
 
 /// Deletes an object; does nothing if it does not exist.
 #[pyfunction]
-fn delete_object(py: Python<'_>, url: String) -> PyResult<()> {
+pub(crate) fn delete_object(py: Python<'_>, url: String) -> PyResult<()> {
     wait(py, move || Location::parse(&url)?.delete())
 }
 

@@ -21,7 +21,7 @@ use pyo3::types::{PyBytes, PyList};
 use self::samples::{Dict, sample_of, stack, to_python};
 use crate::boundary::calls::{Calling, Raised, attached, ends_program, keep, lock};
 use crate::boundary::error::{corpus_error, stream_error};
-use crate::boundary::json;
+use crate::boundary::values;
 use crate::pack::scans::selection;
 use crate::store::foreign;
 use crate::tokenizer::PyTokenizer;
@@ -181,16 +181,16 @@ impl PyStream {
     /// The documents of the last sample: for each row, paths and offsets, and the range of the
     /// document's tokens that the row contains.
     fn located(&self) -> Vec<Vec<DocumentOfRow>> {
-        let shown = |place: &SampleOrigin| {
+        let document = |place: &SampleOrigin| {
             let path = place.path().to_string_lossy().into_owned();
             (path, place.offset, place.to_string())
         };
         let documents_of = |row: &LocatedRow| match row {
-            LocatedRow::Document(place) => vec![(place.as_ref().map(shown), None)],
+            LocatedRow::Document(place) => vec![(place.as_ref().map(document), None)],
             LocatedRow::Row(parts) => {
                 let parts = parts.iter().map(|(part, len)| {
                     let tokens = (part.start, part.start + u64::from(*len));
-                    (part.place.as_ref().map(shown), Some(tokens))
+                    (part.place.as_ref().map(document), Some(tokens))
                 });
                 parts.collect()
             }
@@ -201,7 +201,7 @@ impl PyStream {
     /// Counts of the documents and tokens that were dropped so far.
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let counts = py.detach(|| self.with(|stream| stream.counts()))?;
-        json::to_python(py, &counts)
+        values::to_python(py, &counts)
     }
 
     /// Ends the stream and its threads.
@@ -351,7 +351,7 @@ impl Function for PyFunction {
                     object.call1(py, (samples, keys))?.extract(py)?;
                 let results = results
                     .into_iter()
-                    .map(|one| one.map(|dict| sample_of(py, dict, raised)));
+                    .map(|result| result.map(|dict| sample_of(py, dict, raised)));
                 let ended = match error {
                     None => Ok(()),
                     Some(error) => Err(PyErr::from_value(error.into_bound(py))),
@@ -394,7 +394,7 @@ impl Function for PyFunction {
         Python::attach(|py| {
             let PyCallable { object, raised, .. } = &self.callable;
             let unpacked = object.call_method1(py, "unpack", (bytes,));
-            let unpacked = unpacked.and_then(|found| found.extract::<Vec<Py<PyAny>>>(py));
+            let unpacked = unpacked.and_then(|dicts| dicts.extract::<Vec<Py<PyAny>>>(py));
             let unpacked = unpacked.map_err(|error| keep(py, raised, error))?;
             let unpacked = unpacked.into_iter();
             Ok(unpacked.map(|dict| sample_of(py, dict, raised)).collect())
@@ -440,7 +440,7 @@ impl Samples for PyCallable {
 /// left out. A folder stands for the files of `split`, or for all of its files.
 #[pyfunction]
 #[pyo3(signature = (inputs, format=None, foreign=None, ignore=None, split=None))]
-fn corpus_files(
+pub(crate) fn corpus_files(
     py: Python<'_>,
     inputs: Vec<String>,
     format: Option<&str>,
@@ -458,9 +458,4 @@ fn corpus_files(
     let expansion = expansion.map_err(corpus_error)?;
     let file = |source: Source| (source.path.to_string_lossy().into_owned(), source.bytes);
     Ok(expansion.sources.into_iter().map(file).collect())
-}
-
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<PyStream>()?;
-    module.add_function(wrap_pyfunction!(corpus_files, module)?)
 }

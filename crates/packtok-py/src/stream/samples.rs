@@ -76,7 +76,7 @@ impl ForeignSample for Dict {
 
     fn text(&self, column: &str) -> Result<Found<Vec<u8>, &'static str>> {
         attached(|py| {
-            let found = || -> PyResult<_> {
+            let read = || -> PyResult<_> {
                 let text = match self.dict.bind(py).get_item(column) {
                     Err(error) if error.is_instance_of::<PyKeyError>(py) => {
                         return Ok(Found::Missing);
@@ -88,24 +88,24 @@ impl ForeignSample for Dict {
                     Err(_) => Ok(Found::Unfit(type_of(&text))),
                 }
             };
-            found().map_err(|error| keep(py, &self.raised, error))
+            read().map_err(|error| keep(py, &self.raised, error))
         })
     }
 
     fn tokens(&self, column: &str) -> Result<Found<Value, String>> {
         attached(|py| {
-            let found = || -> PyResult<_> {
+            let read = || -> PyResult<_> {
                 let tokens = py.import("packtok.stream.tokens")?;
-                let found = tokens.call_method1("ids_in", (&self.dict, column))?;
-                if found.is_none() {
+                let ids = tokens.call_method1("ids_in", (&self.dict, column))?;
+                if ids.is_none() {
                     return Ok(Found::Missing);
                 }
-                match found.cast::<PyArray1<i64>>() {
+                match ids.cast::<PyArray1<i64>>() {
                     Ok(ids) => Ok(Value::of_ids(ids.to_vec()?)),
-                    Err(_) => Ok(Found::Unfit(found.extract()?)),
+                    Err(_) => Ok(Found::Unfit(ids.extract()?)),
                 }
             };
-            found().map_err(|error| keep(py, &self.raised, error))
+            read().map_err(|error| keep(py, &self.raised, error))
         })
     }
 }
@@ -208,8 +208,8 @@ pub(crate) fn stack<'py>(
     }
     // For a rank that has no row, the first row only determines the columns.
     let first = &rows[0];
-    let shown = first.token_row();
-    let fields = shown.map_or_else(RowFields::default, |(_, fields)| fields);
+    let first_row = first.token_row();
+    let fields = first_row.map_or_else(RowFields::default, |(_, fields)| fields);
     let rows: Vec<_> = rows.iter().filter(|row| !row.is_absent).collect();
     let mut token_rows = Vec::new();
     for row in rows.iter().filter_map(|row| row.token_row()) {
@@ -222,7 +222,7 @@ pub(crate) fn stack<'py>(
     for (name, value) in &first.columns {
         columns.push((&**name, "int64", value.num_tokens()));
     }
-    let len = shown.map_or(0, |(row, _)| row.ids.len());
+    let len = first_row.map_or(0, |(row, _)| row.ids.len());
     for (name, dtype) in arrays_of(fields) {
         columns.push((name, dtype, Some(len)));
     }
@@ -234,8 +234,8 @@ pub(crate) fn stack<'py>(
         allocate.call1((shapes,))?.extract()?;
     let dict = PyDict::new(py);
     let mut arrays = Vec::with_capacity(columns.len());
-    for ((name, ..), (shown, array)) in columns.iter().zip(&allocated) {
-        dict.set_item(name, shown)?;
+    for ((name, ..), (object, array)) in columns.iter().zip(&allocated) {
+        dict.set_item(name, object)?;
         arrays.push((*name, array));
     }
     for (i, (_, array)) in arrays.iter().take(first.columns.len()).enumerate() {
@@ -322,8 +322,8 @@ fn add_fields<'py>(
     arrays: &[(&str, &Bound<'py, PyAny>)],
 ) -> PyResult<()> {
     let array = |wanted| {
-        let found = arrays.iter().find(|(name, _)| *name == wanted);
-        found.map(|(_, array)| *array)
+        let field = arrays.iter().find(|(name, _)| *name == wanted);
+        field.map(|(_, array)| *array)
     };
     let filling = Filling {
         pad_token_id: 0,
@@ -371,8 +371,8 @@ fn add_fields_of_row(
         .iter()
         .map(|&(name, dtype)| (name, array(dtype)))
         .collect();
-    let given: Vec<_> = made.iter().map(|(name, array)| (*name, array)).collect();
-    add_fields(py, dict, &[row], len, fields, &array("int64"), &given)?;
+    let arrays: Vec<_> = made.iter().map(|(name, array)| (*name, array)).collect();
+    add_fields(py, dict, &[row], len, fields, &array("int64"), &arrays)?;
     for (name, array) in &made {
         dict.set_item(name, tensor(py, &array.get_item(0)?)?)?;
     }

@@ -18,12 +18,11 @@ use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyDict, PyList, PyListMethods, PyString};
 
 use self::proof::proven;
-use crate::boundary::choice::choice;
 use crate::boundary::error::{pack_error, tokenizer_error};
 use crate::boundary::integers::integers;
-use crate::boundary::json;
 use crate::boundary::memory::{room_for_ids, without_room};
 use crate::boundary::monitor::watched;
+use crate::boundary::values::{self, choice};
 
 type Array<'py, T> = Bound<'py, PyArray1<T>>;
 
@@ -65,20 +64,20 @@ impl PyTokenizer {
 
     /// The result of a function of `packtok.tokenizer.find`, which reads the files next to a
     /// tokenizer for the commands and for this class.
-    fn found<'py>(
+    fn of_finder<'py>(
         py: Python<'py>,
         function: &str,
         arguments: impl PyCallArgs<'py>,
     ) -> PyResult<Self> {
         let finder = py.import("packtok.tokenizer.find")?;
-        let found = finder.call_method1(function, arguments)?;
-        finder.call_method1("warn", (&found,))?;
-        let tokenizer = found.getattr("tokenizer")?;
+        let result = finder.call_method1(function, arguments)?;
+        finder.call_method1("warn", (&result,))?;
+        let tokenizer = result.getattr("tokenizer")?;
         let inner = tokenizer.cast::<Self>()?.get().inner.clone();
         let named = Named {
-            bos_token: found.getattr("bos_token")?.extract()?,
-            eos_token: found.getattr("eos_token")?.extract()?,
-            remarks: found.getattr("warnings")?.extract()?,
+            bos_token: result.getattr("bos_token")?.extract()?,
+            eos_token: result.getattr("eos_token")?.extract()?,
+            remarks: result.getattr("warnings")?.extract()?,
         };
         Self::wrap(py, inner, named)
     }
@@ -88,17 +87,9 @@ impl PyTokenizer {
     }
 }
 
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<PyTokenizer>()?;
-    module.add_function(wrap_pyfunction!(read_tokenizer, module)?)?;
-    module.add_function(wrap_pyfunction!(presence_of_tokens, module)?)?;
-    module.add_function(wrap_pyfunction!(with_tokens, module)?)?;
-    module.add_function(wrap_pyfunction!(appended_id, module)?)
-}
-
 /// The tokenizer in a file, ignoring the files next to it.
 #[pyfunction]
-fn read_tokenizer(py: Python<'_>, path: PathBuf, name: &str) -> PyResult<PyTokenizer> {
+pub(crate) fn read_tokenizer(py: Python<'_>, path: PathBuf, name: &str) -> PyResult<PyTokenizer> {
     let loaded = py.detach(|| Tokenizer::from_file(&path, Some(name)));
     let inner = proven(py, loaded.map_err(tokenizer_error)?)?;
     PyTokenizer::wrap(py, inner, Named::default())
@@ -106,18 +97,22 @@ fn read_tokenizer(py: Python<'_>, path: PathBuf, name: &str) -> PyResult<PyToken
 
 /// For each of `tokens`, which is JSON, `"absent"`, `"ordinary"`, `"differing"` or `"same"`.
 #[pyfunction]
-fn presence_of_tokens<'py>(
+pub(crate) fn presence_of_tokens<'py>(
     py: Python<'py>,
     tokenizer: &PyTokenizer,
     tokens: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
     let presence = tokenizer.inner.presence_of(&new_tokens(tokens)?);
-    json::to_python(py, &presence.map_err(tokenizer_error)?)
+    values::to_python(py, &presence.map_err(tokenizer_error)?)
 }
 
 /// The tokenizer with `tokens`, which is JSON, added to its file.
 #[pyfunction]
-fn with_tokens(py: Python<'_>, tokenizer: &PyTokenizer, tokens: &str) -> PyResult<PyTokenizer> {
+pub(crate) fn with_tokens(
+    py: Python<'_>,
+    tokenizer: &PyTokenizer,
+    tokens: &str,
+) -> PyResult<PyTokenizer> {
     let tokens = new_tokens(tokens)?;
     let loaded = py.detach(|| tokenizer.inner.with_tokens(&tokens));
     let inner = proven(py, loaded.map_err(tokenizer_error)?)?;
@@ -135,7 +130,7 @@ fn new_tokens(json: &str) -> PyResult<Vec<NewToken>> {
 /// The id that the post-processor in the text of a tokenizer.json appends to a document, or None;
 /// errors call the file `name`.
 #[pyfunction]
-fn appended_id(name: &str, json: &str) -> PyResult<Option<u32>> {
+pub(crate) fn appended_id(name: &str, json: &str) -> PyResult<Option<u32>> {
     packtok_tokenizer::appended_id(name, json).map_err(tokenizer_error)
 }
 
@@ -177,7 +172,7 @@ impl PyTokenizer {
     ) -> PyResult<Self> {
         let path = path.into_os_string();
         let arguments = (path, name, add_special_tokens_from_config);
-        Self::found(py, "tokenizer_of_file", arguments)
+        Self::of_finder(py, "tokenizer_of_file", arguments)
     }
 
     /// Loads a tokenizer by name: a tokenizer file or its folder, a built-in name, or a name on the
@@ -193,7 +188,7 @@ impl PyTokenizer {
         add_special_tokens_from_config: bool,
     ) -> PyResult<Self> {
         let arguments = (name.into_os_string(), add_special_tokens_from_config);
-        Self::found(py, "find_tokenizer", arguments)
+        Self::of_finder(py, "find_tokenizer", arguments)
     }
 
     /// Loads a tokenizer that needs neither file nor network; see `builtin_names`.
@@ -290,7 +285,7 @@ impl PyTokenizer {
     /// Each component of tokenizer.json and its effect: `name`, `found`, `is_used`, `became`.
     fn components<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let components = py.detach(|| self.inner.components());
-        json::to_python(py, &components)
+        values::to_python(py, &components)
     }
 
     /// Special tokens and their ids.
@@ -489,8 +484,8 @@ fn num_threads(threads: Option<usize>) -> PyResult<usize> {
     match threads {
         None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
         Some(1..=4096) => Ok(threads.unwrap_or(1)),
-        Some(found) => Err(PyValueError::new_err(format!(
-            "threads is {found}, expected 1 to 4096"
+        Some(threads) => Err(PyValueError::new_err(format!(
+            "threads is {threads}, expected 1 to 4096"
         ))),
     }
 }
@@ -498,17 +493,17 @@ fn num_threads(threads: Option<usize>) -> PyResult<usize> {
 /// The strings of an iterable, without copying those that Python stores as UTF-8.
 fn strings(texts: &Bound<'_, PyAny>) -> PyResult<Vec<PyBackedStr>> {
     let expected = "expected a list or another iterable of str";
-    let found = || Ok::<_, PyErr>(texts.get_type().name()?.to_string());
+    let type_name = || Ok::<_, PyErr>(texts.get_type().name()?.to_string());
     if texts.is_instance_of::<PyString>() || texts.is_instance_of::<PyDict>() {
         return Err(PyTypeError::new_err(format!(
             "texts is a {}, {expected}",
-            found()?
+            type_name()?
         )));
     }
     let py = texts.py();
-    let items = texts.try_iter().map_err(|error| match found() {
-        Ok(found) if error.is_instance_of::<PyTypeError>(py) => {
-            PyTypeError::new_err(format!("texts is a {found}, {expected}"))
+    let items = texts.try_iter().map_err(|error| match type_name() {
+        Ok(type_name) if error.is_instance_of::<PyTypeError>(py) => {
+            PyTypeError::new_err(format!("texts is a {type_name}, {expected}"))
         }
         Ok(_) => error,
         Err(error) => error,
@@ -524,9 +519,9 @@ fn strings(texts: &Bound<'_, PyAny>) -> PyResult<Vec<PyBackedStr>> {
 /// The string of the argument `name`, without a copy if Python stores it as UTF-8.
 fn string(name: impl Display, value: &Bound<'_, PyAny>) -> PyResult<PyBackedStr> {
     let Ok(text) = value.cast::<PyString>() else {
-        let found = value.get_type().name()?;
+        let type_name = value.get_type().name()?;
         return Err(PyTypeError::new_err(format!(
-            "{name} is {found}, expected a str"
+            "{name} is {type_name}, expected a str"
         )));
     };
     PyBackedStr::try_from(text.clone()).map_err(|error| {

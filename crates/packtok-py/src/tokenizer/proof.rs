@@ -8,20 +8,16 @@ use packtok_store::user_cache;
 use packtok_tokenizer::Tokenizer;
 use pyo3::prelude::*;
 
-use crate::boundary::cpus::available_cpus;
 use crate::boundary::monitor::watched;
+use crate::boundary::process::available_cpus;
 
 /// The function called while an engine is being checked.
 static ON_CHECK: Mutex<Option<Py<PyAny>>> = Mutex::new(None);
 
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(on_engine_check, module)?)
-}
-
 /// Sets a function that is called, like progress functions, while an engine is compared with the
 /// reference engine; None removes it.
 #[pyfunction]
-fn on_engine_check(callback: Option<Py<PyAny>>) {
+pub(crate) fn on_engine_check(callback: Option<Py<PyAny>>) {
     let mut on_check = ON_CHECK.lock().unwrap_or_else(PoisonError::into_inner);
     let previous = std::mem::replace(&mut *on_check, callback);
     // Dropping a Python object may run Python code, which may call this function.
