@@ -241,13 +241,13 @@ impl Parts {
                 let span = part.reader.document_span(i)?;
                 checked.up_to(span.end)?;
                 let document = part.first + i - part.documents.start;
-                let span = InputSpan {
+                let input = InputSpan {
                     file,
                     offset: span.start,
                     bytes: span.end - span.start,
                 };
                 let bytes = &part.reader.data()[span.start as usize..span.end as usize];
-                buckets.push(positions[document as usize], bytes, span, origin)?;
+                buckets.push(positions[document as usize], bytes, input, origin)?;
                 if span.end - released >= MAPPED_BYTES {
                     part.reader.release_pages();
                     meter.add(span.end - released, 0)?;
