@@ -45,8 +45,6 @@ pub use formats::columns::Columns;
 pub use formats::plugin::{DocumentBatch, Documents, PartOfCorpus, Plugin, PluginCorpora};
 #[cfg(feature = "tables")]
 pub(crate) use formats::table::group_starts;
-#[cfg(feature = "tables")]
-pub use formats::table::is_panic_contained;
 pub use formats::text::unescaped;
 pub use inputs::corpus_file::is_url;
 pub use inputs::corpus_file::{CorpusFile, len_of};

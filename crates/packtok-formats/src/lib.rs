@@ -1,5 +1,5 @@
-//! Token files in every format that packtok reads, as one type: [`TokenFile`]; and folders of
-//! samples ([`mds`]).
+//! Token files in every format that packtok reads, as one type: [`TokenFile`]; folders of samples
+//! ([`mds`]); and the columns of Parquet and Arrow files (`table`, with the feature `tables`).
 //!
 //! Code that reads tokens for training uses [`TokenFile`] and is independent of the format. Each
 //! format is a variant; a new format is a module here and an arm in each method.
@@ -11,6 +11,8 @@ pub mod mds;
 pub mod npy;
 pub mod python_json;
 pub mod raw;
+#[cfg(feature = "tables")]
+pub mod table;
 mod token_file;
 
 pub use error::{ElementValue, Error, Result};

@@ -8,7 +8,8 @@ use std::panic;
 use std::sync::Once;
 
 use libfuzzer_sys::fuzz_target;
-use packtok_corpus::{Body, Columns, Format, ReadOptions, Reader, Source, is_panic_contained};
+use packtok_corpus::{Body, Columns, Format, ReadOptions, Reader, Source};
+use packtok_formats::table::is_panic_contained;
 
 /// More rows than a file of this size can have is a file that says so without having them.
 const MAX_ROWS: usize = 1 << 16;

@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
+#[cfg(feature = "tables")]
+use packtok_formats::table::ReadAt;
 #[cfg(feature = "remote")]
 use packtok_store::{Location, RemoteFile, check_foreign, is_store};
 
@@ -89,11 +91,14 @@ pub fn len_of(path: &Path) -> Result<u64> {
 }
 
 #[cfg(feature = "tables")]
-impl CorpusFile {
-    /// Fills `buffer` with the bytes from `start`.
-    pub fn read_exact_at(&mut self, start: u64, buffer: &mut [u8]) -> io::Result<()> {
+impl ReadAt for CorpusFile {
+    fn len_bytes(&self) -> io::Result<u64> {
+        Self::len_bytes(self)
+    }
+
+    fn read_exact_at(&mut self, start: u64, buffer: &mut [u8]) -> io::Result<()> {
         match self {
-            Self::Local(file) => std::os::unix::fs::FileExt::read_exact_at(file, buffer, start),
+            Self::Local(file) => ReadAt::read_exact_at(file, start, buffer),
             // A single request is faster than the growing requests of sequential reading from a
             // new position.
             #[cfg(feature = "remote")]

@@ -15,7 +15,7 @@ pub(crate) fn hush_contained() {
     let print = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
         let is_contained =
-            packtok_tokenizer::is_panic_contained() || packtok_corpus::is_panic_contained();
+            packtok_tokenizer::is_panic_contained() || packtok_formats::table::is_panic_contained();
         if !is_contained {
             print(info);
         }

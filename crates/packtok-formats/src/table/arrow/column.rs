@@ -1,23 +1,23 @@
-//! The text column of an Arrow schema: its type, and its buffers in a record batch.
+//! A column of bytes of an Arrow schema: its type, and its buffers in a record batch.
 
 use arrow_ipc::{Endianness, Field, Schema, Type, UnionMode};
 
 use super::super::fault::Fault;
 
-/// The storage layout of the texts of a column.
+/// The storage layout of the values of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Storage {
     /// Contiguous, with offsets of 32 bits.
     Offsets32,
     /// Contiguous, with offsets of 64 bits.
     Offsets64,
-    /// In any number of buffers, with a view of 16 bytes per text.
+    /// In any number of buffers, with a view of 16 bytes per value.
     Views,
     /// Contiguous, each with this length in bytes.
     Fixed(u64),
 }
 
-/// The text column of a file.
+/// A column of bytes of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Column {
     pub(super) storage: Storage,
@@ -36,7 +36,7 @@ pub(super) struct Position {
     pub(super) views: usize,
 }
 
-/// The column `names`, or the name of its type if it contains no texts.
+/// The column `names`, or the name of its type if it does not contain bytes.
 pub(super) fn find_column(
     schema: &Schema<'_>,
     names: &[String],
@@ -52,16 +52,16 @@ pub(super) fn find_column(
     let mut siblings = fields.clone();
     for (depth, name) in names.iter().enumerate() {
         let mut same = (0..siblings.len()).filter(|&i| siblings[i].name() == Some(name));
-        let Some(found) = same.next() else {
+        let Some(first) = same.next() else {
             return Err(Fault::ColumnMissing(column_names(&fields)));
         };
         if let Some(second) = same.next() {
-            return Err(Fault::ColumnTwice(found + 1, second + 1));
+            return Err(Fault::ColumnTwice(first + 1, second + 1));
         }
-        for field in &siblings[..found] {
+        for field in &siblings[..first] {
             skip(field, &mut position)?;
         }
-        let field = siblings[found];
+        let field = siblings[first];
         path.push(position);
         if depth + 1 == names.len() {
             return storage_of(&field)
@@ -111,7 +111,7 @@ fn column_names(fields: &[Field<'_>]) -> Vec<String> {
     names
 }
 
-/// The storage layout of the texts of a column, or the name of its type if it contains no texts.
+/// The storage layout of the values of a column, or the name of its type if it does not contain bytes.
 fn storage_of(field: &Field<'_>) -> Result<Result<Storage, &'static str>, Fault> {
     if field.dictionary().is_some() {
         return match field.type_type() {
@@ -169,7 +169,7 @@ fn skip(field: &Field<'_>, position: &mut Position) -> Result<(), Fault> {
             Some(UnionMode::Dense) => 2,
             _ => 1,
         },
-        // Two, and the buffers of texts.
+        // Two, and the buffers of values.
         Type::Utf8View | Type::BinaryView => {
             position.views += 1;
             2

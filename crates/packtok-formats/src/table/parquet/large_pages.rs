@@ -1,6 +1,6 @@
-//! Texts of a column chunk with large pages, value by value.
+//! Values of a column chunk with large pages, one by one.
 //!
-//! Writers end a page after a number of rows, such as 1,024, so a page of long texts can have
+//! Writers end a page after a number of rows, such as 1,024, so a page of long values can have
 //! gigabytes. The `parquet` crate decompresses a page as a whole. This reader decompresses pages
 //! incrementally, and writes a large dictionary to a temporary file.
 
@@ -15,10 +15,9 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use super::hybrid::Hybrid;
 use super::lz::{Format, LzReader};
 use super::page_header::{DATA, DATA_V2, DICTIONARY, PageHeader};
-use crate::field::NoText;
-use crate::formats::table::fault::Fault;
-use crate::formats::table::texts::{Text, Texts};
-use crate::formats::table::window::{Window, WindowReader};
+use crate::table::fault::Fault;
+use crate::table::values::{Value, Values};
+use crate::table::window::{Window, WindowReader};
 
 /// Pages up to this length are decompressed as a whole. A longer page does not fit a cache, so
 /// reading it in pieces is faster (1.3 times for pages of 12 MB). Short pages take the same time
@@ -34,7 +33,7 @@ const PLAIN_DICTIONARY: i64 = 2;
 const RLE: i64 = 3;
 const RLE_DICTIONARY: i64 = 8;
 
-/// The texts of a column chunk.
+/// The values of a column chunk.
 pub(super) struct LargePages {
     window: Window,
     compression: Compression,
@@ -44,7 +43,7 @@ pub(super) struct LargePages {
     end: u64,
     dictionary: Option<Dictionary>,
     page: Option<Page>,
-    text: Vec<u8>,
+    value: Vec<u8>,
     /// Whether the system failed to read the file. All other errors of readers are about the
     /// content.
     has_failed: Arc<AtomicBool>,
@@ -52,7 +51,7 @@ pub(super) struct LargePages {
 
 /// The next row.
 enum Row {
-    Text,
+    Bytes,
     Oversize(u64),
     Null,
 }
@@ -61,11 +60,11 @@ enum Row {
 struct Page {
     /// Definition levels; `None` if the column has no nulls.
     levels: Option<Hybrid>,
-    values: Values,
+    values: PageValues,
     rows_left: u64,
 }
 
-enum Values {
+enum PageValues {
     Plain(Bytes),
     /// Numbers of values of the dictionary.
     Dictionary(Hybrid),
@@ -97,7 +96,7 @@ impl LargePages {
             end,
             dictionary: None,
             page: None,
-            text: Vec::new(),
+            value: Vec::new(),
             has_failed: Arc::default(),
         };
         Ok(reader
@@ -205,7 +204,7 @@ impl LargePages {
             (levels, bytes)
         };
         let values = match header.encoding {
-            PLAIN => Values::Plain(bytes),
+            PLAIN => PageValues::Plain(bytes),
             _ => {
                 let mut indices = Vec::new();
                 let limit = most_hybrid_bytes(header);
@@ -216,7 +215,7 @@ impl LargePages {
                 } else {
                     indices.remove(0)
                 };
-                Values::Dictionary(hybrid(indices, width.into())?)
+                PageValues::Dictionary(hybrid(indices, width.into())?)
             }
         };
         Ok(Page {
@@ -256,7 +255,7 @@ impl LargePages {
 }
 
 impl LargePages {
-    /// Reads the next row and puts its text into `text`. `None` at the end of the chunk.
+    /// Reads the next row and puts its value into `value`. `None` at the end of the chunk.
     fn next_row(&mut self, max_bytes: u64) -> Result<Option<Row>, Fault> {
         while self.page.as_ref().is_none_or(|page| page.rows_left == 0) {
             if !self.open_page()? {
@@ -274,37 +273,37 @@ impl LargePages {
                 return Ok(Some(Row::Null));
             }
         }
-        self.text.clear();
+        self.value.clear();
         let len = match &mut page.values {
-            Values::Plain(bytes) => {
+            PageValues::Plain(bytes) => {
                 let len = read_u32(bytes)?.into();
                 let is_kept = len <= max_bytes;
                 copy_value(bytes, len, &mut |piece| {
                     if is_kept {
-                        self.text.extend_from_slice(piece);
+                        self.value.extend_from_slice(piece);
                     }
                     Ok(())
                 })?;
                 len
             }
-            Values::Dictionary(indices) => {
+            PageValues::Dictionary(indices) => {
                 let index = indices.next();
                 let index = index.ok_or_else(|| damaged("a page has fewer values than rows"))?;
                 let dictionary = self.dictionary.as_mut();
                 let dictionary = dictionary.ok_or_else(|| damaged("it has no dictionary page"))?;
-                dictionary.text(index, max_bytes, &mut self.text)?
+                dictionary.value(index, max_bytes, &mut self.value)?
             }
         };
         Ok(Some(if len > max_bytes {
             Row::Oversize(len)
         } else {
-            Row::Text
+            Row::Bytes
         }))
     }
 }
 
-impl Texts for LargePages {
-    fn next_text(&mut self, max_bytes: u64) -> Result<Option<Text<'_>>, Fault> {
+impl Values for LargePages {
+    fn next_value(&mut self, max_bytes: u64) -> Result<Option<Value<'_>>, Fault> {
         let row = self.next_row(max_bytes).map_err(|fault| match fault {
             Fault::Io(cause) if !self.has_failed.load(Ordering::Relaxed) => {
                 Fault::Damaged(cause.to_string())
@@ -312,9 +311,9 @@ impl Texts for LargePages {
             fault => fault,
         })?;
         Ok(row.map(|row| match row {
-            Row::Text => Text::Bytes(&self.text),
-            Row::Oversize(len) => Text::Oversize(len),
-            Row::Null => Text::NoText(NoText::Null),
+            Row::Bytes => Value::Bytes(&self.value),
+            Row::Oversize(len) => Value::Oversize(len),
+            Row::Null => Value::Null,
         }))
     }
 }
@@ -374,8 +373,8 @@ impl Dictionary {
         Ok(Self { offsets, store })
     }
 
-    /// Writes value `index` to `text` unless it is longer than `max_bytes`; returns its length.
-    fn text(&mut self, index: u32, max_bytes: u64, text: &mut Vec<u8>) -> Result<u64, Fault> {
+    /// Writes value `index` to `value` unless it is longer than `max_bytes`; returns its length.
+    fn value(&mut self, index: u32, max_bytes: u64, value: &mut Vec<u8>) -> Result<u64, Fault> {
         let index = index as usize;
         let (Some(&start), Some(&end)) = (self.offsets.get(index), self.offsets.get(index + 1))
         else {
@@ -385,12 +384,12 @@ impl Dictionary {
         if len <= max_bytes {
             match &mut self.store {
                 Store::Memory(bytes) => {
-                    text.extend_from_slice(&bytes[start as usize..end as usize]);
+                    value.extend_from_slice(&bytes[start as usize..end as usize]);
                 }
                 Store::File(file) => {
                     file.seek(SeekFrom::Start(start.into()))
                         .map_err(in_temporary_folder)?;
-                    let read = file.take(len).read_to_end(text);
+                    let read = file.take(len).read_to_end(value);
                     read.map_err(in_temporary_folder)?;
                 }
             }

@@ -1,19 +1,43 @@
 //! Random access to a table file, with one region of it in memory.
 
+use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
-use crate::CorpusFile;
-
 /// Bytes read ahead of a small read: headers of pages and messages follow each other closely.
 const AHEAD_BYTES: usize = 64 << 10;
 
+/// A file that can be read at any position.
+pub trait ReadAt: Send {
+    /// The length of the file.
+    ///
+    /// # Errors
+    /// The system cannot tell.
+    fn len_bytes(&self) -> io::Result<u64>;
+
+    /// Fills `buffer` with the bytes from `start`.
+    ///
+    /// # Errors
+    /// The file is shorter or cannot be read.
+    fn read_exact_at(&mut self, start: u64, buffer: &mut [u8]) -> io::Result<()>;
+}
+
+impl ReadAt for File {
+    fn len_bytes(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn read_exact_at(&mut self, start: u64, buffer: &mut [u8]) -> io::Result<()> {
+        std::os::unix::fs::FileExt::read_exact_at(self, buffer, start)
+    }
+}
+
 /// A table file. A clone shares the file and the region.
 #[derive(Clone)]
-pub(super) struct Window(Arc<Shared>);
+pub struct Window(Arc<Shared>);
 
 struct Shared {
     len_bytes: u64,
@@ -21,7 +45,7 @@ struct Shared {
 }
 
 struct State {
-    file: CorpusFile,
+    file: Box<dyn ReadAt>,
     /// The region in memory, by its start.
     start: u64,
     bytes: Bytes,
@@ -29,11 +53,14 @@ struct State {
 
 impl Window {
     /// A window on `file`, with nothing in memory.
-    pub(super) fn new(file: CorpusFile) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// The length of the file cannot be read.
+    pub fn new(file: impl ReadAt + 'static) -> io::Result<Self> {
         Ok(Self(Arc::new(Shared {
             len_bytes: file.len_bytes()?,
             state: Mutex::new(State {
-                file,
+                file: Box::new(file),
                 start: 0,
                 bytes: Bytes::new(),
             }),
@@ -41,12 +68,15 @@ impl Window {
     }
 
     /// Length of the file.
-    pub(super) fn len_bytes(&self) -> u64 {
+    pub fn len_bytes(&self) -> u64 {
         self.0.len_bytes
     }
 
     /// Reads a range of the file into memory and keeps it there until the next call.
-    pub(super) fn keep(&self, range: Range<u64>) -> io::Result<Bytes> {
+    ///
+    /// # Errors
+    /// The file is shorter or cannot be read.
+    pub fn keep(&self, range: Range<u64>) -> io::Result<Bytes> {
         let mut state = self.lock();
         // Frees the previous region first, so that only one region is in memory.
         (state.start, state.bytes) = (range.start, Bytes::new());
@@ -57,7 +87,10 @@ impl Window {
     }
 
     /// The bytes `start..start + len`, which must exist.
-    pub(super) fn bytes(&self, start: u64, len: usize) -> io::Result<Bytes> {
+    ///
+    /// # Errors
+    /// The file is shorter or cannot be read.
+    pub fn bytes(&self, start: u64, len: usize) -> io::Result<Bytes> {
         if start
             .checked_add(len as u64)
             .is_none_or(|stop| stop > self.0.len_bytes)
@@ -74,7 +107,7 @@ impl Window {
     }
 
     /// A sequential reader from `start` to the end of the file.
-    pub(super) fn reader(&self, start: u64) -> WindowReader {
+    pub fn reader(&self, start: u64) -> WindowReader {
         WindowReader {
             window: self.clone(),
             position: start,
@@ -135,7 +168,7 @@ impl State {
 }
 
 /// Reads a [`Window`] sequentially.
-pub(super) struct WindowReader {
+pub struct WindowReader {
     window: Window,
     position: u64,
 }

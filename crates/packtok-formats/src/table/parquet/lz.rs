@@ -271,9 +271,9 @@ mod tests {
         let lz4 = lz4_flex::block::compress(&bytes);
         assert!(lz4.len() < 1 << 16);
         let mut reader = LzReader::new(&lz4[..], Format::Lz4, bytes.len() as u64).unwrap();
-        let mut found = Vec::new();
-        reader.read_to_end(&mut found).unwrap();
-        assert!(found == bytes);
+        let mut decompressed = Vec::new();
+        reader.read_to_end(&mut decompressed).unwrap();
+        assert!(decompressed == bytes);
         assert!(reader.buffer.capacity() < 4 << 20);
     }
 }

@@ -1,14 +1,14 @@
-//! Decodes the text column of Arrow files and streams, value by value.
+//! Decodes a column of bytes of Arrow files and streams, value by value.
 //!
 //! A record batch is a message: a description, and a body with the buffers of all columns. Only the
-//! buffers of the text column are read, in parallel, so a record batch with any number of bytes of
-//! text needs little memory. Format: <https://arrow.apache.org/docs/format/Columnar.html>, the
+//! buffers of the column are read, in parallel, so a record batch with any number of bytes needs
+//! little memory. Format: <https://arrow.apache.org/docs/format/Columnar.html>, the
 //! sections on IPC.
 
 mod buffer;
 mod column;
 mod message;
-mod texts;
+mod values;
 
 use std::io;
 
@@ -17,8 +17,8 @@ use column::{Column, find_column, text_columns};
 use message::{CONTINUATION, Message, message_at};
 
 use super::fault::Fault;
-use super::group::Group;
-use super::texts::{NoTexts, Texts};
+use super::groups::Group;
+use super::values::{OtherValues, Values};
 use super::window::Window;
 
 /// A file starts and ends with these bytes; a stream does not.
@@ -28,7 +28,7 @@ const MAGIC: &[u8] = b"ARROW1";
 pub(super) struct Layout {
     /// The message of each record batch.
     batches: Vec<Message>,
-    /// The text column, or the name of its type if the column contains no texts; `None` if no
+    /// The column to read, or the name of its type if it does not contain bytes; `None` if no
     /// column is read.
     column: Option<Result<Column, &'static str>>,
     /// The names of all columns that contain texts.
@@ -41,13 +41,13 @@ impl Layout {
         self.text_columns.clone()
     }
 
-    /// The texts of record batch `index`.
-    pub(super) fn texts(&self, index: usize, window: &Window) -> Result<Box<dyn Texts>, Fault> {
+    /// The values of record batch `index`.
+    pub(super) fn values(&self, index: usize, window: &Window) -> Result<Box<dyn Values>, Fault> {
         let message = &self.batches[index];
         match &self.column {
-            Some(Ok(column)) => texts::open(message, column, window),
-            Some(Err(found)) => Ok(Box::new(NoTexts::new(message.rows, found))),
-            None => Ok(Box::new(NoTexts::new(message.rows, "nothing"))),
+            Some(Ok(column)) => values::open(message, column, window),
+            Some(Err(name)) => Ok(Box::new(OtherValues::new(message.rows, name))),
+            None => Ok(Box::new(OtherValues::new(message.rows, "nothing"))),
         }
     }
 }

@@ -1,25 +1,24 @@
-//! The texts of one record batch.
+//! The values of one record batch.
 
 use arrow_ipc::{CompressionType, MetadataVersion, RecordBatch};
 
 use super::super::fault::Fault;
-use super::super::texts::{Text, Texts};
+use super::super::values::{Value, Values};
 use super::super::window::Window;
 use super::buffer::{BufferReader, Span};
 use super::column::{Column, Storage};
 use super::message::{Message, parse};
-use crate::field::NoText;
 
-/// Up to this length, memory for a text is reserved without comparing the length with the rest of
+/// Up to this length, memory for a value is reserved without comparing the length with the rest of
 /// its buffer.
 const MAX_RESERVED_BYTES: u64 = 1 << 20;
 
-/// The texts of the record batch at `message`.
+/// The values of the record batch at `message`.
 pub(super) fn open(
     message: &Message,
     column: &Column,
     window: &Window,
-) -> Result<Box<dyn Texts>, Fault> {
+) -> Result<Box<dyn Values>, Fault> {
     let description = message.description(window)?;
     let parsed = parse(&description, message.start)?;
     if parsed.version() < MetadataVersion::V5 {
@@ -54,28 +53,28 @@ pub(super) fn open(
             if rows.rows == 0 {
                 rows.validity.clear();
             }
-            Box::new(ContiguousTexts {
+            Box::new(ContiguousValues {
                 rows,
                 width,
                 offsets: buffers.reader(first + 1)?,
                 data: buffers.reader(first + 2)?,
                 position: 0,
                 end: None,
-                text: Vec::new(),
+                value: Vec::new(),
             })
         }
-        Storage::Fixed(width) => Box::new(FixedTexts {
+        Storage::Fixed(width) => Box::new(FixedValues {
             rows,
             width,
             data: buffers.reader(first + 1)?,
-            text: Vec::new(),
+            value: Vec::new(),
         }),
-        Storage::Views => Box::new(ViewTexts {
+        Storage::Views => Box::new(ViewValues {
             rows,
             views: buffers.reader(first + 1)?,
             window: window.clone(),
             data: buffers.view_buffers(&batch, column, first + 2)?,
-            text: Vec::new(),
+            value: Vec::new(),
         }),
     })
 }
@@ -226,8 +225,8 @@ impl Bits {
     }
 }
 
-/// Contiguous texts, and the end offset of each.
-struct ContiguousTexts {
+/// Contiguous values, and the end offset of each.
+struct ContiguousValues {
     rows: Rows,
     /// Bytes of an offset.
     width: usize,
@@ -235,12 +234,12 @@ struct ContiguousTexts {
     data: BufferReader,
     /// Bytes of `data` that were read.
     position: u64,
-    /// End of the previous text; `None` before the first text.
+    /// End of the previous value; `None` before the first one.
     end: Option<u64>,
-    text: Vec<u8>,
+    value: Vec<u8>,
 }
 
-impl ContiguousTexts {
+impl ContiguousValues {
     fn next_offset(&mut self) -> Result<u64, Fault> {
         let mut offset = [0; 8];
         self.offsets.fill(&mut offset[..self.width])?;
@@ -260,8 +259,8 @@ impl ContiguousTexts {
     }
 }
 
-impl Texts for ContiguousTexts {
-    fn next_text(&mut self, max_bytes: u64) -> Result<Option<Text<'_>>, Fault> {
+impl Values for ContiguousValues {
+    fn next_value(&mut self, max_bytes: u64) -> Result<Option<Value<'_>>, Fault> {
         let Some(is_valid) = self.rows.next()? else {
             return Ok(None);
         };
@@ -277,66 +276,66 @@ impl Texts for ContiguousTexts {
         }
         self.end = Some(end);
         if !is_valid {
-            return Ok(Some(Text::NoText(NoText::Null)));
+            return Ok(Some(Value::Null));
         }
         if end - start > max_bytes {
-            return Ok(Some(Text::Oversize(end - start)));
+            return Ok(Some(Value::Oversize(end - start)));
         }
         self.move_to(start)?;
-        read_text(&mut self.data, end - start, &mut self.text)?;
+        read_value(&mut self.data, end - start, &mut self.value)?;
         self.position = end;
-        Ok(Some(Text::Bytes(&self.text)))
+        Ok(Some(Value::Bytes(&self.value)))
     }
 }
 
-/// Contiguous texts of equal length.
-struct FixedTexts {
+/// Contiguous values of equal length.
+struct FixedValues {
     rows: Rows,
     width: u64,
     data: BufferReader,
-    text: Vec<u8>,
+    value: Vec<u8>,
 }
 
-impl Texts for FixedTexts {
-    fn next_text(&mut self, max_bytes: u64) -> Result<Option<Text<'_>>, Fault> {
+impl Values for FixedValues {
+    fn next_value(&mut self, max_bytes: u64) -> Result<Option<Value<'_>>, Fault> {
         let Some(is_valid) = self.rows.next()? else {
             return Ok(None);
         };
         if !is_valid || self.width > max_bytes {
             self.data.skip(self.width)?;
             return Ok(Some(if is_valid {
-                Text::Oversize(self.width)
+                Value::Oversize(self.width)
             } else {
-                Text::NoText(NoText::Null)
+                Value::Null
             }));
         }
-        read_text(&mut self.data, self.width, &mut self.text)?;
-        Ok(Some(Text::Bytes(&self.text)))
+        read_value(&mut self.data, self.width, &mut self.value)?;
+        Ok(Some(Value::Bytes(&self.value)))
     }
 }
 
-/// Replaces `text` by the next `len` bytes of `data`. Memory is reserved while the bytes are read,
+/// Replaces `value` by the next `len` bytes of `data`. Memory is reserved while the bytes are read,
 /// because a damaged file may declare a wrong `len`.
-fn read_text(data: &mut BufferReader, len: u64, text: &mut Vec<u8>) -> Result<(), Fault> {
-    text.clear();
+fn read_value(data: &mut BufferReader, len: u64, value: &mut Vec<u8>) -> Result<(), Fault> {
+    value.clear();
     let mut rest = len;
     while rest > 0 {
-        let start = text.len();
+        let start = value.len();
         let step = rest.min(MAX_RESERVED_BYTES.max(start as u64)) as usize;
-        text.resize(start + step, 0);
-        data.fill(&mut text[start..])?;
+        value.resize(start + step, 0);
+        data.fill(&mut value[start..])?;
         rest -= step as u64;
     }
     Ok(())
 }
 
-/// Texts in several buffers.
-struct ViewTexts {
+/// Values in several buffers.
+struct ViewValues {
     rows: Rows,
     views: BufferReader,
     window: Window,
     data: Vec<Data>,
-    text: Vec<u8>,
+    value: Vec<u8>,
 }
 
 /// A buffer that views point into.
@@ -345,44 +344,44 @@ enum Data {
     InMemory(Vec<u8>),
 }
 
-impl Texts for ViewTexts {
-    fn next_text(&mut self, max_bytes: u64) -> Result<Option<Text<'_>>, Fault> {
+impl Values for ViewValues {
+    fn next_value(&mut self, max_bytes: u64) -> Result<Option<Value<'_>>, Fault> {
         let Some(is_valid) = self.rows.next()? else {
             return Ok(None);
         };
         let mut view = [0; 16];
         self.views.fill(&mut view)?;
         if !is_valid {
-            return Ok(Some(Text::NoText(NoText::Null)));
+            return Ok(Some(Value::Null));
         }
         let number = |i: usize| {
             let bytes = [view[i], view[i + 1], view[i + 2], view[i + 3]];
             u32::from_le_bytes(bytes) as usize
         };
         let len = number(0);
-        self.text.clear();
+        self.value.clear();
         if len <= 12 {
-            self.text.extend_from_slice(&view[4..4 + len]);
-            return Ok(Some(Text::Bytes(&self.text)));
+            self.value.extend_from_slice(&view[4..4 + len]);
+            return Ok(Some(Value::Bytes(&self.value)));
         }
         if len as u64 > max_bytes {
-            return Ok(Some(Text::Oversize(len as u64)));
+            return Ok(Some(Value::Oversize(len as u64)));
         }
         let (buffer, offset) = (number(8), number(12));
         let outside = || Fault::Damaged("a view points outside its buffer".to_owned());
         match self.data.get(buffer).ok_or_else(outside)? {
             Data::InMemory(bytes) => {
-                let text = bytes.get(offset..offset + len).ok_or_else(outside)?;
-                self.text.extend_from_slice(text);
+                let value = bytes.get(offset..offset + len).ok_or_else(outside)?;
+                self.value.extend_from_slice(value);
             }
             Data::InFile(place) => {
                 if (offset + len) as u64 > place.bytes {
                     return Err(outside());
                 }
-                let text = self.window.bytes(place.start + offset as u64, len)?;
-                self.text.extend_from_slice(&text);
+                let value = self.window.bytes(place.start + offset as u64, len)?;
+                self.value.extend_from_slice(&value);
             }
         }
-        Ok(Some(Text::Bytes(&self.text)))
+        Ok(Some(Value::Bytes(&self.value)))
     }
 }

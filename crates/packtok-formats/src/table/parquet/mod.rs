@@ -1,7 +1,7 @@
-//! Decodes the text column of Parquet files, page by page.
+//! Decodes a column of bytes of Parquet files, page by page.
 //!
 //! The values of a page are slices of its decompressed bytes, so a row group with any number of
-//! bytes of text needs memory for about one page. Large pages are decompressed piece by piece
+//! bytes needs memory for about one page. Large pages are decompressed piece by piece
 //! (`large_pages`).
 
 mod hybrid;
@@ -23,22 +23,21 @@ use parquet::schema::types::ColumnDescriptor;
 
 use self::large_pages::{LARGE_BYTES, LargePages};
 use super::fault::Fault;
-use super::group::Group;
-use super::texts::{NoTexts, Text, Texts};
+use super::groups::Group;
+use super::values::{OtherValues, Value, Values};
 use super::window::{Window, WindowReader};
-use crate::field::NoText;
 
 /// The first bytes of a file.
 const MAGIC: &[u8] = b"PAR1";
 
 /// Number of values per decoding step. All of them are in memory at once, so the number is small
-/// in case the texts are large.
+/// in case the values are large.
 const BATCH_ROWS: usize = 16;
 
 /// The file metadata that decoding a row group requires.
 pub(super) struct Layout {
     metadata: ParquetMetaData,
-    /// The text column, or the name of its type if it contains no texts.
+    /// The column to read, or the name of its type if it does not contain bytes.
     column: Result<usize, &'static str>,
 }
 
@@ -103,7 +102,7 @@ fn start_of(row_group: &RowGroupMetaData) -> u64 {
         .map_or(0, |start| u64::try_from(start).unwrap_or(0))
 }
 
-/// The leaf column `names`, or the name of its type if it contains no texts.
+/// The leaf column `names`, or the name of its type if it does not contain bytes.
 fn find_column(
     metadata: &ParquetMetaData,
     names: &[String],
@@ -113,7 +112,7 @@ fn find_column(
     let mut leaves = (0..columns.len()).filter(|&i| columns[i].path().parts() == names);
     match (leaves.next(), leaves.next()) {
         (Some(first), Some(second)) => return Err(Fault::ColumnTwice(first + 1, second + 1)),
-        (Some(leaf), None) => return Ok(not_text(&columns[leaf]).map_or(Ok(leaf), Err)),
+        (Some(leaf), None) => return Ok(not_bytes(&columns[leaf]).map_or(Ok(leaf), Err)),
         (None, _) => {}
     }
     if columns
@@ -131,8 +130,8 @@ fn find_column(
     }
 }
 
-/// The name of the column's type, unless it contains texts.
-fn not_text(column: &ColumnDescriptor) -> Option<&'static str> {
+/// The name of the column's type, unless it contains bytes.
+fn not_bytes(column: &ColumnDescriptor) -> Option<&'static str> {
     if column.max_rep_level() > 0 {
         return Some("a list");
     }
@@ -141,19 +140,19 @@ fn not_text(column: &ColumnDescriptor) -> Option<&'static str> {
             (Some(LogicalType::Decimal { .. }), _) | (_, ConvertedType::DECIMAL) => {
                 Some("a decimal")
             }
-            // Some writers do not annotate text columns. Values that are not UTF-8 are reported as
-            // bad documents.
+            // Some writers do not annotate text columns. The caller checks whether values are
+            // UTF-8.
             _ => None,
         },
         PhysicalType::BOOLEAN => Some("a boolean"),
         PhysicalType::INT32 | PhysicalType::INT64 | PhysicalType::INT96 => Some("an integer"),
         PhysicalType::FLOAT | PhysicalType::DOUBLE => Some("a floating-point number"),
-        PhysicalType::FIXED_LEN_BYTE_ARRAY => fixed_not_text(column),
+        PhysicalType::FIXED_LEN_BYTE_ARRAY => fixed_not_bytes(column),
     }
 }
 
-/// The name of the type of a column with values of equal length, unless they may be texts.
-fn fixed_not_text(column: &ColumnDescriptor) -> Option<&'static str> {
+/// The name of the type of a column with values of equal length, unless they may be any bytes.
+fn fixed_not_bytes(column: &ColumnDescriptor) -> Option<&'static str> {
     match (column.logical_type_ref(), column.converted_type()) {
         (Some(LogicalType::Decimal { .. }), _) | (_, ConvertedType::DECIMAL) => Some("a decimal"),
         (Some(LogicalType::Uuid), _) => Some("a UUID"),
@@ -168,42 +167,42 @@ impl Layout {
     pub(super) fn text_columns(&self) -> Vec<String> {
         let columns = self.metadata.file_metadata().schema_descr().columns();
         let is_text = |column: &&Arc<ColumnDescriptor>| {
-            not_text(column).is_none() && column.converted_type() == ConvertedType::UTF8
+            not_bytes(column).is_none() && column.converted_type() == ConvertedType::UTF8
         };
         let texts = columns.iter().filter(is_text);
         texts.map(|column| column.path().string()).collect()
     }
 
-    /// The texts of row group `index`.
-    pub(super) fn texts(&self, index: usize, window: &Window) -> Result<Box<dyn Texts>, Fault> {
-        self.texts_in_pieces(index, window, LARGE_BYTES)
+    /// The values of row group `index`.
+    pub(super) fn values(&self, index: usize, window: &Window) -> Result<Box<dyn Values>, Fault> {
+        self.values_in_pieces(index, window, LARGE_BYTES)
     }
 
-    /// The texts of row group `index`; pages of more than `large_bytes` are read in pieces.
-    fn texts_in_pieces(
+    /// The values of row group `index`; pages of more than `large_bytes` are read in pieces.
+    fn values_in_pieces(
         &self,
         index: usize,
         window: &Window,
         large_bytes: u64,
-    ) -> Result<Box<dyn Texts>, Fault> {
+    ) -> Result<Box<dyn Values>, Fault> {
         let row_group = self.metadata.row_group(index);
         let num_rows = usize::try_from(row_group.num_rows()).unwrap_or(0);
         let column = match self.column {
             Ok(column) => column,
-            Err(found) => return Ok(Box::new(NoTexts::new(num_rows as u64, found))),
+            Err(name) => return Ok(Box::new(OtherValues::new(num_rows as u64, name))),
         };
         let chunk = row_group.column(column);
-        if let Some(texts) = LargePages::open(window, chunk, large_bytes)? {
-            return Ok(Box::new(texts));
+        if let Some(values) = LargePages::open(window, chunk, large_bytes)? {
+            return Ok(Box::new(values));
         }
         let pages = SerializedPageReader::new(Arc::new(window.clone()), chunk, num_rows, None)?;
         let max_def_level = chunk.column_descr().max_def_level();
         match get_column_reader(chunk.column_descr_ptr(), Box::new(pages)) {
             ColumnReader::ByteArrayColumnReader(reader) => {
-                Ok(Box::new(RowGroupTexts::new(reader, max_def_level)))
+                Ok(Box::new(RowGroupValues::new(reader, max_def_level)))
             }
             ColumnReader::FixedLenByteArrayColumnReader(reader) => {
-                Ok(Box::new(RowGroupTexts::new(reader, max_def_level)))
+                Ok(Box::new(RowGroupValues::new(reader, max_def_level)))
             }
             _ => Err(Fault::Damaged(
                 "a column has another type in a row group than in the schema".to_owned(),
@@ -212,8 +211,8 @@ impl Layout {
     }
 }
 
-/// The texts of one row group.
-struct RowGroupTexts<T: DataType> {
+/// The values of one row group.
+struct RowGroupValues<T: DataType> {
     reader: ColumnReaderImpl<T>,
     /// The definition level of a row whose value is not null.
     max_def_level: i16,
@@ -225,7 +224,7 @@ struct RowGroupTexts<T: DataType> {
     next_value: usize,
 }
 
-impl<T: DataType> RowGroupTexts<T> {
+impl<T: DataType> RowGroupValues<T> {
     fn new(reader: ColumnReaderImpl<T>, max_def_level: i16) -> Self {
         Self {
             reader,
@@ -239,8 +238,8 @@ impl<T: DataType> RowGroupTexts<T> {
     }
 }
 
-impl<T: DataType> Texts for RowGroupTexts<T> {
-    fn next_text(&mut self, max_bytes: u64) -> Result<Option<Text<'_>>, Fault> {
+impl<T: DataType> Values for RowGroupValues<T> {
+    fn next_value(&mut self, max_bytes: u64) -> Result<Option<Value<'_>>, Fault> {
         if self.next_row == self.rows {
             self.values.clear();
             self.def_levels.clear();
@@ -260,16 +259,16 @@ impl<T: DataType> Texts for RowGroupTexts<T> {
                 .is_none_or(|level| *level < self.max_def_level);
         self.next_row += 1;
         if is_null {
-            return Ok(Some(Text::NoText(NoText::Null)));
+            return Ok(Some(Value::Null));
         }
         self.next_value += 1;
         let value = self.values.get(self.next_value - 1);
         let value =
             value.ok_or_else(|| Fault::Damaged("a page has fewer values than rows".to_owned()))?;
-        let text = value.as_bytes();
-        Ok(Some(match text.len() as u64 {
-            len if len > max_bytes => Text::Oversize(len),
-            _ => Text::Bytes(text),
+        let bytes = value.as_bytes();
+        Ok(Some(match bytes.len() as u64 {
+            len if len > max_bytes => Value::Oversize(len),
+            _ => Value::Bytes(bytes),
         }))
     }
 }
@@ -308,22 +307,21 @@ impl From<ParquetError> for Fault {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::fs::{self, File};
     use std::path::{Path, PathBuf};
 
     use proptest::prelude::*;
 
     use super::*;
-    use crate::CorpusFile;
-    use crate::formats::table::fault::contained;
+    use crate::table::fault::contained;
 
-    /// The rows of the column `names`: texts, or a description of each other value, then a fault
+    /// The rows of the column `names`: values, or a description of each other value, then a fault
     /// if any. Also returns whether pages were read in pieces.
     fn rows(path: &Path, names: &str, large_bytes: u64, max_bytes: u64) -> (Vec<String>, bool) {
         let mut rows = Vec::new();
         let mut is_in_pieces = false;
         let mut read = || {
-            let window = Window::new(CorpusFile::open(path).unwrap()).unwrap();
+            let window = Window::new(File::open(path).unwrap()).unwrap();
             let names: Vec<_> = names.split('.').map(str::to_owned).collect();
             let (groups, _, layout) = open(&window, Some(&names))?;
             for group in groups {
@@ -331,12 +329,13 @@ mod tests {
                     let chunk = layout.metadata.row_group(group.index).column(column);
                     is_in_pieces |= LargePages::open(&window, chunk, large_bytes)?.is_some();
                 }
-                let mut texts = layout.texts_in_pieces(group.index, &window, large_bytes)?;
-                while let Some(text) = texts.next_text(max_bytes)? {
-                    rows.push(match text {
-                        Text::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-                        Text::Oversize(len) => format!("{len} bytes"),
-                        Text::NoText(reason) => format!("{reason:?}"),
+                let mut values = layout.values_in_pieces(group.index, &window, large_bytes)?;
+                while let Some(value) = values.next_value(max_bytes)? {
+                    rows.push(match value {
+                        Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+                        Value::Oversize(len) => format!("{len} bytes"),
+                        Value::Null => "null".to_owned(),
+                        Value::OtherType(name) => name.to_owned(),
                     });
                 }
             }
@@ -362,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_read_in_pieces_have_the_same_texts() {
+    fn pages_read_in_pieces_have_the_same_values() {
         for path in golden() {
             for names in ["text", "meta.text"] {
                 for max_bytes in [u64::MAX, 10, 0] {
@@ -370,8 +369,8 @@ mod tests {
                     let (expected, is_in_pieces) = rows(&path, names, u64::MAX, max_bytes);
                     assert_eq!(expected.len(), 27, "{what}");
                     assert!(!is_in_pieces, "{what}");
-                    let (found, is_in_pieces) = rows(&path, names, 0, max_bytes);
-                    assert_eq!(found, expected, "{what}");
+                    let (in_pieces, is_in_pieces) = rows(&path, names, 0, max_bytes);
+                    assert_eq!(in_pieces, expected, "{what}");
                     assert_eq!(is_in_pieces, !path.ends_with("delta.parquet"), "{what}");
                 }
             }

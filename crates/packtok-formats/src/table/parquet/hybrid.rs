@@ -103,15 +103,15 @@ mod tests {
         // A run of 4 times 5, then 8 packed integers of 3 bits (the example of the specification).
         let bytes = vec![8, 5, 3, 0b1000_1000, 0b1100_0110, 0b1111_1010];
         let mut hybrid = Hybrid::new(bytes, 3).unwrap();
-        let found: Vec<_> = std::iter::from_fn(|| hybrid.next()).collect();
-        assert_eq!(found, [5, 5, 5, 5, 0, 1, 2, 3, 4, 5, 6, 7]);
+        let integers: Vec<_> = std::iter::from_fn(|| hybrid.next()).collect();
+        assert_eq!(integers, [5, 5, 5, 5, 0, 1, 2, 3, 4, 5, 6, 7]);
     }
 
     #[test]
     fn integers_of_no_bits_are_zero() {
         let mut hybrid = Hybrid::new(vec![6], 0).unwrap();
-        let found: Vec<_> = std::iter::from_fn(|| hybrid.next()).collect();
-        assert_eq!(found, [0, 0, 0]);
+        let integers: Vec<_> = std::iter::from_fn(|| hybrid.next()).collect();
+        assert_eq!(integers, [0, 0, 0]);
     }
 
     #[test]

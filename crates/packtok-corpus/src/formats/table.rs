@@ -1,29 +1,18 @@
-//! Reads tables whose rows are in groups: row groups of Parquet, record batches of Arrow.
+//! Reads the texts of tables whose rows are in groups: row groups of Parquet, record batches of Arrow.
 //!
 //! A group is a range of bytes of the file, so a shard is a list of groups and reading can resume
 //! between two groups. [`Table`] iterates over the groups and computes the checksum of all bytes,
-//! including those of other columns. `parquet` and `arrow` decode the texts of one group.
+//! including those of other columns. [`packtok_formats::table`] opens the files and decodes their
+//! columns.
 
-mod arrow;
-mod fault;
-mod group;
-mod groups;
-mod parquet;
-mod texts;
-mod window;
+use packtok_formats::table::{Fault, Group, Groups, TableFormat, Value, Values, Window, contained};
 
 use crate::bytes::frames::Frame;
 use crate::error::Error;
+use crate::field::NoText;
 use crate::formats::source_reader::SourceReader;
 use crate::reader::chunk::{Content, Span, SpanContent};
-use crate::{CorpusFile, ReadOptions, ResumePoint, Source};
-pub use fault::is_panic_contained;
-use fault::{Fault, contained};
-use group::Group;
-use groups::Groups;
-pub(crate) use groups::{group_starts, text_columns};
-use texts::{Text, Texts};
-use window::Window;
+use crate::{CorpusFile, Format, ReadOptions, ResumePoint, Source};
 
 /// The longest group that is read into memory as a whole. A longer group is read twice in pieces:
 /// for the checksum and for the texts.
@@ -43,8 +32,8 @@ pub(crate) struct Table {
     groups: Groups,
     /// Index of the next group to read.
     next: usize,
-    /// The texts of the group before that, unless all are read.
-    open: Option<Box<dyn Texts>>,
+    /// The values of the group before that, unless all are read.
+    open: Option<Box<dyn Values>>,
     /// The next row.
     row: u64,
     /// End of the bytes that are in the checksum.
@@ -55,8 +44,7 @@ pub(crate) struct Table {
 impl Table {
     pub(crate) fn open(source: &Source, options: &ReadOptions) -> Result<Self, Error> {
         let names = options.columns.names(source)?;
-        let file = CorpusFile::of(source)?;
-        let window = Window::new(file).map_err(|cause| Error::io(&source.path, cause))?;
+        let window = window_of(source)?;
         if window.len_bytes() != source.bytes {
             return Err(Error::SourceChanged {
                 path: source.path.clone(),
@@ -64,7 +52,7 @@ impl Table {
                 found_bytes: window.len_bytes(),
             });
         }
-        let groups = groups::open(source, &window, Some(names))?;
+        let groups = open_groups(source, &window, Some(names))?;
         let span = source.span();
         let next = groups
             .list
@@ -123,7 +111,8 @@ impl Table {
 
     fn fault(&self, fault: Fault) -> Error {
         let column = self.options.columns.names(&self.source);
-        fault.of(
+        error_of(
+            fault,
             &self.source,
             &column.map_or_else(|_| String::new(), |names| names.join(".")),
         )
@@ -131,13 +120,13 @@ impl Table {
 
     /// Appends the next rows of the open group to `buffer` and `spans`.
     fn read_rows(&mut self, buffer: &mut Vec<u8>, spans: &mut Vec<Span>) -> Result<(), Fault> {
-        let Some(texts) = &mut self.open else {
+        let Some(values) = &mut self.open else {
             return Ok(());
         };
         let group = &self.groups.list[self.next - 1];
         let stop = group.first_row + group.rows;
         while buffer.len() < self.options.chunk_bytes && spans.len() < MAX_ROWS {
-            let (content, len_bytes) = match texts.next_text(self.options.max_document_bytes)? {
+            let (content, len_bytes) = match values.next_value(self.options.max_document_bytes)? {
                 // Checked per row, not only at the end of the group: a damaged page may declare
                 // 2^31 rows.
                 Some(_) if self.row == stop => {
@@ -146,13 +135,14 @@ impl Table {
                         self.groups.name, group.index, group.rows
                     )));
                 }
-                Some(Text::Oversize(len_bytes)) => (SpanContent::Oversize, len_bytes),
-                Some(Text::Bytes(text)) => {
+                Some(Value::Oversize(len_bytes)) => (SpanContent::Oversize, len_bytes),
+                Some(Value::Bytes(text)) => {
                     let start = buffer.len();
                     buffer.extend_from_slice(text);
                     (SpanContent::Text(start), text.len() as u64)
                 }
-                Some(Text::NoText(reason)) => (SpanContent::NoText(reason), 0),
+                Some(Value::Null) => (SpanContent::NoText(NoText::Null), 0),
+                Some(Value::OtherType(name)) => (SpanContent::NoText(NoText::NotText(name)), 0),
                 None => {
                     self.open = None;
                     return Ok(());
@@ -198,7 +188,7 @@ impl SourceReader for Table {
                     return Ok(None);
                 }
                 self.read_group_bytes()?;
-                let opened = contained(|| self.groups.texts(self.next, &self.window));
+                let opened = contained(|| self.groups.values(self.next, &self.window));
                 self.open = Some(opened.map_err(|fault| self.fault(fault))?);
                 self.next += 1;
             }
@@ -263,5 +253,82 @@ impl SourceReader for Table {
 
     fn digest(&self) -> u32 {
         self.crc
+    }
+}
+
+/// For each of two offsets, the start of the first group that starts at or after it; the end of
+/// the file if no group does. The first group counts as starting at 0, whatever precedes it in the
+/// file.
+pub(crate) fn group_starts(source: &Source, first: u64, second: u64) -> Result<(u64, u64), Error> {
+    let groups = open_groups(source, &window_of(source)?, None)?;
+    let start = |offset: u64| match offset {
+        0 => 0,
+        _ => {
+            let mut starts = groups.list.iter().skip(1).map(|group| group.start);
+            starts
+                .find(|start| *start >= offset)
+                .unwrap_or(source.bytes)
+        }
+    };
+    Ok((start(first), start(second)))
+}
+
+/// Names of the columns of `source` that contain texts; fields of structures by their path.
+pub(crate) fn text_columns(source: &Source) -> Result<Vec<String>, Error> {
+    Ok(open_groups(source, &window_of(source)?, None)?.text_columns())
+}
+
+fn window_of(source: &Source) -> Result<Window, Error> {
+    let file = CorpusFile::of(source)?;
+    Window::new(file).map_err(|cause| Error::io(&source.path, cause))
+}
+
+/// The groups of `source`, for reading the column `names`. Without `names`, the result only
+/// provides the starts of the groups.
+fn open_groups(
+    source: &Source,
+    window: &Window,
+    names: Option<&[String]>,
+) -> Result<Groups, Error> {
+    let format = match source.format {
+        Format::Arrow => TableFormat::Arrow,
+        _ => TableFormat::Parquet,
+    };
+    let column = names.map_or_else(String::new, |names| names.join("."));
+    Groups::open(format, window, names).map_err(|fault| error_of(fault, source, &column))
+}
+
+/// The error for a fault of `source`, whose text column is `column`.
+fn error_of(fault: Fault, source: &Source, column: &str) -> Error {
+    let (path, format) = (source.path.clone(), source.format);
+    match fault {
+        Fault::Io(cause) => Error::io(&path, cause),
+        Fault::Temporary(source) => Error::Temporary {
+            path,
+            folder: std::env::temp_dir(),
+            source,
+        },
+        Fault::OtherFormat => Error::NotThisFormat { path, format },
+        Fault::Damaged(reason) => Error::DamagedTable {
+            path,
+            format,
+            reason,
+        },
+        Fault::Unsupported(reason) => Error::UnsupportedTable {
+            path,
+            format,
+            reason,
+        },
+        Fault::ColumnMissing(columns) => Error::ColumnMissing {
+            path,
+            column: column.to_owned(),
+            columns,
+        },
+        Fault::ColumnTwice(first, second) => Error::ColumnTwice {
+            path,
+            column: column.to_owned(),
+            first,
+            second,
+        },
     }
 }

@@ -1,15 +1,15 @@
 //! Headers of Parquet pages, in Thrift's compact protocol.
 //!
-//! Reads the fields that decoding texts needs and skips all others, by
+//! Reads the fields that decoding values needs and skips all others, by
 //! <https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift> and
 //! <https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>.
 
 use std::io::{self, BufReader, Read};
 
-use crate::formats::table::fault::Fault;
-use crate::formats::table::window::Window;
+use crate::table::fault::Fault;
+use crate::table::window::Window;
 
-/// The longest header that is accepted; its statistics may contain texts.
+/// The longest header that is accepted; its statistics may contain values.
 const MAX_HEADER_BYTES: u64 = 64 << 20;
 /// Maximum nesting of the values of a skipped field.
 const MAX_DEPTH: u32 = 16;
