@@ -27,6 +27,9 @@ pub enum Error {
     /// An error of threads, or the caller requested to stop.
     #[error(transparent)]
     Jobs(#[from] packtok_jobs::Error),
+    /// An error of a file that is published, such as a list of rejects.
+    #[error(transparent)]
+    Pbin(#[from] packtok_pbin::Error),
     /// A jq pattern does not compile.
     #[error("jq pattern {pattern:?}: {reason}")]
     BadPattern {

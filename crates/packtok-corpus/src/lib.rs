@@ -9,7 +9,8 @@
 //! - `formats`: the reader of its format returns records, each a line of JSON or a text;
 //! - `reader`: all sources are read in order as chunks of complete records ([`Reader`]), on all threads
 //!   ([`pipeline`]), or divided among shards ([`cut`](cut()));
-//! - `document` and [`field`]: the text of a record, which [`field`] extracts from a line.
+//! - `document` and [`field`]: the text of a record, which [`field`] extracts from a line;
+//! - [`rejects`]: the file that lists the records without a text.
 #![forbid(unsafe_code)]
 
 mod bytes;
@@ -20,6 +21,7 @@ pub mod field;
 mod formats;
 mod inputs;
 mod reader;
+pub mod rejects;
 
 use std::ops::Range;
 use std::path::PathBuf;

@@ -489,6 +489,7 @@ impl From<packtok_corpus::Error> for Error {
             #[cfg(feature = "remote")]
             packtok_corpus::Error::Store(error) => Self::Store(error),
             packtok_corpus::Error::Jobs(error) => error.into(),
+            packtok_corpus::Error::Pbin(error) => Self::Pbin(error),
             error => Self::Corpus(error),
         }
     }

@@ -14,7 +14,6 @@ mod inspect;
 pub mod merge;
 pub mod pack;
 pub mod raw_index;
-mod rejects;
 pub mod scan;
 pub mod shard;
 pub mod texts;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use packtok_corpus::OnBadDocument;
 use packtok_corpus::Source;
+use packtok_corpus::rejects::first_reject;
 use packtok_jobs::{Monitor, Progress, report_progress};
 use packtok_pbin::{Metadata, Options, Reader, Replace, SpecialToken};
 use packtok_tokenizer::Tokenizer;
@@ -11,7 +12,7 @@ use packtok_tokenizer::Tokenizer;
 use super::leftover::has_published;
 use super::recorded::{metadata, recorded_sources};
 use super::report::report;
-use super::{Existing, PackOptions, PackReport, RejectFault, first_reject};
+use super::{Existing, PackOptions, PackReport, RejectFault};
 use crate::error::{Error, Result};
 
 /// Returns a report if the existing output is proven correct, or `None` if the run must pack.

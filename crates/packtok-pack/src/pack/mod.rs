@@ -7,7 +7,6 @@
 mod corpus_part;
 mod existing;
 mod explain;
-mod first_reject;
 mod leftover;
 mod limits;
 mod options;
@@ -24,7 +23,6 @@ mod worker;
 pub(crate) use corpus_part::{CorpusPart, reader};
 pub(crate) use existing::output_exists;
 pub(crate) use explain::explain;
-pub(crate) use first_reject::first_reject;
 pub(crate) use leftover::{has_published, remove_leftover};
 pub use options::{Existing, PackOptions, PackSpec};
 pub(crate) use process::process;

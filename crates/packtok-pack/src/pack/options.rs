@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use packtok_corpus::field::Fields;
+use packtok_corpus::rejects::failed_rejects_path;
 use packtok_corpus::{
     CHUNK_BYTES, Columns, Expansion, OnBadDocument, Plugin, PluginCorpora, ReadOptions, Selection,
     unescaped,
@@ -22,7 +23,6 @@ use serde::Deserialize;
 use super::reject_limit::RejectLimit;
 use super::sidecar_files::tokenizer_path_of;
 use crate::error::{Error, Result};
-use crate::rejects::failed_rejects_path;
 
 /// The action if the output already exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use packtok_corpus::Error as CorpusError;
 use packtok_corpus::OnBadDocument;
+use packtok_corpus::rejects::{Rejects, RejectsCheckpoint, num_matching};
 use packtok_corpus::{Plugin, ResumePoint, Source};
 use packtok_jobs::journal::Journal;
 use packtok_jobs::{Monitor, Progress, report_progress};
@@ -21,7 +22,6 @@ use super::existing::compare;
 use super::recorded::{metadata, recorded_sources, redacted};
 use super::{CorpusPart, PackOptions, RejectFault, reader};
 use crate::error::{Error, Result};
-use crate::rejects::{Rejects, RejectsCheckpoint, num_matching};
 
 /// Name of the rejects among the unfinished files.
 const REJECTS_NAME: &str = "rejects";

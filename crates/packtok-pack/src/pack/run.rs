@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use packtok_corpus::rejects::{Rejects, remove_rejects};
 use packtok_corpus::{Expansion, Source};
 use packtok_jobs::journal::remove_private_journals;
 use packtok_jobs::{Monitor, Progress};
@@ -22,7 +23,6 @@ use super::sidecar_files::write_tokenizer;
 use super::sink::Sink;
 use super::worker::Sample;
 use crate::error::{Error, Result};
-use crate::rejects::{Rejects, remove_if_exists};
 
 /// The result of a run before its report.
 pub(crate) struct Written {
@@ -159,7 +159,7 @@ fn publish(
     crash::point("tokenizer published");
     let summary = finished.publish(options.spec.existing.replace())?;
     crash::point("pbin published");
-    remove_if_exists(&options.failed_rejects_path())?;
+    remove_rejects(&options.failed_rejects_path())?;
     Ok((summary, rejects_path))
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use packtok_corpus::rejects::{RejectRecord, Rejects, first_reject};
 use packtok_corpus::{Format, LineCounter, Location, Reader, RecordNumber, Source, counts_records};
 use packtok_jobs::{Consume, Flow};
 use packtok_jobs::{Monitor, Progress, report_progress};
@@ -12,9 +13,8 @@ use super::limits::Limits;
 use super::recorded::redacted;
 use super::resume::{Done, Notes, Parts, StartedRun};
 use super::worker::{DocBatch, Outcome, Reject};
-use super::{PackOptions, RejectFault, RejectLimit, first_reject};
+use super::{PackOptions, RejectFault, RejectLimit};
 use crate::error::{Error, Result};
-use crate::rejects::{RejectRecord, Rejects};
 
 /// 1-based line numbers of rejects. If a run does not read all lines, because it uses an index or
 /// starts inside a file, lines are counted separately.
@@ -216,7 +216,7 @@ impl<'a> Sink<'a> {
             Err(_) => self.options.rejects_path(),
         };
         match self.rejects.publish_copy(&rejects) {
-            Err(error) => error,
+            Err(error) => error.into(),
             Ok(()) => Error::TooManyRejects {
                 path: output.clone(),
                 fault,

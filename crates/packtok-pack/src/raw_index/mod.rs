@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 
 use packtok_corpus::Error as CorpusError;
 use packtok_corpus::field::{BadDocument, check_json};
+use packtok_corpus::rejects::{
+    RejectRecord, Rejects, failed_rejects_path, first_reject, remove_rejects,
+};
 use packtok_corpus::{
     self, Body, Format, Location, OnBadDocument, ReadOptions, Reader, Record, RecordNumber,
     Selection, Source, check_plain, not_lines,
@@ -19,8 +22,7 @@ use packtok_pbin::{PairsWriter, Replace, TempFile, remove_abandoned};
 use serde::Serialize;
 
 use crate::error::{Error, Result};
-use crate::pack::{Existing, first_reject, output_exists};
-use crate::rejects::{RejectRecord, Rejects, failed_rejects_path, remove_if_exists};
+use crate::pack::{Existing, output_exists};
 
 /// Options of an index.
 #[derive(Debug, Clone)]
@@ -99,7 +101,7 @@ pub fn write_raw_index(
         Existing::Replace => Replace::Existing,
         Existing::Error | Existing::Skip => Replace::Never,
     })?;
-    remove_if_exists(&failed_rejects_path(&options.index_path))?;
+    remove_rejects(&failed_rejects_path(&options.index_path))?;
     Ok(report)
 }
 
@@ -175,13 +177,13 @@ fn reject(
     rejects: &mut Rejects,
 ) -> Result<()> {
     match options.on_bad_document {
-        OnBadDocument::Skip => rejects.write(&RejectRecord {
+        OnBadDocument::Skip => Ok(rejects.write(&RejectRecord {
             source: source.label.as_str().into(),
             number: RecordNumber::Line(number),
             offset_bytes: Some(record.offset),
             len_bytes: record.len_bytes,
             reason: reason.to_string().into(),
-        }),
+        })?),
         OnBadDocument::Fail => {
             let error = Error::BadDocument {
                 location: Location::of(source, number),

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use packtok_corpus::rejects::{Rejects, first_reject};
 use packtok_jobs::Shard;
 use packtok_jobs::{Monitor, Progress, report_progress};
 use packtok_pbin::{
@@ -22,10 +23,8 @@ use super::rejects::LinesBefore;
 use super::{Marker, ShardPlan, SourcePart};
 use crate::error::{Error, Result};
 use crate::pack::{
-    Existing, RejectFault, RejectLimit, first_reject, has_published, remove_leftover,
-    tokenizer_path_of,
+    Existing, RejectFault, RejectLimit, has_published, remove_leftover, tokenizer_path_of,
 };
-use crate::rejects::Rejects;
 
 /// Options of a join.
 #[derive(Debug, Clone)]

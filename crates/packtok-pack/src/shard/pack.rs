@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use packtok_corpus::OnBadDocument;
 use packtok_corpus::Source;
+use packtok_corpus::rejects::first_reject;
 use packtok_jobs::Monitor;
 use packtok_jobs::Shard;
 use packtok_pbin::{
@@ -21,8 +22,7 @@ use super::marker::{VERSION, differing};
 use super::{CorpusOffset, Marker, ShardPlan, SourcePart};
 use crate::error::{Error, Result};
 use crate::pack::{
-    CorpusPart, Existing, PackOptions, PackReport, RejectFault, Written, first_reject, metadata,
-    report, write,
+    CorpusPart, Existing, PackOptions, PackReport, RejectFault, Written, metadata, report, write,
 };
 
 /// Selects the shard to pack.

@@ -6,11 +6,11 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use packtok_corpus::RecordNumber;
+use packtok_corpus::rejects::{RejectRecord, Rejects};
 
 use super::Marker;
 use super::marker::differing;
 use crate::error::{Error, Result};
-use crate::rejects::{RejectRecord, Rejects};
 
 /// Number of lines of the source in which the shards so far ended.
 #[derive(Debug, Default)]

@@ -467,6 +467,7 @@ pub(crate) fn corpus_error(error: CorpusError) -> PyErr {
         E::Io { path, source } => os_error(&path, &source),
         E::Store(error) => store_error(&error),
         E::Jobs(error) => jobs_error(error),
+        E::Pbin(error) => pbin_error(error),
         E::Panicked { .. } | E::DocumentPanicked { .. } => PacktokError::new_err(chain(&error)),
         E::NoInput
         | E::NotAFile { .. }

@@ -1,42 +1,46 @@
-//! The rejects file: one JSON line per skipped record of the corpus.
+//! The rejects file: one JSON line per skipped record of the corpus. [`Rejects`] writes it and
+//! publishes it with an output; [`RejectRecord`] is a line.
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use packtok_corpus::RecordNumber;
 use packtok_jobs::with_suffix;
 use packtok_pbin::{Replace, TempFile, crash};
 use serde::{Deserialize, Serialize};
 
+use crate::RecordNumber;
 use crate::error::{Error, Result};
 
 /// A skipped record; its text stays in the corpus.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct RejectRecord<'a> {
+pub struct RejectRecord<'a> {
     /// The source, relative to the common folder of all sources.
-    pub(crate) source: Cow<'a, str>,
+    pub source: Cow<'a, str>,
     /// Number of the record in the source.
     #[serde(flatten)]
-    pub(crate) number: RecordNumber,
+    pub number: RecordNumber,
     /// Offset of its first byte in the uncompressed source; absent for tables of row groups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) offset_bytes: Option<u64>,
+    pub offset_bytes: Option<u64>,
     /// Length of the record in bytes; the length of a line excludes the `\n`.
-    pub(crate) len_bytes: u64,
-    pub(crate) reason: Cow<'a, str>,
+    pub len_bytes: u64,
+    /// The reason, as a message for the user.
+    pub reason: Cow<'a, str>,
 }
 
 /// Identifies the rejects written so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct RejectsCheckpoint {
-    pub(crate) bytes: u64,
-    pub(crate) crc32c: u32,
+pub struct RejectsCheckpoint {
+    /// Length of the file.
+    pub bytes: u64,
+    /// CRC32C of the file.
+    pub crc32c: u32,
 }
 
 /// The rejects file of one output; it is created at the first reject.
-pub(crate) struct Rejects {
+pub struct Rejects {
     dst: PathBuf,
     /// The file that holds the rejects until they are published, if it outlives the run.
     kept: Option<PathBuf>,
@@ -46,7 +50,7 @@ pub(crate) struct Rejects {
 
 impl Rejects {
     /// The rejects of a run, to be published as `dst`.
-    pub(crate) fn new(dst: PathBuf) -> Self {
+    pub fn new(dst: PathBuf) -> Self {
         Self {
             dst,
             kept: None,
@@ -57,7 +61,10 @@ impl Rejects {
 
     /// As [`Rejects::new`], but keeps the unpublished rejects at `path`, and resumes after
     /// `written`.
-    pub(crate) fn keep(dst: PathBuf, path: PathBuf, written: RejectsCheckpoint) -> Result<Self> {
+    ///
+    /// # Errors
+    /// The file at `path` is shorter than `written` or cannot be opened.
+    pub fn keep(dst: PathBuf, path: PathBuf, written: RejectsCheckpoint) -> Result<Self> {
         let file = match written.bytes {
             0 => None,
             len_bytes => Some(open(&dst, Some(&path), len_bytes)?),
@@ -70,7 +77,10 @@ impl Rejects {
         })
     }
 
-    pub(crate) fn write(&mut self, record: &RejectRecord<'_>) -> Result<()> {
+    ///
+    /// # Errors
+    /// The file cannot be created or written.
+    pub fn write(&mut self, record: &RejectRecord<'_>) -> Result<()> {
         let io = |cause| Error::io(&self.dst, cause);
         let mut line = serde_json::to_vec(record).map_err(|cause| io(cause.into()))?;
         line.push(b'\n');
@@ -85,14 +95,20 @@ impl Rejects {
     }
 
     /// Flushes all rejects to the system and returns a checkpoint.
-    pub(crate) fn checkpoint(&mut self) -> Result<RejectsCheckpoint> {
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn checkpoint(&mut self) -> Result<RejectsCheckpoint> {
         let flushed = self.file.as_mut().map_or(Ok(()), BufWriter::flush);
         flushed.map_err(|cause| Error::io(&self.dst, cause))?;
         Ok(self.written)
     }
 
     /// Publishes a copy of the rejects so far as `dst`; the file itself is unchanged.
-    pub(crate) fn publish_copy(&mut self, dst: &Path) -> Result<()> {
+    ///
+    /// # Errors
+    /// The copy cannot be written.
+    pub fn publish_copy(&mut self, dst: &Path) -> Result<()> {
         self.checkpoint()?;
         let written = match (&self.kept, &self.file) {
             (_, None) => return Ok(()),
@@ -107,10 +123,13 @@ impl Rejects {
     ///
     /// Called before the output is published, so that an output never lacks its rejects. A kept
     /// file stays in place, because the run may still be killed before the output is published.
-    pub(crate) fn publish(mut self) -> Result<Option<PathBuf>> {
+    ///
+    /// # Errors
+    /// The file cannot be written or renamed.
+    pub fn publish(mut self) -> Result<Option<PathBuf>> {
         self.checkpoint()?;
         let Some(file) = self.file.take() else {
-            return remove_if_exists(&self.dst).map(|()| None);
+            return remove_rejects(&self.dst).map(|()| None);
         };
         let file = file
             .into_inner()
@@ -127,12 +146,15 @@ impl Rejects {
 
 /// Path of the rejects of a failed run that would have replaced `output`. `output` keeps its own
 /// rejects.
-pub(crate) fn failed_rejects_path(output: &Path) -> PathBuf {
+pub fn failed_rejects_path(output: &Path) -> PathBuf {
     with_suffix(output, ".failed.rejects.jsonl")
 }
 
-/// Removes a file if it exists.
-pub(crate) fn remove_if_exists(path: &Path) -> Result<()> {
+/// Removes a rejects file if it exists.
+///
+/// # Errors
+/// The file exists and cannot be removed.
+pub fn remove_rejects(path: &Path) -> Result<()> {
     match std::fs::remove_file(path) {
         Err(cause) if cause.kind() != ErrorKind::NotFound => Err(Error::io(path, cause)),
         _ => Ok(()),
@@ -162,7 +184,10 @@ fn copy(path: &Path, dst: &Path) -> Result<TempFile> {
 }
 
 /// Number of leading `checkpoints` that match the file at `path`.
-pub(crate) fn num_matching(
+///
+/// # Errors
+/// The file exists and cannot be read.
+pub fn num_matching(
     path: &Path,
     checkpoints: impl Iterator<Item = RejectsCheckpoint>,
 ) -> Result<usize> {
@@ -187,4 +212,24 @@ pub(crate) fn num_matching(
         num_matching += 1;
     }
     Ok(num_matching)
+}
+
+/// Position and reason of the first line in the rejects file at `path`, for the end of a message.
+///
+/// Empty if the file cannot be read, so that the caller still reports its own error.
+pub fn first_reject(path: &Path) -> String {
+    let mut line = Vec::new();
+    let read = File::open(path).and_then(|file| BufReader::new(file).read_until(b'\n', &mut line));
+    let record = read
+        .ok()
+        .and_then(|_| serde_json::from_slice::<RejectRecord<'_>>(&line).ok());
+    record.map_or_else(String::new, |record| {
+        let RejectRecord { source, reason, .. } = &record;
+        let place = match (record.number, record.offset_bytes) {
+            // The line in the shard is of no use for finding it in the source.
+            (RecordNumber::LineInShard(_), Some(byte)) => format!("{source}: byte {byte}"),
+            (number, _) => number.shown_in(source),
+        };
+        format!("; the first is {place}: {reason}")
+    })
 }
