@@ -1,6 +1,7 @@
 //! The groups of rows of a table file: their positions and numbers of rows.
 
 use super::fault::{Fault, contained};
+use super::group::Group;
 use super::values::Values;
 use super::window::Window;
 use super::{arrow, parquet};
@@ -12,19 +13,6 @@ pub enum TableFormat {
     Parquet,
     /// An Arrow file or stream; its groups are record batches.
     Arrow,
-}
-
-/// One group of rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Group {
-    /// The index of the group in the file, from 0.
-    pub index: usize,
-    /// Offset of its first byte.
-    pub start: u64,
-    /// Number of its first row in the file.
-    pub first_row: u64,
-    /// Number of its rows.
-    pub rows: u64,
 }
 
 /// The groups of a file, and the layout that decoding them requires.

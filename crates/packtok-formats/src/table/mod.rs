@@ -10,12 +10,14 @@
 
 mod arrow;
 mod fault;
+mod group;
 mod groups;
 mod parquet;
 mod values;
 mod window;
 
 pub use fault::{Fault, contained, is_panic_contained};
-pub use groups::{Group, Groups, TableFormat};
+pub use group::Group;
+pub use groups::{Groups, TableFormat};
 pub use values::{Value, Values};
 pub use window::{ReadAt, Window, WindowReader};

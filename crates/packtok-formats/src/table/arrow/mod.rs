@@ -17,7 +17,7 @@ use column::{Column, find_column, text_columns};
 use message::{CONTINUATION, Message, message_at};
 
 use super::fault::Fault;
-use super::groups::Group;
+use super::group::Group;
 use super::values::{OtherValues, Values};
 use super::window::Window;
 

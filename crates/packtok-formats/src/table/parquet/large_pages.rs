@@ -5,19 +5,17 @@
 //! incrementally, and writes a large dictionary to a temporary file.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 
 use parquet::basic::{Compression, Type as PhysicalType};
 use parquet::file::metadata::ColumnChunkMetaData;
 
 use super::hybrid::Hybrid;
-use super::lz::{Format, LzReader};
+use super::page_bytes::{Decompressed, PageBytes};
 use super::page_header::{DATA, DATA_V2, DICTIONARY, PageHeader};
 use crate::table::fault::Fault;
 use crate::table::values::{Value, Values};
-use crate::table::window::{Window, WindowReader};
+use crate::table::window::Window;
 
 /// Pages up to this length are decompressed as a whole. A longer page does not fit a cache, so
 /// reading it in pieces is faster (1.3 times for pages of 12 MB). Short pages take the same time
@@ -25,7 +23,6 @@ use crate::table::window::{Window, WindowReader};
 pub(super) const LARGE_BYTES: u64 = 4 << 20;
 /// Longer dictionaries are in a temporary file.
 const DICTIONARY_BYTES: u64 = 16 << 20;
-const BUFFER_BYTES: usize = 1 << 16;
 
 // Encodings.
 const PLAIN: i64 = 0;
@@ -35,8 +32,7 @@ const RLE_DICTIONARY: i64 = 8;
 
 /// The values of a column chunk.
 pub(super) struct LargePages {
-    window: Window,
-    compression: Compression,
+    bytes: PageBytes,
     max_def_level: i16,
     /// Position of the next page header, and the end of the chunk.
     next_page: u64,
@@ -44,9 +40,6 @@ pub(super) struct LargePages {
     dictionary: Option<Dictionary>,
     page: Option<Page>,
     value: Vec<u8>,
-    /// Whether the system failed to read the file. All other errors of readers are about the
-    /// content.
-    has_failed: Arc<AtomicBool>,
 }
 
 /// The next row.
@@ -65,13 +58,10 @@ struct Page {
 }
 
 enum PageValues {
-    Plain(Bytes),
+    Plain(Decompressed),
     /// Numbers of values of the dictionary.
     Dictionary(Hybrid),
 }
-
-/// Decompressed bytes of a page, in order.
-type Bytes = BufReader<io::Take<Box<dyn Read + Send>>>;
 
 impl LargePages {
     /// A reader of the column chunk, if the chunk has pages of more than `large_bytes` and all of
@@ -79,6 +69,7 @@ impl LargePages {
     pub(super) fn open(
         window: &Window,
         chunk: &ColumnChunkMetaData,
+        row_group: usize,
         large_bytes: u64,
     ) -> Result<Option<Self>, Fault> {
         if chunk.column_type() != PhysicalType::BYTE_ARRAY
@@ -89,15 +80,18 @@ impl LargePages {
         let (start, len) = chunk.byte_range();
         let end = start.saturating_add(len).min(window.len_bytes());
         let reader = Self {
-            window: window.clone(),
-            compression: chunk.compression(),
+            bytes: PageBytes::new(
+                window,
+                chunk.compression(),
+                row_group,
+                chunk.column_path().string(),
+            ),
             max_def_level: chunk.column_descr().max_def_level(),
             next_page: start,
             end,
             dictionary: None,
             page: None,
             value: Vec::new(),
-            has_failed: Arc::default(),
         };
         Ok(reader
             .is_needed_and_possible(large_bytes)?
@@ -107,16 +101,17 @@ impl LargePages {
     /// Whether a page is large and this reader supports the encodings of all pages.
     fn is_needed_and_possible(&self, large_bytes: u64) -> Result<bool, Fault> {
         let is_known = matches!(
-            self.compression,
+            self.bytes.compression,
             Compression::UNCOMPRESSED
                 | Compression::SNAPPY
                 | Compression::GZIP(_)
+                | Compression::BROTLI(_)
                 | Compression::ZSTD(_)
                 | Compression::LZ4_RAW
         );
-        let (mut position, mut is_large) = (self.next_page, false);
+        let (mut position, mut is_large, mut num_data_pages) = (self.next_page, false, 0);
         while position < self.end {
-            let (header, body) = PageHeader::read(&self.window, position)?;
+            let (header, body) = self.bytes.header(position)?;
             let has_known_encoding = match header.kind {
                 DICTIONARY => matches!(header.encoding, PLAIN | PLAIN_DICTIONARY),
                 DATA | DATA_V2 => {
@@ -130,6 +125,8 @@ impl LargePages {
             if !is_known || !has_known_encoding {
                 return Ok(false);
             }
+            self.bytes.check_declared_bytes(&header, num_data_pages)?;
+            num_data_pages += usize::from(matches!(header.kind, DATA | DATA_V2));
             is_large |= header.uncompressed_bytes > large_bytes;
             position = self.end_of(&header, body)?;
         }
@@ -146,9 +143,9 @@ impl LargePages {
     /// Opens the next data page; returns false at the end of the chunk.
     fn open_page(&mut self) -> Result<bool, Fault> {
         while self.next_page < self.end {
-            let (header, body) = PageHeader::read(&self.window, self.next_page)?;
+            let (header, body) = self.bytes.header(self.next_page)?;
             self.next_page = self.end_of(&header, body)?;
-            self.check_crc(&header, body)?;
+            self.bytes.check_crc(&header, body)?;
             match header.kind {
                 DICTIONARY => {
                     let bytes = self.decompressed(body, header.compressed_bytes, &header)?;
@@ -164,20 +161,6 @@ impl LargePages {
         Ok(false)
     }
 
-    /// Verifies the checksum of a page, if its header has one.
-    fn check_crc(&self, header: &PageHeader, body: u64) -> Result<(), Fault> {
-        let Some(expected) = header.crc else {
-            return Ok(());
-        };
-        let mut reader = flate2::CrcReader::new(self.raw(body, header.compressed_bytes));
-        io::copy(&mut reader, &mut io::sink())?;
-        if reader.crc().sum() == expected {
-            Ok(())
-        } else {
-            Err(damaged("the checksum of a page does not match"))
-        }
-    }
-
     fn data_page(&self, header: &PageHeader, body: u64) -> Result<Page, Fault> {
         let has_levels = self.max_def_level > 0;
         let bit_width = 16 - (self.max_def_level as u16).leading_zeros();
@@ -187,7 +170,7 @@ impl LargePages {
             let num_level_bytes = repetition.saturating_add(definition);
             let left = header.compressed_bytes.checked_sub(num_level_bytes);
             let left = left.ok_or_else(|| damaged("a page is shorter than its levels"))?;
-            let levels = exact(&mut self.raw(start, definition), definition, header)?;
+            let levels = exact(&mut self.bytes.raw(start, definition), definition, header)?;
             let values = start + definition;
             let uncompressed = PageHeader {
                 uncompressed_bytes: header.uncompressed_bytes.saturating_sub(num_level_bytes),
@@ -225,32 +208,19 @@ impl LargePages {
         })
     }
 
-    fn raw(&self, start: u64, len: u64) -> io::Take<Raw> {
-        let raw = Raw {
-            reader: self.window.reader(start),
-            has_failed: Arc::clone(&self.has_failed),
-        };
-        raw.take(len)
-    }
-
     /// The decompressed bytes of `len` bytes of the file.
-    fn decompressed(&self, start: u64, len: u64, header: &PageHeader) -> Result<Bytes, Fault> {
-        let raw = self.raw(start, len);
+    fn decompressed(
+        &self,
+        start: u64,
+        len: u64,
+        header: &PageHeader,
+    ) -> Result<Decompressed, Fault> {
         let num_bytes = header.uncompressed_bytes;
-        let reader: Box<dyn Read + Send> = match self.compression {
-            // A page of no values may be empty, even in a compressed column.
-            _ if num_bytes == 0 => Box::new(io::empty()),
-            _ if !header.is_compressed => Box::new(raw),
-            Compression::SNAPPY => Box::new(LzReader::new(raw, Format::Snappy, num_bytes)?),
-            Compression::LZ4_RAW => Box::new(LzReader::new(raw, Format::Lz4, num_bytes)?),
-            Compression::GZIP(_) => Box::new(flate2::read::MultiGzDecoder::new(raw)),
-            Compression::ZSTD(_) => Box::new(zstd::stream::read::Decoder::new(raw)?),
-            _ => Box::new(raw),
-        };
-        Ok(BufReader::with_capacity(
-            BUFFER_BYTES,
-            reader.take(num_bytes),
-        ))
+        if header.is_compressed {
+            self.bytes.decompressed(start, len, num_bytes, num_bytes)
+        } else {
+            Ok(self.bytes.uncompressed(start, len, num_bytes))
+        }
     }
 }
 
@@ -304,33 +274,13 @@ impl LargePages {
 
 impl Values for LargePages {
     fn next_value(&mut self, max_bytes: u64) -> Result<Option<Value<'_>>, Fault> {
-        let row = self.next_row(max_bytes).map_err(|fault| match fault {
-            Fault::Io(cause) if !self.has_failed.load(Ordering::Relaxed) => {
-                Fault::Damaged(cause.to_string())
-            }
-            fault => fault,
-        })?;
+        let row = self.next_row(max_bytes);
+        let row = row.map_err(|fault| self.bytes.fault(fault))?;
         Ok(row.map(|row| match row {
             Row::Bytes => Value::Bytes(&self.value),
             Row::Oversize(len) => Value::Oversize(len),
             Row::Null => Value::Null,
         }))
-    }
-}
-
-/// Compressed bytes of a page.
-struct Raw {
-    reader: WindowReader,
-    has_failed: Arc<AtomicBool>,
-}
-
-impl Read for Raw {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.reader.read(buffer);
-        if read.is_err() {
-            self.has_failed.store(true, Ordering::Relaxed);
-        }
-        read
     }
 }
 
@@ -348,7 +298,7 @@ enum Store {
 }
 
 impl Dictionary {
-    fn read(mut page: Bytes, header: &PageHeader) -> Result<Self, Fault> {
+    fn read(mut page: Decompressed, header: &PageHeader) -> Result<Self, Fault> {
         let mut store = match header.uncompressed_bytes {
             0..=DICTIONARY_BYTES => Store::Memory(Vec::new()),
             _ => Store::File(tempfile::tempfile().map_err(in_temporary_folder)?),
@@ -400,7 +350,7 @@ impl Dictionary {
 
 /// Passes the next `len` bytes to `each`, piece by piece.
 fn copy_value(
-    bytes: &mut Bytes,
+    bytes: &mut Decompressed,
     len: u64,
     each: &mut dyn FnMut(&[u8]) -> Result<(), Fault>,
 ) -> Result<(), Fault> {

@@ -4,9 +4,11 @@
 //! bytes needs memory for about one page. Large pages are decompressed piece by piece
 //! (`large_pages`).
 
+mod checked_pages;
 mod hybrid;
 mod large_pages;
 mod lz;
+mod page_bytes;
 mod page_header;
 
 use std::sync::Arc;
@@ -18,12 +20,12 @@ use parquet::data_type::{AsBytes, DataType};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
 use parquet::file::reader::{ChunkReader, Length};
-use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::schema::types::ColumnDescriptor;
 
+use self::checked_pages::CheckedPages;
 use self::large_pages::{LARGE_BYTES, LargePages};
 use super::fault::Fault;
-use super::groups::Group;
+use super::group::Group;
 use super::values::{OtherValues, Value, Values};
 use super::window::{Window, WindowReader};
 
@@ -192,10 +194,10 @@ impl Layout {
             Err(name) => return Ok(Box::new(OtherValues::new(num_rows as u64, name))),
         };
         let chunk = row_group.column(column);
-        if let Some(values) = LargePages::open(window, chunk, large_bytes)? {
+        if let Some(values) = LargePages::open(window, chunk, index, large_bytes)? {
             return Ok(Box::new(values));
         }
-        let pages = SerializedPageReader::new(Arc::new(window.clone()), chunk, num_rows, None)?;
+        let pages = CheckedPages::open(window, chunk, index, num_rows)?;
         let max_def_level = chunk.column_descr().max_def_level();
         match get_column_reader(chunk.column_descr_ptr(), Box::new(pages)) {
             ColumnReader::ByteArrayColumnReader(reader) => {
@@ -327,7 +329,8 @@ mod tests {
             for group in groups {
                 if let Ok(column) = layout.column {
                     let chunk = layout.metadata.row_group(group.index).column(column);
-                    is_in_pieces |= LargePages::open(&window, chunk, large_bytes)?.is_some();
+                    is_in_pieces |=
+                        LargePages::open(&window, chunk, group.index, large_bytes)?.is_some();
                 }
                 let mut values = layout.values_in_pieces(group.index, &window, large_bytes)?;
                 while let Some(value) = values.next_value(max_bytes)? {

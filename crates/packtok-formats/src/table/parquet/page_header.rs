@@ -35,6 +35,9 @@ pub(super) struct PageHeader {
     pub(super) encoding: i64,
     /// The encoding of the definition levels of a data page of version 1.
     pub(super) level_encoding: i64,
+    /// Nulls and rows of a data page of version 2.
+    pub(super) num_nulls: u64,
+    pub(super) num_rows: u64,
     /// Bytes of the repetition and definition levels of a data page of version 2.
     pub(super) level_bytes: (u64, u64),
     /// Whether the values of a data page of version 2 are compressed.
@@ -92,6 +95,8 @@ impl<R: Read> Reader<R> {
             match (page, field) {
                 (_, 1) => header.num_values = self.size()?,
                 (5 | 7, 2) | (8, 4) => header.encoding = self.integer()?,
+                (8, 2) => header.num_nulls = self.size()?,
+                (8, 3) => header.num_rows = self.size()?,
                 (5, 3) => header.level_encoding = self.integer()?,
                 (8, 5) => header.level_bytes.1 = self.size()?,
                 (8, 6) => header.level_bytes.0 = self.size()?,
