@@ -498,8 +498,8 @@ fn list(names: impl ExactSizeIterator<Item = String>) -> String {
 
 /// Files with reasons, as in `a.tar (archive), b.jsonl.xz (unsupported compression)`.
 fn with_reasons(files: &[(PathBuf, impl std::fmt::Display)]) -> String {
-    let shown = files.iter();
-    list(shown.map(|(file, reason)| format!("{} ({reason})", file.display())))
+    let files = files.iter();
+    list(files.map(|(file, reason)| format!("{} ({reason})", file.display())))
 }
 
 /// The ignored files, for a message that no files remain to read.
@@ -559,12 +559,12 @@ fn example(columns: &[String]) -> String {
 fn quoted(names: &[String]) -> String {
     const SHOWN: usize = 20;
     const SHOWN_CHARS: usize = 40;
-    let shown = names.iter().take(SHOWN).map(|name| {
+    let first_names = names.iter().take(SHOWN).map(|name| {
         let start: String = name.chars().take(SHOWN_CHARS).collect();
         let is_cut = start.len() < name.len();
         format!("{start:?}{}", if is_cut { "\u{2026}" } else { "" })
     });
-    let mut text = shown.collect::<Vec<_>>().join(", ");
+    let mut text = first_names.collect::<Vec<_>>().join(", ");
     if names.len() > SHOWN {
         text.push_str(&format!(" and {} more", names.len() - SHOWN));
     }
@@ -575,7 +575,7 @@ fn quoted(names: &[String]) -> String {
 fn extensions(format: Option<crate::Format>) -> String {
     let formats = FORMATS
         .into_iter()
-        .filter(|one| format.is_none_or(|format| format == *one));
+        .filter(|known| format.is_none_or(|format| format == *known));
     let names = formats.flat_map(crate::detect::format::extensions);
     let names: Vec<String> = names.map(|extension| format!("*{extension}")).collect();
     match names.split_last() {

@@ -219,10 +219,10 @@ impl Decompressed {
 
     fn changed(&self) -> Error {
         match self.raw().file.len_bytes() {
-            Ok(found) => Error::SourceChanged {
+            Ok(found_bytes) => Error::SourceChanged {
                 path: self.source.path.clone(),
                 expected_bytes: self.source.bytes,
-                found_bytes: found,
+                found_bytes,
             },
             Err(cause) => Error::io(&self.source.path, cause),
         }

@@ -182,12 +182,12 @@ impl<R: BufRead> ZstdFrames<R> {
         let mut output = OutBuffer::around(buffer);
         loop {
             let raw = self.input.raw;
-            let given = self.input.fill_buf()?;
-            let is_over = given.is_empty();
+            let compressed = self.input.fill_buf()?;
+            let is_over = compressed.is_empty();
             if is_over && !self.is_in_frame {
                 return Ok(0);
             }
-            let mut input = InBuffer::around(given);
+            let mut input = InBuffer::around(compressed);
             if !self.is_in_frame {
                 start(raw);
                 self.decoder.reinit()?;
@@ -248,22 +248,22 @@ mod tests {
             let mut whole = frames(is_gzip, &raw, Frame::default());
             let mut read = Vec::new();
             let mut buffer = [0; 3];
-            let mut found = Vec::new();
+            let mut starts = Vec::new();
             loop {
                 let n = whole.read(&mut buffer).unwrap();
                 read.extend_from_slice(&buffer[..n]);
                 let frame = whole.frame_before(read.len() as u64).unwrap();
                 assert!(frame.content <= read.len() as u64);
-                if found.last() != Some(&frame) {
-                    found.push(frame);
+                if starts.last() != Some(&frame) {
+                    starts.push(frame);
                 }
                 if n == 0 {
                     break;
                 }
             }
             assert_eq!(read, content);
-            assert_eq!(found.len(), 4, "{found:?}");
-            for frame in found {
+            assert_eq!(starts.len(), 4, "{starts:?}");
+            for frame in starts {
                 let mut rest = Vec::new();
                 frames(is_gzip, &raw, frame).read_to_end(&mut rest).unwrap();
                 assert_eq!(rest, content[frame.content as usize..]);

@@ -84,7 +84,7 @@ fn is_pbin(head: &[u8]) -> bool {
 /// Whether a file has an extension of token files and contains zeros, which no text contains.
 fn is_of_tokens(source: &Source, head: &[u8]) -> bool {
     let extension = source.path.extension().unwrap_or_default();
-    let is_named = |one: &&str| extension.eq_ignore_ascii_case(&one[1..]);
+    let is_named = |ending: &&str| extension.eq_ignore_ascii_case(&ending[1..]);
     TOKENS.iter().any(is_named) && head.contains(&0)
 }
 

@@ -157,15 +157,15 @@ impl Keys {
 
 impl std::fmt::Display for Keys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Some(shown) = self.0.get(..self.0.len().min(Self::MAX_SHOWN)) else {
+        let Some(keys) = self.0.get(..self.0.len().min(Self::MAX_SHOWN)) else {
             return Ok(());
         };
-        match shown {
+        match keys {
             [] => Ok(()),
-            shown if shown.len() < self.0.len() => {
-                write!(f, "; the object has {}, …", shown.join(", "))
+            keys if keys.len() < self.0.len() => {
+                write!(f, "; the object has {}, …", keys.join(", "))
             }
-            shown => write!(f, "; the object has {}", shown.join(", ")),
+            keys => write!(f, "; the object has {}", keys.join(", ")),
         }
     }
 }

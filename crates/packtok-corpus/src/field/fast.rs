@@ -27,12 +27,12 @@ pub(super) enum Text<'a> {
 /// Unescaped text is not checked for UTF-8 yet. It is valid if and only if the line is, because
 /// every escape stands for complete characters.
 pub(super) fn text<'a>(path: &PlainPath, line: &'a [u8], room: &mut Vec<u8>) -> Option<Text<'a>> {
-    let found = match path.steps() {
+    let span = match path.steps() {
         [Step::Key(key)] => member(key, line, room),
         _ => None,
     };
-    let (inside, unescaped) = match found {
-        Some(found) => found,
+    let (inside, unescaped) = match span {
+        Some(span) => span,
         None => by_steps(path, utf8(line)?, room)?,
     };
     // The text cannot contain nesting and was already validated; only the bytes around it are
@@ -57,7 +57,7 @@ type TextSpan = (Range<usize>, Option<usize>);
 /// The text of `key` in the object `line`, if all its keys are plain.
 fn member(key: &str, line: &[u8], room: &mut Vec<u8>) -> Option<TextSpan> {
     let mut at = expect(line, 0, b'{')?;
-    let mut found = None;
+    let mut span = None;
     loop {
         let start = expect(line, at, b'"')?;
         let end = start + memchr2(b'"', b'\\', &line[start..])?;
@@ -70,7 +70,7 @@ fn member(key: &str, line: &[u8], room: &mut Vec<u8>) -> Option<TextSpan> {
             // The last of several equal keys wins, as in jq.
             let start = expect(line, at, b'"')?;
             let decoded = decode(line, start, room)?;
-            found = Some((start..decoded.close, decoded.unescaped));
+            span = Some((start..decoded.close, decoded.unescaped));
             at = decoded.close + 1;
         } else {
             let mut values =
@@ -85,7 +85,7 @@ fn member(key: &str, line: &[u8], room: &mut Vec<u8>) -> Option<TextSpan> {
             _ => return None,
         }
     }
-    (skip_space(line, at + 1) == line.len()).then_some(found)?
+    (skip_space(line, at + 1) == line.len()).then_some(span)?
 }
 
 /// Position after `byte`, which must be at `at` or after whitespace there.
@@ -151,16 +151,16 @@ impl<'de> Visitor<'de> for Follow<'_> {
         let Step::Key(key) = self.0 else {
             return Ok(None);
         };
-        let mut found = None;
+        let mut value = None;
         while let Some(is_it) = map.next_key_seed(Is(key))? {
             if is_it {
                 // The last of several equal keys wins, as in jq.
-                found = Some(map.next_value()?);
+                value = Some(map.next_value()?);
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
         }
-        Ok(found)
+        Ok(value)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Self::Value, A::Error> {
@@ -172,9 +172,9 @@ impl<'de> Visitor<'de> for Follow<'_> {
                         return Ok(None);
                     }
                 }
-                let found = array.next_element()?;
+                let element = array.next_element()?;
                 while array.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(found)
+                Ok(element)
             }
             Step::FromEnd(n) => {
                 let mut last = VecDeque::with_capacity(n);

@@ -72,7 +72,7 @@ impl PlainPath {
     pub(super) fn is_missing_in(&self, document: &Val) -> bool {
         let mut here = document.clone();
         for step in &self.0 {
-            let found = match (&here, step) {
+            let value_at_step = match (&here, step) {
                 (Val::Obj(object), Step::Key(key)) => object
                     .get(&Val::utf8_str(key.clone().into_bytes()))
                     .cloned(),
@@ -83,7 +83,7 @@ impl PlainPath {
                 // Null contains nothing; for other values the filter reports the error.
                 (value, _) => return matches!(value, Val::Null),
             };
-            match found {
+            match value_at_step {
                 Some(value) => here = value,
                 None => return true,
             }

@@ -188,10 +188,10 @@ mod tests {
             letters in proptest::collection::vec(prop_oneof![any::<u8>(), 0..b'#', Just(b'\\')], BLOCK),
         ) {
             let block: [u8; BLOCK] = letters.try_into().unwrap();
-            let found = specials(&block);
+            let special_bits = specials(&block);
             for (i, &byte) in block.iter().enumerate() {
                 let expected = byte < b' ' || byte == b'"' || byte == b'\\';
-                prop_assert_eq!(found >> i & 1 == 1, expected, "byte {} is {}", i, byte);
+                prop_assert_eq!(special_bits >> i & 1 == 1, expected, "byte {} is {}", i, byte);
             }
         }
     }

@@ -107,20 +107,20 @@ impl Text {
             buffer.clear();
             buffer.append(&mut self.carry);
             self.read_more(buffer)?;
-            let found = self
+            let separator_at = self
                 .separator
                 .as_ref()
                 .and_then(|separator| separator.find(buffer));
-            let stop = match found {
+            let stop = match separator_at {
                 Some(stop) => stop,
                 None if self.at_end => buffer.len(),
                 None => buffer.len() - self.possible_start(buffer),
             };
             len_bytes += stop as u64;
-            let passed = stop + found.map_or(0, |_| self.separator_len());
+            let passed = stop + separator_at.map_or(0, |_| self.separator_len());
             self.bytes.advance(&buffer[..passed]);
             self.carry.extend_from_slice(&buffer[passed..]);
-            if found.is_some() || self.at_end {
+            if separator_at.is_some() || self.at_end {
                 return Ok(Content::Spans(vec![Span {
                     offset,
                     len_bytes,

@@ -84,7 +84,7 @@ impl<'a> Folder<'a> {
         if folders().any(is_hidden) {
             return;
         }
-        let mut paths = below.ancestors().map(|one| self.path.join(one));
+        let mut paths = below.ancestors().map(|ancestor| self.path.join(ancestor));
         if paths.any(|path| path != self.path && self.selection.ignores(&path)) {
             self.ignored
                 .push(Ignored::new(path, IgnoredReason::Pattern));
@@ -132,7 +132,7 @@ impl<'a> Folder<'a> {
     /// The error for a folder without files to read.
     fn without_files(&self) -> Error {
         let path = self.path.to_owned();
-        let is_metadata = |one: &Ignored| one.reason == IgnoredReason::Metadata;
+        let is_metadata = |ignored: &Ignored| ignored.reason == IgnoredReason::Metadata;
         match &self.tokens {
             Some(file) if self.ignored.iter().all(is_metadata) => Error::FolderOfTokens {
                 file: self.below(file),
@@ -141,7 +141,7 @@ impl<'a> Folder<'a> {
             _ => Error::EmptyFolder {
                 format: self.selection.format,
                 ignored: (self.ignored.iter())
-                    .map(|one| (self.below(&one.path), one.reason.clone()))
+                    .map(|ignored| (self.below(&ignored.path), ignored.reason.clone()))
                     .collect(),
                 path,
             },

@@ -143,7 +143,9 @@ impl Files<'_> {
     fn add_input(&mut self, input: &str) -> Result<()> {
         if let Some(list) = list_of(input) {
             let listed = read_list(list, self.selection.root.as_deref())?;
-            return listed.iter().try_for_each(|one| self.add_listed(list, one));
+            return listed
+                .iter()
+                .try_for_each(|file| self.add_listed(list, file));
         }
         let path = Path::new(input);
         if self.selection.ignores(path) {

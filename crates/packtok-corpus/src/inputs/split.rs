@@ -35,7 +35,7 @@ pub(crate) fn splits<'a>(names: &'a [&'a str]) -> Vec<Vec<&'a str>> {
 
 /// The distinct splits of the files, in the order in which messages list them.
 pub(crate) fn all_splits(splits: &[Vec<&str>]) -> Vec<String> {
-    let rank = |split: &str| WORDS.iter().position(|(one, _)| *one == split);
+    let rank = |split: &str| WORDS.iter().position(|(word, _)| *word == split);
     let mut all: Vec<&str> = splits.iter().flatten().copied().collect();
     all.sort_unstable_by_key(|split| (rank(split).unwrap_or(WORDS.len()), *split));
     all.dedup();

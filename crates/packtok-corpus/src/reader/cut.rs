@@ -196,7 +196,7 @@ mod tests {
                     );
                     before += bytes.len() as u64;
                 }
-                let found: Vec<_> = cuts
+                let lines_of_cuts: Vec<_> = cuts
                     .iter()
                     .flat_map(|(i, source)| {
                         let Range { start, end } = source.span();
@@ -204,7 +204,7 @@ mod tests {
                         lines_of(bytes).into_iter().map(move |(at, line)| (*i, start + at, line))
                     })
                     .collect();
-                prop_assert_eq!(found, expected);
+                prop_assert_eq!(lines_of_cuts, expected);
             }
         }
 
@@ -216,7 +216,7 @@ mod tests {
             let folder = TempDir::new().unwrap();
             let sources = write(&folder, &files);
             let (expected, digests) = read(&sources, 0);
-            let mut found = Vec::new();
+            let mut lines_of_shards = Vec::new();
             let mut crcs = vec![0; files.len()];
             let mut stops = vec![0; files.len()];
             for cuts in cut_all(&sources, count) {
@@ -226,7 +226,7 @@ mod tests {
                 prop_assert!(cuts.iter().map(|(i, _)| *i).eq(first..first + cuts.len()));
                 let sources: Vec<_> = cuts.into_iter().map(|(_, source)| source).collect();
                 let (lines, digests) = read(&sources, first);
-                found.extend(lines);
+                lines_of_shards.extend(lines);
                 for (i, (source, digest)) in sources.iter().zip(digests).enumerate() {
                     let span = source.span();
                     prop_assert_eq!(span.start, stops[first + i]);
@@ -235,7 +235,7 @@ mod tests {
                     stops[first + i] = span.end;
                 }
             }
-            prop_assert_eq!(found, expected);
+            prop_assert_eq!(lines_of_shards, expected);
             let lengths: Vec<_> = files.iter().map(|bytes| bytes.len() as u64).collect();
             prop_assert_eq!(stops, lengths);
             prop_assert!(digests.into_iter().eq(crcs.into_iter().map(Some)));

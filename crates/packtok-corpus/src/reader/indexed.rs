@@ -189,8 +189,8 @@ fn append(
     let expected = range.end - range.start;
     file.seek(SeekFrom::Start(range.start)).map_err(io)?;
     buffer.reserve_exact(expected as usize);
-    let found = file.take(expected).read_to_end(buffer).map_err(io)?;
-    if (found as u64) < expected {
+    let num_read = file.take(expected).read_to_end(buffer).map_err(io)?;
+    if (num_read as u64) < expected {
         return Err(changed(source, file.len_bytes().map_err(io)?));
     }
     Ok(())

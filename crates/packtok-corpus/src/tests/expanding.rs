@@ -16,8 +16,8 @@ fn inputs(folder: &TempDir, names: &[&str]) -> Vec<String> {
 }
 
 fn labels(folder: &TempDir, names: &[&str]) -> Vec<String> {
-    let found = expand(&inputs(folder, names), &Selection::default()).unwrap();
-    found
+    let expansion = expand(&inputs(folder, names), &Selection::default()).unwrap();
+    expansion
         .sources
         .into_iter()
         .map(|source| source.label)
@@ -208,11 +208,11 @@ fn a_link_to_a_parent_folder_is_not_followed_forever() {
 
 /// The labels of the files that are read, and the files that are not, with the reasons.
 fn selected(folder: &TempDir, selection: &Selection) -> (Vec<String>, Vec<String>) {
-    let found = expand(&inputs(folder, &[""]), selection).unwrap();
-    let labels = found.sources.into_iter().map(|source| source.label);
-    let ignored = found.ignored.into_iter().map(|one| {
-        let path = one.path.strip_prefix(folder.path()).unwrap().to_owned();
-        format!("{} ({})", path.display(), one.reason)
+    let expansion = expand(&inputs(folder, &[""]), selection).unwrap();
+    let labels = expansion.sources.into_iter().map(|source| source.label);
+    let ignored = expansion.ignored.into_iter().map(|file| {
+        let path = file.path.strip_prefix(folder.path()).unwrap().to_owned();
+        format!("{} ({})", path.display(), file.reason)
     });
     (labels.collect(), ignored.collect())
 }
@@ -253,10 +253,10 @@ fn files_that_look_like_data_and_cannot_be_read_are_an_error() {
         complaint(&folder, &[""]),
         "files look like data but cannot be read: b.jsonl.xz (unsupported compression), c.tar (archive), e.jsonl.aria2 (unfinished), sub/d.jsonl.part (unfinished); finish, convert or extract them, or leave them out with --ignore (ignore), such as --ignore \"*.xz\""
     );
-    let found = selected(&folder, &ignoring(&["*.xz", "c.*", "sub", "e.jsonl.*"]));
-    assert_eq!(found.0, ["a.jsonl"]);
+    let selection = selected(&folder, &ignoring(&["*.xz", "c.*", "sub", "e.jsonl.*"]));
+    assert_eq!(selection.0, ["a.jsonl"]);
     assert_eq!(
-        found.1,
+        selection.1,
         [
             "b.jsonl.xz (ignore)",
             "c.tar (ignore)",
@@ -308,10 +308,10 @@ fn what_the_chosen_format_excludes_is_reported_and_no_error() {
         complaint(&folder, &[""]),
         "files look like data but cannot be read: c.csv.xz (unsupported compression), d.avro (unsupported format); finish, convert or extract them, or leave them out with --ignore (ignore), such as --ignore \"*.xz\""
     );
-    let found = selected(&folder, &Selection::of_format(Some(Format::Jsonl)));
-    assert_eq!(found.0, ["a.jsonl"]);
+    let selection = selected(&folder, &Selection::of_format(Some(Format::Jsonl)));
+    assert_eq!(selection.0, ["a.jsonl"]);
     assert_eq!(
-        found.1,
+        selection.1,
         ["b.csv (format)", "c.csv.xz (format)", "d.avro (format)"]
     );
 }
@@ -320,12 +320,16 @@ fn what_the_chosen_format_excludes_is_reported_and_no_error() {
 fn patterns_leave_out_files_of_every_input() {
     let folder = TempDir::new().unwrap();
     tree(&folder, &["a.jsonl", "b.jsonl", "c/a.jsonl", "c/d.jsonl"]);
-    let given = inputs(&folder, &["a.jsonl", "b*", "c"]);
-    let found = expand(&given, &ignoring(&["a.jsonl"])).unwrap();
-    let labels: Vec<_> = found.sources.into_iter().map(|one| one.label).collect();
+    let all_inputs = inputs(&folder, &["a.jsonl", "b*", "c"]);
+    let expansion = expand(&all_inputs, &ignoring(&["a.jsonl"])).unwrap();
+    let labels: Vec<_> = expansion
+        .sources
+        .into_iter()
+        .map(|source| source.label)
+        .collect();
     assert_eq!(labels, ["b.jsonl", "c/d.jsonl"]);
-    assert_eq!(found.ignored.len(), 2);
-    let error = expand(&given, &ignoring(&["*.jsonl", "c"])).unwrap_err();
+    assert_eq!(expansion.ignored.len(), 2);
+    let error = expand(&all_inputs, &ignoring(&["*.jsonl", "c"])).unwrap_err();
     assert_eq!(
         error.to_string(),
         "--ignore (ignore) leaves out all inputs; give files that it does not match"

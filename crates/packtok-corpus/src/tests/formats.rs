@@ -65,14 +65,14 @@ fn options(chunk_bytes: usize, max_document_bytes: u64, separator: Option<&[u8]>
 /// The documents of a plain text, by a search from its start.
 fn documents(text: &[u8], max_document_bytes: u64, separator: Option<&[u8]>) -> Vec<Located> {
     let mut start = if text.starts_with(BOM) { BOM.len() } else { 0 };
-    let mut found = Vec::new();
+    let mut documents = Vec::new();
     let mut push = |start: usize, stop: usize| {
         let seen = if (stop - start) as u64 > max_document_bytes {
             Seen::Oversize
         } else {
             Seen::Text(text[start..stop].to_vec())
         };
-        found.push((start as u64, (stop - start) as u64, seen));
+        documents.push((start as u64, (stop - start) as u64, seen));
     };
     if let Some(separator) = separator {
         let mut at = start;
@@ -89,7 +89,7 @@ fn documents(text: &[u8], max_document_bytes: u64, separator: Option<&[u8]>) -> 
     if start < text.len() || separator.is_none() {
         push(start, text.len());
     }
-    found
+    documents
 }
 
 proptest! {
@@ -109,8 +109,8 @@ proptest! {
         let source = file(&folder, "a.txt", &text);
         prop_assert_eq!(source.format, Format::Text);
         let separator = separator.map(str::as_bytes);
-        let found = records(&source, &options(chunk_bytes, max_document_bytes, separator)).unwrap();
-        prop_assert_eq!(found, documents(&text, max_document_bytes, separator));
+        let records_read = records(&source, &options(chunk_bytes, max_document_bytes, separator)).unwrap();
+        prop_assert_eq!(records_read, documents(&text, max_document_bytes, separator));
     }
 
     #[test]
@@ -151,13 +151,13 @@ proptest! {
             table.push_str(ending);
         }
         let source = file(&folder, name, table.as_bytes());
-        let found = records(&source, &ReadOptions {
+        let rows = records(&source, &ReadOptions {
             columns: Columns::of_pattern(".text"),
             ..options(chunk_bytes, max_document_bytes, None)
         });
         // The length of a row without text includes the line end if the reader consumed it with
         // the row.
-        let found = found.unwrap().into_iter().map(|(offset, len, seen)| match seen {
+        let rows = rows.unwrap().into_iter().map(|(offset, len, seen)| match seen {
             Seen::Text(_) => (offset, len, seen),
             _ => (offset, 0, seen),
         });
@@ -165,7 +165,7 @@ proptest! {
             Seen::Text(_) => (offset, len, seen),
             _ => (offset, 0, seen),
         });
-        prop_assert_eq!(found.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+        prop_assert_eq!(rows.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
     }
 }
 
@@ -177,8 +177,8 @@ fn a_file_that_ends_inside_a_quoted_field_has_a_bad_last_row() {
         columns: Columns::of_pattern(".text"),
         ..options(16, 100, None)
     };
-    let found = records(&source, &options).unwrap();
-    let seen: Vec<_> = found
+    let rows = records(&source, &options).unwrap();
+    let seen: Vec<_> = rows
         .into_iter()
         .map(|(offset, _, seen)| (offset, seen))
         .collect();
@@ -193,7 +193,7 @@ fn a_file_that_ends_inside_a_quoted_field_has_a_bad_last_row() {
 
 #[test]
 fn escapes_of_a_separator_are_resolved() {
-    for (given, expected) in [
+    for (escaped, expected) in [
         (r"\n\n", &b"\n\n"[..]),
         (r"a\tb\r", b"a\tb\r"),
         (r"\\n", b"\\n"),
@@ -201,6 +201,6 @@ fn escapes_of_a_separator_are_resolved() {
         ("\n", b"\n"),
         ("<|endoftext|>", b"<|endoftext|>"),
     ] {
-        assert_eq!(unescaped(given), expected, "{given}");
+        assert_eq!(unescaped(escaped), expected, "{escaped}");
     }
 }

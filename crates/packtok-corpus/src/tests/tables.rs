@@ -141,7 +141,7 @@ fn ranges_of_groups_are_the_whole_file() {
         let (expected, digests) =
             rows(Reader::new(vec![source.clone()], options(30, ".text"))).unwrap();
         for step in [1, 100, 700, source.bytes] {
-            let (mut found, mut crc) = (Vec::new(), 0);
+            let (mut all_rows, mut crc) = (Vec::new(), 0);
             let mut first = 0;
             while first < source.bytes {
                 let second = (first + step).min(source.bytes);
@@ -153,13 +153,13 @@ fn ranges_of_groups_are_the_whole_file() {
                     };
                     let (rows, digests) =
                         rows(Reader::new(vec![part], options(30, ".text"))).unwrap();
-                    found.extend(rows);
+                    all_rows.extend(rows);
                     crc = crc32c::crc32c_combine(crc, digests[0].unwrap(), (stop - start) as usize);
                 }
                 first = second;
             }
             assert_eq!(
-                (found, vec![Some(crc)]),
+                (all_rows, vec![Some(crc)]),
                 (expected.clone(), digests.clone()),
                 "{name} {step}"
             );
@@ -192,7 +192,7 @@ fn a_column_that_is_missing_or_no_text_is_named() {
         assert!(
             missing(".text | ascii").ends_with("but --field (jq_pattern) is \".text | ascii\"")
         );
-        for (column, found) in [
+        for (column, type_name) in [
             (".id", "an integer"),
             (".meta.n", "an integer"),
             (".tags", "a list"),
@@ -205,7 +205,7 @@ fn a_column_that_is_missing_or_no_text_is_named() {
                 "{column}: {body:?}"
             );
             if column != ".tags" {
-                assert_eq!(body, Body::NoText(NoText::NotText(found)));
+                assert_eq!(body, Body::NoText(NoText::NotText(type_name)));
             }
         }
     }

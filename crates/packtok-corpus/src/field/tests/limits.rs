@@ -104,10 +104,10 @@ fn paths_and_values_are_limited() {
         ),
     ] {
         let bad = text(filter, "1");
-        let Err(BadDocument::Runaway { used: found, .. }) = bad else {
+        let Err(BadDocument::Runaway { used: excess, .. }) = bad else {
             panic!("{filter}: {:?}", bad.map(|text| text.len()));
         };
-        assert_eq!(found, used, "{filter}");
+        assert_eq!(excess, used, "{filter}");
     }
 }
 
@@ -163,10 +163,10 @@ fn what_native_functions_create_is_limited() {
         ),
     ] {
         let bad = text(filter, "1");
-        let Err(BadDocument::Runaway { used: found, .. }) = bad else {
+        let Err(BadDocument::Runaway { used: excess, .. }) = bad else {
             panic!("{filter}: {:?}", bad.map(|text| text.len()));
         };
-        assert_eq!(found, used, "{filter}");
+        assert_eq!(excess, used, "{filter}");
     }
 }
 
@@ -240,8 +240,8 @@ fn deeply_nested_patterns_are_rejected_or_run() {
         ),
     ] {
         let error = Field::compile(&pattern).err().unwrap().to_string();
-        let shown = pattern.chars().take(200).collect::<String>() + "…";
-        assert_eq!(error, format!("jq pattern {shown:?}: {expected}"));
+        let start = pattern.chars().take(200).collect::<String>() + "…";
+        assert_eq!(error, format!("jq pattern {start:?}: {expected}"));
     }
     let commas = vec!["\"a\""; 500].join(",");
     assert_eq!(text(&commas, "1").unwrap(), "a");
