@@ -544,6 +544,35 @@ def test_memory_does_not_grow_with_a_row_group(tmp_path: Path, name: str, option
     assert max(peaks) <= MEMORY_BYTES
 
 
+@pytest.mark.parametrize(
+    ("compression", "what"),
+    [
+        ("snappy", "bytes of SNAPPY hold at most "),
+        ("gzip", "bytes of GZIP hold at most "),
+        ("brotli", "after decompression, but it has 1200"),
+        ("lz4", "bytes of LZ4_RAW hold at most "),
+        ("zstd", "bytes of ZSTD hold at most "),
+    ],
+)
+def test_page_that_declares_more_than_it_holds_reserves_no_memory(
+    tmp_path: Path, compression: str, what: str
+) -> None:
+    path = tmp_path / "c.parquet"
+    pq.write_table(pa.table({"text": ["x" * 1_200_000]}), path, use_dictionary=False, compression=compression)
+    file = bytearray(path.read_bytes())
+    # The header of the first page: its kind, then its length after decompression, in four bytes of 7 bits.
+    assert file[4:7] == b"\x15\x00\x15"
+    end = 7 + next(i for i, byte in enumerate(file[7:]) if byte < 0x80)
+    file[7 : end + 1] = b"\xfe" + b"\xff" * (end - 8) + b"\x7f"
+    path.write_bytes(file)
+    done = measure("count", path.name, "-t", TOKENIZER, "-j", 1, "-q", cwd=tmp_path)
+    assert done.code == 1
+    start = 'packtok: c.parquet: Parquet: row group 0, column "text", page 0: its header declares '
+    assert done.err.startswith(start)
+    assert what in done.err
+    assert done.peak_bytes <= MEMORY_BYTES
+
+
 def test_file_of_another_format_than_chosen_is_an_error(tmp_path: Path) -> None:
     write_jsonl(tmp_path / "c.jsonl", ["a", "b" * 100])
     for chosen in ("parquet", "arrow"):
