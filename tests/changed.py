@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ROOMS = {
     "crates/packtok-corpus/": "corpus",
     "crates/packtok-dataset/": "data",
-    "crates/packtok-formats/": "data reshape",
+    "crates/packtok-formats/": "corpus data reshape",
     "crates/packtok-jobs/": "pack",
     "crates/packtok-pack/": "pack",
     "crates/packtok-pbin/": "data pack",

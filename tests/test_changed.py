@@ -31,7 +31,11 @@ def test_table_names_existing_folders() -> None:
     [
         ([], (), ()),
         (["tests/cli/test_cli.py", "tests/cli/test_deleted.py"], ("tests/cli/test_cli.py",), ()),
-        (["crates/packtok-formats/src/lib.rs"], ("tests/data", "tests/reshape"), ("packtok-formats",)),
+        (
+            ["crates/packtok-formats/src/lib.rs"],
+            ("tests/corpus", "tests/data", "tests/reshape"),
+            ("packtok-formats",),
+        ),
         (["python/packtok/launch/submit.py", "README.md"], ("tests/docs", "tests/launch"), ()),
         (["benches/src/lib.rs"], (), ()),
         (["Cargo.lock", "tests/cli/test_cli.py"], (EVERYTHING,), tuple(changed.all_crates())),
