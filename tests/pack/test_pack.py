@@ -595,6 +595,44 @@ def test_padding_is_recorded_and_compared(tmp_path: Path) -> None:
         pack(tmp_path, tokenizer, **options | {"padding": "longest"}, origins=True, existing="skip")
 
 
+# --- token width
+
+
+def test_requested_width_is_written_recorded_and_compared(small: Path, tmp_path: Path) -> None:
+    oracle.write_lines(tmp_path / "corpus.jsonl", ["a", "the thing that is longer", ""])
+    assert pack(tmp_path, small).token_bytes == 2
+    narrow = reference.read_pbin(tmp_path / "out.pbin")
+    assert narrow.metadata is not None
+    assert "token_width" not in narrow.metadata["options"]
+    with pytest.raises(packtok.PacktokError, match="token_width"):
+        pack(tmp_path, small, token_width="uint32", existing="skip")
+    assert pack(tmp_path, small, token_width="uint32", existing="replace").token_bytes == 4
+    wide = reference.read_pbin(tmp_path / "out.pbin")
+    assert wide.metadata is not None
+    assert wide.metadata["options"]["token_width"] == "uint32"
+    assert packtok.PbinReader(tmp_path / "out.pbin").dtype == "uint32"
+    assert wide.documents == narrow.documents
+    assert packtok.verify(str(tmp_path / "out.pbin"))["unchecked"] == []
+    packtok.verify_corpus(
+        str(tmp_path / "out.pbin"),
+        {
+            "settings": {"src_path": str(tmp_path / "corpus.jsonl")},
+            "tokenizer": {"config": {"pretrained_model_name_or_path": str(small)}},
+        },
+    )
+
+
+def test_width_that_is_too_narrow_is_an_error(tmp_path: Path) -> None:
+    oracle.write_lines(tmp_path / "corpus.jsonl", ["a"])
+    with pytest.raises(ValueError, match="token_width") as caught:
+        pack(tmp_path, "cl100k_base", token_width="uint16")
+    assert str(caught.value) == (
+        "token_width: settings.token_width is uint16, but cl100k_base has 100277 ids, which need uint32; "
+        "set it to uint32 or auto"
+    )
+    assert not (tmp_path / "out.pbin").exists()
+
+
 # --- limits
 
 

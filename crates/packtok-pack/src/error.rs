@@ -189,6 +189,10 @@ pub enum Error {
         /// Highest id + 1.
         vocab_size: u64,
     },
+    #[error(
+        "--token-width: settings.token_width is uint16, but {tokenizer} has {vocab_size} ids, which need uint32; set it to uint32 or auto"
+    )]
+    WidthTooNarrow { tokenizer: String, vocab_size: u64 },
     /// A special token is not a single token of the tokenizer.
     #[error(
         "{option} {token:?} is not one token of {tokenizer}; its special tokens are {}",

@@ -425,7 +425,7 @@ impl Joined {
 }
 
 /// The options by name, formatted for messages.
-fn described(options: &Options) -> [(&'static str, String); 15] {
+fn described(options: &Options) -> [(&'static str, String); 16] {
     let limit =
         |limit: Option<u64>| limit.map_or_else(|| "unset".into(), |limit| limit.to_string());
     [
@@ -455,6 +455,7 @@ fn described(options: &Options) -> [(&'static str, String); 15] {
         ("max_documents", limit(options.max_documents)),
         ("max_tokens", limit(options.max_tokens)),
         ("origins", options.origins.to_string()),
+        ("token_width", quoted(&options.token_width)),
     ]
 }
 

@@ -44,8 +44,8 @@ pub use join::{JoinOptions, Joined, OpenPart, join, join_as};
 pub use map::MappedFile;
 pub use metadata::{
     ChunkInfo, CorpusFormat, Counts, EmptyDocument, Metadata, Options, Padding, PartInfo,
-    ShardInfo, ShuffleGenerator, ShuffleInfo, Side, Source, SpecialToken, SpecialTokensInText,
-    TokenizerInfo, WriterInfo,
+    RequestedWidth, ShardInfo, ShuffleGenerator, ShuffleInfo, Side, Source, SpecialToken,
+    SpecialTokensInText, TokenizerInfo, WriterInfo,
 };
 pub use origins::Origin;
 pub use pickle_parse::parse_pairs;

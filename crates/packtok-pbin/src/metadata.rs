@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::header::TokenWidth;
+
 /// The meaning of the ids of a pbin, and counts of the corpus.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metadata {
@@ -163,6 +165,35 @@ impl Side {
     }
 }
 
+/// The requested width of tokens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RequestedWidth {
+    /// As narrow as the vocabulary allows.
+    #[default]
+    Auto,
+    /// At least two bytes.
+    Uint16,
+    /// Four bytes.
+    Uint32,
+}
+
+impl RequestedWidth {
+    fn is_auto(&self) -> bool {
+        *self == Self::Auto
+    }
+
+    /// The width of tokens; `None` if the vocabulary does not fit.
+    pub fn for_vocab(self, vocab_size: u64) -> Option<TokenWidth> {
+        let least = TokenWidth::for_vocab(vocab_size);
+        match self {
+            Self::Auto => Some(least),
+            Self::Uint16 => (least != TokenWidth::U32).then_some(TokenWidth::U16),
+            Self::Uint32 => Some(TokenWidth::U32),
+        }
+    }
+}
+
 /// The padding of short documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Padding {
@@ -255,6 +286,9 @@ pub struct Options {
     /// tokens.
     #[serde(default, skip_serializing_if = "is_false")]
     pub enclose_all: bool,
+    /// The requested width of tokens.
+    #[serde(default, skip_serializing_if = "RequestedWidth::is_auto")]
+    pub token_width: RequestedWidth,
 }
 
 fn is_false(value: &bool) -> bool {
@@ -262,6 +296,13 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl Options {
+    /// The width of tokens with these options; a request that the vocabulary does not fit is
+    /// ignored, because no file is written with it.
+    pub fn width_for_vocab(&self, vocab_size: u64) -> TokenWidth {
+        let requested = self.token_width.for_vocab(vocab_size);
+        requested.unwrap_or_else(|| TokenWidth::for_vocab(vocab_size))
+    }
+
     /// Whether the options are unknown; the filter of a run is never empty.
     pub(crate) fn are_unknown(&self) -> bool {
         *self == Self::default()

@@ -51,6 +51,8 @@ class PackOptions(TypedDict, total=False):
     """How special tokens in a text are encoded. 'parse', 'text', 'fail'. Default: parse."""
     engine: str | None
     """Engine that encodes; the ids do not depend on it. 'auto', 'fast', 'reference'. Default: auto."""
+    token_width: str | None
+    """Type of the ids in the file. 'auto', 'uint16', 'uint32'. Default: auto."""
     cache_bytes: int | None
     """Memory per thread for the word cache of the fast engine. Default: 48 MiB."""
     empty_document: str | None

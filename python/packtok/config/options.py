@@ -199,6 +199,15 @@ class Settings:
         changes_bytes=False,
         default="auto",
     )
+    token_width: Literal["auto", "uint16", "uint32"] = option(
+        "Type of the ids in the file.",
+        meaning=(
+            "type of the ids in the file. `auto`: one, two or four bytes, as few as the vocabulary allows; "
+            "`uint16` and `uint32`: for programs that expect these, or for a vocabulary that will grow"
+        ),
+        changes_bytes=True,
+        default="auto",
+    )
     cache_bytes: int | None = option(
         "Memory per thread for the word cache of the fast engine.",
         meaning=(

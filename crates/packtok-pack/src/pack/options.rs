@@ -14,7 +14,7 @@ use packtok_corpus::{
     unescaped,
 };
 use packtok_jobs::with_suffix;
-use packtok_pbin::{Options, Side, SpecialToken};
+use packtok_pbin::{Options, Side, SpecialToken, TokenWidth};
 use packtok_tokenizer::{
     EncodeOptions, EngineChoice, SpecialTokensInText, Tokenizer, TruncationSide,
 };
@@ -176,8 +176,16 @@ impl PackSpec {
     /// Resolves the options for `tokenizer`.
     ///
     /// # Errors
-    /// The filter is not valid jq; EOD is missing, or EOD or BOS is not a single token.
+    /// The filter is not valid jq; EOD is missing, or EOD or BOS is not a single token; the requested
+    /// width of tokens is too narrow.
     pub fn resolve(self, tokenizer: &Tokenizer) -> Result<PackOptions> {
+        let vocab_size = tokenizer.vocab_size();
+        if self.recorded.token_width.for_vocab(vocab_size).is_none() {
+            return Err(Error::WidthTooNarrow {
+                tokenizer: tokenizer.name().to_owned(),
+                vocab_size,
+            });
+        }
         let special = |option, token: &String| special_token(tokenizer, option, token);
         let bos = self.bos.as_ref();
         Ok(PackOptions {
@@ -227,6 +235,11 @@ pub struct PackOptions {
 }
 
 impl PackOptions {
+    /// The width of tokens of `tokenizer`.
+    pub(crate) fn width_for(&self, tokenizer: &Tokenizer) -> TokenWidth {
+        self.spec.recorded.width_for_vocab(tokenizer.vocab_size())
+    }
+
     /// The file that lists the rejected lines.
     pub fn rejects_path(&self) -> PathBuf {
         with_suffix(&self.spec.output, ".rejects.jsonl")

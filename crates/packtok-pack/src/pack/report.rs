@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use packtok_corpus::{Ignored, Source};
-use packtok_pbin::{Counts, Metadata, TokenWidth};
+use packtok_pbin::{Counts, Metadata};
 use packtok_tokenizer::Tokenizer;
 use serde::Serialize;
 
@@ -86,7 +86,7 @@ pub(crate) fn report(
 ) -> PackReport {
     let counts = &metadata.counts;
     let shard = metadata.shard.as_ref();
-    let token_bytes = TokenWidth::for_vocab(tokenizer.vocab_size()).bytes();
+    let token_bytes = options.width_for(tokenizer).bytes();
     PackReport {
         output: options.spec.output.clone(),
         shard_index: shard.map(|shard| shard.index),

@@ -14,7 +14,7 @@ use packtok_corpus::rejects::{Rejects, RejectsCheckpoint, num_matching};
 use packtok_corpus::{Plugin, ResumePoint, Source};
 use packtok_jobs::journal::Journal;
 use packtok_jobs::{Monitor, Progress, report_progress};
-use packtok_pbin::{Checkpoint, Counts, MappedFile, Metadata, TokenWidth, Writer, crash};
+use packtok_pbin::{Checkpoint, Counts, MappedFile, Metadata, Writer, crash};
 use packtok_tokenizer::Tokenizer;
 use serde::{Deserialize, Serialize};
 
@@ -153,10 +153,7 @@ fn resume_after(
     let mut stop = None;
     let writer = Writer::keep(
         &options.spec.output,
-        (
-            TokenWidth::for_vocab(tokenizer.vocab_size()),
-            options.spec.recorded.origins,
-        ),
+        (options.width_for(tokenizer), options.spec.recorded.origins),
         journal.folder(),
         &checkpoints,
         &mut |_| match tick(0) {

@@ -181,7 +181,7 @@ impl Worker {
             eod_id: options.eod.id,
             bos_id: options.bos.as_ref().map(|bos| bos.id),
             enclose_all: options.spec.recorded.enclose_all,
-            width: TokenWidth::for_vocab(tokenizer.vocab_size()),
+            width: options.width_for(tokenizer),
             vocab_size: tokenizer.vocab_size(),
             padding: checked_padding(options.spec.recorded.padding, tokenizer)?,
             empty_document: options.spec.recorded.empty_document,

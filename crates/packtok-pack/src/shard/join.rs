@@ -9,8 +9,8 @@ use packtok_corpus::rejects::{Rejects, first_reject};
 use packtok_jobs::Shard;
 use packtok_jobs::{Monitor, Progress, report_progress};
 use packtok_pbin::{
-    CorpusFormat, Counts, Metadata, OpenPart, Reader, Replace, TokenWidth, TokenizerInfo, Writer,
-    join_as, publish_bytes, remove_abandoned,
+    CorpusFormat, Counts, Metadata, OpenPart, Reader, Replace, TokenizerInfo, Writer, join_as,
+    publish_bytes, remove_abandoned,
 };
 use serde::Serialize;
 
@@ -83,7 +83,7 @@ pub fn join(options: &JoinOptions, monitor: &mut Monitor<'_>) -> Result<JoinRepo
         remove_leftover(&options.output)?;
         return Ok(report);
     }
-    let width = TokenWidth::for_vocab(tokenizer.vocab_size);
+    let width = metadata.options.width_for_vocab(tokenizer.vocab_size);
     let mut tick = || report_progress(monitor, &Progress::default());
     let shape = (width, metadata.options.origins);
     let (mut started, writer) =

@@ -53,9 +53,15 @@ fn sample(options: &PackOptions, fraction: f64) -> Sample {
     }
 }
 
-/// Checks that the token width of `file` equals the width that `tokenizer` needs.
+/// Checks that the token width of `file` is the requested one, or the one that `tokenizer` needs.
 fn check_width(file: &Reader, tokenizer: &Tokenizer) -> Result<()> {
-    let expected_width = TokenWidth::for_vocab(tokenizer.vocab_size());
+    let requested = file
+        .metadata()?
+        .map(|metadata| metadata.options.token_width);
+    let vocab_size = tokenizer.vocab_size();
+    let expected_width = requested
+        .and_then(|requested| requested.for_vocab(vocab_size))
+        .unwrap_or_else(|| TokenWidth::for_vocab(vocab_size));
     if file.width() == expected_width {
         return Ok(());
     }

@@ -388,6 +388,7 @@ pub(crate) fn pack_error(error: packtok_pack::Error) -> PyErr {
         | E::PaddingTooLong { .. }
         | E::PaddingId { .. }
         | E::NotOneToken { .. }
+        | E::WidthTooNarrow { .. }
         | E::OutputNotAFile { .. }
         | E::OutputIsInput { .. }
         | E::IndexForMany { .. }
