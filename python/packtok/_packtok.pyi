@@ -591,6 +591,8 @@ def convert_tokens(
     format: str | None,
     output: _StrPath,
     to: str,
+    link: bool,
+    accept_loss: Sequence[str],
     dtype: str,
     tokenizer: Tokenizer | None,
     existing: str,

@@ -39,7 +39,7 @@ pub enum Error {
     },
     /// A range of tokens is not within the file.
     #[error("{}: tokens {start}..{stop} do not exist, the file has {num_tokens}", path.display())]
-    NoSuchRawTokens {
+    NoSuchTokens {
         /// The file.
         path: PathBuf,
         /// Start of the range.
@@ -48,6 +48,48 @@ pub enum Error {
         stop: u64,
         /// Tokens of the file.
         num_tokens: u64,
+    },
+    /// The requested document does not exist.
+    #[error("{}: document {document} does not exist, the file has {num_documents}", path.display())]
+    NoSuchDocument {
+        /// The file.
+        path: PathBuf,
+        /// The document.
+        document: u64,
+        /// Documents of the file.
+        num_documents: u64,
+    },
+    /// A file of another format has bytes that its writers do not write.
+    #[error(transparent)]
+    Fault(#[from] Box<Fault>),
+    /// The tokens end elsewhere than the index says.
+    #[error(
+        "{}: the file has {found} bytes; expected {expected}, the end of the last document in {}; {}",
+        path.display(), index.display(),
+        if found < expected { "the file is truncated" } else { "the files do not belong together" }
+    )]
+    DataLength {
+        /// The file of the tokens.
+        path: PathBuf,
+        /// The file of the documents.
+        index: PathBuf,
+        /// Bytes of the file.
+        found: u64,
+        /// Bytes that the index implies.
+        expected: u64,
+    },
+    /// A document has more tokens than a sequence of Megatron's can have.
+    #[error(
+        "{}: document {document} has {tokens} tokens; expected at most 2147483647, the longest sequence of Megatron's files; cut the document, or convert to another format",
+        path.display()
+    )]
+    MegatronDocumentTooLong {
+        /// The index that would be written.
+        path: PathBuf,
+        /// The document.
+        document: u64,
+        /// Its number of tokens.
+        tokens: u64,
     },
     /// The requested document does not exist; a raw file has only document 0.
     #[error("{}: document {document} does not exist, the file does not record any", path.display())]
@@ -244,28 +286,6 @@ pub enum Error {
         /// The value of the element.
         id: ElementValue,
     },
-    /// A range of tokens is not within the file.
-    #[error("{}: tokens {start}..{stop} do not exist, the file has {num_tokens}", path.display())]
-    NoSuchNpyTokens {
-        /// The file.
-        path: PathBuf,
-        /// Start of the range.
-        start: u64,
-        /// End of the range.
-        stop: u64,
-        /// Tokens of the file.
-        num_tokens: u64,
-    },
-    /// The requested document does not exist.
-    #[error("{}: document {document} does not exist, the file has {num_documents}", path.display())]
-    NoSuchNpyDocument {
-        /// The file.
-        path: PathBuf,
-        /// The document.
-        document: u64,
-        /// Documents of the file.
-        num_documents: u64,
-    },
     /// A number exceeds the type of the elements.
     #[error("{}: {what} is {found}, which does not fit in the elements' dtype {dtype}; use int64", path.display())]
     NpyDoesNotFit {
@@ -283,7 +303,7 @@ pub enum Error {
         "{}: cannot write the 32-bit copy of its ids in the folder for temporary files, {}; free space there, set TMPDIR, or convert the file with packtok convert",
         path.display(), folder.display()
     )]
-    NpyCopy {
+    NarrowedCopy {
         /// The file.
         path: PathBuf,
         /// The folder for temporary files.
@@ -574,6 +594,10 @@ pub enum Error {
 const _: () = assert!(size_of::<Error>() <= 120);
 
 impl Error {
+    pub(crate) fn fault(fault: Fault) -> Self {
+        Self::Fault(fault.into())
+    }
+
     /// Returns a function that builds an [`Error::Io`] for `path`.
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
         |source| Self::Io {
@@ -608,4 +632,22 @@ fn prefix(path: &Path) -> String {
     } else {
         format!("{}: ", path.display())
     }
+}
+
+/// Bytes of a file that contradict its format.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {what} is {found} (byte {offset}); expected {expected}; {remedy}", path.display())]
+pub struct Fault {
+    /// The file.
+    pub path: PathBuf,
+    /// Position in the file.
+    pub offset: u64,
+    /// The name of the value.
+    pub what: &'static str,
+    /// The value.
+    pub found: String,
+    /// The values that the format allows.
+    pub expected: String,
+    /// What the reader of the message can do.
+    pub remedy: &'static str,
 }

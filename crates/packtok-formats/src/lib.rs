@@ -5,9 +5,13 @@
 //! format is a variant; a new format is a module here and an arm in each method.
 #![forbid(unsafe_code)]
 
+pub mod datatrove;
 mod error;
+mod flat_file;
 mod largest_ids;
 pub mod mds;
+pub mod megatron;
+mod narrowed;
 pub mod npy;
 pub mod python_json;
 pub mod raw;
@@ -16,5 +20,6 @@ pub mod table;
 mod token_file;
 
 pub use error::{ElementValue, Error, Result};
+pub use flat_file::{FlatFile, FlatFormat};
 pub use largest_ids::LargestIds;
 pub use token_file::TokenFile;

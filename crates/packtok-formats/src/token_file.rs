@@ -7,7 +7,10 @@ use std::path::Path;
 
 use packtok_pbin::{AccessPattern, HEADER_BYTES, Metadata, Reader, TokenWidth};
 
+use crate::datatrove::{self, DatatrovePaths};
 use crate::error::Result;
+use crate::flat_file::FlatFile;
+use crate::megatron::{self, MegatronPaths};
 use crate::npy::{MAGIC, NpyFile};
 use crate::raw::RawFile;
 
@@ -24,6 +27,8 @@ pub enum TokenFile {
     Raw(RawFile),
     /// An NPY array of documents.
     Npy(NpyFile),
+    /// Tokens back to back, with documents recorded in another file.
+    Flat(FlatFile),
 }
 
 const _: () = assert!(size_of::<TokenFile>() <= TokenFile::MAX_BYTES);
@@ -32,19 +37,36 @@ impl TokenFile {
     /// The largest size of this type in bytes.
     pub const MAX_BYTES: usize = 48;
 
-    /// Opens the pbin or the NPY file of documents at `path`.
+    /// Opens the token file at `path`, whose format follows from its content and from the files
+    /// beside it.
+    ///
+    /// A dataset of several files is opened by the name that they share, or by one of them.
     ///
     /// # Errors
-    /// As [`Reader::open`]; as [`NpyFile::open`] for a file that starts with the magic of NPY.
+    /// Those of the format; as [`Reader::open`] if no format is recognized.
     pub fn open(path: &Path) -> Result<Self> {
+        // Trying the pbin first makes opening a pbin as fast as without other formats. Read as a
+        // header of a pbin, the magic bytes of NPY declare more than 2^48 bytes of data, so no pbin
+        // starts with them.
         match Reader::open(path) {
             Ok(reader) => Ok(Self::Pbin(reader)),
-            // Read as a header of a pbin, the magic bytes of NPY declare more than 2^48 bytes of
-            // data, so no pbin starts with them. Trying the pbin first makes opening a pbin as
-            // fast as without NPY.
             Err(_) if is_npy(path) => Ok(Self::Npy(NpyFile::open(path)?)),
-            Err(error) => Err(error.into()),
+            Err(error) => match Self::open_flat(path)? {
+                Some(file) => Ok(file),
+                None => Err(error.into()),
+            },
         }
+    }
+
+    /// The file whose documents are in another file beside it; `None` if there is none.
+    fn open_flat(path: &Path) -> Result<Option<Self>> {
+        if let Some(paths) = MegatronPaths::find(path) {
+            return Ok(Some(Self::Flat(megatron::open(path, paths)?)));
+        }
+        if let Some(paths) = DatatrovePaths::find(path) {
+            return Ok(Some(Self::Flat(datatrove::open(path, &paths)?)));
+        }
+        Ok(None)
     }
 
     /// The path of the file.
@@ -53,6 +75,7 @@ impl TokenFile {
             Self::Pbin(reader) => reader.path(),
             Self::Raw(raw) => raw.path(),
             Self::Npy(npy) => npy.path(),
+            Self::Flat(flat) => flat.path(),
         }
     }
 
@@ -62,6 +85,7 @@ impl TokenFile {
             Self::Pbin(reader) => reader.width(),
             Self::Raw(raw) => raw.width(),
             Self::Npy(_) => TokenWidth::U32,
+            Self::Flat(flat) => flat.width(),
         }
     }
 
@@ -71,6 +95,7 @@ impl TokenFile {
             Self::Pbin(reader) => reader.len(),
             Self::Raw(_) => 1,
             Self::Npy(npy) => npy.num_documents(),
+            Self::Flat(flat) => flat.num_documents(),
         }
     }
 
@@ -81,6 +106,7 @@ impl TokenFile {
             Self::Pbin(reader) => reader.num_tokens(),
             Self::Raw(raw) => raw.num_tokens(),
             Self::Npy(npy) => npy.num_tokens(),
+            Self::Flat(flat) => flat.num_tokens(),
         }
     }
 
@@ -90,6 +116,7 @@ impl TokenFile {
             Self::Pbin(reader) => reader.data_bytes(),
             Self::Raw(raw) => raw.num_tokens() * raw.width().bytes(),
             Self::Npy(npy) => npy.num_tokens() * TokenWidth::U32.bytes(),
+            Self::Flat(flat) => flat.num_tokens() * flat.width().bytes(),
         }
     }
 
@@ -99,6 +126,7 @@ impl TokenFile {
             Self::Pbin(reader) => reader.file_bytes(),
             Self::Raw(raw) => raw.file_bytes(),
             Self::Npy(npy) => npy.file_bytes(),
+            Self::Flat(flat) => flat.file_bytes(),
         }
     }
 
@@ -111,6 +139,7 @@ impl TokenFile {
             Self::Pbin(reader) => Ok(reader.tokens(tokens)?),
             Self::Raw(raw) => Ok(raw.tokens(tokens)?),
             Self::Npy(npy) => Ok(npy.tokens(tokens)?),
+            Self::Flat(flat) => flat.tokens(tokens),
         }
     }
 
@@ -121,6 +150,7 @@ impl TokenFile {
             Self::Pbin(reader) => reader.tokens_if_there(tokens),
             Self::Raw(raw) => raw.tokens_if_there(tokens),
             Self::Npy(npy) => npy.tokens_if_there(tokens),
+            Self::Flat(flat) => flat.tokens_if_there(tokens),
         }
     }
 
@@ -133,6 +163,7 @@ impl TokenFile {
             Self::Pbin(reader) => Ok(reader.document_tokens(i)?),
             Self::Raw(raw) => Ok(raw.document_tokens(i)?),
             Self::Npy(npy) => Ok(npy.document_tokens(i)?),
+            Self::Flat(flat) => flat.document_tokens(i),
         }
     }
 
@@ -155,6 +186,7 @@ impl TokenFile {
                 Ok(Documents::One(Some(raw.num_tokens())))
             }
             Self::Npy(npy) => Ok(Documents::OfNpy(npy.documents_from(token)?.map(Ok))),
+            Self::Flat(flat) => Ok(Documents::OfFlat(flat.documents_from(token)?.map(Ok))),
         }
     }
 
@@ -165,7 +197,7 @@ impl TokenFile {
     pub fn metadata(&self) -> Result<Option<&Metadata>> {
         match self {
             Self::Pbin(reader) => Ok(reader.metadata()?),
-            Self::Raw(_) | Self::Npy(_) => Ok(None),
+            Self::Raw(_) | Self::Npy(_) | Self::Flat(_) => Ok(None),
         }
     }
 
@@ -173,7 +205,7 @@ impl TokenFile {
     pub fn has_data_checksums(&self) -> bool {
         match self {
             Self::Pbin(reader) => reader.has_data_checksums(),
-            Self::Raw(_) | Self::Npy(_) => false,
+            Self::Raw(_) | Self::Npy(_) | Self::Flat(_) => false,
         }
     }
 
@@ -185,7 +217,7 @@ impl TokenFile {
     pub fn verify_data_piece(&self, piece: u64) -> Result<()> {
         match self {
             Self::Pbin(reader) => Ok(reader.verify_data_piece(piece)?),
-            Self::Raw(_) | Self::Npy(_) => Ok(()),
+            Self::Raw(_) | Self::Npy(_) | Self::Flat(_) => Ok(()),
         }
     }
 
@@ -196,7 +228,7 @@ impl TokenFile {
     pub fn verify_offsets(&self) -> Result<()> {
         match self {
             Self::Pbin(reader) => Ok(reader.verify_offsets()?),
-            Self::Raw(_) | Self::Npy(_) => Ok(()),
+            Self::Raw(_) | Self::Npy(_) | Self::Flat(_) => Ok(()),
         }
     }
 
@@ -204,7 +236,7 @@ impl TokenFile {
     pub fn content_crc32c(&self) -> Option<u32> {
         match self {
             Self::Pbin(reader) => reader.trailer_crc32c(),
-            Self::Raw(_) | Self::Npy(_) => None,
+            Self::Raw(_) | Self::Npy(_) | Self::Flat(_) => None,
         }
     }
 
@@ -214,6 +246,7 @@ impl TokenFile {
             Self::Pbin(reader) => reader.index_crc32c(),
             Self::Raw(_) => 0,
             Self::Npy(npy) => npy.index_crc32c(),
+            Self::Flat(flat) => flat.index_crc32c(),
         }
     }
 
@@ -226,6 +259,7 @@ impl TokenFile {
             Self::Pbin(reader) => Ok(reader.advise(pattern)?),
             Self::Raw(raw) => Ok(raw.advise(pattern)?),
             Self::Npy(npy) => Ok(npy.advise(pattern)?),
+            Self::Flat(flat) => flat.advise(pattern),
         }
     }
 
@@ -237,16 +271,27 @@ impl TokenFile {
             Self::Pbin(reader) => reader.release_pages(),
             Self::Raw(raw) => raw.release_pages(),
             Self::Npy(npy) => npy.release_pages(),
+            Self::Flat(flat) => flat.release_pages(),
         }
     }
 
-    /// The position in the file of the first token; `None` if the file does not store the tokens
-    /// in the form that [`TokenFile::tokens`] returns.
+    /// The path of the file that has the tokens; different from [`TokenFile::path`] where a dataset
+    /// has several files.
+    pub fn data_path(&self) -> &Path {
+        match self {
+            Self::Flat(flat) => flat.data_path(),
+            Self::Pbin(_) | Self::Raw(_) | Self::Npy(_) => self.path(),
+        }
+    }
+
+    /// The position in [`TokenFile::data_path`] of the first token; `None` if the file does not
+    /// store the tokens in the form that [`TokenFile::tokens`] returns.
     pub fn data_position(&self) -> Option<u64> {
         match self {
             Self::Pbin(_) => Some(HEADER_BYTES),
             Self::Raw(_) => Some(0),
             Self::Npy(npy) => npy.data_position(),
+            Self::Flat(flat) => flat.data_position(),
         }
     }
 
@@ -259,6 +304,7 @@ impl TokenFile {
             Self::Pbin(reader) => Ok(reader.prefetch(tokens)?),
             Self::Raw(raw) => Ok(raw.prefetch(tokens)?),
             Self::Npy(npy) => Ok(npy.prefetch(tokens)?),
+            Self::Flat(flat) => flat.prefetch(tokens),
         }
     }
 }
@@ -272,16 +318,18 @@ fn is_npy(path: &Path) -> bool {
 }
 
 /// The documents of a file with an index, or the single document, with its number of tokens.
-enum Documents<I, N> {
+enum Documents<I, N, F> {
     Many(I),
     OfNpy(N),
+    OfFlat(F),
     One(Option<u64>),
 }
 
-impl<I, N> Iterator for Documents<I, N>
+impl<I, N, F> Iterator for Documents<I, N, F>
 where
     I: Iterator<Item = Result<(u64, Range<u64>)>>,
     N: Iterator<Item = I::Item>,
+    F: Iterator<Item = I::Item>,
 {
     type Item = I::Item;
 
@@ -290,6 +338,7 @@ where
         match self {
             Self::Many(documents) => documents.next(),
             Self::OfNpy(documents) => documents.next(),
+            Self::OfFlat(documents) => documents.next(),
             Self::One(num_tokens) => num_tokens.take().map(|stop| Ok((0, 0..stop))),
         }
     }

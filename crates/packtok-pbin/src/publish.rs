@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -149,6 +149,27 @@ impl TempFile {
             }
             Err(source) => Err(Error::Io { path: dst, source }),
         }
+    }
+
+    /// Appends bytes of the file `source` at the current position, copied by the kernel where file
+    /// systems can.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; `source` ends before the range.
+    pub fn append_from(&mut self, mut source: &File, bytes: Range<u64>) -> Result<()> {
+        let io = Error::io(&self.dst);
+        let num_bytes = bytes.end - bytes.start;
+        let copy = || {
+            source.seek(SeekFrom::Start(bytes.start))?;
+            // The standard library uses `copy_file_range` for two files.
+            let copied = io::copy(&mut source.take(num_bytes), &mut self.file.as_file())?;
+            if copied < num_bytes {
+                return Err(ErrorKind::UnexpectedEof.into());
+            }
+            Ok(())
+        };
+        let mut copy = copy;
+        copy().map_err(io)
     }
 
     /// Truncates or extends the file to `len_bytes`.

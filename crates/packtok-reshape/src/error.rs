@@ -238,6 +238,58 @@ pub enum Error {
         /// Number of shards.
         count: u64,
     },
+    /// An id exceeds the type of ids that a format has.
+    #[error(
+        "{}: token {token} of document {document} is {id}, which {dtype} cannot hold; choose another format",
+        path.display()
+    )]
+    IdBeyondType {
+        /// The token file.
+        path: PathBuf,
+        /// The document.
+        document: u64,
+        /// Position in the document.
+        token: u64,
+        /// The id.
+        id: u32,
+        /// The type of the ids.
+        dtype: &'static str,
+    },
+    /// The input of a conversion without a copy is not a pbin.
+    #[error("{}: has the format {found}; only a pbin can be linked; leave out --link (link)", path.display())]
+    LinkedInputIsNoPbin {
+        /// The file.
+        path: PathBuf,
+        /// The format of the file.
+        found: &'static str,
+    },
+    /// The output cannot hold something that the input records.
+    #[error(
+        "{}: records {name}, which {format} cannot hold; set --accept-loss {name} (accept_loss) to lose them",
+        path.display()
+    )]
+    Lost {
+        /// The file.
+        path: PathBuf,
+        /// The name of what is lost.
+        name: &'static str,
+        /// The format of the output.
+        format: &'static str,
+    },
+    /// A dataset has other tokens than the pbin that it was made from.
+    #[error(
+        "{}: has other tokens than the pbin that it was made from; delete {} to write a pbin without what it keeps",
+        path.display(), rest.display()
+    )]
+    RestDiffers {
+        /// The dataset.
+        path: PathBuf,
+        /// The rest of the pbin.
+        rest: PathBuf,
+        /// The fault of the pbin that they give together.
+        #[source]
+        source: Option<Box<packtok_pbin::Error>>,
+    },
     /// An id exceeds the type of the column.
     #[error("{}: token {token} has id {id}, which {dtype} cannot hold; set --dtype (dtype) to {remedy}", path.display())]
     IdTooLarge {

@@ -20,13 +20,26 @@ from packtok.cli.progress import engine_checks, progress
 def convert(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The token file, or a folder of them.")],
     *,
-    to: Annotated[Literal["pbin", "cepe-npy"], typer.Option("--to", help="The format to write.")],
+    to: Annotated[
+        Literal["pbin", "cepe-npy", "megatron", "datatrove"],
+        typer.Option("--to", help="The format to write."),
+    ],
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="OUT", help="The file to write; of a folder, a folder.")
+        str,
+        typer.Option(
+            "--output", "-o", metavar="OUT", help="The file or common name to write; of a folder, a folder."
+        ),
     ],
     format: Annotated[
-        Literal["pbin", "cepe-npy"] | None,
+        Literal["pbin", "cepe-npy", "megatron", "datatrove"] | None,
         typer.Option("--format", help="The format to read. [default: by content]"),
+    ] = None,
+    link: Annotated[
+        bool, typer.Option("--link", help="With --to megatron: link the pbin instead of copying it.")
+    ] = False,
+    accept_loss: Annotated[
+        list[str] | None,
+        typer.Option("--accept-loss", metavar="NAME", help="Lose what OUT cannot hold; repeatable."),
     ] = None,
     dtype: Annotated[
         str | None, typer.Option("--dtype", help="With --to cepe-npy: int64 or uint32. [default: int64]")
@@ -48,6 +61,8 @@ def convert(
             output,
             to=to,
             format=format,
+            link=link,
+            accept_loss=accept_loss or (),
             dtype=dtype,
             tokenizer=tokenizer,
             add_special_tokens_from_config=add_special_tokens_from_config,

@@ -1,6 +1,7 @@
 """Implements `packtok convert`: writes the documents of a token file in another format."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,8 +15,11 @@ from packtok.resuming import KEPT_NOTE, LOST_NOTE, explaining
 from packtok.sources import StrPath
 from packtok.tokenizer.find import TOKENIZER_FILE, find_tokenizer
 
-# Endings of the files of a folder, by format.
-SUFFIXES = {"pbin": ".pbin", "cepe-npy": ".npy"}
+# Endings of the files of a folder, by format; of Megatron's two files, one.
+SUFFIXES = {"pbin": ".pbin", "cepe-npy": ".npy", "megatron": ".idx", "datatrove": ".ds"}
+# Formats whose readers look at every file of a folder. What they do not know is kept in this folder.
+DATASETS = ("megatron", "datatrove")
+SIDECAR_FOLDER = ".packtok"
 # The note on an error if some files of the folder exist already.
 KEPT_FILES_NOTE = "finished files are kept; set --existing (existing) to skip to resume"
 
@@ -27,6 +31,8 @@ def convert(
     *,
     to: str,
     format: str | None = None,
+    link: bool = False,
+    accept_loss: Sequence[str] = (),
     dtype: str | None = None,
     tokenizer: str | None = None,
     add_special_tokens_from_config: bool = False,
@@ -39,9 +45,14 @@ def convert(
 
     Args:
         input: A token file, or a folder.
-        output: The file to write; for a folder, the folder in which its tree is mirrored.
-        to: The format to write: ``"pbin"`` or ``"cepe-npy"``.
-        format: The format to read. Default: the one that the content has; of a folder, the other one.
+        output: The file to write; of a format with several files, the name that they share; for a
+            folder, the folder in which its tree is mirrored.
+        to: The format to write: ``"pbin"``, ``"cepe-npy"``, ``"megatron"`` or ``"datatrove"``.
+        format: The format to read. Default: the one that the content has; of a folder, pbins, or with
+            ``to="pbin"`` the only other format that is in it.
+        link: For ``"megatron"``: copy nothing. ``.bin`` becomes a link to the pbin, whose tokens the index
+            finds after their header.
+        accept_loss: What the input records and the output cannot hold: ``"sequences"``, ``"modes"``.
         dtype: For ``"cepe-npy"``, ``"int64"`` or ``"uint32"``. Default: ``"int64"``.
         tokenizer: The tokenizer of the ids. Default: what the trailer or the marker records.
         add_special_tokens_from_config: As in `packtok.pack`, for ``tokenizer``.
@@ -49,7 +60,7 @@ def convert(
         on_progress: As in `packtok.pack`.
 
     Returns:
-        ``output``, ``files``, ``documents``, ``tokens`` and ``file_bytes``.
+        ``output``, ``files``, ``documents``, ``tokens``, ``file_bytes`` and ``warnings``.
 
     Raises:
         ConfigError: If an argument is invalid.
@@ -60,7 +71,9 @@ def convert(
         if value is not None and value not in _packtok.TOKEN_FORMATS:
             raise ConfigError(f"{name}: is {value}; expected one of {', '.join(_packtok.TOKEN_FORMATS)}")
     if dtype is not None and to != "cepe-npy":
-        raise ConfigError("--dtype: has no effect with --to pbin, whose width follows from the tokenizer")
+        raise ConfigError(f"--dtype: has no effect with --to {to}, whose width follows from the tokenizer")
+    if link and to != "megatron":
+        raise ConfigError(f"--link: has no effect with --to {to}; only Megatron's files can be links")
     loaded_tokenizer = None
     if tokenizer is not None:
         loaded_tokenizer = find_tokenizer(tokenizer, add_special_tokens_from_config).tokenizer
@@ -79,6 +92,8 @@ def convert(
                 format=format,
                 output=target,
                 to=to,
+                link=link,
+                accept_loss=list(accept_loss),
                 dtype=checked_dtype(dtype),
                 tokenizer=loaded_tokenizer,
                 existing=existing,
@@ -90,6 +105,7 @@ def convert(
         "output": os.fspath(output),
         "files": len(reports),
         **{name: sum(report[name] for report in reports) for name in ("documents", "tokens", "file_bytes")},
+        "warnings": [note for report in reports for note in report["notes"]],
     }
 
 
@@ -97,18 +113,36 @@ def _pairs(source: Path, target: Path, to: str, format: str | None) -> list[tupl
     """Returns the files to read and to write."""
     if not source.is_dir():
         return [(source, target)]
-    read = format or next(name for name in SUFFIXES if name != to)
-    suffix = SUFFIXES[read]
-    names = [
-        os.path.relpath(path, source)
-        for path in source.rglob(f"*{suffix}")
-        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(source).parts)
-    ]
-    if not names:
-        raise ConfigError(f"{source}: no {suffix} file in this folder")
+    names = _names_below(source, format or _format_below(source, to))
     return [
-        (source / name, target / Path(name).with_suffix(SUFFIXES[to]))
+        (source / name, target / Path(name).with_suffix("" if to in DATASETS else SUFFIXES[to]))
         for name in _packtok.natural_sorted(names)
+    ]
+
+
+def _format_below(folder: Path, to: str) -> str:
+    """Returns the format of the token files below a folder: pbins, or the one that is there."""
+    if to != "pbin":
+        return "pbin"
+    formats = [name for name in SUFFIXES if name != "pbin" and _files_below(folder, name)]
+    if len(formats) > 1:
+        raise ConfigError(f"{folder}: has files of {' and '.join(formats)}; set --format (format)")
+    return formats[0] if formats else "cepe-npy"
+
+
+def _names_below(folder: Path, format: str) -> list[str]:
+    """Returns the paths of the token files of a format below a folder, relative to it."""
+    files = _files_below(folder, format)
+    if not files:
+        raise ConfigError(f"{folder}: no {SUFFIXES[format]} file in this folder")
+    return [os.path.relpath(path, folder) for path in files]
+
+
+def _files_below(folder: Path, format: str) -> list[Path]:
+    return [
+        path
+        for path in folder.rglob(f"*{SUFFIXES[format]}")
+        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts)
     ]
 
 
@@ -119,12 +153,17 @@ def _copy_tokenizer(source: Path, target: Path, to: str, tokenizer: _packtok.Tok
         content = Path(file).read_bytes()
     if content is not None:
         name = f"{target}.{TOKENIZER_FILE}" if to == "pbin" else target.with_name(TOKENIZER_FILE)
+        if to in DATASETS:
+            name = target.parent / SIDECAR_FOLDER / TOKENIZER_FILE
         if not os.path.lexists(name):
             _packtok.publish_bytes(name, content)
 
 
 def tokenizer_beside(path: StrPath) -> str | None:
-    """Returns the tokenizer file of a token file: next to it, or in a folder above an NPY file with a marker.
+    """Returns the tokenizer file of a token file, or None.
+
+    It is next to a pbin; in the sidecar folder of Megatron's and datatrove's files; for an NPY file with a
+    marker, in a folder above it.
 
     Args:
         path: The token file.
@@ -132,9 +171,12 @@ def tokenizer_beside(path: StrPath) -> str | None:
     file = Path(path)
     if (tokenizer := beside(os.fspath(path))) is not None:
         return tokenizer
-    marker = _packtok.find_token_marker(file) if file.suffix == ".npy" else None
+    marker = _packtok.find_token_marker(file)
     if marker is None:
         return None
+    if marker["format"] in DATASETS:
+        candidate = file.parent / SIDECAR_FOLDER / TOKENIZER_FILE
+        return os.fspath(candidate) if candidate.is_file() else None
     fingerprint = (marker["plan"].get("tokenizer") or {}).get("fingerprint")
     levels = Path(marker["source"]["path"]).parts
     for folder in list(Path(os.path.abspath(file)).parents)[: len(levels)]:

@@ -60,7 +60,9 @@ impl CheckedFile {
     /// As [`CheckedFile::open`].
     pub fn open_listed(entry: &Entry, verify: bool) -> Result<Self> {
         match entry.format {
-            FileFormat::Pbin | FileFormat::Npy => Self::open(&entry.path, verify),
+            FileFormat::Pbin | FileFormat::Npy | FileFormat::Megatron | FileFormat::Datatrove => {
+                Self::open(&entry.path, verify)
+            }
             FileFormat::Raw => {
                 let file = RawFile::open(&entry.path, entry.width(), entry.tokens)?;
                 Self::of(TokenFile::Raw(file), verify)

@@ -6,8 +6,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use packtok_formats::TokenFile;
 use packtok_formats::raw::num_tokens_without_padding;
+use packtok_formats::{FlatFormat, TokenFile};
 use packtok_pbin::{HEADER_BYTES, Replace, TokenWidth, publish_bytes};
 use packtok_store::is_url;
 use serde::{Deserialize, Serialize};
@@ -27,6 +27,10 @@ pub enum FileFormat {
     Raw,
     /// An NPY array of documents; see [`packtok_formats::npy`].
     Npy,
+    /// See [`packtok_formats::megatron`].
+    Megatron,
+    /// See [`packtok_formats::datatrove`].
+    Datatrove,
 }
 
 impl FileFormat {
@@ -69,6 +73,10 @@ impl Entry {
             TokenFile::Pbin(_) => FileFormat::Pbin,
             TokenFile::Raw(_) => FileFormat::Raw,
             TokenFile::Npy(_) => FileFormat::Npy,
+            TokenFile::Flat(flat) => match flat.format() {
+                FlatFormat::Megatron => FileFormat::Megatron,
+                FlatFormat::Datatrove => FileFormat::Datatrove,
+            },
         };
         let has_index = format != FileFormat::Raw && trailer_crc32c.is_none();
         Self {
@@ -152,7 +160,7 @@ impl Entry {
         let data_bytes = self.tokens.checked_mul(self.token_bytes);
         let header_bytes = match self.format {
             FileFormat::Pbin => HEADER_BYTES,
-            FileFormat::Raw | FileFormat::Npy => 0,
+            FileFormat::Raw | FileFormat::Npy | FileFormat::Megatron | FileFormat::Datatrove => 0,
         };
         let least = data_bytes.and_then(|bytes| bytes.checked_add(header_bytes));
         let width_is_known = matches!(self.token_bytes, 1 | 2 | 4);
@@ -191,6 +199,8 @@ pub fn fingerprint<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> DataFing
             FileFormat::Pbin => {}
             FileFormat::Raw => hash.update(b"raw"),
             FileFormat::Npy => hash.update(b"npy"),
+            FileFormat::Megatron => hash.update(b"megatron"),
+            FileFormat::Datatrove => hash.update(b"datatrove"),
         }
     }
     hash.finalize().into()

@@ -1,26 +1,19 @@
 //! Reads the documents of an NPY file.
 //!
-//! uint32 elements are the tokens themselves. Wider ids are narrowed to 32 bits piece by piece
-//! when they are first read, into an unlinked temporary file that is mapped. In both cases,
-//! readers borrow bytes of a map, which the system can evict from memory.
+//! uint32 elements are the tokens themselves. Other ids are read from a copy of 32 bits.
 
-use std::fs::File;
-use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use packtok_pbin::{AccessPattern, MappedFile, TokenWidth};
 
 use super::{Element, NpyHeader};
 use crate::error::{ElementValue, Error, Result};
+use crate::narrowed::{NarrowedIds, WideType};
 
 /// Interval of documents whose start is kept in memory. The starts of other documents are computed
 /// by adding lengths.
 const STEP: u64 = 64;
-/// Tokens that are narrowed at a time.
-const PIECE_TOKENS: u64 = 1 << 18;
 /// Bytes of a token as it is read.
 const TOKEN_BYTES: u64 = TokenWidth::U32 as u64;
 
@@ -42,17 +35,8 @@ struct Details {
     num_documents: u64,
     /// First token of each document whose number is a multiple of [`STEP`].
     starts: Box<[u64]>,
-    /// Present if ids are narrowed.
-    narrowing: Option<Narrowing>,
-}
-
-/// The copy of ids that are wider than tokens.
-#[derive(Debug)]
-struct Narrowing {
-    original: MappedFile,
-    copy: File,
-    /// One bit per piece that has been copied.
-    copied: Box<[AtomicU64]>,
+    /// Present if ids are not uint32.
+    narrowed: Option<NarrowedIds>,
 }
 
 impl NpyFile {
@@ -72,9 +56,16 @@ impl NpyFile {
         };
         let starts = checked_starts(&file, num_documents, num_tokens, path)?;
         let file_bytes = map.bytes().len() as u64;
-        let (map, narrowing) = match header.element {
-            Element::U32 => (map, None),
-            _ => narrowed(map, num_tokens, path).map(|(map, copy)| (map, Some(copy)))?,
+        let (map, narrowed) = if header.element == Element::U32 {
+            (map, None)
+        } else {
+            let wide_type = match header.element {
+                Element::I32 => WideType::I32,
+                _ => WideType::Bits64,
+            };
+            let first_byte = file_bytes - num_tokens * header.element.bytes();
+            let (copy, narrowed) = NarrowedIds::new(map, first_byte, wide_type, num_tokens, path)?;
+            (copy, Some(narrowed))
         };
         Ok(Self {
             map,
@@ -85,7 +76,7 @@ impl NpyFile {
                 file_bytes,
                 num_documents,
                 starts,
-                narrowing,
+                narrowed,
             }),
         })
     }
@@ -149,8 +140,8 @@ impl NpyFile {
     /// Tokens as little-endian bytes of 32-bit numbers.
     ///
     /// # Errors
-    /// [`Error::NoSuchNpyTokens`]; [`Error::NpyId`] if an id in the same piece does not fit in 32
-    /// bits; [`Error::NpyCopy`].
+    /// [`Error::NoSuchTokens`]; [`Error::NpyId`] if an id in the same piece does not fit in 32
+    /// bits; [`Error::NarrowedCopy`].
     pub fn tokens(&self, tokens: Range<u64>) -> Result<&[u8]> {
         if let Some(bytes) = self.tokens_if_there(tokens.clone()) {
             return Ok(bytes);
@@ -160,7 +151,7 @@ impl NpyFile {
             self.narrow(&tokens)?;
         }
         self.tokens_if_there(tokens)
-            .ok_or_else(|| Error::NoSuchNpyTokens {
+            .ok_or_else(|| Error::NoSuchTokens {
                 path: self.path().into(),
                 start,
                 stop,
@@ -171,10 +162,10 @@ impl NpyFile {
     /// The tokens of document `i`.
     ///
     /// # Errors
-    /// [`Error::NoSuchNpyDocument`].
+    /// [`Error::NoSuchDocument`].
     pub fn document_tokens(&self, i: u64) -> Result<Range<u64>> {
         if i >= self.num_documents() {
-            return Err(Error::NoSuchNpyDocument {
+            return Err(Error::NoSuchDocument {
                 path: self.path().into(),
                 document: i,
                 num_documents: self.num_documents(),
@@ -191,13 +182,13 @@ impl NpyFile {
     /// including empty ones.
     ///
     /// # Errors
-    /// [`Error::NoSuchNpyTokens`].
+    /// [`Error::NoSuchTokens`].
     pub fn documents_from(
         &self,
         token: u64,
     ) -> Result<impl Iterator<Item = (u64, Range<u64>)> + '_> {
         if token >= self.num_tokens {
-            return Err(Error::NoSuchNpyTokens {
+            return Err(Error::NoSuchTokens {
                 path: self.path().into(),
                 start: token,
                 stop: token.saturating_add(1),
@@ -233,11 +224,11 @@ impl NpyFile {
     /// Asks the system to read the pages of `tokens` asynchronously.
     ///
     /// # Errors
-    /// [`Error::NoSuchNpyTokens`]; the system rejects the advice.
+    /// [`Error::NoSuchTokens`]; the system rejects the advice.
     pub fn prefetch(&self, tokens: Range<u64>) -> Result<()> {
         let Range { start, end: stop } = tokens;
         if start > stop || stop > self.num_tokens {
-            return Err(Error::NoSuchNpyTokens {
+            return Err(Error::NoSuchTokens {
                 path: self.path().into(),
                 start,
                 stop,
@@ -253,24 +244,21 @@ impl NpyFile {
     /// Takes the pages that were read out of this process's memory.
     pub fn release_pages(&self) {
         self.map.release_pages();
-        if let Some(narrowing) = &self.details.narrowing {
-            narrowing.original.release_pages();
+        if let Some(narrowed) = &self.details.narrowed {
+            narrowed.original().release_pages();
         }
     }
 
-    /// The position in the file of the first token; `None` if the ids of the file are wider than
-    /// 32 bits.
+    /// The position in the file of the first token; `None` if the ids of the file are not uint32.
     pub fn data_position(&self) -> Option<u64> {
-        let is_narrowed = self.details.narrowing.is_some();
+        let is_narrowed = self.details.narrowed.is_some();
         (!is_narrowed).then(|| self.first_token_byte())
     }
 
     /// The map of the file itself.
     fn original(&self) -> &MappedFile {
-        match &self.details.narrowing {
-            Some(narrowing) => &narrowing.original,
-            None => &self.map,
-        }
+        let narrowed = self.details.narrowed.as_ref();
+        narrowed.map_or(&self.map, NarrowedIds::original)
     }
 
     /// Position of the first token in the file.
@@ -292,63 +280,15 @@ impl NpyFile {
 
     #[inline]
     fn are_copied(&self, tokens: &Range<u64>) -> bool {
-        let Some(narrowing) = &self.details.narrowing else {
-            return false;
-        };
-        tokens.is_empty() || pieces(tokens).all(|piece| narrowing.is_copied(piece))
+        let narrowed = self.details.narrowed.as_ref();
+        narrowed.is_some_and(|narrowed| narrowed.are_copied(tokens))
     }
 
     #[cold]
     fn narrow(&self, tokens: &Range<u64>) -> Result<()> {
-        let Some(narrowing) = &self.details.narrowing else {
-            return Ok(());
-        };
-        for piece in pieces(tokens) {
-            if narrowing.is_copied(piece) {
-                continue;
-            }
-            let start = piece * PIECE_TOKENS;
-            let stop = (start + PIECE_TOKENS).min(self.num_tokens);
-            let ids = self.narrowed_ids(start..stop)?;
-            let written = narrowing.copy.write_all_at(&ids, start * TOKEN_BYTES);
-            written.map_err(|source| copy_error(self.path(), source))?;
-            narrowing.mark_copied(piece);
-        }
-        Ok(())
-    }
-
-    /// The ids of tokens as bytes of 32-bit numbers.
-    fn narrowed_ids(&self, tokens: Range<u64>) -> Result<Vec<u8>> {
-        let width = self.element().bytes();
-        let first = self.first_token_byte();
-        let start = (first + tokens.start * width) as usize;
-        let stop = (first + tokens.end * width) as usize;
-        let bytes = &self.original().bytes()[start..stop];
-        let bad = match self.element() {
-            Element::I32 => return self.checked_i32(bytes, tokens.start),
-            // Negative numbers are large as unsigned numbers, so one comparison is enough for both
-            // types.
-            _ => {
-                let (ids, _) = bytes.as_chunks::<8>();
-                let all = ids.iter().fold(0, |all, &id| all | u64::from_le_bytes(id));
-                if all <= u64::from(u32::MAX) {
-                    return Ok(ids
-                        .iter()
-                        .flat_map(|id| [id[0], id[1], id[2], id[3]])
-                        .collect());
-                }
-                ids.iter()
-                    .position(|&id| u64::from_le_bytes(id) > u64::from(u32::MAX))
-            }
-        };
-        Err(self.bad_id(tokens.start + bad.unwrap_or(0) as u64))
-    }
-
-    fn checked_i32(&self, bytes: &[u8], first: u64) -> Result<Vec<u8>> {
-        let (ids, _) = bytes.as_chunks::<4>();
-        match ids.iter().position(|&id| i32::from_le_bytes(id) < 0) {
-            Some(i) => Err(self.bad_id(first + i as u64)),
-            None => Ok(bytes.to_vec()),
+        match &self.details.narrowed {
+            Some(narrowed) => narrowed.copy(tokens, self.path(), |token, _| self.bad_id(token)),
+            None => Ok(()),
         }
     }
 
@@ -361,46 +301,6 @@ impl NpyFile {
             element,
             id: ElementValue(numbers.at(element)),
         }
-    }
-}
-
-impl Narrowing {
-    fn is_copied(&self, piece: u64) -> bool {
-        let word = self.copied[(piece / 64) as usize].load(Ordering::Acquire);
-        word & (1 << (piece % 64)) != 0
-    }
-
-    fn mark_copied(&self, piece: u64) {
-        self.copied[(piece / 64) as usize].fetch_or(1 << (piece % 64), Ordering::Release);
-    }
-}
-
-fn pieces(tokens: &Range<u64>) -> Range<u64> {
-    tokens.start / PIECE_TOKENS..tokens.end.div_ceil(PIECE_TOKENS)
-}
-
-/// The map of a new file for the tokens of `original`.
-fn narrowed(original: MappedFile, num_tokens: u64, path: &Path) -> Result<(MappedFile, Narrowing)> {
-    let create = || {
-        let copy = tempfile::tempfile()?;
-        copy.set_len(num_tokens * TOKEN_BYTES)?;
-        Ok((MappedFile::of(&copy)?, copy))
-    };
-    let (map, copy) = create().map_err(|source| copy_error(path, source))?;
-    let words = num_tokens.div_ceil(PIECE_TOKENS).div_ceil(64);
-    let narrowing = Narrowing {
-        original,
-        copy,
-        copied: (0..words).map(|_| AtomicU64::new(0)).collect(),
-    };
-    Ok((map, narrowing))
-}
-
-fn copy_error(path: &Path, source: io::Error) -> Error {
-    Error::NpyCopy {
-        path: path.into(),
-        folder: std::env::temp_dir(),
-        source,
     }
 }
 
@@ -510,6 +410,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::narrowed::PIECE_TOKENS;
 
     fn numbers<const N: usize>(
         element: Element,

@@ -24,8 +24,8 @@ pub struct FileReport {
     pub unchecked: Vec<&'static str>,
 }
 
-/// Verifies all checksums, the index, every id and every EOD of a pbin; for an NPY file, the
-/// lengths and every id.
+/// Verifies all checksums, the index, every id and every EOD of a pbin; for other
+/// formats, the index and every id.
 ///
 /// Vocabulary and EOD come from the trailer. The ids of a file without a trailer are compared with
 /// the vocabulary of `tokenizer`, if set.
@@ -62,13 +62,13 @@ pub fn verify_file(
             reader.verify(&mut report_progress)?;
             Some(reader.dialect())
         }
-        TokenFile::Raw(_) | TokenFile::Npy(_) => None,
+        TokenFile::Raw(_) | TokenFile::Npy(_) | TokenFile::Flat(_) => None,
     };
     let vocab_size = recorded
         .map(|recorded| recorded.vocab_size)
         .or(tokenizer.map(Tokenizer::vocab_size));
     let eod_id = metadata.and_then(|metadata| metadata.eod.as_ref().map(|eod| eod.id));
-    // Reading the ids of an NPY file checks that they fit in 32 bits.
+    // Reading the ids of other formats checks that they fit in 32 bits.
     if vocab_size.is_some() || eod_id.is_some() || dialect.is_none() {
         let mut scan = Scan {
             file: &file,
@@ -86,7 +86,7 @@ pub fn verify_file(
         ("every id is in the vocabulary", vocab_size.is_some()),
         ("every document ends with EOD", eod_id.is_some()),
     ];
-    // Ids of a pbin have at most 32 bits, and NPY files have no pickle.
+    // Ids of a pbin have at most 32 bits, and other formats have no pickle.
     let irrelevant = match dialect {
         Some(_) => "every id fits in 32 bits",
         None => "offsets and pickle agree",

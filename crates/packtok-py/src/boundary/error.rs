@@ -236,11 +236,12 @@ pub(crate) fn formats_error(error: FormatsError) -> PyErr {
     match error {
         E::Io { path, source } => os_error(&path, &source),
         E::Pbin(error) => pbin_error(error),
-        E::NpyCopy { .. } => PyOSError::new_err(chain(&error)),
-        E::NoSuchNpyTokens { .. } | E::NoSuchNpyDocument { .. } | E::NoSuchMdsSample { .. } => {
+        E::NarrowedCopy { .. } => PyOSError::new_err(chain(&error)),
+        E::NoSuchTokens { .. } | E::NoSuchDocument { .. } | E::NoSuchMdsSample { .. } => {
             PyIndexError::new_err(chain(&error))
         }
         E::NpyDoesNotFit { .. }
+        | E::MegatronDocumentTooLong { .. }
         | E::MdsSizeLimit { .. }
         | E::MdsUnknownHash { .. }
         | E::MdsUnknownCompression { .. }
@@ -253,7 +254,8 @@ pub(crate) fn formats_error(error: FormatsError) -> PyErr {
             PacktokError::new_err(chain(&error))
         }
         E::RawPartialToken { .. }
-        | E::NoSuchRawTokens { .. }
+        | E::Fault(_)
+        | E::DataLength { .. }
         | E::NoSuchRawDocument { .. }
         | E::NotNpy { .. }
         | E::NpyIsPickle { .. }
@@ -320,6 +322,8 @@ pub(crate) fn reshape_error(error: ReshapeError) -> PyErr {
         | E::OutputIsInput { .. }
         | E::RawTokens { .. }
         | E::OtherFormat { .. }
+        | E::LinkedInputIsNoPbin { .. }
+        | E::Lost { .. }
         | E::SameNpyName { .. }
         | E::NotBelowRoot { .. }
         | E::NameNotUtf8 { .. } => PyValueError::new_err(chain(&error)),
@@ -351,9 +355,10 @@ pub(crate) fn reshape_error(error: ReshapeError) -> PyErr {
         | E::NotPacked { .. }
         | E::ExistingNpyDiffers { .. }
         | E::DamagedRejects { .. } => PacktokError::new_err(chain(&error)),
-        E::IdBeyondVocab { .. } | E::DamagedMarker { .. } => {
-            PbinFormatError::new_err(chain(&error))
-        }
+        E::IdBeyondVocab { .. }
+        | E::IdBeyondType { .. }
+        | E::RestDiffers { .. }
+        | E::DamagedMarker { .. } => PbinFormatError::new_err(chain(&error)),
     }
 }
 

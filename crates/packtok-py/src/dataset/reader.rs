@@ -1,10 +1,10 @@
-//! `PbinReader`: zero-copy views of a pbin or an NPY file of documents.
+//! `PbinReader`: zero-copy views of a pbin or of a token file in another format.
 
 use std::path::PathBuf;
 
 use numpy::PyArrayDescr;
 use packtok_dataset::files::checked_file::CheckedFile;
-use packtok_formats::TokenFile;
+use packtok_formats::{FlatFormat, TokenFile};
 use packtok_pack::pbin::{Dialect, Reader};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
@@ -15,8 +15,8 @@ use crate::dataset::origin::{OriginSources, PyOrigin};
 
 /// A pbin, memory-mapped. Item `i` is document `i` as a read-only NumPy view, including EOD.
 ///
-/// NPY files of documents, as CEPE's scripts save them, are read in the same way: without metadata,
-/// and with uint32 views whatever integers the file has.
+/// Megatron's and datatrove's files, and NPY files of documents as CEPE's scripts save them, are
+/// read in the same way: without metadata, and with uint32 views of ids that are wider.
 ///
 /// Views have the token width of the file (uint8, uint16 or uint32), copy nothing and outlive the
 /// reader. Pickles as its path.
@@ -37,7 +37,7 @@ impl PyPbinReader {
     fn pbin(&self) -> Option<&Reader> {
         match self.file() {
             TokenFile::Pbin(reader) => Some(reader),
-            TokenFile::Raw(_) | TokenFile::Npy(_) => None,
+            TokenFile::Raw(_) | TokenFile::Npy(_) | TokenFile::Flat(_) => None,
         }
     }
 
@@ -155,15 +155,22 @@ impl PyPbinReader {
         views::dtype(py, self.file().width())
     }
 
-    /// The program that wrote the file: "packtok", "modalities" or "modalities-legacy"; "npy" for
-    /// NPY files.
+    /// The program that wrote a pbin: "packtok", "modalities" or "modalities-legacy"; otherwise the
+    /// format: "npy", "megatron" or "datatrove".
     #[getter]
     fn dialect(&self) -> &'static str {
-        match self.pbin().map(Reader::dialect) {
-            Some(Dialect::Packtok) => "packtok",
-            Some(Dialect::Modalities) => "modalities",
-            Some(Dialect::ModalitiesLegacy) => "modalities-legacy",
-            None => "npy",
+        match self.file() {
+            TokenFile::Pbin(reader) => match reader.dialect() {
+                Dialect::Packtok => "packtok",
+                Dialect::Modalities => "modalities",
+                Dialect::ModalitiesLegacy => "modalities-legacy",
+            },
+            TokenFile::Raw(_) => "raw",
+            TokenFile::Npy(_) => "npy",
+            TokenFile::Flat(flat) => match flat.format() {
+                FlatFormat::Megatron => "megatron",
+                FlatFormat::Datatrove => "datatrove",
+            },
         }
     }
 

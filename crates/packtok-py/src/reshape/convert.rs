@@ -17,7 +17,7 @@ use crate::tokenizer::PyTokenizer;
 
 /// Writes the documents of a token file in another format and returns a report.
 #[pyfunction]
-#[pyo3(signature = (*, input, format, output, to, dtype, tokenizer, existing, on_progress))]
+#[pyo3(signature = (*, input, format, output, to, link, accept_loss, dtype, tokenizer, existing, on_progress))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn convert_tokens<'py>(
     py: Python<'py>,
@@ -25,6 +25,8 @@ pub(crate) fn convert_tokens<'py>(
     format: Option<&str>,
     output: PathBuf,
     to: &str,
+    link: bool,
+    accept_loss: Vec<String>,
     dtype: &str,
     tokenizer: Option<Py<PyTokenizer>>,
     existing: &str,
@@ -35,6 +37,8 @@ pub(crate) fn convert_tokens<'py>(
         format: format.map(format_of).transpose()?,
         output,
         to: format_of(to)?,
+        link,
+        accept_loss,
         id_type: id_type(dtype)?,
         tokenizer: tokenizer.map(|tokenizer| info(&tokenizer.get().inner)),
         existing: choice("existing", existing)?,

@@ -1,6 +1,6 @@
 //! The table of formats, and the recorded meaning of the ids of a file.
 
-use packtok_formats::TokenFile;
+use packtok_formats::{FlatFormat, TokenFile};
 use packtok_pbin::{SpecialToken, TokenizerInfo};
 use serde::Serialize;
 
@@ -12,12 +12,18 @@ pub enum TokenFormat {
     Pbin,
     /// NPY arrays of documents, as CEPE's scripts save them.
     CepeNpy,
+    /// Megatron's `.bin` and `.idx`.
+    Megatron,
+    /// datatrove's `.ds`.
+    Datatrove,
 }
 
 /// All formats, by the names that the user gives.
-pub const FORMATS: [(&str, TokenFormat); 2] = [
+pub const FORMATS: [(&str, TokenFormat); 4] = [
     ("pbin", TokenFormat::Pbin),
     ("cepe-npy", TokenFormat::CepeNpy),
+    ("megatron", TokenFormat::Megatron),
+    ("datatrove", TokenFormat::Datatrove),
 ];
 
 impl TokenFormat {
@@ -38,6 +44,10 @@ impl TokenFormat {
         match file {
             TokenFile::Pbin(_) => Some(Self::Pbin),
             TokenFile::Npy(_) => Some(Self::CepeNpy),
+            TokenFile::Flat(flat) => Some(match flat.format() {
+                FlatFormat::Megatron => Self::Megatron,
+                FlatFormat::Datatrove => Self::Datatrove,
+            }),
             TokenFile::Raw(_) => None,
         }
     }

@@ -1,8 +1,9 @@
 //! The marker next to a token file whose format has no room for metadata: the meaning of its ids,
 //! counts, checksums.
 //!
-//! `a.npy` has the marker `a.npy.done.json`, a name that no corpus file has. The marker is written
-//! after the file, so a file with a marker is complete. Every byte of the marker follows from the
+//! `a.npy` has the marker `a.npy.done.json`, a name that no corpus file has; a dataset of several
+//! files has `.packtok/a.json`, or `a.linked.json` if its tokens are a link to a pbin. The marker is
+//! written after the file, so a file with a marker is complete. Every byte of the marker follows from the
 //! input, the options that change bytes, and the version.
 
 use std::fs;
@@ -14,8 +15,10 @@ use packtok_formats::npy::IdType;
 use packtok_pbin::{Options, Replace, SpecialToken, TokenizerInfo, WriterInfo, publish_bytes};
 use serde::{Deserialize, Serialize};
 
+use super::flat::linked_marker_path;
 use super::formats::{Meaning, TokenFormat};
 use super::npy::NpyWritten;
+use super::paths::sidecar_path;
 use crate::error::{Error, Result};
 
 /// The meaning of the ids, and the options that change bytes. Equal for all files of one dataset.
@@ -97,7 +100,7 @@ pub struct Marker {
     pub tokens: u64,
     /// Bytes of the file.
     pub file_bytes: u64,
-    /// CRC32C of all bytes of the file.
+    /// CRC32C of all bytes of the file; of a dataset of several files, of its index.
     pub crc32c: u32,
     /// Records of the source that were skipped as bad; they are listed in the rejects file.
     #[serde(default)]
@@ -122,20 +125,29 @@ impl Marker {
         id_type: IdType,
         written: &NpyWritten,
     ) -> Self {
-        let name = file.path().file_name().unwrap_or_default();
-        let source = MarkedSource {
-            path: name.to_string_lossy().into_owned(),
-            bytes: file.file_bytes(),
-            crc32c: None,
-        };
-        let plan = TokenPlan {
-            dtype: id_type.name().to_owned(),
-            tokenizer: meaning.tokenizer.clone(),
-            bos: meaning.bos.clone(),
-            eod: meaning.eod.clone(),
-            options: None,
-        };
-        Self::of(written, plan, source, 0)
+        let plan = plan_of(meaning, id_type.name());
+        Self::of(written, plan, source_of(file), 0)
+    }
+
+    /// The marker of a written dataset of several files, which is open as `written`.
+    pub(super) fn of_dataset(
+        file: &TokenFile,
+        meaning: &Meaning,
+        format: TokenFormat,
+        dtype: &str,
+        written: &TokenFile,
+    ) -> Self {
+        Self {
+            format: format.name().to_owned(),
+            writer: WriterInfo::default(),
+            documents: written.num_documents(),
+            tokens: written.num_tokens(),
+            file_bytes: written.file_bytes(),
+            crc32c: written.index_crc32c(),
+            rejected: 0,
+            source: source_of(file),
+            plan: plan_of(meaning, dtype),
+        }
     }
 
     /// The marker of a written NPY file.
@@ -163,17 +175,24 @@ impl Marker {
     /// # Errors
     /// The marker cannot be read or is damaged.
     pub fn find(path: &Path) -> Result<Option<Self>> {
-        let marker = marker_path(path);
-        let bytes = match fs::read(&marker) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(Error::io(&marker)(error)),
-        };
-        let parsed = serde_json::from_slice(&bytes);
-        parsed.map(Some).map_err(|source| Error::DamagedMarker {
-            path: marker,
-            source,
-        })
+        let candidates = [
+            marker_path(path),
+            sidecar_path(path, ".json"),
+            linked_marker_path(path),
+        ];
+        for marker in candidates {
+            let bytes = match fs::read(&marker) {
+                Ok(bytes) => bytes,
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                Err(error) => return Err(Error::io(&marker)(error)),
+            };
+            let parsed = serde_json::from_slice(&bytes);
+            return parsed.map(Some).map_err(|source| Error::DamagedMarker {
+                path: marker,
+                source,
+            });
+        }
+        Ok(None)
     }
 
     /// Writes the marker of the file at `path` atomically.
@@ -181,12 +200,48 @@ impl Marker {
     /// # Errors
     /// The marker cannot be written.
     pub fn publish(&self, path: &Path) -> Result<()> {
-        let marker = marker_path(path);
+        self.publish_as(marker_path(path))
+    }
+
+    /// Writes the marker of the dataset with the tokens `data` atomically. The marker of a linked
+    /// dataset is visible: Megatron's `merge_datasets.py` expects an index beside each file of a
+    /// folder and so stops, instead of merging positions that it counts from 0.
+    ///
+    /// # Errors
+    /// The marker cannot be written.
+    pub(super) fn publish_for_dataset(&self, data: &Path, is_linked: bool) -> Result<()> {
+        if is_linked {
+            self.publish_as(linked_marker_path(data))
+        } else {
+            self.publish_as(sidecar_path(data, ".json"))
+        }
+    }
+
+    fn publish_as(&self, marker: PathBuf) -> Result<()> {
         let mut bytes = serde_json::to_vec(self).map_err(|source| Error::DamagedMarker {
             path: marker.clone(),
             source,
         })?;
         bytes.push(b'\n');
         Ok(publish_bytes(&marker, &bytes, Replace::Existing)?)
+    }
+}
+
+fn source_of(file: &TokenFile) -> MarkedSource {
+    let name = file.path().file_name().unwrap_or_default();
+    MarkedSource {
+        path: name.to_string_lossy().into_owned(),
+        bytes: file.file_bytes(),
+        crc32c: None,
+    }
+}
+
+fn plan_of(meaning: &Meaning, dtype: &str) -> TokenPlan {
+    TokenPlan {
+        dtype: dtype.to_owned(),
+        tokenizer: meaning.tokenizer.clone(),
+        bos: meaning.bos.clone(),
+        eod: meaning.eod.clone(),
+        options: None,
     }
 }

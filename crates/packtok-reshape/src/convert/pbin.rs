@@ -73,7 +73,7 @@ pub(super) fn write(
         bytes: file.file_bytes(),
         crc32c: match file {
             TokenFile::Npy(npy) => Some(npy.crc32c()),
-            TokenFile::Pbin(_) | TokenFile::Raw(_) => None,
+            TokenFile::Pbin(_) | TokenFile::Raw(_) | TokenFile::Flat(_) => None,
         },
         format: None,
         input: None,

@@ -2,17 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-use packtok_formats::TokenFile;
 use packtok_formats::npy::IdType;
+use packtok_formats::{FlatFormat, TokenFile};
 use packtok_jobs::Monitor;
 use packtok_pack::pack::Existing;
 use packtok_pbin::{Replace, TokenizerInfo};
 use serde::Serialize;
 
+use super::flat::{FlatConversion, FlatWritten, dtype};
 use super::formats::{Meaning, TokenFormat};
 use super::marker::Marker;
 use super::npy::{NpyWritten, write_npy};
-use super::pbin;
+use super::paths::OutputPaths;
+use super::{pbin, rest};
 use crate::error::{Error, Result};
 
 /// The file to convert, and the target format.
@@ -22,10 +24,14 @@ pub struct ConvertOptions {
     pub input: PathBuf,
     /// The format of the input; `None` to detect it from the content.
     pub format: Option<TokenFormat>,
-    /// The file to write.
+    /// The file to write; of a format with several files, the name that they share.
     pub output: PathBuf,
     /// The format of the output.
     pub to: TokenFormat,
+    /// Whether Megatron's file of the tokens is a link to the input, a pbin.
+    pub link: bool,
+    /// What the input records and the output may lose.
+    pub accept_loss: Vec<String>,
     /// The type of ids in formats that have several.
     pub id_type: IdType,
     /// The tokenizer that the caller vouches for.
@@ -51,6 +57,8 @@ pub struct ConvertReport {
     pub file_bytes: u64,
     /// Whether an existing output was kept: it has the same documents.
     pub skipped_existing: bool,
+    /// Sentences for the user.
+    pub notes: Vec<String>,
 }
 
 /// Writes the documents of a token file in another format.
@@ -71,13 +79,21 @@ pub fn convert(options: &ConvertOptions, monitor: &mut Monitor<'_>) -> Result<Co
             expected: expected.name(),
         });
     }
-    if is_same_file(input, output) {
+    let paths = OutputPaths::new(options.to, output);
+    if paths.all().any(|path| is_same_file(input, path)) {
         return Err(Error::OutputIsInput {
             path: input.clone(),
         });
     }
+    if options.link && from != TokenFormat::Pbin {
+        return Err(Error::LinkedInputIsNoPbin {
+            path: input.clone(),
+            found: from.name(),
+        });
+    }
+    check_losses(&file, options)?;
     let meaning = meaning_of(&file, options.tokenizer.as_ref())?;
-    let report = |file_bytes, skipped_existing| ConvertReport {
+    let report = |file_bytes, skipped_existing, notes| ConvertReport {
         output: output.clone(),
         from,
         to: options.to,
@@ -85,49 +101,112 @@ pub fn convert(options: &ConvertOptions, monitor: &mut Monitor<'_>) -> Result<Co
         tokens: file.num_tokens(),
         file_bytes,
         skipped_existing,
+        notes,
     };
     let replace = match options.existing {
         Existing::Replace => Replace::Existing,
         Existing::Error | Existing::Skip => Replace::Never,
     };
-    if output.symlink_metadata().is_ok() {
+    if let Some(existing) = paths.existing() {
         match options.existing {
             Existing::Error => {
                 return Err(packtok_pbin::Error::Exists {
-                    path: output.clone(),
+                    path: existing.to_owned(),
                 }
                 .into());
             }
             Existing::Skip => {
-                let existing = TokenFile::open(output)?;
+                let existing = TokenFile::open(&paths.to_open)?;
                 check_same_documents(&file, &existing)?;
-                complete_marker(options, &file, &meaning, &existing)?;
-                return Ok(report(existing.file_bytes(), true));
+                complete_marker(options, &paths, &file, &meaning, &existing)?;
+                return Ok(report(existing.file_bytes(), true, Vec::new()));
             }
             Existing::Replace => {}
         }
     }
-    packtok_pbin::remove_abandoned(&[output])?;
+    packtok_pbin::remove_abandoned(&paths.all().collect::<Vec<_>>())?;
+    let mut notes = Vec::new();
     let file_bytes = match options.to {
-        TokenFormat::Pbin => pbin::write(&file, &meaning, output, replace, monitor)?,
+        TokenFormat::Pbin => match rest::restore(&file, output, replace, monitor)? {
+            Some(file_bytes) => file_bytes,
+            None => pbin::write(&file, &meaning, output, replace, monitor)?,
+        },
         TokenFormat::CepeNpy => {
             let documents = [(&file, 0..file.num_documents())];
             let written = write_npy(&documents, output, options.id_type, replace, monitor)?;
             Marker::of_conversion(&file, &meaning, options.id_type, &written).publish(output)?;
             written.file_bytes
         }
+        TokenFormat::Megatron | TokenFormat::Datatrove => {
+            let format = match options.to {
+                TokenFormat::Megatron => FlatFormat::Megatron,
+                _ => FlatFormat::Datatrove,
+            };
+            let conversion = FlatConversion {
+                format,
+                file: &file,
+                meaning: &meaning,
+                paths: &paths,
+                link: options.link,
+                replace,
+            };
+            // What is kept beside the output is there before the output is complete.
+            if let TokenFile::Pbin(reader) = &file
+                && !options.link
+            {
+                rest::publish(reader, &paths.data)?;
+            }
+            let FlatWritten {
+                dtype,
+                notes: written,
+            } = conversion.write(monitor)?;
+            notes = written;
+            let written = TokenFile::open(&paths.to_open)?;
+            let marker = Marker::of_dataset(&file, &meaning, options.to, dtype, &written);
+            marker.publish_for_dataset(&paths.data, options.link)?;
+            written.file_bytes()
+        }
     };
-    Ok(report(file_bytes, false))
+    Ok(report(file_bytes, false, notes))
 }
 
-/// Writes the marker of an existing NPY file that has none. A run that was killed after writing
-/// the file leaves it without a marker.
+/// Checks that the output can hold what the input records, as far as the caller does not accept
+/// the loss.
+fn check_losses(file: &TokenFile, options: &ConvertOptions) -> Result<()> {
+    let (TokenFile::Flat(flat), false) = (
+        file,
+        options.to == TokenFormat::of(file).unwrap_or(options.to),
+    ) else {
+        return Ok(());
+    };
+    let mut lost = flat.extras().into_iter();
+    let not_accepted =
+        lost.find(|name| !options.accept_loss.iter().any(|accepted| accepted == name));
+    not_accepted.map_or(Ok(()), |name| {
+        Err(Error::Lost {
+            path: file.path().into(),
+            name,
+            format: options.to.name(),
+        })
+    })
+}
+
+/// Writes the marker of an existing output that has none. A run that was killed after writing the
+/// output leaves it without a marker.
 fn complete_marker(
     options: &ConvertOptions,
+    paths: &OutputPaths,
     file: &TokenFile,
     meaning: &Meaning,
     existing: &TokenFile,
 ) -> Result<()> {
+    if let TokenFile::Flat(flat) = existing
+        && Marker::find(&paths.data)?.is_none()
+    {
+        let dtype = dtype(flat.format(), flat.width());
+        let marker = Marker::of_dataset(file, meaning, options.to, dtype, existing);
+        marker.publish_for_dataset(&paths.data, options.link)?;
+    }
     let TokenFile::Npy(npy) = existing else {
         return Ok(());
     };

@@ -32,7 +32,7 @@ pub fn facts(path: &Path, chunk_tokens: u64, has_crc32c: bool) -> Result<Facts> 
     let mut add = |length: u64| chunks += length.checked_div(chunk_tokens).unwrap_or(0);
     match &file {
         TokenFile::Npy(npy) => npy.document_lengths().for_each(&mut add),
-        TokenFile::Pbin(_) | TokenFile::Raw(_) => {
+        TokenFile::Pbin(_) | TokenFile::Raw(_) | TokenFile::Flat(_) => {
             for document in 0..file.num_documents() {
                 let tokens = file.document_tokens(document)?;
                 add(tokens.end - tokens.start);

@@ -1,0 +1,357 @@
+//! Tokens that lie back to back in one file, and whose documents are recorded elsewhere.
+//!
+//! Most formats of trainers are of this kind. They differ in where the documents are recorded: the
+//! folder of each format parses its index into a [`DocumentIndex`].
+
+use std::fmt::Debug;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use packtok_pbin::{AccessPattern, MappedFile, TokenWidth};
+
+use crate::error::{Error, Fault, Result};
+use crate::narrowed::{NarrowedIds, WideType};
+
+/// Where the documents of a file start.
+pub(crate) trait DocumentIndex: Debug + Send + Sync {
+    /// Number of documents.
+    fn num_documents(&self) -> u64;
+
+    /// The first token of document `i`, or the number of tokens if `i` is the number of documents.
+    /// Never decreases with `i`.
+    fn start(&self, i: u64) -> u64;
+
+    /// What the index records besides documents, in words.
+    fn extras(&self) -> Vec<&'static str>;
+
+    /// CRC32C of the bytes of the index.
+    fn crc32c(&self) -> u32;
+
+    /// Bytes of the files of the index.
+    fn file_bytes(&self) -> u64;
+}
+
+/// A format of which a [`FlatFile`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FlatFormat {
+    /// See [`crate::megatron`].
+    Megatron,
+    /// See [`crate::datatrove`].
+    Datatrove,
+}
+
+/// An open file of tokens with an index of its documents.
+#[derive(Debug)]
+pub struct FlatFile {
+    /// The file of the tokens, or the copy of its ids.
+    map: MappedFile,
+    num_tokens: u64,
+    /// Position in the map of the first token. Headers are short.
+    first_byte: u16,
+    width: TokenWidth,
+    /// Whether the map is a copy, which is filled as tokens are read.
+    is_narrowed: bool,
+    details: Box<Details>,
+}
+
+/// What reading tokens does not need.
+#[derive(Debug)]
+struct Details {
+    format: FlatFormat,
+    path: PathBuf,
+    data_path: PathBuf,
+    data_file_bytes: u64,
+    documents: Box<dyn DocumentIndex>,
+    narrowed: Option<NarrowedIds>,
+}
+
+/// The type of the ids in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IdType {
+    /// The bytes of an id are those of a token.
+    Token(TokenWidth),
+    /// Ids are copied to 32 bits.
+    Wide(WideType),
+}
+
+impl IdType {
+    /// Bytes of one id.
+    pub(crate) fn bytes(self) -> u64 {
+        match self {
+            Self::Token(width) => width.bytes(),
+            Self::Wide(wide_type) => wide_type.bytes(),
+        }
+    }
+}
+
+/// The parts of a [`FlatFile`], which the folder of a format has checked.
+#[derive(Debug)]
+pub(crate) struct FlatParts {
+    /// The format.
+    pub(crate) format: FlatFormat,
+    /// The path that the caller opened.
+    pub(crate) path: PathBuf,
+    /// The file of the tokens.
+    pub(crate) data_path: PathBuf,
+    /// The map of that file.
+    pub(crate) map: MappedFile,
+    /// Position in the file of the first token.
+    pub(crate) first_byte: u16,
+    /// The type of the ids.
+    pub(crate) id_type: IdType,
+    /// Number of tokens; all are within the file.
+    pub(crate) num_tokens: u64,
+    /// Where the documents start.
+    pub(crate) documents: Box<dyn DocumentIndex>,
+}
+
+impl FlatFile {
+    /// # Errors
+    /// [`Error::NarrowedCopy`].
+    pub(crate) fn new(parts: FlatParts) -> Result<Self> {
+        let data_file_bytes = parts.map.bytes().len() as u64;
+        let (map, first_byte, width, narrowed) = match parts.id_type {
+            IdType::Token(width) => (parts.map, parts.first_byte, width, None),
+            IdType::Wide(wide_type) => {
+                let first_byte = parts.first_byte.into();
+                let (copy, narrowed) = NarrowedIds::new(
+                    parts.map,
+                    first_byte,
+                    wide_type,
+                    parts.num_tokens,
+                    &parts.data_path,
+                )?;
+                (copy, 0, TokenWidth::U32, Some(narrowed))
+            }
+        };
+        Ok(Self {
+            map,
+            num_tokens: parts.num_tokens,
+            first_byte,
+            width,
+            is_narrowed: narrowed.is_some(),
+            details: Box::new(Details {
+                format: parts.format,
+                path: parts.path,
+                data_path: parts.data_path,
+                data_file_bytes,
+                documents: parts.documents,
+                narrowed,
+            }),
+        })
+    }
+
+    /// The format of the file.
+    pub fn format(&self) -> FlatFormat {
+        self.details.format
+    }
+
+    /// The path that was opened.
+    pub fn path(&self) -> &Path {
+        &self.details.path
+    }
+
+    /// The path of the file of the tokens.
+    pub fn data_path(&self) -> &Path {
+        &self.details.data_path
+    }
+
+    /// Bytes of one token.
+    pub fn width(&self) -> TokenWidth {
+        self.width
+    }
+
+    /// Number of documents.
+    pub fn num_documents(&self) -> u64 {
+        self.details.documents.num_documents()
+    }
+
+    /// Number of tokens in all documents.
+    #[inline]
+    pub fn num_tokens(&self) -> u64 {
+        self.num_tokens
+    }
+
+    /// Bytes of the files of tokens and index.
+    pub fn file_bytes(&self) -> u64 {
+        self.details.data_file_bytes + self.details.documents.file_bytes()
+    }
+
+    /// Position of the first token in the file at [`FlatFile::path`]; `None` if that file does not
+    /// have the tokens as they are read.
+    pub fn data_position(&self) -> Option<u64> {
+        let has_tokens = !self.is_narrowed && self.details.path == self.details.data_path;
+        has_tokens.then(|| self.first_byte.into())
+    }
+
+    /// What the index records besides documents: `sequences` of documents, and their `modes`.
+    pub fn extras(&self) -> Vec<&'static str> {
+        self.details.documents.extras()
+    }
+
+    /// CRC32C of the index.
+    pub fn index_crc32c(&self) -> u32 {
+        self.details.documents.crc32c()
+    }
+
+    /// Tokens as little-endian bytes; `None` if the range is not within the file, or if ids have not
+    /// been copied yet.
+    #[inline]
+    pub fn tokens_if_there(&self, tokens: Range<u64>) -> Option<&[u8]> {
+        if tokens.start > tokens.end || tokens.end > self.num_tokens {
+            return None;
+        }
+        if self.is_narrowed && !self.are_copied(&tokens) {
+            return None;
+        }
+        self.map.bytes().get(self.bytes_of(&tokens))
+    }
+
+    /// Tokens as little-endian bytes.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchTokens`]; [`Error::Fault`] if an id in the same piece does not fit in 32 bits;
+    /// [`Error::NarrowedCopy`].
+    pub fn tokens(&self, tokens: Range<u64>) -> Result<&[u8]> {
+        if let Some(bytes) = self.tokens_if_there(tokens.clone()) {
+            return Ok(bytes);
+        }
+        let Range { start, end: stop } = tokens;
+        if let Some(narrowed) = &self.details.narrowed
+            && start <= stop
+            && stop <= self.num_tokens
+        {
+            let path = self.data_path();
+            narrowed.copy(&tokens, path, |token, id| bad_id(path, narrowed, token, id))?;
+        }
+        self.tokens_if_there(tokens)
+            .ok_or_else(|| self.no_such_tokens(start, stop))
+    }
+
+    /// The tokens of document `i`.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchDocument`].
+    pub fn document_tokens(&self, i: u64) -> Result<Range<u64>> {
+        let documents = &self.details.documents;
+        if i < documents.num_documents() {
+            return Ok(documents.start(i)..documents.start(i + 1));
+        }
+        Err(Error::NoSuchDocument {
+            path: self.path().into(),
+            document: i,
+            num_documents: documents.num_documents(),
+        })
+    }
+
+    /// The documents starting with the one that contains token `token`, each with its tokens,
+    /// including empty ones.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchTokens`].
+    pub fn documents_from(
+        &self,
+        token: u64,
+    ) -> Result<impl Iterator<Item = (u64, Range<u64>)> + '_> {
+        if token >= self.num_tokens {
+            return Err(self.no_such_tokens(token, token.saturating_add(1)));
+        }
+        let documents = &self.details.documents;
+        let num_documents = documents.num_documents();
+        // The last document that starts at or before the token: earlier ones that start there are
+        // empty.
+        let (mut first, mut after) = (0, num_documents);
+        while after - first > 1 {
+            let middle = first + (after - first) / 2;
+            if documents.start(middle) <= token {
+                first = middle;
+            } else {
+                after = middle;
+            }
+        }
+        let mut start = documents.start(first);
+        Ok((first..num_documents).map(move |i| {
+            let stop = documents.start(i + 1);
+            (i, std::mem::replace(&mut start, stop)..stop)
+        }))
+    }
+
+    /// Removes the pages that were read from this process's memory.
+    pub fn release_pages(&self) {
+        self.map.release_pages();
+        if let Some(narrowed) = &self.details.narrowed {
+            narrowed.original().release_pages();
+        }
+    }
+
+    /// Advises the system how the tokens will be read.
+    ///
+    /// # Errors
+    /// The system rejects the advice.
+    pub fn advise(&self, pattern: AccessPattern) -> Result<()> {
+        let advised = self.original().advise(pattern);
+        advised.map_err(|source| self.io(source))
+    }
+
+    /// Asks the system to read the pages of `tokens` asynchronously.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchTokens`]; the system rejects the advice.
+    pub fn prefetch(&self, tokens: Range<u64>) -> Result<()> {
+        if tokens.start > tokens.end || tokens.end > self.num_tokens {
+            return Err(self.no_such_tokens(tokens.start, tokens.end));
+        }
+        let bytes = match &self.details.narrowed {
+            Some(narrowed) => narrowed.original_bytes(&tokens),
+            None => self.bytes_of(&tokens),
+        };
+        let advised = self.original().prefetch(bytes);
+        advised.map_err(|source| self.io(source))
+    }
+
+    /// The map of the file of the tokens.
+    fn original(&self) -> &MappedFile {
+        let narrowed = self.details.narrowed.as_ref();
+        narrowed.map_or(&self.map, NarrowedIds::original)
+    }
+
+    #[cold]
+    fn are_copied(&self, tokens: &Range<u64>) -> bool {
+        let narrowed = self.details.narrowed.as_ref();
+        narrowed.is_none_or(|narrowed| narrowed.are_copied(tokens))
+    }
+
+    fn bytes_of(&self, tokens: &Range<u64>) -> Range<usize> {
+        let (first, width) = (u64::from(self.first_byte), self.width.bytes());
+        (first + tokens.start * width) as usize..(first + tokens.end * width) as usize
+    }
+
+    fn no_such_tokens(&self, start: u64, stop: u64) -> Error {
+        Error::NoSuchTokens {
+            path: self.path().into(),
+            start,
+            stop,
+            num_tokens: self.num_tokens,
+        }
+    }
+
+    fn io(&self, source: io::Error) -> Error {
+        Error::Io {
+            path: self.data_path().into(),
+            source,
+        }
+    }
+}
+
+/// The error for an id that does not fit in 32 bits.
+fn bad_id(path: &Path, narrowed: &NarrowedIds, token: u64, id: i128) -> Error {
+    Error::fault(Fault {
+        path: path.into(),
+        offset: narrowed.original_bytes(&(token..token)).start as u64,
+        what: "an id",
+        found: id.to_string(),
+        expected: "a number in 0..=4294967295".to_owned(),
+        remedy: "the file is damaged, or has something other than token ids",
+    })
+}

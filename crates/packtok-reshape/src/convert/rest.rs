@@ -1,0 +1,105 @@
+//! The rest of a pbin: all bytes but its tokens, kept beside a converted dataset, so that converting
+//! back gives the same pbin.
+//!
+//! The file `.packtok/NAME.pbin_rest` has the header of the pbin, then all bytes after its data:
+//! index and trailer.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use packtok_formats::TokenFile;
+use packtok_jobs::{Monitor, Progress};
+use packtok_pbin::{HEADER_BYTES, Header, Reader, Replace, TempFile, TokenWidth};
+
+use super::flat::{STEP_TOKENS, convert_width, greatest_id};
+use super::paths::sidecar_path;
+use crate::error::{Error, Result};
+
+/// The path of the rest of the pbin that the dataset with the tokens `data` was made from.
+pub(super) fn rest_path(data: &Path) -> PathBuf {
+    sidecar_path(data, ".pbin_rest")
+}
+
+/// Keeps the rest of `pbin` beside the dataset with the tokens `data`.
+pub(super) fn publish(pbin: &Reader, data: &Path) -> Result<()> {
+    let path = pbin.path();
+    let source = File::open(path).map_err(Error::io(path))?;
+    let mut out = TempFile::create(&rest_path(data))?;
+    out.append_from(&source, 0..HEADER_BYTES)?;
+    out.append_from(&source, HEADER_BYTES + pbin.data_bytes()..pbin.file_bytes())?;
+    Ok(out.publish(Replace::Existing)?)
+}
+
+/// Writes the pbin that `file` was made from to `dst` and returns its length in bytes; `None` if
+/// `file` has no rest of a pbin beside it.
+///
+/// # Errors
+/// [`Error::RestDiffers`] if the tokens are others than those of the pbin.
+pub(super) fn restore(
+    file: &TokenFile,
+    dst: &Path,
+    replace: Replace,
+    monitor: &mut Monitor<'_>,
+) -> Result<Option<u64>> {
+    let path = rest_path(file.path());
+    let Ok(mut rest) = File::open(&path) else {
+        return Ok(None);
+    };
+    let rest_bytes = rest.metadata().map_err(Error::io(&path))?.len();
+    let differs = |source| Error::RestDiffers {
+        path: file.path().into(),
+        rest: path.clone(),
+        source,
+    };
+    let mut start = [0; HEADER_BYTES as usize];
+    rest.read_exact(&mut start).map_err(Error::io(&path))?;
+    let header = Header::decode(&start, &path)?;
+    if header.data_bytes != file.num_tokens() * header.width.bytes() {
+        return Err(differs(None));
+    }
+    let mut out = TempFile::create(dst)?;
+    out.write_all(&start).map_err(Error::io(dst))?;
+    let mut converted = Vec::new();
+    let (mut first, num_tokens) = (0, file.num_tokens());
+    while first < num_tokens {
+        let stop = (first + STEP_TOKENS).min(num_tokens);
+        let tokens = file.tokens(first..stop)?;
+        if greatest_id(file.width()) > greatest_id(header.width)
+            && !all_fit(tokens, file.width(), header.width)
+        {
+            return Err(differs(None));
+        }
+        converted.clear();
+        convert_width(tokens, file.width(), header.width, &mut converted);
+        out.write_all(&converted).map_err(Error::io(dst))?;
+        file.release_pages();
+        first = stop;
+        let progress = Progress {
+            bytes_read: first * file.width().bytes(),
+            total_bytes: file.data_bytes(),
+            tokens: first,
+            ..Progress::default()
+        };
+        if monitor(&progress).is_break() {
+            return Err(packtok_jobs::Error::Cancelled.into());
+        }
+    }
+    out.append_from(&rest, HEADER_BYTES..rest_bytes)?;
+    // The pbin checks itself: by the checksums of its data if it has a trailer, otherwise by its
+    // index.
+    let reader = Reader::open(out.path()).map_err(|source| differs(Some(source.into())))?;
+    let verified = reader.verify(&mut |_| std::ops::ControlFlow::Continue(()));
+    verified.map_err(|source| differs(Some(source.into())))?;
+    let file_bytes = reader.file_bytes();
+    drop(reader);
+    out.publish(replace)?;
+    Ok(Some(file_bytes))
+}
+
+/// Whether all ids of the width `from` fit in the width `to`.
+fn all_fit(bytes: &[u8], from: TokenWidth, to: TokenWidth) -> bool {
+    let high_bytes = to.bytes() as usize..;
+    let mut ids = bytes.chunks_exact(from.bytes() as usize);
+    ids.all(|id| id[high_bytes.clone()].iter().all(|&byte| byte == 0))
+}
