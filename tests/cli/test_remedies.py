@@ -85,6 +85,8 @@ REACH: dict[str, tuple[str, ...]] = {
     "crates/packtok-reshape/src/error.rs: {}: sample {sample}": IMPORT,
     "crates/packtok-reshape/src/error.rs: {}: the file has the format": CONVERT,
     "crates/packtok-reshape/src/error.rs: {}: the output is": CONVERT,
+    "crates/packtok-reshape/src/error.rs: {}: has the format": CONVERT,
+    "crates/packtok-reshape/src/error.rs: {}: records": CONVERT,
     "crates/packtok-reshape/src/error.rs: {}: the existing file": CONVERT,
     "crates/packtok-reshape/src/error.rs: {} and {}": TOKENIZE,
     "crates/packtok-reshape/src/error.rs: {}: is not below": TOKENIZE,

@@ -56,6 +56,7 @@ pickled *.pickled
 plan_file *.plan
 raw_index *.pickle
 table_file *.parquet *.arrow
+token_index *.idx *.index
 tokenizer_file *.tokenizer_file
 tokenizer_json *.tokenizer_json
 TARGETS
