@@ -41,6 +41,7 @@ __all__ = [
     "_reopen_mds",
     "appended_id",
     "available_cpus",
+    "check_stream",
     "checked_reject_limit",
     "chunk_seed",
     "column_names",
@@ -51,6 +52,7 @@ __all__ = [
     "count_tokens",
     "delete_object",
     "describe_corpus",
+    "describe_stream",
     "download",
     "draw_samples",
     "fill_from",
@@ -423,7 +425,7 @@ def user_cache() -> str | None: ...
 class Stream:
     def __new__(
         cls,
-        recipe: str,
+        spec: str,
         objects: Sequence[Any],
         *,
         num_threads: int,
@@ -440,6 +442,8 @@ class Stream:
     def close(self) -> None: ...
 
 def wait_for_stream_calls() -> None: ...
+def check_stream(spec: str) -> Any: ...
+def describe_stream(spec: str) -> list[dict[str, Any]]: ...
 def corpus_files(
     inputs: Sequence[str],
     format: str | None = None,

@@ -250,7 +250,7 @@ def test_credentials_are_shown_nowhere(server: SftpServer, caplog: pytest.LogCap
     tokens = dataset.tokenize(packtok.Tokenizer.from_file(TOKENIZER))
     with tokens.iter() as iterator:
         assert len(list(iterator)) == 1
-        shown = [repr(tokens), repr(tokens._node), repr(iterator), json.dumps(iterator.state_dict())]
+        shown = [repr(tokens), repr(tokens._spec), repr(iterator), json.dumps(iterator.state_dict())]
         report = iterator.report()
         assert report["num_bad"] == 2
         shown.append(json.dumps(report, ensure_ascii=False))

@@ -80,7 +80,7 @@ mod _packtok {
         user_cache,
     };
     #[pymodule_export]
-    use crate::stream::{PyStream, corpus_files};
+    use crate::stream::{PyStream, check_stream, corpus_files, describe_stream};
     #[pymodule_export]
     use crate::tokenizer::proof::on_engine_check;
     #[pymodule_export]

@@ -7,7 +7,7 @@ use packtok_corpus::Body;
 use packtok_corpus::Reason;
 use packtok_corpus::field::{BadDocument, check_object};
 
-use super::parallel::{Given, Operation, Outcome, Worker};
+use super::parallel::{Input, Operation, Outcome, Worker};
 use super::report::Report;
 use super::sample::SourceRecord;
 use crate::error::Result;
@@ -25,8 +25,8 @@ impl Operation for Check {
 }
 
 impl Worker for Check {
-    fn work(&mut self, given: Given, put: &mut dyn FnMut(Result<Outcome>) -> bool) {
-        for sample in given.samples {
+    fn work(&mut self, input: Input, put: &mut dyn FnMut(Result<Outcome>) -> bool) {
+        for sample in input.samples {
             let result = match sample.record.as_ref().map_or(Ok(()), check) {
                 Ok(()) => Ok(Outcome::Keep(sample)),
                 Err(reason) => {

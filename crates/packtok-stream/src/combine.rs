@@ -1,20 +1,36 @@
 //! Combines several streams: one after the other, or interleaved in fixed proportions.
 
 use packtok_dataset::order::mixture::Mixture;
+use serde::{Deserialize, Serialize};
 
 use super::Sample;
+use super::builder::{Flow, OperatorSpec, Site};
 use super::node::Node;
 use super::position::{Numbers, Position, damaged};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Yields several streams one after the other.
-pub(super) struct Concat {
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct ConcatSpec {}
+
+impl OperatorSpec for ConcatSpec {
+    fn build(&self, site: &Site<'_>) -> Result<Box<dyn Node>> {
+        Ok(Box::new(Concat::new(site.inputs()?)))
+    }
+
+    fn is_endless(&self, inputs: &[&Flow]) -> bool {
+        inputs.iter().any(|input| input.is_endless)
+    }
+}
+
+/// The node that yields several streams.
+struct Concat {
     upstreams: Vec<Box<dyn Node>>,
     current: usize,
 }
 
 impl Concat {
-    pub(super) fn new(upstreams: Vec<Box<dyn Node>>) -> Self {
+    fn new(upstreams: Vec<Box<dyn Node>>) -> Self {
         Self {
             upstreams,
             current: 0,
@@ -83,8 +99,33 @@ impl Node for Concat {
 /// Draws computed at once.
 const DRAWS: u64 = 1024;
 
-/// Streams interleaved in fixed proportions, up to the end of the first that ends.
-pub(super) struct Interleave {
+/// Interleaves streams in fixed proportions, up to the end of the first that ends.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct InterleaveSpec {
+    /// The weight of each stream.
+    weights: Vec<u64>,
+}
+
+impl OperatorSpec for InterleaveSpec {
+    fn check(&self, inputs: &[&Flow]) -> Result<()> {
+        if self.weights.len() == inputs.len() {
+            Ok(())
+        } else {
+            Err(Error::Weights {
+                num_weights: self.weights.len(),
+                num_streams: inputs.len(),
+            })
+        }
+    }
+
+    fn build(&self, site: &Site<'_>) -> Result<Box<dyn Node>> {
+        let mixture = Mixture::new(&self.weights)?;
+        Ok(Box::new(Interleave::new(site.inputs()?, mixture)))
+    }
+}
+
+/// The node that interleaves streams.
+struct Interleave {
     upstreams: Vec<Box<dyn Node>>,
     mixture: Mixture,
     number: u64,
@@ -95,7 +136,7 @@ pub(super) struct Interleave {
 
 impl Interleave {
     /// The mixture has as many sources as there are streams.
-    pub(super) fn new(upstreams: Vec<Box<dyn Node>>, mixture: Mixture) -> Self {
+    fn new(upstreams: Vec<Box<dyn Node>>, mixture: Mixture) -> Self {
         Self {
             upstreams,
             mixture,

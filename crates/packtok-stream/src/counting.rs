@@ -1,44 +1,80 @@
 //! Nodes that count samples: `take`, `stride` and `enumerate`.
 
+use serde::{Deserialize, Serialize};
+
 use super::Sample;
+use super::builder::{Flow, OperatorSpec, Site};
 use super::node::Node;
 use super::position::{Numbers, Position};
 use super::sample::Name;
 use super::value::Value;
 use crate::error::Result;
 
-/// The samples to keep, selected by their number.
-#[derive(Debug, Clone)]
-pub enum Counting {
-    /// The first samples, this many.
+/// Ends after the first samples.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct TakeSpec {
+    max_count: u64,
+}
+
+impl OperatorSpec for TakeSpec {
+    fn build(&self, site: &Site<'_>) -> Result<Box<dyn Node>> {
+        counter(site, Counting::Take(self.max_count))
+    }
+
+    fn is_endless(&self, _: &[&Flow]) -> bool {
+        false
+    }
+}
+
+/// Yields the samples whose number is `offset` modulo `interval`.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct StrideSpec {
+    /// At least 1.
+    interval: u64,
+    /// Below `interval`.
+    offset: u64,
+}
+
+impl OperatorSpec for StrideSpec {
+    fn build(&self, site: &Site<'_>) -> Result<Box<dyn Node>> {
+        let &Self { interval, offset } = self;
+        counter(site, Counting::Stride { interval, offset })
+    }
+}
+
+/// Adds the number of each sample as a column.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct EnumerateSpec {
+    column: String,
+}
+
+impl OperatorSpec for EnumerateSpec {
+    fn build(&self, site: &Site<'_>) -> Result<Box<dyn Node>> {
+        counter(site, Counting::Enumerate(self.column.as_str().into()))
+    }
+}
+
+fn counter(site: &Site<'_>, counting: Counting) -> Result<Box<dyn Node>> {
+    Ok(Box::new(Counter {
+        upstream: site.input()?,
+        counting,
+        count: 0,
+    }))
+}
+
+/// What is done with a sample, given its number.
+enum Counting {
     Take(u64),
-    /// The samples whose number is `offset` modulo `interval`.
-    Stride {
-        /// At least 1.
-        interval: u64,
-        /// Below `interval`.
-        offset: u64,
-    },
-    /// All samples, with their number in this column.
+    Stride { interval: u64, offset: u64 },
     Enumerate(Name),
 }
 
 /// The node that counts.
-pub(super) struct Counter {
+struct Counter {
     upstream: Box<dyn Node>,
     counting: Counting,
     /// Samples of the node before so far.
     count: u64,
-}
-
-impl Counter {
-    pub(super) fn new(upstream: Box<dyn Node>, counting: Counting) -> Self {
-        Self {
-            upstream,
-            counting,
-            count: 0,
-        }
-    }
 }
 
 impl Node for Counter {

@@ -125,11 +125,70 @@ pub enum Error {
         /// The reason.
         reason: String,
     },
-    /// A step after lanes would need a buffer.
+    /// A specification is not valid JSON, or has an unknown operator or argument.
+    #[error(transparent)]
+    Spec(serde_json::Error),
+    /// A step of a specification reads from the wrong steps.
     #[error(
-        "after distribute, only batch, pad, add_bos_eos, take, stride, enumerate and map can follow; put other steps before it"
+        "step {number} of the stream reads from a wrong number of steps, or from one that is not before it"
     )]
-    BufferAfterLanes,
+    StepInputs {
+        /// The number of the step.
+        number: usize,
+    },
+    /// Streams are interleaved with another number of weights.
+    #[error("there are {num_weights} weights for {num_streams} streams; give one for each")]
+    Weights {
+        /// Number of weights.
+        num_weights: usize,
+        /// Number of streams.
+        num_streams: usize,
+    },
+    /// An operator with a buffer follows `distribute`.
+    #[error("{op} cannot follow distribute, because ranks would have other buffers; put it before")]
+    AfterDistribute {
+        /// The operator.
+        op: String,
+    },
+    /// An operator that drops samples follows `distribute`.
+    #[error(
+        "{op} cannot follow distribute, because ranks would have different numbers of rows; put it before"
+    )]
+    DropsAfterDistribute {
+        /// The operator.
+        op: String,
+    },
+    /// A parallel function follows `distribute`.
+    #[error("a parallel function cannot follow distribute; put it before, or use map")]
+    ParallelAfterDistribute,
+    /// A cache follows `distribute`.
+    #[error("cache cannot follow distribute; put it before")]
+    CacheAfterDistribute,
+    /// Streams are combined, and one of them is divided among ranks.
+    #[error("a dataset is divided among ranks already; combine the datasets, then distribute")]
+    DividedAlready,
+    /// An operator with a buffer follows a function whose outputs are in states.
+    #[error(
+        "{op} cannot follow a function with keep_outputs, because its buffer is computed again when a state is loaded; put it before the function"
+    )]
+    AfterOutputs {
+        /// The operator.
+        op: String,
+    },
+    /// A cache of a stream that has no end.
+    #[error("the stream has no end, so its cache would grow without limit; use take first")]
+    EndlessCache,
+    /// A batch has no size, or two.
+    #[error("give either batch_size or global_batch_size")]
+    BatchSizes,
+    /// Ranks cannot share a batch equally.
+    #[error("global_batch_size is {size}, expected a multiple of the {num_ranks} ranks")]
+    UnevenBatch {
+        /// Samples of a batch of all ranks.
+        size: u64,
+        /// Number of ranks.
+        num_ranks: u64,
+    },
     /// A state lacks a lane that this rank reads.
     #[error(
         "the state lacks lane {lane}, which this rank reads; merge the states of all ranks with merge_states"
@@ -212,5 +271,5 @@ fn prefix(at: &Option<String>) -> String {
 }
 
 fn which_is(found: &Option<&'static str>) -> String {
-    found.map_or_else(String::new, |found| format!(", which is {found}"))
+    found.map_or_else(String::new, |type_name| format!(", which is {type_name}"))
 }

@@ -1,17 +1,57 @@
-//! Makes rows of complete documents by best fit: `pack_chunk(strategy="best_fit")`.
+//! Makes rows of complete documents: `pack_chunk`. The rows of `strategy="next_fit"` are those of
+//! `rows.rs`; those of `strategy="best_fit"` are made here.
 //!
-//! Documents are read in windows, and each window is planned as `TokenDataset` plans a file.
+//! For best fit, documents are read in windows, and each window is planned as `TokenDataset` plans a file.
 
 use packtok_dataset::plans::best_fit::plan_best_fit;
+use serde::{Deserialize, Serialize};
 
 use super::Sample;
+use super::builder::{OperatorSpec, Site};
 use super::node::{History, Node};
 use super::position::{Numbers, Position, damaged};
-use super::rows::{Document, RowBuilder, RowOptions};
+use super::rows::{Document, RowBuilder, RowOptions, RowsOf, RowsSpec};
 use crate::error::Result;
 
-/// The node that makes the rows.
-pub(super) struct Fit {
+/// Puts complete documents into rows.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct PackChunkSpec {
+    #[serde(flatten)]
+    rows: RowsSpec,
+    #[serde(flatten)]
+    strategy: Strategy,
+}
+
+/// The choice of the documents of a row.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "strategy", rename_all = "snake_case")]
+enum Strategy {
+    NextFit {
+        discard_long: bool,
+    },
+    BestFit {
+        /// Documents that are planned together, at least 1.
+        window: usize,
+    },
+}
+
+impl OperatorSpec for PackChunkSpec {
+    fn build(&self, site: &Site<'_>) -> Result<Box<dyn Node>> {
+        match self.strategy {
+            Strategy::NextFit { discard_long } => {
+                self.rows.build(site, RowsOf::Whole { discard_long })
+            }
+            Strategy::BestFit { window } => {
+                let discard_long = false;
+                let options = self.rows.options(RowsOf::Whole { discard_long });
+                Ok(Box::new(Fit::new(site.input()?, options, window)))
+            }
+        }
+    }
+}
+
+/// The node that makes rows by best fit.
+struct Fit {
     upstream: History,
     options: RowOptions,
     /// Documents of a window, at least 1.
@@ -39,11 +79,7 @@ struct DocumentSpan {
 }
 
 impl Fit {
-    pub(super) fn new(
-        upstream: Box<dyn Node>,
-        options: RowOptions,
-        window_documents: usize,
-    ) -> Self {
+    fn new(upstream: Box<dyn Node>, options: RowOptions, window_documents: usize) -> Self {
         Self {
             upstream: History::new(upstream),
             options,

@@ -1,46 +1,121 @@
-//! Functions of the caller, and sources of samples that the caller has.
+//! Calls the caller's functions, and yields the samples of the caller's sources.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use packtok_corpus::OnBadDocument;
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
 
 use super::Sample;
+use super::builder::{Flow, OperatorSpec, Site};
 use super::node::Node;
-use super::parallel::{Given, Operation, Outcome, Outputs, Worker};
+use super::objects::{Function, Samples};
+use super::parallel::{Input, Limits, Operation, Outcome, Outputs, Worker};
 use super::position::{Numbers, Position, damaged};
 use super::sample::{DocumentPart, RowLayout, SampleOrigin, StreamRow};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
-/// The position of a sample among all inputs of a function: the lane, and the number of the sample
-/// in the lane. For a sample of joined lanes, the lane is `None` and the number is the number of
-/// the row.
-pub type SampleKey = (Option<u64>, u64);
+/// Calls a function with each sample.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct CallSpec {
+    /// The number of the function.
+    #[serde(skip_serializing)]
+    object: usize,
+    /// How far the calls run ahead; `None` if the caller's thread calls.
+    #[serde(skip_serializing)]
+    ahead: Option<Ahead>,
+    /// Whether states hold outputs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    keeps_outputs: bool,
+    method: Method,
+    /// The function in a state: the seed of its generators, its name or version, and its arguments.
+    seed: Option<u64>,
+    function: Json,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arguments: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target_column: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokenizer_kwargs: Option<String>,
+}
 
-/// A function of samples. It must return the same for the same sample.
-pub trait Function: Send + Sync {
-    /// Returns a result for each of `samples`, in order; `None` drops the sample. If there are
-    /// fewer results than samples, the error belongs to the next sample.
-    ///
-    /// `keys` has a key for each sample, which only depends on the sample's position in the
-    /// stream.
-    fn call(&self, samples: Vec<Sample>, keys: &[SampleKey]) -> (Vec<Option<Sample>>, Result<()>);
+/// Calls that run ahead of the caller.
+#[derive(Debug, Clone, Copy, Deserialize)]
+struct Ahead {
+    num_workers: usize,
+    /// Maximum number of samples of a job.
+    job_samples: usize,
+}
 
-    /// Whether states hold its outputs, because it returns others for the same samples later.
-    fn keeps_outputs(&self) -> bool;
+/// The method of the caller, which decides what becomes of the results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Method {
+    Map,
+    Filter,
+    FilterMap,
+}
 
-    /// The bytes of outputs.
-    fn pack(&self, samples: &[&Sample]) -> Vec<u8>;
+impl Method {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Map => "map",
+            Self::Filter => "filter",
+            Self::FilterMap => "filter_map",
+        }
+    }
+}
 
-    /// The outputs that [`Function::pack`] serialized.
-    ///
-    /// # Errors
-    /// The bytes are damaged.
-    fn unpack(&self, bytes: &[u8]) -> Result<Vec<Sample>>;
+/// Samples in a call on the caller's thread.
+const CALLED_SAMPLES: usize = 64;
+
+impl OperatorSpec for CallSpec {
+    fn check(&self, inputs: &[&Flow]) -> Result<()> {
+        if !inputs.iter().any(|input| input.is_distributed) {
+            return Ok(());
+        }
+        if self.ahead.is_some() {
+            return Err(Error::ParallelAfterDistribute);
+        }
+        match self.method {
+            Method::Map => Ok(()),
+            method => Err(Error::DropsAfterDistribute {
+                op: method.name().to_owned(),
+            }),
+        }
+    }
+
+    fn build(&self, site: &Site<'_>) -> Result<Box<dyn Node>> {
+        let limits = match self.ahead {
+            Some(ahead) => Limits {
+                window: ahead.num_workers,
+                num_threads: ahead.num_workers,
+                job_samples: ahead.job_samples,
+            },
+            // After `distribute`, no function may run ahead of the row that all ranks share.
+            None => Limits {
+                window: 0,
+                num_threads: 0,
+                job_samples: if site.flow().is_distributed {
+                    1
+                } else {
+                    CALLED_SAMPLES
+                },
+            },
+        };
+        site.parallel(site.input()?, Some(limits), || {
+            Ok(Arc::new(Call(site.objects().function(self.object)?)))
+        })
+    }
+
+    fn keeps_outputs(&self) -> bool {
+        self.keeps_outputs
+    }
 }
 
 /// The operation that calls a function.
-pub(super) struct Call(pub(super) Arc<dyn Function>);
+struct Call(Arc<dyn Function>);
 
 impl Operation for Call {
     fn worker(&self) -> Result<Box<dyn Worker>> {
@@ -65,12 +140,12 @@ impl Outputs for Call {
 struct CallWorker(Arc<dyn Function>);
 
 impl Worker for CallWorker {
-    fn work(&mut self, given: Given, put: &mut dyn FnMut(Result<Outcome>) -> bool) {
-        let Given {
+    fn work(&mut self, input: Input, put: &mut dyn FnMut(Result<Outcome>) -> bool) {
+        let Input {
             lane,
             first,
             mut samples,
-        } = given;
+        } = input;
         let numbers = (first..).zip(&samples);
         let keys: Vec<_> = numbers
             .map(|(number, sample)| match sample.row {
@@ -134,28 +209,6 @@ impl Kept {
             ..sample
         }
     }
-}
-
-/// Samples of the caller.
-pub trait Samples: Send {
-    /// The next samples, at least one and at most `limit`; empty at the end.
-    ///
-    /// # Errors
-    /// The caller's source failed.
-    fn next(&mut self, limit: usize) -> Result<Vec<Sample>>;
-
-    /// The state of the source before the next sample, if the source has a state of its own.
-    ///
-    /// # Errors
-    /// The caller's source failed.
-    fn state(&mut self) -> Result<Option<Vec<u8>>>;
-
-    /// Moves to sample `number`, counted from the start, where [`Samples::state`] returned
-    /// `state`. Called at most once, before all other methods.
-    ///
-    /// # Errors
-    /// The caller's source failed or is shorter.
-    fn seek(&mut self, number: u64, state: Option<&[u8]>) -> Result<()>;
 }
 
 /// Samples taken from the caller at once.

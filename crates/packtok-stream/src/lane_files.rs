@@ -10,7 +10,7 @@ use std::path::Path;
 use packtok_corpus::cut;
 use packtok_corpus::{Compression, Format, Source, compression, is_named_compressed, is_url};
 use packtok_jobs::Shard;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 const SEARCHED_BYTES: u64 = 1 << 20;
 
 /// The rule that divides files among lanes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Division {
     /// So that lanes have about as many bytes each.
@@ -29,8 +29,15 @@ pub(super) enum Division {
     ByFirstByte,
 }
 
+impl Division {
+    /// Whether a state does not record it: earlier versions, which had one rule, recorded none.
+    pub(super) fn is_unrecorded(&self) -> bool {
+        *self == Self::ByFirstByte
+    }
+}
+
 /// The bytes of a source that each lane reads.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LaneShares {
     /// The files of the source, in words.
     pub source: String,

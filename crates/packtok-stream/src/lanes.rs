@@ -3,40 +3,67 @@
 //!
 //! Row `p` of the stream is row `p div V` of lane `p mod V`; lanes that have ended are skipped.
 //! Rank `r` of `R` returns the rows `p ≡ r mod R`. So the stream depends on the number of lanes,
-//! which the recipe fixes, but not on the number of ranks.
+//! which the specification fixes, but not on the number of ranks.
 //!
 //! If R divides V and no lane ends, a rank only needs its own lanes. Otherwise it computes all
 //! lanes: the row that follows the end of a lane depends on the ends of the other lanes.
 
+use serde::{Deserialize, Serialize};
+
 use super::Sample;
+use super::builder::{OperatorSpec, Site};
+use super::lane_files::Division;
 use super::node::Node;
 use super::position::{Numbers, Position, damaged, unpacked};
 use super::sample::StreamRow;
 use crate::error::{Error, Result};
 
-/// The ranks that share a stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ranks {
-    /// This rank, below `count`.
-    pub rank: u64,
-    /// Number of ranks.
-    pub count: u64,
+/// Divides the data into lanes and joins their rows, which ranks share.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct DistributeSpec {
+    /// This rank, below `num_ranks`.
+    #[serde(skip_serializing)]
+    rank: u64,
+    #[serde(skip_serializing)]
+    num_ranks: u64,
+    num_lanes: u64,
     /// Whether a last round with fewer rows than ranks is returned. Otherwise, its rows are
     /// dropped.
-    pub may_be_short: bool,
+    may_be_short: bool,
+    #[serde(skip_serializing_if = "Division::is_unrecorded")]
+    division: Division,
 }
 
-impl Ranks {
-    /// The lanes that this rank reads, out of `num_lanes`. `is_endless` means that no lane ends.
-    pub fn lanes(self, num_lanes: u64, is_endless: bool) -> Vec<u64> {
-        let reads_own = is_endless && num_lanes.is_multiple_of(self.count);
-        let is_read = |lane: &u64| !reads_own || lane % self.count == self.rank;
-        (0..num_lanes).filter(is_read).collect()
+impl OperatorSpec for DistributeSpec {
+    fn build(&self, site: &Site<'_>) -> Result<Box<dyn Node>> {
+        // If the stream is endless, no lane ends.
+        let reads_own = site.flow().is_endless && self.num_lanes.is_multiple_of(self.num_ranks);
+        let is_read = |lane: &u64| !reads_own || lane % self.num_ranks == self.rank;
+        let numbers: Vec<_> = (0..self.num_lanes).filter(is_read).collect();
+        let ranks = Ranks {
+            rank: self.rank,
+            count: self.num_ranks,
+            may_be_short: self.may_be_short,
+        };
+        let lanes = site.lanes(&numbers, self.num_lanes, self.division)?;
+        Ok(Box::new(Lanes::new(lanes, self.num_lanes, ranks)))
+    }
+
+    fn num_ranks(&self) -> Option<u64> {
+        Some(self.num_ranks)
     }
 }
 
+/// The ranks that share a stream.
+#[derive(Debug, Clone, Copy)]
+struct Ranks {
+    rank: u64,
+    count: u64,
+    may_be_short: bool,
+}
+
 /// The node that joins lanes.
-pub(super) struct Lanes {
+struct Lanes {
     /// The lanes that are read, in order, with their numbers.
     lanes: Vec<Lane>,
     num_lanes: u64,
@@ -54,8 +81,8 @@ struct Lane {
 }
 
 impl Lanes {
-    /// Joins `lanes`, the result of [`Ranks::lanes`] with a node for each lane.
-    pub(super) fn new(lanes: Vec<(u64, Box<dyn Node>)>, num_lanes: u64, ranks: Ranks) -> Self {
+    /// Joins `lanes`, those that the rank reads with their numbers.
+    fn new(lanes: Vec<(u64, Box<dyn Node>)>, num_lanes: u64, ranks: Ranks) -> Self {
         let lane = |(number, node)| Lane {
             number,
             node,
@@ -131,7 +158,8 @@ impl Node for Lanes {
     fn mark(&self, _: &mut Numbers) {}
 
     fn advance(&mut self, _: &mut Position<'_>) -> Result<()> {
-        Err(Error::BufferAfterLanes)
+        // No operator with a buffer follows lanes.
+        Err(damaged())
     }
 
     fn save(&self, state: &mut Numbers) {
@@ -158,9 +186,9 @@ impl Node for Lanes {
         };
         let missing = |lane| Error::LaneMissing { lane };
         for lane in &mut self.lanes {
-            let found = state.lanes.and_then(|lanes| lanes.get(&lane.number));
-            let found = found.ok_or_else(|| missing(lane.number))?;
-            let own = unpacked(found)?;
+            let saved = state.lanes.and_then(|lanes| lanes.get(&lane.number));
+            let saved = saved.ok_or_else(|| missing(lane.number))?;
+            let own = unpacked(saved)?;
             let mut own = Position::new(&own);
             lane.has_ended = own.number_to(1)? == 1;
             lane.node.load(&mut own)?;
@@ -179,8 +207,8 @@ impl Node for Lanes {
             self.num_rows + self.ranks.rank
         };
         let next = next_of_ended.unwrap_or(first_own % self.num_lanes);
-        let found = self.lanes.iter().position(|lane| lane.number == next);
-        self.next = found.ok_or_else(damaged)?;
+        let position = self.lanes.iter().position(|lane| lane.number == next);
+        self.next = position.ok_or_else(damaged)?;
         Ok(())
     }
 

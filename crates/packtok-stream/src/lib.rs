@@ -1,20 +1,23 @@
 //! Streams: documents are read, tokenized, made into rows, shuffled and batched while the caller
 //! consumes them.
 //!
-//! A stream is a chain of nodes (`node.rs`). The caller's thread pulls samples through the chain;
+//! The caller describes a stream as a list of operators in JSON (`spec.rs`), from which a chain of
+//! nodes is built (`node.rs`, `builder.rs`). The caller's thread pulls samples through the chain;
 //! only tokenizing and functions run ahead on other threads (`parallel.rs`). The samples depend on
-//! the recipe only.
+//! the specification only.
 //!
 //! A state contains positions and no data. It is complete at any time, because every node can name
 //! the position from which it can recompute its next sample (`position.rs`).
 #![forbid(unsafe_code)]
 
 mod batches;
+mod builder;
 mod check;
 mod combine;
 mod counting;
 mod each;
 mod error;
+mod files;
 mod fit;
 mod function;
 mod lane_files;
@@ -22,9 +25,9 @@ mod lanes;
 mod locate;
 mod node;
 mod numbered;
+mod objects;
 mod parallel;
 mod position;
-mod recipe;
 mod report;
 mod ring;
 mod rows;
@@ -36,30 +39,22 @@ mod value;
 
 use std::sync::Arc;
 
-pub use counting::Counting;
-pub use each::Change;
+pub use builder::Flow;
 pub use error::{Error, Result};
-pub use function::{Function, SampleKey, Samples};
 pub use lane_files::LaneShares;
-pub use lanes::Ranks;
 pub use locate::{LocatedRow, take_located};
 use node::Node;
-pub use numbered::{Numbered, NumberedOptions};
-pub use parallel::{Limits, StopCheck};
+pub use objects::{Function, Objects, SampleKey, Samples};
+pub use parallel::StopCheck;
 pub use position::LaneStates;
 use position::{Numbers, Position, packed, unpacked};
-use recipe::Context;
-pub use recipe::{Recipe, Step, Work, WorkKind};
 use report::Report;
 pub use report::{Bad, StreamCounts};
-pub use ring::RingOptions;
-pub use rows::{RowOptions, RowsOf};
 pub use sample::{
     DocumentPart, ForeignSample, LabelKind, Name, OriginFiles, RowFields, RowLayout, Sample,
     SampleOrigin, SourceRecord, TokenForm,
 };
-pub use spec::{Objects, RecipeSpec};
-pub use tokenize::TokenizeOptions;
+pub use spec::Spec;
 pub use value::{Found, Value};
 
 /// The state of a stream.
@@ -82,21 +77,17 @@ impl Stream {
     /// Starts a stream at its beginning, or at `state`. `tick` is called while the caller waits.
     ///
     /// # Errors
-    /// Threads cannot be started, or the state belongs to another recipe.
+    /// A file is missing or cannot be read, a lane has nothing to read, threads cannot be started,
+    /// or the state belongs to another stream.
     pub fn new(
-        recipe: Recipe,
+        spec: &Spec,
+        objects: &dyn Objects,
         num_threads: usize,
         state: Option<&StreamState>,
         tick: Arc<StopCheck>,
     ) -> Result<Self> {
-        let context = Context {
-            num_threads,
-            lane: 0,
-            num_lanes: 1,
-            report: Arc::default(),
-            tick,
-        };
-        let mut node = recipe.build(&context)?;
+        let report = Arc::default();
+        let mut node = spec.build(objects, num_threads, Arc::clone(&report), tick)?;
         if let Some(state) = state {
             let shared = unpacked(&state.position)?;
             let mut position = Position::new(&shared);
@@ -108,7 +99,7 @@ impl Stream {
         }
         Ok(Self {
             node,
-            report: context.report,
+            report,
             failure: None,
         })
     }

@@ -7,7 +7,7 @@ use super::Sample;
 use super::position::{Numbers, Position, damaged};
 use crate::error::Result;
 
-/// One step of a stream. Its samples depend only on the recipe and the position.
+/// One step of a stream. Its samples depend only on the specification and the position.
 pub(super) trait Node: Send {
     /// The next sample, or `None` at the end. After an error, every call returns an error.
     fn next(&mut self) -> Result<Option<Sample>>;
@@ -21,7 +21,7 @@ pub(super) trait Node: Send {
     /// Appends the state before the next sample.
     fn save(&self, state: &mut Numbers);
 
-    /// Continues at a state of the same recipe.
+    /// Continues at a state of the same stream.
     fn load(&mut self, state: &mut Position<'_>) -> Result<()>;
 
     /// Enters or leaves recomputing mode, in which no work runs ahead on other threads, because
@@ -31,26 +31,29 @@ pub(super) trait Node: Send {
 }
 
 /// The behaviour of a node without a state of its own.
-pub(super) trait Operator: Send {
+pub(super) trait Transform: Send {
     /// The next sample, made from the next samples of the node before; as [`Node::next`].
     fn next(&mut self, upstream: &mut dyn Node) -> Result<Option<Sample>>;
 }
 
 /// A node without a state of its own. Its position is the position of the node before.
-pub(super) struct Stateless<O> {
+pub(super) struct Stateless<T> {
     upstream: Box<dyn Node>,
-    operator: O,
+    transform: T,
 }
 
-impl<O: Operator> Stateless<O> {
-    pub(super) fn new(upstream: Box<dyn Node>, operator: O) -> Self {
-        Self { upstream, operator }
+impl<T: Transform> Stateless<T> {
+    pub(super) fn new(upstream: Box<dyn Node>, transform: T) -> Self {
+        Self {
+            upstream,
+            transform,
+        }
     }
 }
 
-impl<O: Operator> Node for Stateless<O> {
+impl<T: Transform> Node for Stateless<T> {
     fn next(&mut self) -> Result<Option<Sample>> {
-        self.operator.next(&mut *self.upstream)
+        self.transform.next(&mut *self.upstream)
     }
 
     fn mark(&self, mark: &mut Numbers) {

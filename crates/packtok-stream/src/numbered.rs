@@ -24,7 +24,7 @@ use super::value::Value;
 use crate::error::{Error, Result};
 
 /// Documents that are read in any order.
-pub trait Numbered: Send + Sync {
+pub(super) trait Numbered: Send + Sync {
     /// The number of documents.
     fn num_documents(&self) -> u64;
 
@@ -46,11 +46,11 @@ pub trait Numbered: Send + Sync {
 
 /// The order in which the documents are read.
 #[derive(Debug, Clone, Copy)]
-pub struct NumberedOptions {
+pub(super) struct NumberedOptions {
     /// Whether an epoch follows another without end.
-    pub repeat: bool,
+    pub(super) repeat: bool,
     /// The seed of the permutation of each epoch; `None` for the order of the files.
-    pub shuffle_seed: Option<u64>,
+    pub(super) shuffle_seed: Option<u64>,
 }
 
 /// The numbers of the documents of a lane; without a lane, of all documents.

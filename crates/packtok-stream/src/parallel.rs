@@ -48,11 +48,11 @@ pub(super) enum Outcome {
 pub(super) trait Worker: Send {
     /// Processes samples and passes a result for each to `put`, in order, up to the first error.
     /// `put` returns false when no more results are needed.
-    fn work(&mut self, given: Given, put: &mut dyn FnMut(Result<Outcome>) -> bool);
+    fn work(&mut self, input: Input, put: &mut dyn FnMut(Result<Outcome>) -> bool);
 }
 
 /// The samples of a call.
-pub(super) struct Given {
+pub(super) struct Input {
     /// The lane of the samples; 0 without lanes.
     pub(super) lane: u64,
     /// Number of the first sample, counted from the start of the stream or lane.
@@ -182,13 +182,13 @@ struct Task {
 
 /// Limits of the work that runs ahead of the caller.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub(super) struct Limits {
     /// Jobs that run ahead; with 0, the caller's thread works.
-    pub window: usize,
+    pub(super) window: usize,
     /// Threads, if jobs run ahead.
-    pub num_threads: usize,
+    pub(super) num_threads: usize,
     /// Maximum number of samples of a job, at least 1.
-    pub job_samples: usize,
+    pub(super) job_samples: usize,
 }
 
 impl Limits {
@@ -350,14 +350,14 @@ impl Parallel {
                 return Ok(None);
             };
             drop(upstream);
-            let given = Given {
+            let input = Input {
                 lane: self.shared.lane,
                 first,
                 samples: vec![sample],
             };
             let mut worker = self.shared.workers.borrow()?;
             let mut outcome = Ok(Outcome::Drop);
-            worker.work(given, &mut |result| {
+            worker.work(input, &mut |result| {
                 outcome = result;
                 true
             });
@@ -478,12 +478,12 @@ impl Shared {
                     results.push_back(result);
                     !self.is_over.load(Ordering::Relaxed)
                 };
-                let given = Given {
+                let input = Input {
                     lane: self.lane,
                     first: job.first,
                     samples,
                 };
-                let work = AssertUnwindSafe(|| worker.work(given, put));
+                let work = AssertUnwindSafe(|| worker.work(input, put));
                 match catch_unwind(work) {
                     Ok(()) => lock(&self.workers.idle).push(worker),
                     Err(_) => results.push_back(Err(panicked())),

@@ -22,17 +22,17 @@ use crate::error::{Error, Result};
 
 /// Options of a ring: its order, and the handling of its documents.
 #[derive(Debug, Clone)]
-pub struct RingOptions {
+pub(super) struct RingOptions {
     /// Number of shards that are open at the same time, at least 1.
-    pub num_active: usize,
+    pub(super) num_active: usize,
     /// Whether an epoch follows another without end.
-    pub repeat: bool,
+    pub(super) repeat: bool,
     /// The seed of the order of the shards; `None` for the order of the list.
-    pub shuffle_seed: Option<u64>,
+    pub(super) shuffle_seed: Option<u64>,
     /// The name of the column of a source whose records are texts.
-    pub text_column: Name,
+    pub(super) text_column: Name,
     /// The action for a document without text, at whichever step of the stream it is detected.
-    pub on_bad_document: OnBadDocument,
+    pub(super) on_bad_document: OnBadDocument,
 }
 
 /// The ring of shards.
@@ -118,13 +118,13 @@ impl Ring {
             let Some(mut shard) = self.active.pop_front() else {
                 return Ok(None);
             };
-            let found = loop {
+            let record = loop {
                 match shard.reader.next_record()? {
                     Some(record) if record.is_blank() => {}
-                    found => break found,
+                    record => break record,
                 }
             };
-            let Some(record) = found else {
+            let Some(record) = record else {
                 self.open_next()?;
                 continue;
             };

@@ -1,10 +1,14 @@
-//! Makes rows of tokens from documents: `concat_chunk`, `chunk` and `pack_chunk`.
+//! Makes rows of tokens from documents in their order: `concat_chunk`, `chunk` and
+//! `pack_chunk(strategy="next_fit")`.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::Sample;
+use super::builder::{OperatorSpec, Site};
 use super::node::{History, Node};
 use super::position::{Numbers, Position, damaged};
 use super::report::Report;
@@ -12,9 +16,56 @@ use super::sample::{DocumentPart, Name, RowFields, RowLayout, SampleOrigin};
 use super::value::Value;
 use crate::error::{Error, Result};
 
+/// Arguments of the operators that make rows.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct RowsSpec {
+    chunk_length: usize,
+    columns: Vec<String>,
+    drop_remainder: bool,
+    fields: RowFields,
+}
+
+impl RowsSpec {
+    pub(super) fn options(&self, of: RowsOf) -> RowOptions {
+        let columns = self.columns.iter().map(|name| name.as_str().into());
+        RowOptions {
+            of,
+            length: self.chunk_length,
+            columns: columns.collect(),
+            drop_remainder: self.drop_remainder,
+            fields: self.fields,
+        }
+    }
+
+    pub(super) fn build(&self, site: &Site<'_>, of: RowsOf) -> Result<Box<dyn Node>> {
+        let (upstream, options) = (site.input()?, self.options(of));
+        Ok(Box::new(Rows::new(upstream, options, site.report())))
+    }
+}
+
+/// Divides the tokens of all documents, one after the other, into rows.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct ConcatChunkSpec(RowsSpec);
+
+impl OperatorSpec for ConcatChunkSpec {
+    fn build(&self, site: &Site<'_>) -> Result<Box<dyn Node>> {
+        self.0.build(site, RowsOf::Concat)
+    }
+}
+
+/// Divides every document into rows.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct ChunkSpec(RowsSpec);
+
+impl OperatorSpec for ChunkSpec {
+    fn build(&self, site: &Site<'_>) -> Result<Box<dyn Node>> {
+        self.0.build(site, RowsOf::Document)
+    }
+}
+
 /// The rule for combining documents into rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RowsOf {
+pub(super) enum RowsOf {
     /// Consecutive tokens of all documents.
     Concat,
     /// Consecutive tokens of one document.
@@ -29,18 +80,18 @@ pub enum RowsOf {
 
 /// Options of rows.
 #[derive(Debug, Clone)]
-pub struct RowOptions {
+pub(super) struct RowOptions {
     /// The rule for combining documents into rows.
-    pub of: RowsOf,
+    pub(super) of: RowsOf,
     /// Tokens of a complete row, at least 1.
-    pub length: usize,
+    pub(super) length: usize,
     /// The columns of a row. All columns of a document have the same length.
-    pub columns: Vec<Name>,
+    pub(super) columns: Vec<Name>,
     /// Whether incomplete rows are dropped: at the end, or with [`RowsOf::Document`], at the end
     /// of each document.
-    pub drop_remainder: bool,
+    pub(super) drop_remainder: bool,
     /// The fields that rows have in addition to the columns.
-    pub fields: RowFields,
+    pub(super) fields: RowFields,
 }
 
 /// A document that is being divided into rows.
@@ -143,7 +194,7 @@ impl RowBuilder {
 }
 
 /// The node that makes rows.
-pub(super) struct Rows {
+struct Rows {
     upstream: History,
     options: RowOptions,
     report: Arc<Report>,
@@ -156,7 +207,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    pub(super) fn new(upstream: Box<dyn Node>, options: RowOptions, report: Arc<Report>) -> Self {
+    fn new(upstream: Box<dyn Node>, options: RowOptions, report: Arc<Report>) -> Self {
         Self {
             upstream: History::new(upstream),
             options,
@@ -277,7 +328,7 @@ impl Rows {
         loop {
             let is_complete = self.num_tokens > self.options.length;
             if !is_complete && self.read_document()? {
-                let is_long = |one: &Document| one.len > self.options.length;
+                let is_long = |document: &Document| document.len > self.options.length;
                 if self.pending.back().is_some_and(is_long) {
                     self.shorten_last(discard_long);
                 }

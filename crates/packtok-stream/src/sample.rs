@@ -10,7 +10,7 @@ use packtok_corpus::field::NoText;
 use packtok_corpus::{Body, Compression, Format, LineCounter, Record, Source, compression, is_url};
 use packtok_dataset::files::file_set::Files;
 use packtok_dataset::items::token_rows::{RowIds, TokenRow};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::value::{Found, Value};
 use crate::error::{Error, Result};
@@ -141,7 +141,7 @@ pub struct DocumentPart {
 }
 
 /// Fields of a row that follow from its documents, as `TokenDataset` has them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RowFields {
     /// The labels.
@@ -157,7 +157,7 @@ pub struct RowFields {
 }
 
 /// The label of a token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LabelKind {
     /// The token after it.
@@ -277,8 +277,9 @@ impl Sample {
 
     /// A column that was added or replaced.
     pub fn column(&self, name: &str) -> Option<&Value> {
-        let found = self.columns.iter().find(|(known, _)| &**known == name);
-        found.map(|(_, value)| value)
+        let mut columns = self.columns.iter();
+        let column = columns.find(|(known, _)| &**known == name);
+        column.map(|(_, value)| value)
     }
 
     /// The tokens of a row and the fields to derive from them; `None` if no fields are requested.
@@ -307,14 +308,14 @@ impl Sample {
     /// The column contains no tokens, or the caller's code failed.
     pub(super) fn take_tokens(&mut self, name: &Name) -> Result<Option<Value>> {
         let own = self.columns.iter_mut().find(|(known, _)| known == name);
-        let found = match (own, &self.foreign, &self.record) {
+        let tokens = match (own, &self.foreign, &self.record) {
             (Some((_, Value::Integer(_))), ..) => Found::Unfit("is a number".to_owned()),
             (Some((_, value)), ..) => Found::Value(std::mem::replace(value, Value::Integer(0))),
             (None, Some(foreign), _) => foreign.tokens(name)?,
             (None, None, Some(SourceRecord::JsonLine(line))) => Value::of_json_line(line, name),
             (None, None, _) => Found::Missing,
         };
-        match found {
+        match tokens {
             Found::Value(tokens) => Ok(Some(tokens)),
             Found::Missing => Ok(None),
             Found::Unfit(reason) => Err(Error::UnfitColumn {

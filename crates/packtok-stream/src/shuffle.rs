@@ -5,14 +5,31 @@
 //! not the sample; loading a state recomputes these samples and no others.
 
 use packtok_jobs::splitmix;
+use serde::{Deserialize, Serialize};
 
 use super::Sample;
+use super::builder::{OperatorSpec, Site};
 use super::node::{History, Node};
 use super::position::{Numbers, Position, damaged};
 use crate::error::Result;
 
+/// Shuffles samples through a buffer.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct ShuffleSpec {
+    /// Samples in the buffer, at least 1.
+    buffer_size: usize,
+    seed: u64,
+}
+
+impl OperatorSpec for ShuffleSpec {
+    fn build(&self, site: &Site<'_>) -> Result<Box<dyn Node>> {
+        let (upstream, seed) = (site.input()?, site.seed(self.seed));
+        Ok(Box::new(Shuffle::new(upstream, self.buffer_size, seed)))
+    }
+}
+
 /// The node that shuffles.
-pub(super) struct Shuffle {
+struct Shuffle {
     upstream: History,
     size: usize,
     seed: u64,
@@ -29,7 +46,7 @@ struct Slot {
 
 impl Shuffle {
     /// A buffer of `size` samples, at least 1.
-    pub(super) fn new(upstream: Box<dyn Node>, size: usize, seed: u64) -> Self {
+    fn new(upstream: Box<dyn Node>, size: usize, seed: u64) -> Self {
         Self {
             upstream: History::new(upstream),
             size,

@@ -6,53 +6,95 @@ use packtok_corpus::Reason;
 use packtok_corpus::field::{BadDocument, Extractor, Field, Keys, pattern_of_key};
 use packtok_corpus::{OnBadDocument, text_of};
 use packtok_tokenizer::{EncodeOptions, Encoder, Tokenizer};
+use serde::{Deserialize, Serialize};
 
 use super::Sample;
+use super::builder::{OperatorSpec, Site};
 use super::check::check_length;
 use super::each::ensure_ends;
-use super::parallel::{Given, Operation, Outcome, Worker};
+use super::node::Node;
+use super::parallel::{Input, Operation, Outcome, Worker};
 use super::report::Report;
-use super::sample::{Name, SourceRecord, TokenForm};
+use super::sample::{IDS_COLUMN, Name, SourceRecord, TokenForm};
 use super::value::{Found, Value};
 use crate::error::{Error, Result};
 
-/// Options for tokenizing documents.
-pub struct TokenizeOptions {
-    /// The tokenizer.
-    pub tokenizer: Tokenizer,
-    /// Options of the encoder.
-    pub encode: EncodeOptions,
-    /// The column with the text.
-    pub text_column: Name,
-    /// The column for the ids.
-    pub ids_column: Name,
-    /// The column for the attention mask, if it is wanted.
-    pub mask_column: Option<Name>,
-    /// The ids with which every document must start and end. Missing ids are added.
-    pub ensured: (Option<u32>, Option<u32>),
-    /// Longest document in bytes.
-    pub max_document_bytes: u64,
+/// Tokenizes documents.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct TokenizeSpec {
+    /// The number of the tokenizer.
+    #[serde(skip_serializing)]
+    object: usize,
     /// Whether only the ids are kept and the record is dropped.
-    pub drops_record: bool,
+    #[serde(skip_serializing)]
+    drops_record: bool,
     /// The form in which the caller receives the tokens.
-    pub form: TokenForm,
+    #[serde(skip_serializing)]
+    form: TokenForm,
+    add_special_tokens: bool,
+    truncate_to: Option<usize>,
+    /// The column with the text.
+    text_column: String,
+    /// The column for the attention mask, if it is wanted.
+    mask_column: Option<String>,
+    /// The ids with which every document must start and end. Missing ids are added.
+    ensured: (Option<u32>, Option<u32>),
+    max_document_bytes: u64,
+    /// The fingerprint of the tokenizer in a state.
+    tokenizer: String,
+}
+
+impl OperatorSpec for TokenizeSpec {
+    fn build(&self, site: &Site<'_>) -> Result<Box<dyn Node>> {
+        site.parallel(site.input()?, None, || {
+            let options = self.options(site.objects().tokenizer(self.object)?);
+            Ok(Arc::new(Tokenize {
+                field: Field::of_key(&options.text_column)?,
+                options: Arc::new(options),
+                report: site.report(),
+            }))
+        })
+    }
+}
+
+impl TokenizeSpec {
+    fn options(&self, tokenizer: Tokenizer) -> TokenizeOptions {
+        TokenizeOptions {
+            tokenizer,
+            encode: EncodeOptions {
+                add_special_tokens: self.add_special_tokens,
+                truncate_to: self.truncate_to,
+                ..EncodeOptions::default()
+            },
+            text_column: self.text_column.as_str().into(),
+            ids_column: IDS_COLUMN.into(),
+            mask_column: self.mask_column.as_deref().map(Into::into),
+            ensured: self.ensured,
+            max_document_bytes: self.max_document_bytes,
+            drops_record: self.drops_record,
+            form: self.form,
+        }
+    }
+}
+
+/// The arguments with the tokenizer, and the names of columns as samples share them.
+struct TokenizeOptions {
+    tokenizer: Tokenizer,
+    encode: EncodeOptions,
+    text_column: Name,
+    ids_column: Name,
+    mask_column: Option<Name>,
+    ensured: (Option<u32>, Option<u32>),
+    max_document_bytes: u64,
+    drops_record: bool,
+    form: TokenForm,
 }
 
 /// The operation on all threads.
-pub(super) struct Tokenize {
+struct Tokenize {
     options: Arc<TokenizeOptions>,
     field: Field,
     report: Arc<Report>,
-}
-
-impl Tokenize {
-    pub(super) fn new(options: Arc<TokenizeOptions>, report: Arc<Report>) -> Result<Self> {
-        Ok(Self {
-            field: Field::of_key(&options.text_column)?,
-            options,
-            report,
-        })
-    }
 }
 
 impl Operation for Tokenize {
@@ -90,8 +132,8 @@ impl TokenizeWorker {
 }
 
 impl Worker for TokenizeWorker {
-    fn work(&mut self, given: Given, put: &mut dyn FnMut(Result<Outcome>) -> bool) {
-        for sample in given.samples {
+    fn work(&mut self, input: Input, put: &mut dyn FnMut(Result<Outcome>) -> bool) {
+        for sample in input.samples {
             let result = self.tokenize(sample);
             let is_error = result.is_err();
             if !put(result) || is_error {
@@ -133,26 +175,26 @@ impl TokenizeWorker {
         let column = &self.options.text_column;
         // A column set by another step replaces the caller's column, and does not contain text.
         let is_replaced = sample.column(column).is_some();
-        let found = match (&sample.foreign, sample.record.take()) {
+        let text = match (&sample.foreign, sample.record.take()) {
             (Some(_), _) if is_replaced => Found::Missing,
             (Some(foreign), _) => foreign.text(column)?,
             (None, Some(record)) => return Ok(Ok(record)),
             (None, None) => Found::Missing,
         };
-        let found = match found {
+        let other_type = match text {
             Found::Value(text) => return Ok(Ok(SourceRecord::Text(column.clone(), text))),
-            Found::Unfit(found) => Some(found),
+            Found::Unfit(type_name) => Some(type_name),
             Found::Missing => None,
         };
         let is_promised = sample.on_bad_document == OnBadDocument::Skip;
         if sample.place.is_none() && !is_promised {
             return Err(Error::NoText {
                 column: column.to_string(),
-                found,
+                found: other_type,
             });
         }
         let pattern = pattern_of_key(column).into();
-        Ok(Err(match found {
+        Ok(Err(match other_type {
             Some(found) => BadDocument::NotString { pattern, found },
             None => BadDocument::Missing {
                 pattern,

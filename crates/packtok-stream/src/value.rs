@@ -60,13 +60,13 @@ impl Value {
                 _ => Vec::new(),
             },
             Json::Array(ids) => ids,
-            one => vec![one],
+            value => vec![value],
         };
         let integers = ids.iter().map(|id| id.as_i64().ok_or(id));
         match integers.collect::<Result<Vec<_>, _>>() {
             Ok(ids) => Self::of_ids(ids),
             Err(Json::Array(_)) => Found::Unfit("has several rows, expected one".to_owned()),
-            Err(found) => Found::Unfit(format!("has {found}, expected integers")),
+            Err(value) => Found::Unfit(format!("has {value}, expected integers")),
         }
     }
 
@@ -187,14 +187,14 @@ mod tests {
         ];
         for first in &kinds {
             for second in &kinds {
-                let mut found = first.clone();
-                found.append(second, 1..3);
+                let mut joined = first.clone();
+                joined.append(second, 1..3);
                 let mut expected = first.clone().into_signed();
                 expected.extend(&second.clone().into_signed()[1..]);
-                assert_eq!(found.clone().into_signed(), expected);
+                assert_eq!(joined.clone().into_signed(), expected);
                 let is_signed = |value: &Value| matches!(value, Value::Signed(_));
                 let has_signed = is_signed(first) || is_signed(second);
-                assert_eq!(is_signed(&found), has_signed, "{first:?} {second:?}");
+                assert_eq!(is_signed(&joined), has_signed, "{first:?} {second:?}");
             }
         }
     }

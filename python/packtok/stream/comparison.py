@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-__all__ = ["Comparison", "check_allowed", "compared"]
+from packtok.stream.spec import Spec, Step
+
+__all__ = ["Comparison", "check_allowed", "compared", "divided_as"]
 
 # Arguments that states of earlier versions do not record.
 _LATER = frozenset(
@@ -14,8 +16,9 @@ _LATER = frozenset(
 )
 # Arguments that only states of earlier versions record. A source records them now.
 _EARLIER = frozenset({"tokenize.on_bad_document"})
-
-Step = Mapping[str, Any]
+# The division of files among lanes of earlier versions, which do not record it: a file that cannot be cut
+# belongs to the lane of its first byte.
+_EARLIER_DIVISION = "by_first_byte"
 
 
 @dataclass
@@ -49,6 +52,21 @@ def _arguments(steps: Sequence[Step]) -> Iterator[str]:
         yield from (f"{step.get('op')}.{name}" for name in step if name != "op")
         if isinstance(step.get("recipe"), list):
             yield from _arguments(step["recipe"])
+
+
+def divided_as(spec: Spec, state: object) -> Spec:
+    """Returns ``spec`` with the division of files among lanes that ``state`` was saved with."""
+    steps = state.get("recipe") if isinstance(state, Mapping) else None
+    saved = [step for step in steps or () if isinstance(step, Mapping) and step.get("op") == "distribute"]
+    if not saved or saved[0].get("division"):
+        return spec
+    return replace(
+        spec,
+        steps=[
+            {**step, "division": _EARLIER_DIVISION} if step["op"] == "distribute" else step
+            for step in spec.steps
+        ],
+    )
 
 
 def compared(saved: Sequence[Step], own: Sequence[Step], allow: Sequence[str] = ()) -> Comparison:

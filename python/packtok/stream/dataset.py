@@ -1,11 +1,12 @@
-"""The dataset of a stream, from its sources to batches: each method adds a node to its recipe."""
+"""The dataset of a stream, from its sources to batches: each method adds a step to its specification."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack
 
@@ -21,13 +22,14 @@ from packtok.distributed import MeshDim, cpus_of_process, find_share
 from packtok.integers import checked_integer, integer
 from packtok.remedies import entered, of_function
 from packtok.sources import find_files
-from packtok.stream import functions, recipe, tokenizers
+from packtok.stream import functions, tokenizers
 from packtok.stream.batching import Batching
 from packtok.stream.functions import Calls
 from packtok.stream.inputs import cache, huggingface, mosaicml, samples
 from packtok.stream.inputs.braces import braceexpand
 from packtok.stream.iterator import CheckpointableIterator
 from packtok.stream.remote import without_credentials
+from packtok.stream.spec import Spec, after
 
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
@@ -54,12 +56,6 @@ _MAX_DOCUMENT_BYTES: int = OPTIONS["max_document_bytes"].default
 _DEFAULT_BATCHING = Batching()
 # Files that a state lists by name; more files are recorded as a digest.
 _MAX_LISTED = 64
-# Samples per call of a function on the caller's thread.
-_CALLED_SAMPLES = 64
-# Steps without a buffer. Only these follow distribute, so that a state is the same for any number of ranks.
-_AFTER_DISTRIBUTE = frozenset({"call", "ends", "pad", "batch", "take", "stride", "enumerate"})
-# Steps with a buffer. Loading a state computes their buffers again.
-_BUFFERS = frozenset({"shuffle", "chunk", "concat_chunk", "pack_chunk"})
 
 
 class FunctionOptions(TypedDict, total=False):
@@ -101,9 +97,9 @@ class CheckpointableDataset(IterableDataset[Any]):
     Sources are class methods, operators are methods that return a new dataset.
     """
 
-    def __init__(self, node: recipe.Node, batching: Batching = _DEFAULT_BATCHING) -> None:
+    def __init__(self, spec: Spec, batching: Batching = _DEFAULT_BATCHING) -> None:
         """Use the class methods instead."""
-        self._node = node
+        self._spec = spec
         self._batching = batching
 
     # --- sources ---
@@ -173,7 +169,12 @@ class CheckpointableDataset(IterableDataset[Any]):
         check_choice("on_bad_document", on_bad_document, ("fail", "skip"))
         seed = checked_integer("seed", seed)
         check_choice("shuffle", shuffle, ("documents", None))
+        names = [[Path(path).name, num_bytes] for path, num_bytes in files]
+        is_listed = len({name for name, _ in names}) == len(names) <= _MAX_LISTED
         arguments = {
+            "inputs": [path for path, _ in files],
+            "bytes": [num_bytes for _, num_bytes in files],
+            "zstd_window_log": checked_integer("zstd_window_log", zstd_window_log, least=10, below=32),
             "format": chosen,
             "text_column": text_column,
             "num_active": checked_integer("n_active_shards", n_active_shards, least=1),
@@ -182,20 +183,11 @@ class CheckpointableDataset(IterableDataset[Any]):
             "shuffles_documents": shuffle == "documents",
             "on_bad_document": on_bad_document,
             "max_document_bytes": checked_integer("max_document_bytes", max_document_bytes, least=1),
-        }
-        execution = {
-            "inputs": [path for path, _ in files],
-            "bytes": [num_bytes for _, num_bytes in files],
-            "zstd_window_log": checked_integer("zstd_window_log", zstd_window_log, least=10, below=32),
-        }
-        names = [[Path(path).name, num_bytes] for path, num_bytes in files]
-        is_listed = len({name for name, _ in names}) == len(names) <= _MAX_LISTED
-        identity = {
             "num_files": len(files),
-            # Few files are recorded by name, so that an error can name the file that differs.
-            "files": names if is_listed else recipe.digest(names),
+            # A state lists few files by name, so that an error can name the file that differs.
+            "files": names if is_listed else _digest(names),
         }
-        return cls(recipe.Node("from_files", arguments, execution, object=remote_files, identity=identity))
+        return cls(after([], "from_files", arguments, remote_files))
 
     @classmethod
     def from_pbin(
@@ -217,10 +209,13 @@ class CheckpointableDataset(IterableDataset[Any]):
         blocks = Blocks(**find_files(paths), packing="whole")
         if repeat and not blocks.num_documents:
             raise ValueError("there are no documents, so repeating them would never end; pack some first")
-        arguments = {"repeat": repeat, "shuffle_seed": seed if shuffle else None}
-        execution = {"paths": [os.fspath(path) for path in blocks.paths]}
-        identity = {"fingerprint": blocks.fingerprint}
-        return cls(recipe.Node("from_pbin", arguments, execution, identity=identity))
+        arguments = {
+            "paths": [os.fspath(path) for path in blocks.paths],
+            "repeat": repeat,
+            "shuffle_seed": seed if shuffle else None,
+            "fingerprint": blocks.fingerprint,
+        }
+        return cls(after([], "from_pbin", arguments))
 
     @classmethod
     def from_sequence(
@@ -233,8 +228,8 @@ class CheckpointableDataset(IterableDataset[Any]):
             )
         seed = shuffle_seed if shuffle else None
         source = samples.SequenceSamples(sequence, repeat=repeat, seed=seed)
-        identity = {"source": "sequence", "length": len(sequence), "repeat": repeat, "shuffle_seed": seed}
-        return cls(recipe.of_samples(source, identity))
+        identity = {"length": len(sequence), "repeat": bool(repeat), "shuffle_seed": seed}
+        return cls(_of_samples("sequence", source, identity))
 
     @classmethod
     def from_iterable(cls, iterable: Iterable[Any], repeat: bool = False) -> Self:
@@ -243,8 +238,7 @@ class CheckpointableDataset(IterableDataset[Any]):
         Resuming iterates from its start and discards.
         """
         source = samples.IterableSamples(iterable, repeat=repeat)
-        identity = {"source": "iterable", "repeat": repeat}
-        return cls(recipe.of_samples(source, identity))
+        return cls(_of_samples("iterable", source, {"repeat": bool(repeat)}))
 
     @classmethod
     def from_huggingface(cls, dataset: Any, repeat: bool = False) -> Self:
@@ -256,8 +250,8 @@ class CheckpointableDataset(IterableDataset[Any]):
         if not huggingface.is_iterable_dataset(dataset):
             return cls.from_sequence(dataset, repeat=repeat)
         source = huggingface.IterableDatasetSamples(dataset, repeat=repeat)
-        identity = {"source": "huggingface", "features": str(dataset.features), "repeat": repeat}
-        return cls(recipe.of_samples(source, identity))
+        identity = {"features": str(dataset.features), "repeat": bool(repeat)}
+        return cls(_of_samples("huggingface", source, identity))
 
     @classmethod
     def from_mosaicml(cls, mosaicml_dataset: Any, repeat: bool = False) -> Self:
@@ -266,8 +260,7 @@ class CheckpointableDataset(IterableDataset[Any]):
         Only one iterator at a time may read it.
         """
         source = mosaicml.StreamingDatasetSamples(mosaicml_dataset, repeat=repeat)
-        identity = {"source": "mosaicml", "repeat": repeat}
-        return cls(recipe.of_samples(source, identity))
+        return cls(_of_samples("mosaicml", source, {"repeat": bool(repeat)}))
 
     # --- tokens and rows ---
 
@@ -297,10 +290,10 @@ class CheckpointableDataset(IterableDataset[Any]):
         Raises:
             ValueError: If an argument of the tokenizer is not supported.
         """
-        found = tokenizers.tokenizer_of(
+        engine = tokenizers.tokenizer_of(
             tokenizer, add_special_tokens_from_config=add_special_tokens_from_config
         )
-        if found is None:
+        if engine is None:
             return self._tokenized_by_call(
                 tokenizer,
                 tokenizer_kwargs,
@@ -329,14 +322,12 @@ class CheckpointableDataset(IterableDataset[Any]):
             "text_column": target_column,
             "mask_column": "attention_mask" if has_mask else None,
             "ensured": [None, None],
-            "max_document_bytes": _max_document_bytes(self._node),
+            "max_document_bytes": _max_document_bytes(self._spec),
+            "drops_record": False,
+            "form": form,
+            "tokenizer": engine.fingerprint,
         }
-        execution = {"drops_record": False, "form": form}
-        identity = {"tokenizer": found.fingerprint}
-        upstream = (self._node,)
-        return self._with(
-            recipe.Node("tokenize", arguments, execution, upstream, object=found, identity=identity)
-        )
+        return self._then("tokenize", arguments, engine)
 
     def _tokenized_by_call(
         self,
@@ -378,17 +369,16 @@ class CheckpointableDataset(IterableDataset[Any]):
             ValueError: If the tokenizer has neither token.
         """
         bos_id, eos_id = tokenizers.special_ids(tokenizer)
-        node = self._node
-        is_plain = node.op == "tokenize" and node.arguments["ensured"] == [None, None]
+        last = self._spec.steps[-1]
+        is_plain = last["op"] == "tokenize" and last["ensured"] == [None, None]
         if is_plain and target_column == "input_ids":
-            arguments = {**node.arguments, "ensured": [bos_id, eos_id]}
-            execution = {**node.execution, "form": "tensor"}
-            return self._with(replace(node, arguments=arguments, execution=execution))
+            spec = self._spec.with_arguments(ensured=[bos_id, eos_id], form="tensor")
+            return type(self)(spec, self._batching)
         return self._ends(bos_id, eos_id, target_column, always=False)
 
     def _ends(self, bos_id: int | None, eos_id: int | None, column: str, *, always: bool) -> Self:
         arguments = {"column": column, "ends": [bos_id, eos_id], "always": always}
-        return self._with(recipe.Node("ends", arguments, upstream=(self._node,)))
+        return self._then("ends", arguments)
 
     def chunk(
         self,
@@ -463,7 +453,7 @@ class CheckpointableDataset(IterableDataset[Any]):
             "chunk_length": checked_integer("chunk_length", chunk_length, least=1),
             "fields": _row_fields(fields) if fields else None,
         }
-        return self._with(recipe.Node("pad", arguments, upstream=(self._node,)))
+        return self._then("pad", arguments)
 
     def _rows(
         self,
@@ -474,13 +464,12 @@ class CheckpointableDataset(IterableDataset[Any]):
         fields: RowFields,
         **more: Any,
     ) -> Self:
-        node, names = self._node, [columns] if isinstance(columns, str) else list(columns)
+        spec, names = self._spec, [columns] if isinstance(columns, str) else list(columns)
         if not names:
             raise ValueError("target_columns is empty, expected at least one column")
-        if node.op == "tokenize":
-            wanted = node.arguments["mask_column"] if "attention_mask" in names else None
-            arguments = {**node.arguments, "mask_column": wanted}
-            node = replace(node, arguments=arguments, execution={**node.execution, "drops_record": True})
+        if spec.steps[-1]["op"] == "tokenize":
+            mask_column = spec.steps[-1]["mask_column"] if "attention_mask" in names else None
+            spec = spec.with_arguments(mask_column=mask_column, drops_record=True)
         arguments = {
             "chunk_length": checked_integer("chunk_length", length, least=1),
             "columns": names,
@@ -488,21 +477,21 @@ class CheckpointableDataset(IterableDataset[Any]):
             "fields": _row_fields(fields),
             **more,
         }
-        return self._with(recipe.Node(op, arguments, upstream=(node,)))
+        return type(self)(spec.then(op, arguments), self._batching)
 
     # --- functions ---
 
     def map(self, fn: Callable[..., Any], **options: Unpack[FunctionOptions]) -> Self:
         """Replaces each sample by what ``fn`` returns, which must not be ``None``."""
-        return self._called("map", fn, functions.mapped, options)
+        return self._call("map", fn, functions.mapped, options)
 
     def filter(self, fn: Callable[..., Any], **options: Unpack[FunctionOptions]) -> Self:
         """Keeps the samples for which ``fn`` returns something true."""
-        return self._called("filter", fn, functions.filtered, options)
+        return self._call("filter", fn, functions.filtered, options)
 
     def filter_map(self, fn: Callable[..., Any], **options: Unpack[FunctionOptions]) -> Self:
         """Replaces each sample by what ``fn`` returns, and drops it if that is ``None``."""
-        return self._called("filter_map", fn, functions.mapped_or_dropped, options)
+        return self._call("filter_map", fn, functions.mapped_or_dropped, options)
 
     def parallel_map(
         self,
@@ -543,14 +532,6 @@ class CheckpointableDataset(IterableDataset[Any]):
         given = (max_workers, prefetch_factor, ordered, executor_type, options)
         return self._called_ahead("filter_map", fn, functions.mapped_or_dropped, *given)
 
-    def _called(
-        self, name: str, fn: Callable[..., Any], keep: Callable[[Any, Any], Any], options: Mapping[str, Any]
-    ) -> Self:
-        # After distribute, no function may run ahead of the row that all ranks share.
-        is_distributed = recipe.share_of(self._node) is not None
-        execution = {"window": 0, "job_samples": 1 if is_distributed else _CALLED_SAMPLES}
-        return self._call(name, fn, keep, 0, options, execution)
-
     def _called_ahead(
         self,
         name: str,
@@ -569,38 +550,29 @@ class CheckpointableDataset(IterableDataset[Any]):
         num_samples = checked_integer("prefetch_factor", prefetch_factor, least=1)
         if executor_type not in ("process", "thread"):
             raise ValueError(f"executor_type is {executor_type!r}, expected 'process' or 'thread'")
-        if recipe.share_of(self._node) is not None:
-            raise ValueError("a parallel function cannot follow distribute; put it before, or use map")
         num_processes = num_workers if executor_type == "process" else 0
-        execution = {"window": num_workers, "job_samples": num_samples}
-        return self._call(name, fn, keep, num_processes, options, execution)
+        ahead = {"num_workers": num_workers, "job_samples": num_samples}
+        return self._call(name, fn, keep, options, num_processes, ahead)
 
     def _call(
         self,
         name: str,
         fn: Callable[..., Any],
         keep: Callable[[Any, Any], Any],
-        num_processes: int,
         options: Mapping[str, Any],
-        execution: Mapping[str, Any],
+        num_processes: int = 0,
+        ahead: Mapping[str, int] | None = None,
     ) -> Self:
         functions.check_options(options)
-        if name != "map" and recipe.share_of(self._node) is not None:
-            raise ValueError(
-                f"{name} cannot follow distribute, because ranks would have different numbers of rows; "
-                "put it before"
-            )
         keeps_outputs = bool(options.get("keep_outputs"))
-        if keeps_outputs and execution["window"] == 0:
+        if keeps_outputs and ahead is None:
             raise TypeError("keep_outputs is an option of parallel functions; use parallel_map")
-        seed = options.get("seed", 42) if options.get("rng") else None
+        seed = int(options.get("seed", 42)) if options.get("rng") else None
         version = options.get("version")
-        known = {"function": version} if version else functions.identity_of(fn)
-        identity = {"method": name, "seed": seed, **known}
-        arguments = {"keeps_outputs": True} if keeps_outputs else {}
+        identity = {"function": version} if version else functions.identity_of(fn)
+        arguments = {"method": name, "seed": seed, "ahead": ahead, "keeps_outputs": keeps_outputs, **identity}
         calls = Calls(fn, keep, num_processes, seed, keeps_outputs=keeps_outputs, batching=self._batching)
-        node = recipe.Node("call", arguments, execution, (self._node,), object=calls, identity=identity)
-        return self._with(node)
+        return self._then("call", arguments, calls)
 
     # --- order, batches and ranks ---
 
@@ -613,7 +585,7 @@ class CheckpointableDataset(IterableDataset[Any]):
             "buffer_size": checked_integer("buffer_size", buffer_size, least=1),
             "seed": checked_integer("seed", seed),
         }
-        return self._with(recipe.Node("shuffle", arguments, upstream=(self._node,)))
+        return self._then("shuffle", arguments)
 
     def batch(
         self,
@@ -633,30 +605,18 @@ class CheckpointableDataset(IterableDataset[Any]):
         once nothing refers to this one. With ``pin_memory``, which needs CUDA, they are written to pinned
         memory, and all other tensors of the batch are copied to it.
         """
-        if (batch_size is None) == (global_batch_size is None):
-            raise ValueError("give either batch_size or global_batch_size")
         check_pin_memory(pin_memory=pin_memory)
-        identity: dict[str, Any] = {"collate_fn": None}
-        if global_batch_size is not None:
-            size = checked_integer("global_batch_size", global_batch_size, least=1)
-            identity["global_batch_size"] = size
-            _, num_ranks = recipe.share_of(self._node) or (0, 1)
-            if size % num_ranks:
-                raise ValueError(f"global_batch_size is {size}, expected a multiple of the {num_ranks} ranks")
-            size //= num_ranks
-        else:
-            size = checked_integer("batch_size", batch_size, least=1)
-        if collate_fn is not None:
-            identity["collate_fn"] = functions.described_function(collate_fn)
-        # The size for one rank follows from the global one.
-        sizes = {"batch_size": size}
-        is_global = global_batch_size is not None
-        arguments = {"drop_last": drop_last} if is_global else {**sizes, "drop_last": drop_last}
+        sizes = {"batch_size": batch_size, "global_batch_size": global_batch_size}
+        arguments = {
+            **{
+                name: checked_integer(name, size, least=1) for name, size in sizes.items() if size is not None
+            },
+            "drop_last": drop_last,
+            "collate_fn": None if collate_fn is None else functions.described_function(collate_fn),
+        }
         # Batches of batches: a function makes the inner ones complete samples.
-        source = self.map(_same) if recipe.is_batched(self._node) else self
-        execution = {"stacks": collate_fn is None, **(sizes if is_global else {})}
-        node = recipe.Node("batch", arguments, execution, (source._node,), identity=identity)
-        return CheckpointableDataset(node, Batching(collate_fn, pin_memory))
+        source = self.map(_same) if self._spec.flow["is_batched"] else self
+        return CheckpointableDataset(source._spec.then("batch", arguments), Batching(collate_fn, pin_memory))
 
     def distribute(
         self,
@@ -701,28 +661,22 @@ class CheckpointableDataset(IterableDataset[Any]):
             "num_lanes": checked_integer("lanes", lanes, least=1),
             "may_be_short": at_epoch_end == "short",
             "division": "equal",
-        }
-        # The rank and the number of ranks are not recorded: the stream of all ranks does not depend on them.
-        execution = {
             "rank": share.rank,
             "num_ranks": share.num_replicas,
-            "is_endless": recipe.is_endless(self._node),
         }
         is_found = rank is None and device_mesh is None
-        upstream = (self._node,)
-        return self._with(recipe.Node("distribute", arguments, execution, upstream, is_rank_found=is_found))
+        found_rank = (share.rank, share.num_replicas) if is_found else None
+        return type(self)(self._spec.then("distribute", arguments, found_rank=found_rank), self._batching)
 
     def take(self, max_count: int) -> CheckpointableDataset:
         """Ends after ``max_count`` samples."""
-        count = checked_integer("max_count", max_count)
-        return self._with(recipe.Node("take", {"max_count": count}, upstream=(self._node,)))
+        return self._then("take", {"max_count": checked_integer("max_count", max_count)})
 
     def stride(self, interval: int, offset: int) -> CheckpointableDataset:
         """Yields the samples whose number modulo ``interval`` is ``offset``."""
         interval = checked_integer("interval", interval, least=1)
         offset = checked_integer("offset", offset, below=interval)
-        arguments = {"interval": interval, "offset": offset}
-        return self._with(recipe.Node("stride", arguments, upstream=(self._node,)))
+        return self._then("stride", {"interval": interval, "offset": offset})
 
     def cache(self) -> CheckpointableDataset:
         """Keeps the samples in memory once they were computed; all iterators of this dataset share them.
@@ -730,18 +684,13 @@ class CheckpointableDataset(IterableDataset[Any]):
         Raises:
             ValueError: If the samples have no end, or are divided among ranks.
         """
-        if recipe.is_endless(self._node):
-            raise ValueError("the stream has no end, so its cache would grow without limit; use take first")
-        if recipe.share_of(self._node) is not None:
-            raise ValueError("cache cannot follow distribute; put it before")
-        identity = {"source": "cache", "recipe": recipe.described(self._node), "repeat": False}
         source = cache.CachedSamples(self.iter)
-        policy = recipe.on_bad_document(self._node)
-        return CheckpointableDataset(recipe.of_samples(source, identity, policy))
+        identity = {"recipe": self._spec.steps, "repeat": False}
+        return CheckpointableDataset(_of_samples("cache", source, identity))
 
     def enumerate(self, count_column: str = "step") -> CheckpointableDataset:
         """Adds the number of the sample, from 0, as a column."""
-        return self._with(recipe.Node("enumerate", {"column": count_column}, upstream=(self._node,)))
+        return self._then("enumerate", {"column": count_column})
 
     # --- iteration ---
 
@@ -757,7 +706,7 @@ class CheckpointableDataset(IterableDataset[Any]):
         Raises:
             ValueError: If the state is damaged or of another recipe.
         """
-        return CheckpointableIterator(self._node, self._batching, state_dict, allow, FROM_FILES)
+        return CheckpointableIterator(self._spec, self._batching, state_dict, allow, FROM_FILES)
 
     def __iter__(self) -> CheckpointableIterator:
         worker = torch.utils.data.get_worker_info()
@@ -771,17 +720,8 @@ class CheckpointableDataset(IterableDataset[Any]):
         )
         return self.stride(worker.num_workers, worker.id).iter()
 
-    def _with(self, node: recipe.Node) -> Self:
-        if node.op not in _AFTER_DISTRIBUTE and any(recipe.share_of(one) for one in node.upstream):
-            raise ValueError(
-                f"{node.op} cannot follow distribute, because ranks would have other buffers; put it before"
-            )
-        if node.op in _BUFFERS and recipe.keeps_outputs(self._node):
-            raise ValueError(
-                f"{node.op} cannot follow a function with keep_outputs, because its buffer is computed again "
-                "when a state is loaded; put it before the function"
-            )
-        return type(self)(node, self._batching)
+    def _then(self, op: str, arguments: Mapping[str, Any], object: Any = None) -> Self:
+        return type(self)(self._spec.then(op, arguments, object), self._batching)
 
 
 # Errors of reading name its arguments.
@@ -803,17 +743,15 @@ def interleave_datasets(
     del chunk_size
     if not sources:
         raise ValueError("there are no datasets to interleave; give at least one")
-    given = [1.0] * len(sources) if weights is None else list(weights)
-    if len(given) != len(sources):
-        raise ValueError(f"there are {len(given)} weights for {len(sources)} datasets; give one for each")
-    _check_undivided(sources)
-    if not any(given):
+    shares = [1.0] * len(sources) if weights is None else list(weights)
+    if len(shares) != len(sources):
+        raise ValueError(f"there are {len(shares)} weights for {len(sources)} datasets; give one for each")
+    if not any(shares):
         raise ValueError("all weights are 0; give at least one above 0")
-    names = {f"dataset {i}": weight for i, weight in enumerate(given) if weight != 0}
-    arguments = {"weights": exact_weights(names)}
-    nodes = tuple(source._node for source, weight in zip(sources, given, strict=True) if weight != 0)
-    node = recipe.Node("interleave", arguments, upstream=nodes, reads_many=True)
-    return CheckpointableDataset(node, _common_batching(sources))
+    names = {f"dataset {i}": weight for i, weight in enumerate(shares) if weight != 0}
+    specs = [source._spec for source, weight in zip(sources, shares, strict=True) if weight != 0]
+    spec = after(specs, "interleave", {"weights": exact_weights(names)})
+    return CheckpointableDataset(spec, _common_batching(sources))
 
 
 def concat_datasets(sources: Sequence[CheckpointableDataset]) -> CheckpointableDataset:
@@ -824,15 +762,13 @@ def concat_datasets(sources: Sequence[CheckpointableDataset]) -> CheckpointableD
     """
     if not sources:
         raise ValueError("there are no datasets to concatenate; give at least one")
-    _check_undivided(sources)
-    nodes = tuple(source._node for source in sources)
-    node = recipe.Node("concat", upstream=nodes, reads_many=True)
-    return CheckpointableDataset(node, _common_batching(sources))
+    spec = after([source._spec for source in sources], "concat", {})
+    return CheckpointableDataset(spec, _common_batching(sources))
 
 
-def _check_undivided(sources: Sequence[CheckpointableDataset]) -> None:
-    if any(recipe.share_of(source._node) for source in sources):
-        raise ValueError("a dataset is divided among ranks already; combine the datasets, then distribute")
+def _of_samples(kind: str, source: Any, identity: Mapping[str, Any]) -> Spec:
+    """Returns the stream of a source in Python."""
+    return after([], "from_samples", {"source": kind, **identity}, source)
 
 
 def _common_batching(sources: Sequence[CheckpointableDataset]) -> Batching:
@@ -860,10 +796,14 @@ def _row_fields(fields: RowFields) -> dict[str, Any]:
     return {**{name: bool(fields.get(name)) for name in known}, "labels": kinds[labels]}
 
 
-def _max_document_bytes(node: recipe.Node) -> int:
-    """Returns the longest record that any source of ``node`` allows, at least the limit of `pack`."""
-    own: int = node.arguments.get("max_document_bytes", _MAX_DOCUMENT_BYTES)
-    return max(_MAX_DOCUMENT_BYTES, own, *map(_max_document_bytes, node.upstream))
+def _max_document_bytes(spec: Spec) -> int:
+    """Returns the longest record that any source of ``spec`` allows, at least the limit of `pack`."""
+    return max(_MAX_DOCUMENT_BYTES, *(step.get("max_document_bytes", 0) for step in spec.steps))
+
+
+def _digest(files: Sequence[Any]) -> str:
+    """Returns a short digest of the names and lengths of files."""
+    return hashlib.sha256(json.dumps(files).encode()).hexdigest()[:16]
 
 
 def _same(sample: Any) -> Any:

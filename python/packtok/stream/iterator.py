@@ -20,10 +20,10 @@ from packtok.data.fields import allocated, in_pinned_memory
 from packtok.distributed import cpus_of_process
 from packtok.integers import checked_integer
 from packtok.remedies import EntryPoint
-from packtok.stream import recipe
 from packtok.stream.batching import Batching, Rows
-from packtok.stream.comparison import check_allowed
+from packtok.stream.comparison import check_allowed, divided_as
 from packtok.stream.functions import Calls
+from packtok.stream.spec import Spec
 from packtok.stream.state import Position, StateDict, position_of, state_of
 
 __all__ = ["CheckpointableIterator"]
@@ -37,8 +37,8 @@ _SAVING_SAMPLES = 1024
 _UNEQUAL = 1.25
 
 
-# A recipe, its description, and the position at which it starts, with how many samples to skip after it.
-_Start = tuple[recipe.Node, Sequence[Any], Position | None, int]
+# A stream, its description, and the position at which it starts, with how many samples to skip after it.
+_Start = tuple[Spec, Sequence[Any], Position | None, int]
 
 # Iterators that may have threads in the user's functions when the program ends.
 _open: WeakSet[CheckpointableIterator] = WeakSet()
@@ -65,7 +65,7 @@ class CheckpointableIterator:
 
     def __init__(
         self,
-        node: recipe.Node,
+        spec: Spec,
         batching: Batching,
         state_dict: Mapping[str, Any] | None,
         allow: Sequence[str],
@@ -75,35 +75,34 @@ class CheckpointableIterator:
 
         Errors of reading name the arguments of ``entry_point``.
         """
-        self._undivided = node
+        self._undivided = spec
         self._batching = batching
         self._entry_point = entry_point
         # Such streams save at every state and do not count samples since the last save: the position must be
         # the same on all ranks, and counting would compute outputs again.
-        self._is_distributed = recipe.distribution(node) is not None
-        self._keeps_outputs = recipe.keeps_outputs(node)
+        self._is_distributed = spec.flow["is_distributed"]
+        self._keeps_outputs = spec.flow["keeps_outputs"]
         self._shapes: Sequence[tuple[str, int, int | None]] = ()
         self._layout: dict[int, tuple[torch.dtype, tuple[int, ...]]] = {}
         self._start(*self._start_point(state_dict, allow))
         _open.add(self)
 
     def _start_point(self, state_dict: Mapping[str, Any] | None, allow: Sequence[str]) -> _Start:
-        node = recipe.divided_as(self._undivided, state_dict)
-        _check_share(recipe.distribution(node))
-        description = recipe.described(node)
+        spec = divided_as(self._undivided, state_dict)
+        _check_rank(spec.found_rank)
+        description = spec.description()
         if state_dict is not None:
-            return node, description, *position_of(state_dict, description, allow)
+            return spec, description, *position_of(state_dict, description, allow)
         check_allowed(allow, description)
-        return node, description, None, 0
+        return spec, description, None, 0
 
     def _start(
-        self, node: recipe.Node, description: Sequence[Any], position: Position | None, num_skipped: int
+        self, spec: Spec, description: Sequence[Any], position: Position | None, num_skipped: int
     ) -> None:
-        self._node, self._description = node, description
-        nodes, objects = recipe.flattened(self._node)
+        self._spec, self._description = spec, description
         # Iterators of one dataset do not share processes or positions.
-        self._objects = [value.new() if hasattr(value, "new") else value for value in objects]
-        self._stream = Stream(nodes, self._objects, num_threads=cpus_of_process(), state=position)
+        self._objects = [value.new() if hasattr(value, "new") else value for value in spec.objects]
+        self._stream = Stream(spec.json(), self._objects, num_threads=cpus_of_process(), state=position)
         self._warn_of_shares()
         self._has_failed = False
         self._save()
@@ -116,8 +115,7 @@ class CheckpointableIterator:
 
     def _warn_of_shares(self) -> None:
         """Warns of lanes that repeat their documents more often than others."""
-        node = recipe.distribution(self._node)
-        if node is None or not node.execution["is_endless"]:
+        if not self._spec.flow["has_endless_lanes"]:
             return
         for share in self._stream.report()["lane_shares"]:
             least, most = min(share["bytes"]), max(share["bytes"])
@@ -285,13 +283,12 @@ def _give_back_memory() -> None:
         trim(0)
 
 
-def _check_share(node: recipe.Node | None) -> None:
-    """Checks that a rank that ``distribute`` found is still that of this process."""
-    if node is None or not node.is_rank_found or not (dist.is_available() and dist.is_initialized()):
+def _check_rank(known: tuple[int, int] | None) -> None:
+    """Checks that rank and number of ranks are still those that ``distribute`` found."""
+    if known is None or not (dist.is_available() and dist.is_initialized()):
         return
-    known = node.execution["rank"], node.execution["num_ranks"]
     current = dist.get_rank(), dist.get_world_size()
-    if known != current:
+    if current != known:
         raise ValueError(
             f"distribute found rank {known[0]} of {known[1]}, but this process is rank {current[0]} of "
             f"{current[1]} "

@@ -6,13 +6,13 @@ pub(crate) mod reason;
 pub(crate) mod record;
 pub(crate) mod resume_point;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::field::{BadDocument, Extractor};
 use crate::{Body, Record};
 
 /// The action for a line that is not a document.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnBadDocument {
     /// The line ends the run.

@@ -446,7 +446,18 @@ pub(crate) fn stream_error(error: StreamError) -> PyErr {
         E::Tokenizer(error) => tokenizer_error(error),
         E::Jobs(error) => jobs_error(error),
         E::DamagedState
-        | E::BufferAfterLanes
+        | E::Spec(_)
+        | E::StepInputs { .. }
+        | E::Weights { .. }
+        | E::AfterDistribute { .. }
+        | E::DropsAfterDistribute { .. }
+        | E::ParallelAfterDistribute
+        | E::CacheAfterDistribute
+        | E::DividedAlready
+        | E::AfterOutputs { .. }
+        | E::EndlessCache
+        | E::BatchSizes
+        | E::UnevenBatch { .. }
         | E::LaneMissing { .. }
         | E::RowsOfRanks { .. }
         | E::EmptyLane { .. }

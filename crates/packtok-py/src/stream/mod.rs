@@ -10,11 +10,11 @@ use packtok_corpus::{ForeignFiles, Source, expand_with};
 use packtok_jobs::Shard;
 use packtok_stream::{Error, Result};
 use packtok_stream::{
-    Function, LaneStates, LocatedRow, Objects, RecipeSpec, Sample, SampleKey, SampleOrigin,
-    Samples, Stream, StreamState, take_located,
+    Function, LaneStates, LocatedRow, Objects, Sample, SampleKey, SampleOrigin, Samples, Spec,
+    Stream, StreamState, take_located,
 };
 use packtok_tokenizer::Tokenizer;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
@@ -53,20 +53,19 @@ pub(crate) struct PyStream {
 
 #[pymethods]
 impl PyStream {
-    /// Starts the stream of `recipe`, a list of nodes as JSON. `objects` are its numbered objects.
+    /// Starts the stream of `spec`, a list of steps as JSON. `objects` are its numbered objects.
     ///
     /// Begins at `state`, if set.
     #[new]
-    #[pyo3(signature = (recipe, objects, *, num_threads, state=None))]
+    #[pyo3(signature = (spec, objects, *, num_threads, state=None))]
     fn new(
         py: Python<'_>,
-        recipe: &str,
+        spec: &str,
         objects: Vec<Py<PyAny>>,
         num_threads: usize,
         state: Option<(Vec<u8>, LaneStates)>,
     ) -> PyResult<Self> {
-        let spec: RecipeSpec = serde_json::from_str(recipe)
-            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let spec = Spec::from_json(spec).map_err(stream_error)?;
         let (raised, not_packed) = (Raised::default(), NotPacked::default());
         let objects = PyObjects {
             objects,
@@ -86,9 +85,8 @@ impl PyStream {
             })
         };
         let started = py.detach(|| {
-            let recipe = spec.recipe(&objects)?;
             let state = state.map(|(position, lanes)| StreamState { position, lanes });
-            Stream::new(recipe, num_threads, state.as_ref(), Arc::new(tick))
+            Stream::new(&spec, &objects, num_threads, state.as_ref(), Arc::new(tick))
         });
         let this = Self {
             stream: Mutex::new(None),
@@ -270,7 +268,7 @@ fn closed() -> PyErr {
     PyRuntimeError::new_err("the stream is closed")
 }
 
-/// The objects of a recipe.
+/// The objects of a stream.
 struct PyObjects {
     objects: Vec<Py<PyAny>>,
     raised: Raised,
@@ -431,6 +429,22 @@ impl Samples for PyCallable {
                 .map_err(|error| keep(py, &self.raised, error))
         })
     }
+}
+
+/// Checks the stream of `spec`, and returns what is known of it before it runs: `is_endless`,
+/// `is_batched`, `is_distributed`, `has_endless_lanes` and `keeps_outputs`. A step that cannot
+/// follow another is an error.
+#[pyfunction]
+pub(crate) fn check_stream<'py>(py: Python<'py>, spec: &str) -> PyResult<Bound<'py, PyAny>> {
+    let spec = Spec::from_json(spec).map_err(stream_error)?;
+    json::to_python(py, spec.flow())
+}
+
+/// The description of the stream of `spec` in a state: a list of dicts.
+#[pyfunction]
+pub(crate) fn describe_stream<'py>(py: Python<'py>, spec: &str) -> PyResult<Bound<'py, PyAny>> {
+    let spec = Spec::from_json(spec).map_err(stream_error)?;
+    json::to_python(py, &spec)
 }
 
 /// The paths and lengths in bytes of the files of the inputs. A missing or unreadable file is an
