@@ -62,8 +62,8 @@ def test_only_operators_without_a_buffer_follow_distribute() -> None:
 
 def test_an_operator_that_drops_rows_or_runs_ahead_cannot_follow_distribute() -> None:
     rows = samples().distribute(4, rank=0, num_replicas=2)
-    for name in ("filter", "filter_map"):
-        assert refusal(methodcaller(name, dict), rows) == (
+    for name, argument in (("filter", dict), ("filter_map", dict), ("skip", 1)):
+        assert refusal(methodcaller(name, argument), rows) == (
             f"{name} cannot follow distribute, because ranks would have different numbers of rows; put it "
             "before"
         )

@@ -220,6 +220,43 @@ def test_threads_run_at_the_same_time() -> None:
     assert list(dataset.parallel_map(wait, **given)) == list(range(32))  # type: ignore[arg-type]
 
 
+def test_take_and_skip_divide_a_stream_into_two(shards: list[str]) -> None:
+    dataset = CheckpointableDataset.from_files(shards, n_active_shards=2)
+    for count in (0, 1, 5, 15, 16, 100):
+        assert (
+            texts(dataset.take(count)).split() + texts(dataset.skip(count)).split() == texts(dataset).split()
+        )
+    # A repeated stream skips once, and not in every epoch.
+    repeated = CheckpointableDataset.from_sequence([{"text": str(i)} for i in range(3)], repeat=True)
+    assert texts(repeated.skip(2).take(5)) == "2 0 1 2 0"
+    assert texts(repeated.skip(7).take(2)) == "1 2"
+
+
+def test_a_state_after_skip_names_no_sample_before_it() -> None:
+    calls: list[int] = []
+
+    def called(sample: dict[str, int]) -> dict[str, int]:
+        calls.append(sample["n"])
+        return sample
+
+    dataset = CheckpointableDataset.from_sequence([{"n": i} for i in range(200)]).map(called).skip(100)
+    with dataset.iter() as iterator:
+        assert next(iterator) == {"n": 100}
+        state = json.loads(json.dumps(iterator.state_dict()))
+    calls.clear()
+    with dataset.iter(state) as iterator:
+        assert next(iterator) == {"n": 101}
+    assert min(calls) >= 64
+
+
+def test_each_lane_skips_its_first_samples_for_any_number_of_ranks() -> None:
+    samples = CheckpointableDataset.from_sequence([{"n": i} for i in range(40)])
+    for num_ranks in (1, 2, 4):
+        rows = [samples.skip(3).distribute(4, rank, num_ranks).iter() for rank in range(num_ranks)]
+        turns = [row["n"] for round_ in zip(*rows, strict=True) for row in round_]
+        assert turns == [10 * lane + i for i in range(3, 10) for lane in range(4)]
+
+
 def test_counting_and_batches() -> None:
     dataset = CheckpointableDataset.from_sequence([{"n": i} for i in range(7)])
     assert [one["n"] for one in dataset.take(3)] == [0, 1, 2]

@@ -118,7 +118,9 @@ def steps(name: str, *arguments: st.SearchStrategy[Any]) -> st.SearchStrategy[St
 STRIDE = st.integers(1, 3).flatmap(
     lambda interval: steps("stride", st.just(interval), st.integers(0, interval - 1))
 )
-COUNTING = st.one_of(steps("take", st.integers(0, 80)), STRIDE, steps("enumerate"))
+COUNTING = st.one_of(
+    steps("take", st.integers(0, 80)), steps("skip", st.integers(0, 20)), STRIDE, steps("enumerate")
+)
 SHUFFLE = steps("shuffle", st.integers(1, 12), st.integers(0, 3))
 NAME = st.sampled_from(sorted(FUNCTIONS))
 CALLS = st.one_of(steps("call", NAME), steps("parallel", NAME, st.integers(1, 5)))
@@ -161,7 +163,7 @@ def recipes(draw: st.DrawFn, least: int = 1) -> Recipe:
 
 def has_equal_rows(recipe: Recipe) -> bool:
     """Returns whether samples can be stacked: texts, and rows of one length."""
-    if recipe.step in ("shuffle", "take", "stride", "enumerate"):
+    if recipe.step in ("shuffle", "take", "skip", "stride", "enumerate"):
         return has_equal_rows(recipe.inputs[0])
     if recipe.step in ("chunk", "concat_chunk"):
         return bool(recipe.arguments[1])
@@ -431,6 +433,7 @@ PLAIN: dict[str, Callable[..., Samples]] = {
     "pack_chunk": rows(packed),
     "pad": lambda samples, length: (padded(sample, length) for sample in samples),
     "take": itertools.islice,
+    "skip": lambda samples, count: itertools.islice(samples, count, None),
     "stride": lambda samples, interval, offset: itertools.islice(samples, offset, None, interval),
     "enumerate": lambda samples: ({**sample, "step": i} for i, sample in enumerate(samples)),
     "batch": batches,

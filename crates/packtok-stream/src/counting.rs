@@ -1,4 +1,4 @@
-//! Nodes that count samples: `take`, `stride` and `enumerate`.
+//! Operators that count samples: `take`, `skip`, `stride` and `enumerate`.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +23,18 @@ impl OperatorSpec for TakeSpec {
 
     fn is_endless(&self, _: &[&Flow]) -> bool {
         false
+    }
+}
+
+/// Passes over the first samples.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct SkipSpec {
+    count: u64,
+}
+
+impl OperatorSpec for SkipSpec {
+    fn build(&self, site: &Site<'_>) -> Result<Box<dyn Node>> {
+        counter(site, Counting::Skip(self.count))
     }
 }
 
@@ -65,6 +77,7 @@ fn counter(site: &Site<'_>, counting: Counting) -> Result<Box<dyn Node>> {
 /// What is done with a sample, given its number.
 enum Counting {
     Take(u64),
+    Skip(u64),
     Stride { interval: u64, offset: u64 },
     Enumerate(Name),
 }
@@ -102,6 +115,8 @@ impl Node for Counter {
                     return Ok(Some(sample));
                 }
                 Counting::Take(_) => return Ok(Some(sample)),
+                Counting::Skip(count) if number < *count => {}
+                Counting::Skip(_) => return Ok(Some(sample)),
                 Counting::Stride { interval, offset } if number % interval != *offset => {}
                 Counting::Stride { .. } => return Ok(Some(sample)),
                 Counting::Enumerate(column) => {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::batches::BatchSpec;
 use super::builder::{Builder, Flow, OperatorSpec, PlannedStep, Site};
 use super::combine::{ConcatSpec, InterleaveSpec};
-use super::counting::{EnumerateSpec, StrideSpec, TakeSpec};
+use super::counting::{EnumerateSpec, SkipSpec, StrideSpec, TakeSpec};
 use super::each::{EndsSpec, PadSpec};
 use super::files::{FilesSpec, PbinSpec};
 use super::fit::PackChunkSpec;
@@ -51,6 +51,7 @@ enum Operator {
     Shuffle(ShuffleSpec),
     Distribute(DistributeSpec),
     Take(TakeSpec),
+    Skip(SkipSpec),
     Stride(StrideSpec),
     Enumerate(EnumerateSpec),
     Batch(BatchSpec),
@@ -60,7 +61,7 @@ impl Operator {
     /// The row of this operator in the table.
     fn row(&self) -> Row<'_> {
         use Gives::{Batches, Records, Same, Samples};
-        use Place::{Anywhere, BeforeDistribute, BeforeOutputs, Undivided};
+        use Place::{Anywhere, BeforeDistribute, BeforeOutputs, EqualRanks, Undivided};
         use Takes::{Nothing, Stream, Streams, UncheckedStream};
         match self {
             Self::FromFiles(spec) => row(spec, Nothing, Records, Anywhere),
@@ -78,6 +79,7 @@ impl Operator {
             Self::Shuffle(spec) => row(spec, Stream, Same, BeforeOutputs),
             Self::Distribute(spec) => row(spec, Stream, Same, BeforeDistribute),
             Self::Take(spec) => row(spec, Stream, Same, Anywhere),
+            Self::Skip(spec) => row(spec, Stream, Same, EqualRanks),
             Self::Stride(spec) => row(spec, Stream, Same, Anywhere),
             Self::Enumerate(spec) => row(spec, Stream, Same, Anywhere),
             Self::Batch(spec) => row(spec, Stream, Batches, Anywhere),
@@ -138,6 +140,8 @@ enum Place {
     /// In addition, it cannot follow a function whose outputs are in states: loading a state
     /// computes the samples of a buffer again.
     BeforeOutputs,
+    /// It cannot follow `distribute`: ranks would have different numbers of rows.
+    EqualRanks,
     /// It combines streams, and none of them is divided among ranks.
     Undivided,
 }
@@ -163,6 +167,9 @@ impl Operator {
             Place::Undivided if is_distributed => return Err(Error::DividedAlready),
             Place::BeforeDistribute | Place::BeforeOutputs if is_distributed => {
                 return Err(Error::AfterDistribute { op: self.name() });
+            }
+            Place::EqualRanks if is_distributed => {
+                return Err(Error::DropsAfterDistribute { op: self.name() });
             }
             Place::BeforeOutputs if keeps_outputs => {
                 return Err(Error::AfterOutputs { op: self.name() });

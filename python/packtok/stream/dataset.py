@@ -672,6 +672,21 @@ class CheckpointableDataset(IterableDataset[Any]):
         """Ends after ``max_count`` samples."""
         return self._then("take", {"max_count": checked_integer("max_count", max_count)})
 
+    def skip(self, count: int) -> CheckpointableDataset:
+        """Passes over the first ``count`` samples: ``take(n)`` and ``skip(n)`` divide a stream into two.
+
+        A repeated stream passes over them once, and not in every epoch. They are read and computed, but not
+        again when a state is loaded: call ``skip`` before ``tokenize`` if the tokens are not needed.
+
+        Before ``distribute``, each lane counts its own samples, as for ``take``: ``lanes`` times ``count``
+        samples are passed over in all, for any number of ranks. It cannot follow ``distribute``, because
+        ranks would then have different numbers of rows.
+
+        Raises:
+            ValueError: If ``count`` is negative, or the samples are divided among ranks.
+        """
+        return self._then("skip", {"count": checked_integer("count", count)})
+
     def stride(self, interval: int, offset: int) -> CheckpointableDataset:
         """Yields the samples whose number modulo ``interval`` is ``offset``."""
         interval = checked_integer("interval", interval, least=1)
