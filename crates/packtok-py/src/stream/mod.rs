@@ -437,14 +437,14 @@ impl Samples for PyCallable {
 #[pyfunction]
 pub(crate) fn check_stream<'py>(py: Python<'py>, spec: &str) -> PyResult<Bound<'py, PyAny>> {
     let spec = Spec::from_json(spec).map_err(stream_error)?;
-    json::to_python(py, spec.flow())
+    values::to_python(py, spec.flow())
 }
 
 /// The description of the stream of `spec` in a state: a list of dicts.
 #[pyfunction]
 pub(crate) fn describe_stream<'py>(py: Python<'py>, spec: &str) -> PyResult<Bound<'py, PyAny>> {
     let spec = Spec::from_json(spec).map_err(stream_error)?;
-    json::to_python(py, &spec)
+    values::to_python(py, &spec)
 }
 
 /// The paths and lengths in bytes of the files of the inputs. A missing or unreadable file is an
