@@ -37,7 +37,10 @@ fn open_with_tokens(to_open: &Path, data: &Path) -> Option<TokenFile> {
         Err(Error::DataLength { expected, .. }) if expected <= MAX_DATA_BYTES => {
             let file = File::options().write(true).open(data).expect("it exists");
             file.set_len(expected).expect("it can grow");
-            Some(TokenFile::open(to_open).expect("the tokens have the length that the index implies"))
+            Some(
+                TokenFile::open(to_open)
+                    .expect("the tokens have the length that the index implies"),
+            )
         }
         Err(_) => None,
     }
@@ -51,7 +54,10 @@ fn check(file: &TokenFile) {
         start = tokens.end;
         if !tokens.is_empty() {
             let mut documents = file.documents_from(tokens.start).expect("the token exists");
-            let (document, of_document) = documents.next().expect("it has a document").expect("checked");
+            let (document, of_document) = documents
+                .next()
+                .expect("it has a document")
+                .expect("checked");
             assert_eq!((document, of_document), (i, tokens));
         }
     }
