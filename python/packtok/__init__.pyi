@@ -9,6 +9,7 @@ from packtok._packtok import Tokenizer as Tokenizer
 from packtok._packtok import __version__ as __version__
 from packtok.commands.convert import convert as convert
 from packtok.commands.count import count as count
+from packtok.commands.diff import diff as diff
 from packtok.commands.index import index as index
 from packtok.commands.instruction import prepare_instruction_tuning_data as prepare_instruction_tuning_data
 from packtok.commands.join import join as join

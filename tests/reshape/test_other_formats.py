@@ -53,7 +53,7 @@ def test_datasets_and_manifests_take_them(tmp_path: Path, format: str) -> None:
     pbin = packed(tmp_path)
     packtok.convert(pbin, tmp_path / "x" / "a", to=format)
     file = opened(tmp_path / "x", format)
-    packtok.create_manifest([file], tmp_path / "files.jsonl")
+    packtok.write_manifest([file], tmp_path / "files.jsonl")
     expected = packtok.TokenDataset(pbin, 3)
     for dataset in (packtok.TokenDataset(file, 3), packtok.TokenDataset(tmp_path / "files.jsonl", 3)):
         assert len(dataset) == len(expected)

@@ -59,6 +59,8 @@ mod _packtok {
     #[pymodule_export]
     use crate::reshape::convert::{convert_tokens, find_token_marker, plan_difference};
     #[pymodule_export]
+    use crate::reshape::diff::first_difference_of;
+    #[pymodule_export]
     use crate::reshape::mds::{
         _reopen_mds, PyMdsReader, PyMdsWriter, context_masks, import_mds, mds_marker,
         publish_mds_index,

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod convert;
+pub mod diff;
 mod error;
 mod existing;
 pub mod filter;

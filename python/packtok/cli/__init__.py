@@ -22,7 +22,7 @@ FAILED, WRONG_USAGE = 1, 2
 # module of its name in this package; a group of commands is the Typer `app` of that module.
 GROUPS: dict[str, tuple[str, ...]] = {
     "Write token files": ("pack", "tokenize", "plan", "join", "merge", "index", "convert", "manifest"),
-    "Look into files": ("inspect", "cat", "count", "verify", "locate", "explore"),
+    "Look into files": ("inspect", "cat", "count", "verify", "diff", "locate", "explore"),
     "Use a cluster": ("run", "status", "retry"),
     "Describe and prepare training data": ("data", "sample", "logits", "stream"),
     "Check tokenizers and plug-ins": ("tokenizer", "source"),

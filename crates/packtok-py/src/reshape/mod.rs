@@ -1,6 +1,7 @@
 //! Bindings of `packtok-reshape`: token files to other files, and folders of samples.
 
 pub(crate) mod convert;
+pub(crate) mod diff;
 pub(crate) mod mds;
 pub(crate) mod sample;
 pub(crate) mod shuffle;

@@ -15,6 +15,7 @@ use super::marker::Marker;
 use super::npy::{NpyWritten, write_npy};
 use super::paths::OutputPaths;
 use super::{pbin, rest};
+use crate::diff::{Difference, first_difference};
 use crate::error::{Error, Result};
 
 /// The file to convert, and the target format.
@@ -117,7 +118,7 @@ pub fn convert(options: &ConvertOptions, monitor: &mut Monitor<'_>) -> Result<Co
             }
             Existing::Skip => {
                 let existing = TokenFile::open(&paths.to_open)?;
-                check_same_documents(&file, &existing)?;
+                check_same_documents(&file, &existing, monitor)?;
                 complete_marker(options, &paths, &file, &meaning, &existing)?;
                 return Ok(report(existing.file_bytes(), true, Vec::new()));
             }
@@ -260,33 +261,16 @@ fn meaning_of(file: &TokenFile, tokenizer: Option<&TokenizerInfo>) -> Result<Mea
 }
 
 /// Checks that two files have the same documents.
-fn check_same_documents(file: &TokenFile, existing: &TokenFile) -> Result<()> {
-    let differs = |document| {
-        Err(Error::ExistingDocumentDiffers {
+fn check_same_documents(
+    file: &TokenFile,
+    existing: &TokenFile,
+    monitor: &mut Monitor<'_>,
+) -> Result<()> {
+    match first_difference(existing, file, monitor)? {
+        None => Ok(()),
+        Some(Difference { document, .. }) => Err(Error::ExistingDocumentDiffers {
             path: existing.path().into(),
             document,
-        })
-    };
-    let num_documents = file.num_documents().min(existing.num_documents());
-    for document in 0..num_documents {
-        let expected = ids(file, document)?;
-        if !ids(existing, document)?.eq(expected) {
-            return differs(document);
-        }
+        }),
     }
-    if file.num_documents() == existing.num_documents() {
-        Ok(())
-    } else {
-        differs(num_documents)
-    }
-}
-
-/// The ids of a document.
-fn ids(file: &TokenFile, document: u64) -> Result<impl Iterator<Item = u32> + '_> {
-    let bytes = file.tokens(file.document_tokens(document)?)?;
-    let width = file.width().bytes() as usize;
-    Ok(bytes.chunks_exact(width).map(|id| {
-        let bytes = id.iter().rev();
-        bytes.fold(0, |id, &byte| id << 8 | u32::from(byte))
-    }))
 }
