@@ -49,6 +49,18 @@ pub enum Error {
         /// Tokens of the file.
         num_tokens: u64,
     },
+    /// A range of tokens is not within a raw file, of which others say how long it is.
+    #[error("{}: tokens {start}..{stop} do not exist, the file has {num_tokens}", path.display())]
+    NoSuchRawTokens {
+        /// The file.
+        path: PathBuf,
+        /// Start of the range.
+        start: u64,
+        /// End of the range.
+        stop: u64,
+        /// Tokens of the file.
+        num_tokens: u64,
+    },
     /// The requested document does not exist.
     #[error("{}: document {document} does not exist, the file has {num_documents}", path.display())]
     NoSuchDocument {

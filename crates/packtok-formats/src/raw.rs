@@ -37,7 +37,7 @@ impl RawFile {
         let map = MappedFile::open(path)?;
         let file_tokens = check_length(path, map.bytes().len() as u64, width)?;
         if num_tokens > file_tokens {
-            return Err(Error::NoSuchTokens {
+            return Err(Error::NoSuchRawTokens {
                 path: path.into(),
                 start: 0,
                 stop: num_tokens,
@@ -85,11 +85,11 @@ impl RawFile {
     /// Tokens as little-endian bytes.
     ///
     /// # Errors
-    /// [`Error::NoSuchTokens`].
+    /// [`Error::NoSuchRawTokens`].
     pub fn tokens(&self, tokens: Range<u64>) -> Result<&[u8]> {
         let Range { start, end: stop } = tokens;
         self.tokens_if_there(tokens)
-            .ok_or_else(|| Error::NoSuchTokens {
+            .ok_or_else(|| Error::NoSuchRawTokens {
                 path: self.path().into(),
                 start,
                 stop,
@@ -127,7 +127,7 @@ impl RawFile {
     /// Asks the system to read the pages of `tokens` asynchronously.
     ///
     /// # Errors
-    /// [`Error::NoSuchTokens`]; the system rejects the advice.
+    /// [`Error::NoSuchRawTokens`]; the system rejects the advice.
     pub fn prefetch(&self, tokens: Range<u64>) -> Result<()> {
         self.tokens(tokens.clone())?;
         let bytes = self.bytes_of(&tokens);

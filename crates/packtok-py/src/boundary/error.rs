@@ -254,6 +254,7 @@ pub(crate) fn formats_error(error: FormatsError) -> PyErr {
             PacktokError::new_err(chain(&error))
         }
         E::RawPartialToken { .. }
+        | E::NoSuchRawTokens { .. }
         | E::Fault(_)
         | E::DataLength { .. }
         | E::NoSuchRawDocument { .. }
