@@ -813,7 +813,8 @@ def _row_fields(fields: RowFields) -> dict[str, Any]:
 
 def _max_document_bytes(spec: Spec) -> int:
     """Returns the longest record that any source of ``spec`` allows, at least the limit of `pack`."""
-    return max(_MAX_DOCUMENT_BYTES, *(step.get("max_document_bytes", 0) for step in spec.steps))
+    limits: list[int] = [step.get("max_document_bytes", 0) for step in spec.steps]
+    return max(_MAX_DOCUMENT_BYTES, *limits)
 
 
 def _digest(files: Sequence[Any]) -> str:
