@@ -62,6 +62,7 @@ REACH: dict[str, tuple[str, ...]] = {
     "crates/packtok-pack/src/error.rs: --eod": (*PACK, *TOKENIZE, *INSTRUCTION),
     "crates/packtok-pack/src/error.rs: {}: the ": (*PACK, *TOKENIZE, *INSTRUCTION),
     "crates/packtok-pack/src/error.rs: --max-length": (*PACK, *INSTRUCTION),
+    "crates/packtok-pack/src/error.rs: --token-width": PACK,
     "crates/packtok-pack/src/error.rs: {}: does not record": VERIFY,
     "crates/packtok-pack/src/error.rs: {}: document {document} came": VERIFY,
     "crates/packtok-pack/src/error.rs: {}: its source": VERIFY,

@@ -128,6 +128,8 @@ def test_link_copies_nothing_and_stops_a_merge(tmp_path: Path, packtok_cli: Pack
     # Megatron's merge expects an index beside every file, so this one makes it stop.
     assert (tmp_path / "x" / "a.linked.json").is_file()
     packtok.convert(tmp_path / "x" / "a.bin", tmp_path / "b.npy", to="cepe-npy")
+    for name in ("a.bin", "a.idx"):
+        assert packtok.verify(str(tmp_path / "x" / name))["documents"] == 4
     again = packtok_cli(
         "convert", "a.pbin", "--to", "megatron", "--link", "-o", "x/a", "--existing", "replace", cwd=tmp_path
     )
@@ -192,10 +194,10 @@ def test_wrong_usage_is_explained(tmp_path: Path, packtok_cli: PacktokCli) -> No
         ),
         (
             ("x/a.ds", "--to", "megatron", "-o", "b", "--link"),
-            2,
+            1,
             "x/a.ds: has the format datatrove; only a pbin can be linked; leave out --link",
         ),
-        (("x/a.ds", "--to", "datatrove", "-o", "x/a"), 2, "x/a.ds: the output is the input itself"),
+        (("x/a.ds", "--to", "datatrove", "-o", "x/a"), 1, "x/a.ds: the output is the input itself"),
         (("a.pbin", "--to", "megatron", "-o", "b", "--dtype", "int64"), 2, "--dtype: has no effect with"),
     ]:
         done = packtok_cli("convert", *arguments, cwd=tmp_path, code=code)

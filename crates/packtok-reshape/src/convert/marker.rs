@@ -175,12 +175,14 @@ impl Marker {
     /// # Errors
     /// The marker cannot be read or is damaged.
     pub fn find(path: &Path) -> Result<Option<Self>> {
+        // Linked tokens are a pbin, which describes itself.
+        let is_index = path.extension().is_none_or(|extension| extension != "bin");
         let candidates = [
-            marker_path(path),
-            sidecar_path(path, ".json"),
-            linked_marker_path(path),
+            Some(marker_path(path)),
+            Some(sidecar_path(path, ".json")),
+            is_index.then(|| linked_marker_path(path)),
         ];
-        for marker in candidates {
+        for marker in candidates.into_iter().flatten() {
             let bytes = match fs::read(&marker) {
                 Ok(bytes) => bytes,
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,

@@ -18,7 +18,7 @@ pub struct Facts {
     pub chunks: u64,
     /// Bytes of the file.
     pub file_bytes: u64,
-    /// CRC32C of all bytes of the file, if requested and the file is an NPY file.
+    /// CRC32C of all bytes of an NPY file, or of the index of a dataset with one, if requested.
     pub crc32c: Option<u32>,
 }
 
@@ -41,6 +41,7 @@ pub fn facts(path: &Path, chunk_tokens: u64, has_crc32c: bool) -> Result<Facts> 
     }
     let crc32c = match &file {
         TokenFile::Npy(npy) if has_crc32c => Some(npy.crc32c()),
+        TokenFile::Flat(flat) if has_crc32c => Some(flat.index_crc32c()),
         _ => None,
     };
     Ok(Facts {
