@@ -265,7 +265,7 @@ pub enum Error {
     },
     /// The output cannot hold something that the input records.
     #[error(
-        "{}: records {name}, which {format} cannot hold; set --accept-loss {name} (accept_loss) to lose them",
+        "{}: records {name}, which are not written as {format}; set --accept-loss {name} (accept_loss) to lose them",
         path.display()
     )]
     Lost {

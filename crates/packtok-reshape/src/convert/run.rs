@@ -171,19 +171,15 @@ pub fn convert(options: &ConvertOptions, monitor: &mut Monitor<'_>) -> Result<Co
     Ok(report(file_bytes, false, notes))
 }
 
-/// Checks that the output can hold what the input records, as far as the caller does not accept
-/// the loss.
+/// Checks that the caller accepts the loss of what the input records besides documents. No output
+/// holds it: in Megatron's files, too, each document is written as one sequence.
 fn check_losses(file: &TokenFile, options: &ConvertOptions) -> Result<()> {
-    let (TokenFile::Flat(flat), false) = (
-        file,
-        options.to == TokenFormat::of(file).unwrap_or(options.to),
-    ) else {
+    let TokenFile::Flat(flat) = file else {
         return Ok(());
     };
     let mut lost = flat.extras().into_iter();
-    let not_accepted =
-        lost.find(|name| !options.accept_loss.iter().any(|accepted| accepted == name));
-    not_accepted.map_or(Ok(()), |name| {
+    let is_accepted = |name: &str| options.accept_loss.iter().any(|accepted| accepted == name);
+    lost.find(|name| !is_accepted(name)).map_or(Ok(()), |name| {
         Err(Error::Lost {
             path: file.path().into(),
             name,
