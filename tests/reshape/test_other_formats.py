@@ -157,8 +157,8 @@ def test_what_a_format_cannot_hold_must_be_accepted(tmp_path: Path, packtok_cli:
     arguments = ("convert", "modes.idx", "--to", "pbin", "-o", "a.pbin")
     done = packtok_cli(*arguments, cwd=tmp_path, code=1)
     assert done.stderr == (
-        "packtok: modes.idx: records sequences, which are not written as pbin; set --accept-loss sequences to "
-        "lose them\n"
+        "packtok: modes.idx: records sequences, which are not written as pbin; set --accept-loss sequences "
+        "to lose them\n"
     )
     done = packtok_cli(*arguments, "--accept-loss", "sequences", cwd=tmp_path, code=1)
     assert "records modes" in done.stderr
