@@ -102,10 +102,10 @@ def test_files_are_read_in_turns_as_by_epochraft(shards: list[str]) -> None:
 
 def test_paths_are_braces_globs_and_folders(shards: list[str]) -> None:
     folder = Path(shards[0]).parent
-    one = CheckpointableDataset.from_files
-    expected = texts(one(shards))
-    for given in (f"{folder}/{{0..3}}.jsonl", f"{folder}/*.jsonl", str(folder), folder):
-        assert texts(one(given)) == expected
+    from_files = CheckpointableDataset.from_files
+    expected = texts(from_files(shards))
+    for paths in (f"{folder}/{{0..3}}.jsonl", f"{folder}/*.jsonl", str(folder), folder):
+        assert texts(from_files(paths)) == expected
 
 
 @pytest.mark.parametrize(
@@ -184,27 +184,27 @@ def test_interleaving_ends_with_the_first_and_rare_sources_come(tokenizer: packt
 def test_functions_of_samples(shards: list[str]) -> None:
     files = CheckpointableDataset.from_files(shards, n_active_shards=1)
     expected = texts(files).split()
-    assert texts(files.map(lambda one: {"text": one["text"] + "!"})).split() == [
+    assert texts(files.map(lambda sample: {"text": sample["text"] + "!"})).split() == [
         f"{text}!" for text in expected
     ]
     even = [text for text in expected if text.endswith(("0", "2", "4"))]
-    assert texts(files.filter(lambda one: one["text"][-1] in "024")).split() == even
-    dropped = files.filter_map(lambda one: one if one["text"][-1] in "024" else None)
+    assert texts(files.filter(lambda sample: sample["text"][-1] in "024")).split() == even
+    dropped = files.filter_map(lambda sample: sample if sample["text"][-1] in "024" else None)
     assert texts(dropped).split() == even
     with pytest.raises(ValueError, match="returned None"):
-        list(files.map(lambda one: None))
+        list(files.map(lambda sample: None))
 
 
 @pytest.mark.parametrize("executor_type", ["thread", "process"])
 def test_parallel_functions_keep_the_order(shards: list[str], executor_type: Any) -> None:
     files = CheckpointableDataset.from_files(shards)
-    given = {"max_workers": 2, "prefetch_factor": 3, "executor_type": executor_type}
+    options = {"max_workers": 2, "prefetch_factor": 3, "executor_type": executor_type}
     expected = [f"{text}!" for text in texts(files).split()]
-    assert texts(files.parallel_map(exclaimed, **given)).split() == expected
-    assert texts(files.parallel_filter(is_even, **given)).split() == [
+    assert texts(files.parallel_map(exclaimed, **options)).split() == expected
+    assert texts(files.parallel_filter(is_even, **options)).split() == [
         text for text in texts(files).split() if text[-1] in "024"
     ]
-    assert len(texts(files.parallel_filter_map(exclaimed_if_even, ordered=False, **given)).split()) == 9
+    assert len(texts(files.parallel_filter_map(exclaimed_if_even, ordered=False, **options)).split()) == 9
 
 
 def test_threads_run_at_the_same_time() -> None:
@@ -216,8 +216,8 @@ def test_threads_run_at_the_same_time() -> None:
             both.wait()
         return sample
 
-    given = {"max_workers": 2, "prefetch_factor": 4, "executor_type": "thread"}
-    assert list(dataset.parallel_map(wait, **given)) == list(range(32))  # type: ignore[arg-type]
+    options = {"max_workers": 2, "prefetch_factor": 4, "executor_type": "thread"}
+    assert list(dataset.parallel_map(wait, **options)) == list(range(32))  # type: ignore[arg-type]
 
 
 def test_take_and_skip_divide_a_stream_into_two(shards: list[str]) -> None:
@@ -259,14 +259,14 @@ def test_each_lane_skips_its_first_samples_for_any_number_of_ranks() -> None:
 
 def test_counting_and_batches() -> None:
     dataset = CheckpointableDataset.from_sequence([{"n": i} for i in range(7)])
-    assert [one["n"] for one in dataset.take(3)] == [0, 1, 2]
-    assert [one["n"] for one in dataset.stride(3, 1)] == [1, 4]
-    assert [one["step"] for one in dataset.enumerate()] == list(range(7))
-    assert [one["n"].tolist() for one in dataset.batch(3)] == [[0, 1, 2], [3, 4, 5], [6]]
-    assert [one["n"].tolist() for one in dataset.batch(3, drop_last=True)] == [[0, 1, 2], [3, 4, 5]]
+    assert [sample["n"] for sample in dataset.take(3)] == [0, 1, 2]
+    assert [sample["n"] for sample in dataset.stride(3, 1)] == [1, 4]
+    assert [sample["step"] for sample in dataset.enumerate()] == list(range(7))
+    assert [sample["n"].tolist() for sample in dataset.batch(3)] == [[0, 1, 2], [3, 4, 5], [6]]
+    assert [sample["n"].tolist() for sample in dataset.batch(3, drop_last=True)] == [[0, 1, 2], [3, 4, 5]]
     assert list(dataset.batch(4, collate_fn=len)) == [4, 3]
     numbered = list(dataset.batch(3).enumerate("batch"))
-    assert [one["batch"] for one in numbered] == [0, 1, 2]
+    assert [sample["batch"] for sample in numbered] == [0, 1, 2]
     for wrong in (lambda: dataset.stride(0, 0), lambda: dataset.stride(2, 2), lambda: dataset.batch(0)):
         with pytest.raises(ValueError, match="expected an integer"):
             wrong()
@@ -317,10 +317,10 @@ def test_tokens_are_lists_in_the_order_of_epochraft_until_a_step_makes_tensors(
     ):
         tokenized = source.tokenize(tokenizer)
         expected = {"text": "a b", "n": 3, "input_ids": ids, "attention_mask": mask}
-        for dataset in (tokenized, tokenized.shuffle(2), tokenized.map(lambda one: {**one})):
+        for dataset in (tokenized, tokenized.shuffle(2), tokenized.map(lambda sample: {**sample})):
             (found,) = dataset
             assert json.dumps(found) == json.dumps(expected)
-        (longer,) = tokenized.map(lambda one: {**one, "input_ids": one["input_ids"] + [EOS]})
+        (longer,) = tokenized.map(lambda sample: {**sample, "input_ids": sample["input_ids"] + [EOS]})
         assert longer["input_ids"] == [*ids, EOS]
         (batch,) = tokenized.batch(1, collate_fn=list)
         assert batch == [expected]
@@ -361,10 +361,10 @@ def test_arguments_of_hugging_face_tokenizers_are_accepted_or_named(tokenizer: p
 
 
 def test_samples_of_the_caller_stay_as_they_are() -> None:
-    given = {"array": np.arange(3), "list": [1, 2]}
-    (found,) = CheckpointableDataset.from_sequence([given]).enumerate()
+    sample = {"array": np.arange(3), "list": [1, 2]}
+    (found,) = CheckpointableDataset.from_sequence([sample]).enumerate()
     assert type(found["array"]) is np.ndarray
-    assert list(given) == ["array", "list"]
+    assert list(sample) == ["array", "list"]
 
 
 def test_missing_bos_and_eos_are_added_to_each_document(tmp_path: Path, tokenizer: packtok.Tokenizer) -> None:
@@ -401,8 +401,8 @@ def test_missing_bos_and_eos_are_added_to_each_document(tmp_path: Path, tokenize
         loaded = packtok.Tokenizer.from_pretrained(folder)
     assert loaded.bos_token == bos
     copy = pickle.loads(pickle.dumps(loaded))
-    for given in (folder, str(folder / "tokenizer.json"), like, loaded, copy):
-        (found,) = of([1]).ensure_bos_eos(given)
+    for tokenizer in (folder, str(folder / "tokenizer.json"), like, loaded, copy):
+        (found,) = of([1]).ensure_bos_eos(tokenizer)
         assert found["input_ids"].tolist() == [7, 1, EOS]
     # As in Hugging Face's tokenizer of GPT-2, BOS and EOS are one token.
     for gpt2 in ("gpt2", packtok.Tokenizer.builtin("gpt2")):
@@ -444,12 +444,12 @@ UNFIT = [
 @pytest.mark.parametrize(
     "make",
     [
-        lambda one: one.chunk(1),
-        lambda one: one.concat_chunk(1),
-        lambda one: one.pack_chunk(1),
-        lambda one: one.pack_chunk(1, strategy="best_fit"),
-        lambda one: one.add_bos_eos(1, 2),
-        lambda one: one.pad({"input_ids": 0}, 9),
+        lambda dataset: dataset.chunk(1),
+        lambda dataset: dataset.concat_chunk(1),
+        lambda dataset: dataset.pack_chunk(1),
+        lambda dataset: dataset.pack_chunk(1, strategy="best_fit"),
+        lambda dataset: dataset.add_bos_eos(1, 2),
+        lambda dataset: dataset.pad({"input_ids": 0}, 9),
     ],
 )
 def test_other_token_columns_are_errors_with_the_reason(ids: Any, reason: str, make: Any) -> None:
@@ -477,7 +477,7 @@ def test_errors_about_columns_name_the_place(tmp_path: Path) -> None:
 
 def test_rows_equal_the_plain_version(stories: list[str], tokenizer: packtok.Tokenizer) -> None:
     tokens = CheckpointableDataset.from_files(stories).tokenize(tokenizer).ensure_bos_eos(WithEos())
-    documents = [one["input_ids"].tolist() for one in tokens]
+    documents = [sample["input_ids"].tolist() for sample in tokens]
     stream = [id_ for document in documents for id_ in document]
     whole = [stream[i : i + 50] for i in range(0, len(stream), 50)]
     assert rows(tokens.concat_chunk(50)) == whole[:-1]
@@ -670,7 +670,7 @@ def distributed(
 
 def steps(iterators: list[Any], count: int) -> list[list[list[int]]]:
     """Returns the rows of each global batch, in the order of the stream."""
-    batches = [[plain(next(one)) for _ in range(count)] for one in iterators]
+    batches = [[plain(next(iterator)) for _ in range(count)] for iterator in iterators]
     return [
         [row for rows in zip(*(rank[step]["input_ids"] for rank in batches), strict=True) for row in rows]
         for step in range(count)
@@ -690,11 +690,11 @@ def test_global_batches_do_not_depend_on_the_ranks(
             distributed(stories, tokenizer, lanes, rank, num_ranks).iter(state) for rank in range(num_ranks)
         ]
         found += steps(running, rng.randrange(5))
-        state = json.loads(json.dumps(merge_states(one.state_dict() for one in running)))
-        own = {lane for one in running for lane in one.state_dict()["lanes"]}
+        state = json.loads(json.dumps(merge_states(iterator.state_dict() for iterator in running)))
+        own = {lane for iterator in running for lane in iterator.state_dict()["lanes"]}
         assert len(own) == lanes
         if lanes % num_ranks == 0:
-            assert all(len(one.state_dict()["lanes"]) == lanes // num_ranks for one in running)
+            assert all(len(iterator.state_dict()["lanes"]) == lanes // num_ranks for iterator in running)
     assert found == expected[: len(found)]
     assert len(found) > 8
 
@@ -723,7 +723,7 @@ def test_process_groups_of_other_sizes_serve_one_stream_from_checkpoints_of_torc
     dataset = CheckpointableDataset.from_files(stories, repeat=True).tokenize(TOKENIZER)
     alone = dataset.concat_chunk(24).shuffle(10).distribute(8, 0, 1).batch(global_batch_size=24)
     sizes = extent([2, 3, 8, 1, 4], [2, 3])
-    expected = [plain(one["input_ids"]) for one in itertools.islice(alone.iter(), 3 * len(sizes))]
+    expected = [plain(sample["input_ids"]) for sample in itertools.islice(alone.iter(), 3 * len(sizes))]
     found: list[Any] = []
     before = None
     for number, size in enumerate(sizes):
@@ -741,7 +741,7 @@ def test_lanes_that_end_give_every_rank_as_many_batches(
         for rank in range(num_ranks):
             ending = distributed_rows(stories, tokenizer, rank, num_ranks, at_epoch_end)
             found.append([batch["input_ids"].tolist() for batch in ending.batch(global_batch_size=12)])
-        assert len({len(one) for one in found}) == 1
+        assert len({len(batches) for batches in found}) == 1
         return found
 
     expected = [row for batch in batches_of(1, "short")[0] for row in batch]
@@ -752,14 +752,14 @@ def test_lanes_that_end_give_every_rank_as_many_batches(
             for ranks_batches in zip(*batches_of(num_ranks, at_epoch_end), strict=True):
                 longest = max(map(len, ranks_batches))
                 rounds = [[rank[i] for rank in ranks_batches if i < len(rank)] for i in range(longest)]
-                found += [row for one in rounds for row in one]
+                found += [row for round_rows in rounds for row in round_rows]
             kept = len(expected) // num_ranks * num_ranks if at_epoch_end == "drop" else len(expected)
             assert found == expected[:kept]
     # Resumes after some lanes have ended.
     dataset = distributed_rows(stories, tokenizer, 1, 2)
     for stop in (len(expected) // 2 - 1, len(expected) // 2 - 4, 3):
         iterator = dataset.iter()
-        before = [one["input_ids"].tolist() for one in itertools.islice(iterator, stop)]
+        before = [sample["input_ids"].tolist() for sample in itertools.islice(iterator, stop)]
         assert before + rows(dataset.iter(iterator.state_dict())) == rows(dataset)
 
 
@@ -803,7 +803,7 @@ def test_one_lane_is_a_stride(stories: list[str], tokenizer: packtok.Tokenizer) 
 def test_counts_after_distribute_are_those_of_all_ranks() -> None:
     numbers = CheckpointableDataset.from_sequence([{"n": i} for i in range(20)])
     both = [numbers.distribute(2, rank, 2).enumerate().take(12) for rank in range(2)]
-    assert [[(one["n"], one["step"]) for one in rank] for rank in both] == [
+    assert [[(sample["n"], sample["step"]) for sample in rank] for rank in both] == [
         [(i, 2 * i) for i in range(6)],
         [(10 + i, 2 * i + 1) for i in range(6)],
     ]
@@ -879,7 +879,7 @@ def test_states_of_earlier_versions_keep_their_division(tmp_path: Path) -> None:
         warnings.simplefilter("ignore")
         with dataset.iter() as samples:
             state = samples.state_dict()
-        (step,) = [one for one in state["recipe"] if one["op"] == "distribute"]
+        (step,) = [step for step in state["recipe"] if step["op"] == "distribute"]
         # The state of an earlier version, which read each file in the lane of its first byte.
         del step["division"]
         state["skip"] = 0
@@ -887,7 +887,7 @@ def test_states_of_earlier_versions_keep_their_division(tmp_path: Path) -> None:
             expected = started(samples, 60)
             saved = samples.state_dict()
             rest = started(samples, 20)
-        assert "division" not in next(one for one in saved["recipe"] if one["op"] == "distribute")
+        assert "division" not in next(step for step in saved["recipe"] if step["op"] == "distribute")
         with dataset.iter(saved) as samples:
             assert started(samples, 20) == rest
     # Files 0 to 2 are in lane 0, and file 3 is in lane 1.
@@ -931,13 +931,13 @@ def test_wrong_lanes_and_states_of_ranks_are_errors(stories: list[str], tokenize
     with pytest.raises(ValueError, match="give either batch_size or global_batch_size"):
         numbers.batch()
     running = [numbers.distribute(4, rank, 2).batch(global_batch_size=4).iter() for rank in range(2)]
-    for one in running:
-        next(one)
+    for iterator in running:
+        next(iterator)
     with pytest.raises(ValueError, match="the state lacks lane 1, which this rank reads; merge the states"):
         numbers.distribute(4, 1, 2).batch(global_batch_size=4).iter(running[0].state_dict())
     next(running[0])
     with pytest.raises(ValueError, match="position of state 1 differs"):
-        merge_states(one.state_dict() for one in running)
+        merge_states(iterator.state_dict() for iterator in running)
     with pytest.raises(ValueError, match="shuffle cannot follow distribute"):
         numbers.distribute(2).shuffle(3)
     with pytest.raises(ValueError, match="parallel function cannot follow distribute"):
@@ -987,18 +987,20 @@ def test_bad_documents_fail_or_are_counted(tmp_path: Path, tokenizer: packtok.To
 
 
 BETWEEN: dict[str, Callable[[CheckpointableDataset], CheckpointableDataset]] = {
-    "interleave": lambda one: interleave_datasets([one, one]),
-    "interleave one": lambda one: interleave_datasets([one]),
-    "concat": lambda one: one + one,
-    "shuffle": lambda one: one.shuffle(2),
-    "take": lambda one: one.take(5),
-    "stride": lambda one: one.stride(1, 0),
-    "enumerate": lambda one: one.enumerate(),
-    "map": lambda one: one.map(dict),
-    "parallel_map": lambda one: one.parallel_map(dict, 1, executor_type="thread"),
-    "filter": lambda one: one.filter(dict),
-    "cache": lambda one: one.cache(),
-    "all": lambda one: interleave_datasets([one.take(9).map(dict).shuffle(3).enumerate()]).stride(1, 0),
+    "interleave": lambda dataset: interleave_datasets([dataset, dataset]),
+    "interleave one": lambda dataset: interleave_datasets([dataset]),
+    "concat": lambda dataset: dataset + dataset,
+    "shuffle": lambda dataset: dataset.shuffle(2),
+    "take": lambda dataset: dataset.take(5),
+    "stride": lambda dataset: dataset.stride(1, 0),
+    "enumerate": lambda dataset: dataset.enumerate(),
+    "map": lambda dataset: dataset.map(dict),
+    "parallel_map": lambda dataset: dataset.parallel_map(dict, 1, executor_type="thread"),
+    "filter": lambda dataset: dataset.filter(dict),
+    "cache": lambda dataset: dataset.cache(),
+    "all": lambda dataset: interleave_datasets([dataset.take(9).map(dict).shuffle(3).enumerate()]).stride(
+        1, 0
+    ),
 }
 
 
@@ -1221,7 +1223,9 @@ def test_any_callable_tokenizes(shards: list[str]) -> None:
 
     files = CheckpointableDataset.from_files(shards, n_active_shards=1)
     assert rows(files.tokenize(lengths, {"by": 2}).concat_chunk(4)) == [[6] * 4] * 4
-    assert [one["input_ids"] for one in files.tokenize(lengths, {"by": 2}, parallel=False).take(1)] == [[6]]
+    assert [sample["input_ids"] for sample in files.tokenize(lengths, {"by": 2}, parallel=False).take(1)] == [
+        [6]
+    ]
 
 
 # --- functions with random numbers, caches, and other sources ---
@@ -1446,9 +1450,9 @@ def test_state_is_shown(
     with tutorial_rows(stories, tokenizer).distribute(4, rank=1, num_replicas=2).iter() as iterator:
         iterator.skip(3)
         (tmp_path / "state.json").write_text(json.dumps(iterator.state_dict()))
-    shown = packtok_cli("stream", "show", "state.json", cwd=tmp_path).stdout
-    assert re.search(r"version 1, [\d,]+ bytes: position of \d+ bytes, 2 lanes of at most", shown)
-    assert re.search(r"^ +4  shuffle\(buffer_size=20, seed=42\)$", shown, re.M)
+    output = packtok_cli("stream", "show", "state.json", cwd=tmp_path).stdout
+    assert re.search(r"version 1, [\d,]+ bytes: position of \d+ bytes, 2 lanes of at most", output)
+    assert re.search(r"^ +4  shuffle\(buffer_size=20, seed=42\)$", output, re.M)
     for other in ("[1]", "[" * 100_000):
         (tmp_path / "other.json").write_text(other)
         failed = packtok_cli("stream", "show", "other.json", cwd=tmp_path, code=2)

@@ -57,9 +57,9 @@ def texts(count: int, seed: int, num_bytes: int = TEXT_BYTES) -> list[str]:
     return [f"{i} {rng.randbytes(num_bytes // 2).hex()}" for i in range(count)]
 
 
-def write(path: Path, given: list[str]) -> Path:
+def write(path: Path, documents: list[str]) -> Path:
     """Replaces a file by one with these texts; the name decides about compression."""
-    lines = b"".join(json.dumps({"text": text}).encode() + b"\n" for text in given)
+    lines = b"".join(json.dumps({"text": text}).encode() + b"\n" for text in documents)
     unfinished = path.with_name("unfinished")
     unfinished.write_bytes(PACKED["".join(path.suffixes)](lines))
     unfinished.rename(path)
@@ -110,9 +110,9 @@ def test_truncated_file_is_an_error_and_its_state_resumes(tmp_path: Path, suffix
 
 
 def test_file_that_vanishes_before_its_turn_is_an_error_and_its_state_resumes(tmp_path: Path) -> None:
-    given = [texts(FILE_TEXTS, seed=seed) for seed in range(3)]
-    paths = [write(tmp_path / f"{i}.jsonl", one) for i, one in enumerate(given)]
-    expected = [text for one in given for text in one]
+    documents = [texts(FILE_TEXTS, seed=seed) for seed in range(3)]
+    paths = [write(tmp_path / f"{i}.jsonl", of_file) for i, of_file in enumerate(documents)]
+    expected = [text for of_file in documents for text in of_file]
     with files(*paths).iter() as samples:
         first = read(samples, 2)
         state = samples.state_dict()
@@ -122,8 +122,8 @@ def test_file_that_vanishes_before_its_turn_is_an_error_and_its_state_resumes(tm
         failed(samples, "No such file or directory: .*1.jsonl", expected[2:])
     with pytest.raises(FileNotFoundError, match=r"0\.jsonl"):
         files(*paths)
-    write(paths[0], given[0])
-    write(paths[1], given[1])
+    write(paths[0], documents[0])
+    write(paths[1], documents[1])
     assert first + read(files(*paths).iter(state)) == expected
 
 
@@ -440,7 +440,7 @@ def test_function_of_a_notebook_and_a_program_without_a_guard_are_named(tmp_path
     with pytest.raises(
         TypeError, match=rf"^.*<lambda> cannot be sent to other processes \(.*\); {re.escape(remedy)}$"
     ):
-        list(CheckpointableDataset.from_sequence([1]).parallel_map(lambda one: one, 1))
+        list(CheckpointableDataset.from_sequence([1]).parallel_map(lambda sample: sample, 1))
 
 
 class FailsOnce:
@@ -507,18 +507,18 @@ def collated_after_signal(samples: list[Any]) -> list[int]:
 
 # All of these steps run on the main thread, where the handler raises at once and not in the caller's code.
 INTERRUPTED: dict[str, Callable[[CheckpointableDataset], CheckpointableDataset]] = {
-    "concat_chunk": lambda one: one.concat_chunk(4),
-    "chunk": lambda one: one.chunk(4, drop_remainder=False),
-    "pack_chunk": lambda one: one.pack_chunk(8),
-    "best fit": lambda one: one.pack_chunk(8, strategy="best_fit", window=5),
-    "add_bos_eos": lambda one: one.add_bos_eos(1, 2),
-    "pad": lambda one: one.pad({"input_ids": 0}, 9),
-    "map": lambda one: one.map(signalled),
-    "map before a buffer": lambda one: one.map(signalled).concat_chunk(4).shuffle(3),
-    "outputs in states": lambda one: (
-        one.take(24).parallel_map(dict, 1, 8, executor_type="thread", keep_outputs=True).map(signalled)
+    "concat_chunk": lambda dataset: dataset.concat_chunk(4),
+    "chunk": lambda dataset: dataset.chunk(4, drop_remainder=False),
+    "pack_chunk": lambda dataset: dataset.pack_chunk(8),
+    "best fit": lambda dataset: dataset.pack_chunk(8, strategy="best_fit", window=5),
+    "add_bos_eos": lambda dataset: dataset.add_bos_eos(1, 2),
+    "pad": lambda dataset: dataset.pad({"input_ids": 0}, 9),
+    "map": lambda dataset: dataset.map(signalled),
+    "map before a buffer": lambda dataset: dataset.map(signalled).concat_chunk(4).shuffle(3),
+    "outputs in states": lambda dataset: (
+        dataset.take(24).parallel_map(dict, 1, 8, executor_type="thread", keep_outputs=True).map(signalled)
     ),
-    "collate_fn": lambda one: one.batch(3, collate_fn=collated_after_signal),
+    "collate_fn": lambda dataset: dataset.batch(3, collate_fn=collated_after_signal),
 }
 
 
@@ -653,19 +653,19 @@ def test_iterators_leave_no_thread_descriptor_or_memory(tmp_path: Path) -> None:
 
 def test_functions_after_batch_get_the_batch() -> None:
     batches = CheckpointableDataset.from_sequence([{"n": i} for i in range(4)]).batch(2)
-    assert [one["n"].tolist() for one in batches.batch(2)] == [[[0, 1], [2, 3]]]
+    assert [sample["n"].tolist() for sample in batches.batch(2)] == [[[0, 1], [2, 3]]]
     assert list(batches.batch(1, collate_fn=len)) == [1, 1]
-    assert [one["n"].tolist() for one in batches.map(lambda one: one)] == [[0, 1], [2, 3]]
+    assert [sample["n"].tolist() for sample in batches.map(lambda sample: sample)] == [[0, 1], [2, 3]]
 
 
 def test_filter_after_batch_keeps_batches() -> None:
     batches = CheckpointableDataset.from_sequence([{"n": i} for i in range(4)]).batch(2)
-    assert len(list(batches.filter(lambda one: one["n"].sum() >= 0))) == 2
+    assert len(list(batches.filter(lambda sample: sample["n"].sum() >= 0))) == 2
 
 
 def test_collate_of_each_concatenated_dataset_is_used() -> None:
-    one = CheckpointableDataset.from_sequence([{"n": i} for i in range(2)]).batch(2, collate_fn=len)
-    assert list(one + one) == [2, 2]
+    lengths = CheckpointableDataset.from_sequence([{"n": i} for i in range(2)]).batch(2, collate_fn=len)
+    assert list(lengths + lengths) == [2, 2]
 
 
 @pytest.mark.parametrize("after", ["", "shuffle", "take", "map", "batch"])
@@ -673,11 +673,11 @@ def test_malformed_lines_are_checked_without_a_function_next_to_the_files(tmp_pa
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "a"}\n{"text": "x"\n{"text": "b"}\n')
     made = {
-        "": lambda one: one,
-        "shuffle": lambda one: one.shuffle(1),
-        "take": lambda one: one.take(3),
-        "map": lambda one: one.take(3).map(dict),
-        "batch": lambda one: one.batch(1),
+        "": lambda dataset: dataset,
+        "shuffle": lambda dataset: dataset.shuffle(1),
+        "take": lambda dataset: dataset.take(3),
+        "map": lambda dataset: dataset.take(3).map(dict),
+        "batch": lambda dataset: dataset.batch(1),
     }[after]
     assert len(list(made(from_files(path, on_bad_document="skip")))) == 2
     iterator = made(from_files(path)).iter()
@@ -706,7 +706,7 @@ def test_new_file_in_a_glob_is_not_read_by_a_dataset_made_before(tmp_path: Path)
     state = iterator.state_dict()
     (tmp_path / "b.jsonl").unlink()
     rest = from_files(f"{tmp_path}/*.jsonl", n_active_shards=1).iter(state)
-    assert found + [one["text"] for one in rest] == ["a0", "a1", "a2", "c0", "c1", "c2"]
+    assert found + [sample["text"] for sample in rest] == ["a0", "a1", "a2", "c0", "c1", "c2"]
 
 
 def test_state_of_a_changed_file_names_it(tmp_path: Path) -> None:

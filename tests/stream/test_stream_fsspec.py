@@ -86,8 +86,9 @@ def test_files_of_a_server_are_those_of_its_folder(server: SftpServer) -> None:
     names = sorted(os.listdir(server.folder))
     local = [str(server.folder / name) for name in names]
     urls = [server.url(name, user=LOGIN) for name in names]
-    for one, other in (*zip(local, urls, strict=True), (local, urls)):
-        assert texts(CheckpointableDataset.from_files(other)) == texts(CheckpointableDataset.from_files(one))
+    for paths, same_urls in (*zip(local, urls, strict=True), (local, urls)):
+        dataset = CheckpointableDataset.from_files(same_urls)
+        assert texts(dataset) == texts(CheckpointableDataset.from_files(paths))
 
 
 def test_a_key_and_a_user_of_the_configuration(server: SftpServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,9 +126,9 @@ def test_files_in_memory_are_divided_into_lanes_as_local_ones(memory: Any, tmp_p
         memory.pipe(f"/a/b/{name}", stories(60, number))
     local = CheckpointableDataset.from_files([str(tmp_path / name) for name in names])
     for url in ("memory://a/b/*.jsonl", "memory://a/b", "memory:///a/b/p{2,10}.jsonl"):
-        found = CheckpointableDataset.from_files(url)
-        for one, other in ((local, found), (local.distribute(3, 0, 1), found.distribute(3, 0, 1))):
-            assert texts(other) == texts(one)
+        remote = CheckpointableDataset.from_files(url)
+        for expected, dataset in ((local, remote), (local.distribute(3, 0, 1), remote.distribute(3, 0, 1))):
+            assert texts(dataset) == texts(expected)
 
 
 def test_scp_is_read_as_sftp(server: SftpServer) -> None:
@@ -250,14 +251,14 @@ def test_credentials_are_shown_nowhere(server: SftpServer, caplog: pytest.LogCap
     tokens = dataset.tokenize(packtok.Tokenizer.from_file(TOKENIZER))
     with tokens.iter() as iterator:
         assert len(list(iterator)) == 1
-        shown = [repr(tokens), repr(tokens._spec), repr(iterator), json.dumps(iterator.state_dict())]
+        outputs = [repr(tokens), repr(tokens._spec), repr(iterator), json.dumps(iterator.state_dict())]
         report = iterator.report()
         assert report["num_bad"] == 2
-        shown.append(json.dumps(report, ensure_ascii=False))
-    assert "sftp://…@" in shown[-1]
+        outputs.append(json.dumps(report, ensure_ascii=False))
+    assert "sftp://…@" in outputs[-1]
     with pytest.raises(packtok.DocumentError, match=r"sftp://…@.*/a.jsonl: byte 16: ") as caught:
         list(CheckpointableDataset.from_files(url).tokenize(packtok.Tokenizer.from_file(TOKENIZER)))
-    for text in (*shown, str(caught.value), repr(caught.value), caplog.text):
+    for text in (*outputs, str(caught.value), repr(caught.value), caplog.text):
         assert_hidden(text)
 
 

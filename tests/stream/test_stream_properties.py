@@ -193,13 +193,13 @@ def path_of(folder: Path, number: int, suffix: str, length: int) -> str:
     path = folder / f"{number}-{length}{suffix}"
     if path.exists():
         return str(path)
-    given = texts_of(number, length)
+    documents = texts_of(number, length)
     if suffix == ".parquet":
-        pyarrow.parquet.write_table(pyarrow.table({"text": given}), path, row_group_size=3)
+        pyarrow.parquet.write_table(pyarrow.table({"text": documents}), path, row_group_size=3)
         return str(path)
     # A blank line is no document.
     content = "".join(
-        json.dumps({"text": text}) + "\n" * (1 + i % 2) for i, text in enumerate(given)
+        json.dumps({"text": text}) + "\n" * (1 + i % 2) for i, text in enumerate(documents)
     ).encode()
     if suffix.endswith(".gz"):
         content = gzip.compress(content)
@@ -211,7 +211,7 @@ def path_of(folder: Path, number: int, suffix: str, length: int) -> str:
 
 def made(recipe: Recipe, folder: Path) -> CheckpointableDataset:
     """Returns packtok's stream."""
-    inputs = [made(one, folder) for one in recipe.inputs]
+    inputs = [made(source, folder) for source in recipe.inputs]
     if recipe.step == "files":
         return made_of_files(folder, *recipe.arguments)
     if recipe.step in MAKERS:
@@ -244,8 +244,8 @@ def made_of_tokens(dataset: CheckpointableDataset, has_eos: bool) -> Checkpointa
 # Makers for steps that are not methods.
 MAKERS: dict[str, Callable[..., CheckpointableDataset]] = {
     "sequence": made_of_sequence,
-    "interleave": lambda one, other, weights: interleave_datasets([one, other], weights),
-    "concat": lambda one, other: concat_datasets([one, other]),
+    "interleave": lambda first, second, weights: interleave_datasets([first, second], weights),
+    "concat": lambda first, second: concat_datasets([first, second]),
     "call": lambda dataset, name: getattr(dataset, name)(FUNCTIONS[name]),
     "parallel": made_parallel,
     "tokenize": made_of_tokens,
@@ -286,7 +286,7 @@ class TooLongError(Exception):
 
 def expected(recipe: Recipe, lane: Lane = Lane()) -> Samples:
     """Yields the samples of a stream, or of a lane of it."""
-    inputs = [expected(one, lane) for one in recipe.inputs]
+    inputs = [expected(source, lane) for source in recipe.inputs]
     if not inputs:
         return source_samples(recipe, lane)
     if recipe.step == "shuffle":
@@ -313,10 +313,10 @@ def epoch_texts(recipe: Recipe, epoch: int, lane: Lane) -> list[str]:
     if recipe.step == "sequence":
         length, _, shuffle, seed = recipe.arguments
         start, stop = (i * length // lane.count for i in (lane.number, lane.number + 1))
-        given = texts_of(length, length)[start:stop]
+        documents = texts_of(length, length)[start:stop]
         seed += lane.number
-        order = reference_order.shuffled(len(given), seed, epoch) if shuffle else range(len(given))
-        return [given[i] for i in order]
+        order = reference_order.shuffled(len(documents), seed, epoch) if shuffle else range(len(documents))
+        return [documents[i] for i in order]
     names, _, shuffle, seed, num_active = recipe.arguments
     order = reference_order.shuffled(len(names), seed, epoch) if shuffle else range(len(names))
     waiting = deque(deque(texts_of(i, names[i][1])) for i in order)
@@ -339,9 +339,9 @@ def called(samples: Samples, name: str, *_: int) -> Samples:
     return (result for _, result in results if result is not None)
 
 
-def interleaved(one: Samples, other: Samples, weights: Sequence[float]) -> Samples:
+def interleaved(first: Samples, second: Samples, weights: Sequence[float]) -> Samples:
     """Yields samples in the order of their middles, if a sample of a stream has the length 1 / weight."""
-    shares, streams, counts = [Fraction(str(weight)) for weight in weights], (one, other), [0, 0]
+    shares, streams, counts = [Fraction(str(weight)) for weight in weights], (first, second), [0, 0]
     while True:
         middles = [(2 * count + 1) / share for count, share in zip(counts, shares, strict=True)]
         i = middles.index(min(middles))

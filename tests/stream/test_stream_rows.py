@@ -387,7 +387,9 @@ def test_negative_ids_are_added_padded_batched_and_resumed(tmp_path: Path, is_fi
     batches = list(rows.batch(4))
     for name in COLUMNS:
         assert all(batch[name].dtype == torch.int64 for batch in batches)
-        assert [row for batch in batches for row in batch[name].tolist()] == [one[name] for one in one_by_one]
+        assert [row for batch in batches for row in batch[name].tolist()] == [
+            sample[name] for sample in one_by_one
+        ]
     loaded = list(torch.utils.data.DataLoader(rows, batch_size=4))  # type: ignore[var-annotated]
     assert [batch["labels"].tolist() for batch in loaded] == [batch["labels"].tolist() for batch in batches]
     with rows.iter() as iterator:
@@ -403,7 +405,7 @@ def test_missing_negative_ends_are_ensured() -> None:
 
     samples = [{"input_ids": ids} for ids in ([5], [-1, 5], [5, -2], [-1, 5, -2], [])]
     found = CheckpointableDataset.from_sequence(samples).ensure_bos_eos(Special())
-    assert [one["input_ids"].tolist() for one in found] == [[-1, 5, -2]] * 4 + [[-1, -2]]
+    assert [sample["input_ids"].tolist() for sample in found] == [[-1, 5, -2]] * 4 + [[-1, -2]]
 
 
 def test_fields_of_rows_with_negative_ids_follow_from_them() -> None:
@@ -415,7 +417,7 @@ def test_fields_of_rows_with_negative_ids_follow_from_them() -> None:
     assert row["position_ids"].tolist() == [0, 1, 2, 0, 1]
     assert row["loss_mask"].tolist() == [True, True, False, True, False]
     rows = list(dataset.concat_chunk(2, labels=True))
-    assert [one["labels"].tolist() for one in rows] == [[6, 7], [8, -9]]
+    assert [sample["labels"].tolist() for sample in rows] == [[6, 7], [8, -9]]
     (batch,) = dataset.chunk(3, drop_remainder=False, labels="aligned").pad({"input_ids": -1}, 4).batch(2)
     assert batch["input_ids"].tolist() == [[-5, 6, 7, -1], [8, -9, -1, -1]]
     assert batch["labels"].tolist() == [[-5, 6, 7, -100], [8, -9, -100, -100]]

@@ -92,7 +92,7 @@ def texts() -> Dataset:
 
 def numbers() -> Dataset:
     ids = [list(range(n, n + 1 + n % 7)) for n in range(40)]
-    samples = [{"input_ids": one, "labels": [-100 for _ in one]} for one in ids]
+    samples = [{"input_ids": row, "labels": [-100 for _ in row]} for row in ids]
     return Dataset.from_sequence(samples)
 
 
@@ -341,9 +341,9 @@ def operators(folder: Path) -> dict[str, tuple[Callable[..., Dataset], dict[str,
 
 def of_call(make: Callable[..., Dataset], arguments: dict[str, Any]) -> Dataset:
     """Calls an operator whose options and fields are in the argument of this name."""
-    given = dict(arguments)
-    more = {**given.pop("options", {}), **given.pop("fields", {})}
-    return make(**given, **more)
+    named = dict(arguments)
+    more = {**named.pop("options", {}), **named.pop("fields", {})}
+    return make(**named, **more)
 
 
 NUM_READ = 5
@@ -514,11 +514,11 @@ def test_unknown_name_in_allow_is_an_error() -> None:
     dataset = texts().shuffle(4)
     with dataset.iter() as iterator:
         state = iterator.state_dict()
-    for given in (state, None):
+    for saved in (state, None):
         with pytest.raises(
             ValueError, match=r"allow has 'shuffle\.sede', which is no argument of this recipe; "
         ):
-            dataset.iter(given, allow=["shuffle.sede"])
+            dataset.iter(saved, allow=["shuffle.sede"])
     with texts().shuffle(4, seed=1).iter(state, allow=["shuffle.seed"]) as iterator:
         next(iterator)
 
@@ -537,7 +537,7 @@ def test_states_of_earlier_versions_load_with_one_warning(folder: Path) -> None:
     del steps["pack_chunk"]["window"], steps["pack_chunk"]["strategy"]
     with pytest.warns(UserWarning, match="the state is of an earlier version") as warned:
         iterator = dataset.iter(state)
-    assert [str(one.message) for one in warned] == [
+    assert [str(warning.message) for warning in warned] == [
         "the state is of an earlier version, which did not record call.arguments, pack_chunk.window, "
         "batch.collate_fn: make sure that they are as they were"
     ]

@@ -71,18 +71,18 @@ def divided_as(spec: Spec, state: object) -> Spec:
 
 def compared(saved: Sequence[Step], own: Sequence[Step], allow: Sequence[str] = ()) -> Comparison:
     """Compares two descriptions. ``allow`` names arguments that may differ, as ``op.argument``."""
-    found = Comparison()
+    comparison = Comparison()
     for number, (theirs, ours) in enumerate(zip(map(_upgraded, saved), own, strict=False), 1):
         if theirs.get("op") != ours["op"]:
-            found.difference = f"step {number} is {theirs.get('op')}, expected {ours['op']}"
-            return found
-        for name in _differing(theirs, ours, allow, found):
-            found.argument = f"{ours['op']}.{name}"
-            found.difference = _in_words(name, number, theirs, ours, allow)
-            return found
+            comparison.difference = f"step {number} is {theirs.get('op')}, expected {ours['op']}"
+            return comparison
+        for name in _differing(theirs, ours, allow, comparison):
+            comparison.argument = f"{ours['op']}.{name}"
+            comparison.difference = _in_words(name, number, theirs, ours, allow)
+            return comparison
     if len(saved) != len(own):
-        found.difference = f"it has {len(saved)} steps, expected {len(own)}"
-    return found
+        comparison.difference = f"it has {len(saved)} steps, expected {len(own)}"
+    return comparison
 
 
 def _upgraded(step: Step) -> Step:
@@ -92,27 +92,27 @@ def _upgraded(step: Step) -> Step:
     return step
 
 
-def _differing(theirs: Step, ours: Step, allow: Sequence[str], found: Comparison) -> Iterator[str]:
+def _differing(theirs: Step, ours: Step, allow: Sequence[str], comparison: Comparison) -> Iterator[str]:
     """Yields the names of arguments that differ and must be equal."""
     # "strategy" comes first, because other arguments follow from it.
     names = sorted({*theirs, *ours}, key=lambda name: (name != "strategy", name))
     for name in names:
         argument = f"{ours['op']}.{name}"
-        one, other = _listed(theirs.get(name)), _listed(ours.get(name))
-        if argument in allow or argument in _EARLIER or one == other:
+        saved_value, own_value = _listed(theirs.get(name)), _listed(ours.get(name))
+        if argument in allow or argument in _EARLIER or saved_value == own_value:
             continue
         if name not in theirs and argument in _LATER:
-            found.unrecorded.append(argument)
+            comparison.unrecorded.append(argument)
         elif (
             isinstance(theirs.get(name), Mapping)
-            and _are_pairs(other)
-            and one == sorted(one) == sorted(other)
+            and _are_pairs(own_value)
+            and saved_value == sorted(saved_value) == sorted(own_value)
         ):
             # JSON with sorted keys has lost the order of files.
-            found.unrecorded.append(f"the order of {argument}")
-        elif name == "recipe" and isinstance(one, list):
-            inner = compared(one, other, allow)
-            found.unrecorded += inner.unrecorded
+            comparison.unrecorded.append(f"the order of {argument}")
+        elif name == "recipe" and isinstance(saved_value, list):
+            inner = compared(saved_value, own_value, allow)
+            comparison.unrecorded += inner.unrecorded
             if inner.difference:
                 yield name
         else:

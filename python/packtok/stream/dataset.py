@@ -151,8 +151,8 @@ class CheckpointableDataset(IterableDataset[Any]):
                 read, or nothing would be repeated.
         """
         del n_standby_shards, n_prefetch_samples
-        given = [urls] if isinstance(urls, str | os.PathLike) else list(urls)
-        inputs = [one for url in given for one in _expanded(url)]
+        listed = [urls] if isinstance(urls, str | os.PathLike) else list(urls)
+        inputs = [path for url in listed for path in _expanded(url)]
         if not inputs:
             if repeat:
                 raise ValueError("there are no files, so repeating them would never end; give at least one")
@@ -503,8 +503,8 @@ class CheckpointableDataset(IterableDataset[Any]):
         **options: Unpack[ParallelOptions],
     ) -> Self:
         """As ``map``, by several threads or processes."""
-        given = (max_workers, prefetch_factor, ordered, executor_type, options)
-        return self._called_ahead("map", fn, functions.mapped, *given)
+        arguments = (max_workers, prefetch_factor, ordered, executor_type, options)
+        return self._called_ahead("map", fn, functions.mapped, *arguments)
 
     def parallel_filter(
         self,
@@ -516,8 +516,8 @@ class CheckpointableDataset(IterableDataset[Any]):
         **options: Unpack[ParallelOptions],
     ) -> Self:
         """As ``filter``, by several threads or processes."""
-        given = (max_workers, prefetch_factor, ordered, executor_type, options)
-        return self._called_ahead("filter", fn, functions.filtered, *given)
+        arguments = (max_workers, prefetch_factor, ordered, executor_type, options)
+        return self._called_ahead("filter", fn, functions.filtered, *arguments)
 
     def parallel_filter_map(
         self,
@@ -529,8 +529,8 @@ class CheckpointableDataset(IterableDataset[Any]):
         **options: Unpack[ParallelOptions],
     ) -> Self:
         """As ``filter_map``, by several threads or processes."""
-        given = (max_workers, prefetch_factor, ordered, executor_type, options)
-        return self._called_ahead("filter_map", fn, functions.mapped_or_dropped, *given)
+        arguments = (max_workers, prefetch_factor, ordered, executor_type, options)
+        return self._called_ahead("filter_map", fn, functions.mapped_or_dropped, *arguments)
 
     def _called_ahead(
         self,
@@ -788,10 +788,10 @@ def _of_samples(kind: str, source: Any, identity: Mapping[str, Any]) -> Spec:
 
 def _common_batching(sources: Sequence[CheckpointableDataset]) -> Batching:
     """Returns the batching that all sources share."""
-    found = {source._batching for source in sources}
-    if len(found) > 1:
+    batchings = {source._batching for source in sources}
+    if len(batchings) > 1:
         raise ValueError("the datasets have different collate_fn or pin_memory; combine them before batch")
-    return found.pop()
+    return batchings.pop()
 
 
 def _expanded(url: str | os.PathLike[str]) -> list[str]:

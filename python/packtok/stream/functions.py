@@ -27,13 +27,13 @@ from packtok.stream.worker import Key, WithGenerator
 __all__ = [
     "Calls",
     "check_options",
+    "described",
     "described_function",
     "filtered",
     "identity_of",
     "mapped",
     "mapped_or_dropped",
     "name_of",
-    "shown",
 ]
 
 Results = tuple[list[Any], BaseException | None]
@@ -78,9 +78,9 @@ class Calls:
         """Returns a result for each sample, ``None`` to drop it, and the exception after them."""
         results: list[Any] = []
         try:
-            given = [self._sample(sample) for sample in samples]
-            values = self._values(given, keys)
-            for sample in given:
+            called = [self._sample(sample) for sample in samples]
+            values = self._values(called, keys)
+            for sample in called:
                 results.append(self._keep(sample, _next_of(values)))
         except BrokenExecutor as error:
             reason = str(error) if self._processes is None else self._processes.reason()
@@ -95,17 +95,17 @@ class Calls:
         return sample
 
     def _values(self, samples: Sequence[Any], keys: Sequence[Key]) -> Iterator[Any]:
-        function, given = self._function, [samples]
+        function, arguments = self._function, [samples]
         if self._seed is not None:
-            function, given = WithGenerator(function, self._seed), [samples, keys]
+            function, arguments = WithGenerator(function, self._seed), [samples, keys]
         if self._num_processes == 0:
-            return map(function, *given)
+            return map(function, *arguments)
         with self._starting:
             if self._is_closed:
                 raise RuntimeError("the stream is closed")
             if self._processes is None:
                 self._processes = Processes(self._num_processes, function, name_of(self._function))
-        return self._processes.map(*given)
+        return self._processes.map(*arguments)
 
     def new(self) -> Calls:
         """Returns a copy for another iterator, which has no processes yet."""
@@ -120,8 +120,8 @@ class Calls:
 
     def unpack(self, data: bytes) -> list[Any]:
         """Returns the outputs of ``pack``: tensors and values that JSON has. Nothing in them is executed."""
-        found: list[Any] = torch.load(io.BytesIO(data), weights_only=True)
-        return found
+        samples: list[Any] = torch.load(io.BytesIO(data), weights_only=True)
+        return samples
 
     def close(self) -> None:
         """Ends the processes."""
@@ -138,22 +138,22 @@ class Processes:
         """Starts no process yet."""
         context = get_context("forkserver")
         self._started, started = context.Pipe(duplex=False)
-        given = (worker.packed(function, name), name, started)
+        arguments = (worker.packed(function, name), name, started)
         self._executor = ProcessPoolExecutor(
-            count, mp_context=context, initializer=worker.start, initargs=given
+            count, mp_context=context, initializer=worker.start, initargs=arguments
         )
         # The executor forgets its processes when it breaks, but the reason is in their exit codes.
         processes = self._executor._processes
         self._all = {} if processes is None else processes
 
-    def map(self, *given: Sequence[Any]) -> Iterator[Any]:
+    def map(self, *arguments: Sequence[Any]) -> Iterator[Any]:
         """Returns the result of the function for each sample, as an iterator.
 
         Raises:
             BrokenProcessPool: If processes cannot be started.
         """
         try:
-            return self._executor.map(worker.call, *given)
+            return self._executor.map(worker.call, *arguments)
         except (EOFError, ConnectionError) as error:
             # The server that forks processes has ended, because it imports the program too.
             raise BrokenProcessPool(_UNGUARDED) from error
@@ -167,13 +167,13 @@ class Processes:
         codes = {process.exitcode for process in list(self._all.values())}
         if signals := sorted(-code for code in codes if code is not None and code < 0):
             # The executor terminates the other processes with SIGTERM.
-            killer = next((one for one in signals if one != signal.SIGTERM), signal.SIGTERM)
+            killer = next((number for number in signals if number != signal.SIGTERM), signal.SIGTERM)
             memory = ", perhaps because memory ran out" if killer == signal.SIGKILL else ""
             return f"a worker process was killed by {signal.Signals(killer).name}{memory}"
         if not self._started.poll():
             return _UNGUARDED
-        shown = ", ".join(str(code) for code in sorted(code for code in codes if code))
-        return f"a worker process ended by itself, with exit code {shown or 0}"
+        listed = ", ".join(str(code) for code in sorted(code for code in codes if code))
+        return f"a worker process ended by itself, with exit code {listed or 0}"
 
     def close(self) -> None:
         """Ends the processes. The program must not wait for a function that is still running."""
@@ -229,8 +229,8 @@ def name_of(function: Any) -> str:
 def identity_of(function: Any) -> dict[str, Any]:
     """Returns the record of a function for a state: its name, and its arguments or attributes, if any."""
     if hasattr(function, "stream_identity"):
-        found: dict[str, Any] = function.stream_identity()
-        return found
+        identity: dict[str, Any] = function.stream_identity()
+        return identity
     name, described = name_of(function), described_function(function)
     return {"function": name} if described == name else {"function": name, "arguments": described}
 
@@ -243,14 +243,16 @@ def described_function(function: Any, *, contents: bool = False) -> str:
     captured are not included.
     """
     if isinstance(function, functools.partial):
-        given = [shown(one, contents=True) for one in function.args]
-        given += [f"{name}={shown(one, contents=True)}" for name, one in sorted(function.keywords.items())]
-        return _shortened(f"{described_function(function.func)}({', '.join(given)})")
+        arguments = [described(value, contents=True) for value in function.args]
+        arguments += [
+            f"{name}={described(value, contents=True)}" for name, value in sorted(function.keywords.items())
+        ]
+        return _shortened(f"{described_function(function.func)}({', '.join(arguments)})")
     is_object = not isinstance(function, type) and not hasattr(function, "__qualname__")
     if not is_object or not hasattr(function, "__dict__"):
         return name_of(function)
     attributes = [
-        f"{name}={shown(value, contents=contents)}"
+        f"{name}={described(value, contents=contents)}"
         for name, value in sorted(vars(function).items())
         if contents or isinstance(value, _PLAIN)
     ]
@@ -261,7 +263,7 @@ _PLAIN = (bool, int, float, complex, str, bytes, tuple, frozenset, type(None))
 _MAX_SHOWN = 200
 
 
-def shown(value: Any, *, contents: bool) -> str:
+def described(value: Any, *, contents: bool) -> str:
     """Returns a value as text that is equal in every run; a long text is cut and ends with a digest.
 
     With ``contents``, lists, dicts, arrays and tensors are shown too. Other objects are shown by their type.
@@ -273,13 +275,15 @@ def _text_of(value: Any, *, contents: bool) -> str:
     if isinstance(value, bool | int | float | complex | str | bytes | None):
         return repr(value)
     if isinstance(value, tuple | list) and (contents or isinstance(value, tuple)):
-        inner = ", ".join(_text_of(one, contents=contents) for one in value)
+        inner = ", ".join(_text_of(item, contents=contents) for item in value)
         return f"[{inner}]" if isinstance(value, list) else f"({inner})"
     if isinstance(value, set | frozenset) and (contents or isinstance(value, frozenset)):
-        return "{" + ", ".join(sorted(_text_of(one, contents=contents) for one in value)) + "}"
+        return "{" + ", ".join(sorted(_text_of(item, contents=contents) for item in value)) + "}"
     if isinstance(value, Mapping) and contents:
-        pairs = ((_text_of(name, contents=True), _text_of(one, contents=True)) for name, one in value.items())
-        return "{" + ", ".join(f"{name}: {one}" for name, one in pairs) + "}"
+        pairs = (
+            (_text_of(name, contents=True), _text_of(item, contents=True)) for name, item in value.items()
+        )
+        return "{" + ", ".join(f"{name}: {text}" for name, text in pairs) + "}"
     if isinstance(value, torch.Tensor) and contents and value.device.type == "cpu":
         value = (value.float() if value.dtype == torch.bfloat16 else value).detach().numpy()
     if isinstance(value, np.ndarray) and contents and not value.dtype.hasobject:

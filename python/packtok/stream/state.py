@@ -34,25 +34,25 @@ def merge_states(states: Iterable[Mapping[str, Any]]) -> StateDict:
     Raises:
         ValueError: If there are no states, or they are not of the same recipe and step.
     """
-    given = list(states)
-    if not given:
+    listed = list(states)
+    if not listed:
         raise ValueError("there are no states to merge; give those of all ranks")
-    first = given[0]
-    for number, state in enumerate(given):
+    first = listed[0]
+    for number, state in enumerate(listed):
         own, expected = state.get("recipe"), first.get("recipe")
         if _is_recipe(own) and _is_recipe(expected):
-            found = comparison.compared(own, expected)
-            if found.argument:
+            compared = comparison.compared(own, expected)
+            if compared.argument:
                 raise ValueError(
-                    f"state {number} is of another recipe than state 0: {found.difference}; merge states of "
-                    "one recipe, and give a function that differs between ranks a version"
+                    f"state {number} is of another recipe than state 0: {compared.difference}; merge states "
+                    "of one recipe, and give a function that differs between ranks a version"
                 )
         for name in ("version", "recipe", "position"):
             if state.get(name) != first.get(name):
                 raise ValueError(
                     f"{name} of state {number} differs from that of state 0; merge states of one step"
                 )
-    lanes = {lane: own for state in given for lane, own in state.get("lanes", {}).items()}
+    lanes = {lane: own for state in listed for lane, own in state.get("lanes", {}).items()}
     return {**first, "lanes": lanes}
 
 
@@ -70,16 +70,16 @@ def position_of(state: object, description: Sequence[Any], allow: Sequence[str])
     if not _is_recipe(saved):
         raise ValueError(f"the state has no recipe; {_REMEDY}")
     comparison.check_allowed(allow, saved, description)
-    found = comparison.compared(saved, description, allow)
-    if found.difference:
-        remedy = f", or permit it with allow=[{found.argument!r}]" if found.argument else ""
+    compared = comparison.compared(saved, description, allow)
+    if compared.difference:
+        remedy = f", or permit it with allow=[{compared.argument!r}]" if compared.argument else ""
         raise ValueError(
-            f"the state is of another recipe: {found.difference}; load it into its own recipe{remedy}"
+            f"the state is of another recipe: {compared.difference}; load it into its own recipe{remedy}"
         )
-    if found.unrecorded:
+    if compared.unrecorded:
         warnings.warn(
             "the state is of an earlier version, which did not record "
-            f"{', '.join(dict.fromkeys(found.unrecorded))}: make sure that they are as they were",
+            f"{', '.join(dict.fromkeys(compared.unrecorded))}: make sure that they are as they were",
             stacklevel=2,
         )
     try:
@@ -90,7 +90,7 @@ def position_of(state: object, description: Sequence[Any], allow: Sequence[str])
 
 
 def _is_recipe(value: object) -> TypeGuard[list[Mapping[str, Any]]]:
-    return isinstance(value, list) and all(isinstance(one, Mapping) for one in value)
+    return isinstance(value, list) and all(isinstance(step, Mapping) for step in value)
 
 
 def _encoded(position: bytes) -> str:

@@ -123,7 +123,7 @@ class Tokenized:
             "function": functions.name_of(self),
             "arguments": _described(self._tokenizer),
             "target_column": self._column,
-            "tokenizer_kwargs": functions.shown(self._options, contents=True),
+            "tokenizer_kwargs": functions.described(self._options, contents=True),
         }
 
     def __call__(self, sample: dict[str, Any]) -> dict[str, Any]:
@@ -138,5 +138,5 @@ def _described(tokenizer: Any) -> str:
         return fingerprint
     if hasattr(tokenizer, "get_vocab"):
         special = getattr(tokenizer, "special_tokens_map", {})
-        return functions.shown([sorted(tokenizer.get_vocab().items()), special], contents=True)
+        return functions.described([sorted(tokenizer.get_vocab().items()), special], contents=True)
     return functions.described_function(tokenizer, contents=True)
