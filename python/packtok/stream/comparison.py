@@ -120,12 +120,14 @@ def _differing(theirs: Step, ours: Step, allow: Sequence[str], comparison: Compa
 
 
 def _in_words(name: str, number: int, theirs: Step, ours: Step, allow: Sequence[str]) -> str:
-    one, other = theirs.get(name), ours.get(name)
+    saved_value, own_value = theirs.get(name), ours.get(name)
     if name == "recipe":
-        return f"in the cache of step {number}, {compared(one or [], other or [], allow).difference}"
-    if name == "files" and (difference := _file_difference(one, other)):
+        return (
+            f"in the cache of step {number}, {compared(saved_value or [], own_value or [], allow).difference}"
+        )
+    if name == "files" and (difference := _file_difference(saved_value, own_value)):
         return f"{difference} (step {number})"
-    return f"{name} of step {number} ({ours['op']}) is {one!r}, expected {other!r}"
+    return f"{name} of step {number} ({ours['op']}) is {saved_value!r}, expected {own_value!r}"
 
 
 def _listed(value: Any) -> Any:
