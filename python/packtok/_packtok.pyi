@@ -60,6 +60,7 @@ __all__ = [
     "find_or_plan",
     "find_or_split",
     "find_token_marker",
+    "first_difference_of",
     "import_mds",
     "is_corpus_name",
     "is_store_url",
