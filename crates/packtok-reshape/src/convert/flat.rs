@@ -182,8 +182,6 @@ impl FlatConversion<'_> {
                 .map(|()| out);
         }
         let mut converted = Vec::new();
-        let io = Error::io(&self.paths.data);
-        let mut failed = None;
         self.for_each_step(monitor, |first, bytes| {
             if !self.all_ids_fit() {
                 self.check_step(first, bytes)?;
@@ -191,14 +189,7 @@ impl FlatConversion<'_> {
             converted.clear();
             convert_width(bytes, from, to, &mut converted);
             let written = out.write_all(&converted);
-            written.map_err(|error| {
-                failed = Some(error);
-                Error::from(packtok_jobs::Error::Cancelled)
-            })
-        })
-        .or_else(|error| match failed {
-            Some(source) => Err(io(source)),
-            None => Err(error),
+            written.map_err(Error::io(&self.paths.data))
         })?;
         Ok(out)
     }

@@ -109,7 +109,7 @@ fn append(
         }
         Ok(())
     };
-    let put_all = || match file.width() {
+    match file.width() {
         TokenWidth::U8 => (tokens.iter().enumerate()).try_for_each(|(i, &id)| put(i, id.into())),
         TokenWidth::U16 => {
             let (ids, _) = tokens.as_chunks();
@@ -121,7 +121,5 @@ fn append(
             let mut ids = ids.iter().enumerate();
             ids.try_for_each(|(i, &id)| put(i, u32::from_le_bytes(id)))
         }
-    };
-    let mut put_all = put_all;
-    Ok(put_all()?)
+    }
 }
