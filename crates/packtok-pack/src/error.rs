@@ -483,7 +483,7 @@ pub enum Error {
     },
     /// An error in a token file of another format than pbin.
     #[error(transparent)]
-    Formats(packtok_formats::Error),
+    Formats(Box<packtok_formats::Error>),
 }
 
 impl From<packtok_corpus::Error> for Error {
@@ -513,7 +513,7 @@ impl From<packtok_formats::Error> for Error {
     fn from(error: packtok_formats::Error) -> Self {
         match error {
             packtok_formats::Error::Pbin(error) => Self::Pbin(error),
-            error => Self::Formats(error),
+            error => Self::Formats(error.into()),
         }
     }
 }

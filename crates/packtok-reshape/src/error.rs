@@ -27,7 +27,7 @@ pub enum Error {
     Dataset(Box<packtok_dataset::Error>),
     /// An error of a token file of another format, or of a folder of samples.
     #[error(transparent)]
-    Formats(#[from] packtok_formats::Error),
+    Formats(Box<packtok_formats::Error>),
     /// An error of the file format.
     #[error(transparent)]
     Pbin(#[from] packtok_pbin::Error),
@@ -560,6 +560,12 @@ impl From<packtok_corpus::Error> for Error {
 impl From<packtok_jobs::Error> for Error {
     fn from(error: packtok_jobs::Error) -> Self {
         Self::from(packtok_pack::Error::from(error))
+    }
+}
+
+impl From<packtok_formats::Error> for Error {
+    fn from(error: packtok_formats::Error) -> Self {
+        Self::Formats(error.into())
     }
 }
 

@@ -302,7 +302,7 @@ pub(crate) fn reshape_error(error: ReshapeError) -> PyErr {
         E::Pack(error) => pack_error(*error),
         E::Dataset(error) => dataset_error(*error),
         E::Pbin(error) => pbin_error(error),
-        E::Formats(error) => formats_error(error),
+        E::Formats(error) => formats_error(*error),
         E::ImportExists { path } => {
             file_exists(&path, "the output already exists; choose another folder")
         }
@@ -374,7 +374,7 @@ pub(crate) fn pack_error(error: packtok_pack::Error) -> PyErr {
         E::Kept { source } => pack_error(*source),
         E::Corpus(error) => corpus_error(error),
         E::Jobs(error) => jobs_error(error),
-        E::Formats(error) => formats_error(error),
+        E::Formats(error) => formats_error(*error),
         E::Cancelled => PyKeyboardInterrupt::new_err(()),
         E::OutputExists { path } => file_exists(&path, OUTPUT_EXISTS),
         E::BadDocument { .. } => DocumentError::new_err(chain(&error)),

@@ -642,7 +642,7 @@ impl Iterator for Documents<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         match self.step() {
             Ok(document) => document.map(Ok),
-            Err(Error::Formats(error)) => Some(Err(error.into())),
+            Err(Error::Formats(error)) => Some(Err((*error).into())),
             Err(Error::Dataset(error)) => Some(Err(*error)),
             Err(_) => Some(Err(packtok_dataset::Error::from(
                 packtok_jobs::Error::Cancelled,
