@@ -132,6 +132,7 @@ def test_defaults_match_the_documentation() -> None:
         "enclose_all": False,
         "special_tokens_in_text": "parse",
         "engine": "auto",
+        "token_width": "auto",
         "cache_bytes": None,
         "empty_document": "skip",
         "on_bad_document": "fail",

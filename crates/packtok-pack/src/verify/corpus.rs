@@ -35,9 +35,13 @@ pub fn verify_corpus(
     // Always the reference engine, whichever engine packed the file.
     let mut options = options.clone();
     options.spec.engine = EngineChoice::Reference;
-    let options = &options;
     let file = Reader::open(&options.spec.output)?;
     check_width(&file, tokenizer)?;
+    if let Some(metadata) = file.metadata()? {
+        // Ids are compared as the bytes that the file has.
+        options.spec.recorded.token_width = metadata.options.token_width;
+    }
+    let options = &options;
     let sources = options.spec.expand()?.sources;
     let sample = sample(options, fraction);
     let mut comparison = Comparison {
