@@ -144,13 +144,14 @@ impl CheckedPages {
         if buffer.len() as u64 == declared {
             return page_of(header, buffer);
         }
-        let found = if buffer.len() as u64 > declared {
+        let num_bytes = if buffer.len() as u64 > declared {
             "more".to_owned()
         } else {
             buffer.len().to_string()
         };
-        let reason =
-            format!("its header declares {declared} bytes after decompression, but it has {found}");
+        let reason = format!(
+            "its header declares {declared} bytes after decompression, but it has {num_bytes}"
+        );
         Err(self.bytes.damaged(header, self.num_data_pages, &reason))
     }
 }

@@ -72,14 +72,14 @@ impl PageBytes {
         if declared <= most {
             return Ok(());
         }
-        let found = header.compressed_bytes;
         let name = name_of(self.compression);
         Err(self.damaged(
             header,
             number,
             &format!(
-                "its header declares {declared} bytes after decompression, but its {found} bytes \
-                 of {name} hold at most {most}"
+                "its header declares {declared} bytes after decompression, but its {} bytes \
+                 of {name} hold at most {most}",
+                header.compressed_bytes
             ),
         ))
     }
