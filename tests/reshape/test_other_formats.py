@@ -94,6 +94,19 @@ def test_trailer_origins_and_tokenizer_come_back(tmp_path: Path, format: str) ->
     assert {path.name for path in (tmp_path / "x").iterdir()} == names | {".packtok"}
 
 
+def test_tokenizer_of_another_dataset_in_the_folder_is_not_taken(
+    tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
+    (tmp_path / "gpt2").mkdir()
+    packtok.convert(packed(tmp_path / "gpt2"), tmp_path / "x" / "a", to="megatron")
+    corpus = tmp_path / "gpt2" / "corpus.jsonl"
+    packtok.pack(input=str(corpus), output=str(tmp_path / "b.pbin"), tokenizer="cl100k_base")
+    packtok.convert(tmp_path / "b.pbin", tmp_path / "x" / "b", to="megatron")
+    packtok_cli("cat", "x/a.idx", "--documents", "0", cwd=tmp_path)
+    assert "every id is in the vocabulary" in packtok.verify(str(tmp_path / "x" / "a.idx"))["checked"]
+    assert "every id is in the vocabulary" in packtok.verify(str(tmp_path / "x" / "b.idx"))["unchecked"]
+
+
 def test_changed_tokens_are_not_restored_as_the_pbin(tmp_path: Path) -> None:
     pbin = packed(tmp_path)
     packtok.convert(pbin, tmp_path / "x" / "a", to="datatrove")

@@ -113,37 +113,36 @@ def _pairs(source: Path, target: Path, to: str, format: str | None) -> list[tupl
     """Returns the files to read and to write."""
     if not source.is_dir():
         return [(source, target)]
-    names = _names_below(source, format or _format_below(source, to))
+    files = _files_below(source)
+    read = format or _format_of(source, files, to)
+    if not files[read]:
+        raise ConfigError(f"{source}: no {SUFFIXES[read]} file in this folder")
     return [
         (source / name, target / Path(name).with_suffix("" if to in DATASETS else SUFFIXES[to]))
-        for name in _packtok.natural_sorted(names)
+        for name in _packtok.natural_sorted(files[read])
     ]
 
 
-def _format_below(folder: Path, to: str) -> str:
-    """Returns the format of the token files below a folder: pbins, or the one that is there."""
+def _files_below(folder: Path) -> dict[str, list[str]]:
+    """Returns the paths of the token files below a folder, relative to it, by their formats."""
+    files: dict[str, list[str]] = {format: [] for format in SUFFIXES}
+    formats = {suffix: format for format, suffix in SUFFIXES.items()}
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder)
+        format = formats.get(path.suffix)
+        if format is not None and path.is_file() and not any(part.startswith(".") for part in name.parts):
+            files[format].append(os.fspath(name))
+    return files
+
+
+def _format_of(folder: Path, files: dict[str, list[str]], to: str) -> str:
+    """Returns the format of the files to read: pbins, or for pbins the only other one that is there."""
     if to != "pbin":
         return "pbin"
-    formats = [name for name in SUFFIXES if name != "pbin" and _files_below(folder, name)]
+    formats = [format for format, names in files.items() if names and format != "pbin"]
     if len(formats) > 1:
         raise ConfigError(f"{folder}: has files of {' and '.join(formats)}; set --format (format)")
     return formats[0] if formats else "cepe-npy"
-
-
-def _names_below(folder: Path, format: str) -> list[str]:
-    """Returns the paths of the token files of a format below a folder, relative to it."""
-    files = _files_below(folder, format)
-    if not files:
-        raise ConfigError(f"{folder}: no {SUFFIXES[format]} file in this folder")
-    return [os.path.relpath(path, folder) for path in files]
-
-
-def _files_below(folder: Path, format: str) -> list[Path]:
-    return [
-        path
-        for path in folder.rglob(f"*{SUFFIXES[format]}")
-        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts)
-    ]
 
 
 def _copy_tokenizer(source: Path, target: Path, to: str, tokenizer: _packtok.Tokenizer | None) -> None:
@@ -174,12 +173,12 @@ def tokenizer_beside(path: StrPath) -> str | None:
     marker = _packtok.find_token_marker(file)
     if marker is None:
         return None
-    if marker["format"] in DATASETS:
-        candidate = file.parent / SIDECAR_FOLDER / TOKENIZER_FILE
-        return os.fspath(candidate) if candidate.is_file() else None
     fingerprint = (marker["plan"].get("tokenizer") or {}).get("fingerprint")
     levels = Path(marker["source"]["path"]).parts
-    for folder in list(Path(os.path.abspath(file)).parents)[: len(levels)]:
+    folders = list(Path(os.path.abspath(file)).parents)[: len(levels)]
+    if marker["format"] in DATASETS:
+        folders = [file.parent / SIDECAR_FOLDER]
+    for folder in folders:
         candidate = folder / TOKENIZER_FILE
         if candidate.is_file() and find_tokenizer(os.fspath(candidate)).tokenizer.fingerprint == fingerprint:
             return os.fspath(candidate)
