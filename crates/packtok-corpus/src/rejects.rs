@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::io::{BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use packtok_jobs::with_suffix;
@@ -155,10 +155,7 @@ pub fn failed_rejects_path(output: &Path) -> PathBuf {
 /// # Errors
 /// The file exists and cannot be removed.
 pub fn remove_rejects(path: &Path) -> Result<()> {
-    match std::fs::remove_file(path) {
-        Err(cause) if cause.kind() != ErrorKind::NotFound => Err(Error::io(path, cause)),
-        _ => Ok(()),
-    }
+    packtok_jobs::remove_if_there(path).map_err(|cause| Error::io(path, cause))
 }
 
 /// Opens the file for rejects, keeping its first `len_bytes`.

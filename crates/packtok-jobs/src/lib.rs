@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod files;
 mod hex;
 pub mod journal;
 pub mod limits;
@@ -12,13 +13,12 @@ mod progress;
 mod results;
 mod shard;
 pub mod splitmix;
-mod suffix;
 mod tasks;
 
 pub use error::{Error, Result};
+pub use files::{remove_if_there, with_suffix};
 pub use hex::hex;
 pub use progress::{Monitor, Progress, report_progress};
 pub use results::{Consume, Flow, OrderedResults, Working, lock};
 pub use shard::Shard;
-pub use suffix::with_suffix;
 pub use tasks::run_tasks;

@@ -164,6 +164,34 @@ fn unless_missing(operation: Operation, result: io::Result<()>) -> io::Result<()
     }
 }
 
+/// Lets the kernel copy up to `len` bytes of `source`, starting at byte `offset`, to the position of `out`. Returns
+/// the number of bytes copied, which is smaller, or 0, where the kernel cannot copy.
+#[cfg(target_os = "linux")]
+pub(crate) fn copy_range(
+    source: &File,
+    mut offset: u64,
+    out: &File,
+    len: usize,
+) -> io::Result<usize> {
+    let mut copied = 0;
+    while copied < len {
+        match rustix::fs::copy_file_range(source, Some(&mut offset), out, None, len - copied) {
+            Ok(0) => break,
+            Ok(n) => copied += n,
+            Err(Errno::INTR) => {}
+            Err(errno) if Operation::Copy.is_missing(&errno.into()) => break,
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(copied)
+}
+
+/// Fallback for systems without such a call: copies nothing.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn copy_range(_: &File, _: u64, _: &File, _: usize) -> io::Result<usize> {
+    Ok(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

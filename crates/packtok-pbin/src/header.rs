@@ -47,6 +47,23 @@ impl TokenWidth {
         }
     }
 
+    /// The greatest id.
+    pub fn max_id(self) -> u32 {
+        match self {
+            Self::U8 => u8::MAX.into(),
+            Self::U16 => u16::MAX.into(),
+            Self::U32 => u32::MAX,
+        }
+    }
+
+    /// The ids in the bytes of whole tokens.
+    pub fn ids(self, tokens: &[u8]) -> impl DoubleEndedIterator<Item = u32> + ExactSizeIterator {
+        tokens.chunks_exact(self.bytes() as usize).map(|token| {
+            let bytes = token.iter().rev();
+            bytes.fold(0, |id, &byte| id << 8 | u32::from(byte))
+        })
+    }
+
     /// Bytes one token occupies: 1, 2 or 4.
     pub fn bytes(self) -> u64 {
         self as u64

@@ -151,25 +151,27 @@ impl TempFile {
         }
     }
 
-    /// Appends bytes of the file `source` at the current position, copied by the kernel where file
-    /// systems can.
+    /// Appends bytes of the file `source`, copied by the kernel where it can.
     ///
     /// # Errors
     /// [`Error::Io`]; `source` ends before the range.
-    pub fn append_from(&mut self, mut source: &File, bytes: Range<u64>) -> Result<()> {
-        let io = Error::io(&self.dst);
+    pub fn append_from(&mut self, source: &File, bytes: Range<u64>) -> Result<()> {
+        let copied = self
+            .copy_from(source, &bytes)
+            .map_err(Error::io(&self.dst))?;
+        if copied < bytes.end - bytes.start {
+            return Err(Error::io(&self.dst)(ErrorKind::UnexpectedEof.into()));
+        }
+        Ok(())
+    }
+
+    /// Copies bytes of a file as far as it has them, and returns their number.
+    fn copy_from(&self, mut source: &File, bytes: &Range<u64>) -> io::Result<u64> {
         let num_bytes = bytes.end - bytes.start;
-        let copy = || {
-            source.seek(SeekFrom::Start(bytes.start))?;
-            // The standard library uses `copy_file_range` for two files.
-            let copied = io::copy(&mut source.take(num_bytes), &mut self.file.as_file())?;
-            if copied < num_bytes {
-                return Err(ErrorKind::UnexpectedEof.into());
-            }
-            Ok(())
-        };
-        let mut copy = copy;
-        copy().map_err(io)
+        let mut out = self.file.as_file();
+        let copied = file_system::copy_range(source, bytes.start, out, num_bytes as usize)? as u64;
+        source.seek(SeekFrom::Start(bytes.start + copied))?;
+        Ok(copied + io::copy(&mut source.take(num_bytes - copied), &mut out)?)
     }
 
     /// Truncates or extends the file to `len_bytes`.

@@ -8,9 +8,6 @@ use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-#[cfg(target_os = "linux")]
-use rustix::io::Errno;
-
 use crate::checkpoint::{Checkpoint, NUMBERS_PER_ORIGIN, Unfinished, Valid, matching};
 use crate::crash;
 use crate::data_checksums::DataChecksums;
@@ -304,7 +301,8 @@ impl Writer {
     /// and back.
     pub(crate) fn copy_data(&mut self, data: &[u8], file: &File, offset: u64) -> Result<()> {
         self.out.flush().map_err(Error::io(&self.path))?;
-        let copied = copy_range(file, offset, self.out.get_ref().as_file(), data.len());
+        let copied =
+            file_system::copy_range(file, offset, self.out.get_ref().as_file(), data.len());
         let copied = copied.map_err(Error::io(&self.path))?;
         self.out
             .write_all(&data[copied..])
@@ -399,29 +397,6 @@ impl Writer {
         }
         trailer.finish(header)
     }
-}
-
-/// Lets the kernel copy up to `len` bytes of `source`, starting at byte `offset`, to the position of `out`. Returns
-/// the number of bytes copied, which is smaller, or 0, where the kernel cannot copy.
-#[cfg(target_os = "linux")]
-fn copy_range(source: &File, mut offset: u64, out: &File, len: usize) -> std::io::Result<usize> {
-    let mut copied = 0;
-    while copied < len {
-        match rustix::fs::copy_file_range(source, Some(&mut offset), out, None, len - copied) {
-            Ok(0) => break,
-            Ok(n) => copied += n,
-            Err(Errno::INTR) => {}
-            Err(errno) if file_system::Operation::Copy.is_missing(&errno.into()) => break,
-            Err(errno) => return Err(errno.into()),
-        }
-    }
-    Ok(copied)
-}
-
-/// Fallback for systems without such a call: copies nothing.
-#[cfg(not(target_os = "linux"))]
-fn copy_range(_: &File, _: u64, _: &File, _: usize) -> std::io::Result<usize> {
-    Ok(0)
 }
 
 /// A complete pbin on disk under its temporary name.

@@ -70,7 +70,7 @@ fn first_different_token(
     second: &TokenFile,
     other_bytes: &[u8],
 ) -> Option<Difference> {
-    let (mut ids, mut other_ids) = (ids(first, bytes), ids(second, other_bytes));
+    let (mut ids, mut other_ids) = (first.width().ids(bytes), second.width().ids(other_bytes));
     (0..).find_map(|token| match (ids.next(), other_ids.next()) {
         (None, None) => Some(None),
         (id, other_id) if id == other_id => None,
@@ -81,12 +81,4 @@ fn first_different_token(
             second: other_id,
         })),
     })?
-}
-
-/// The ids in some bytes of a file.
-fn ids(file: &TokenFile, bytes: &[u8]) -> impl Iterator<Item = u32> {
-    bytes.chunks_exact(file.width().bytes() as usize).map(|id| {
-        let bytes = id.iter().rev();
-        bytes.fold(0, |id, &byte| id << 8 | u32::from(byte))
-    })
 }

@@ -4,7 +4,7 @@
 //! file that is damaged or belongs to other data. The caller chooses the folders.
 
 use std::fs::{self, File};
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -121,10 +121,7 @@ fn build_or_wait(
 
 /// Removes a damaged file, so that waiting processes need not verify it repeatedly.
 fn remove_damaged(path: &Path) -> Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io(path, error)),
-        _ => Ok(()),
-    }
+    packtok_jobs::remove_if_there(path).map_err(|error| Error::io(path, error))
 }
 
 fn folder_of(path: &Path) -> &Path {

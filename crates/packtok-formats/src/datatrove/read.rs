@@ -4,6 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use packtok_jobs::with_suffix;
 use packtok_pbin::{MappedFile, TokenWidth};
 
 use super::index::Index;
@@ -28,25 +29,21 @@ pub struct DatatrovePaths {
 impl DatatrovePaths {
     /// The files beside `data`, whose name ends with `.ds`.
     pub fn of_data(data: &Path) -> Self {
-        let with = |ending: &str| {
-            let mut path = data.as_os_str().to_owned();
-            path.push(ending);
-            PathBuf::from(path)
-        };
         Self {
             data: data.into(),
-            index: with(".index"),
-            metadata: with(".metadata"),
+            index: with_suffix(data, ".index"),
+            metadata: with_suffix(data, ".metadata"),
         }
     }
 
     /// The files at `path`, the name of the tokens, with or without `.ds`. `None` if there is no
     /// index beside them.
     pub fn find(path: &Path) -> Option<Self> {
-        let mut with_ending = path.as_os_str().to_owned();
-        with_ending.push(".ds");
         let is_data = path.extension().is_some_and(|extension| extension == "ds");
-        let candidates = [is_data.then(|| path.to_owned()), Some(with_ending.into())];
+        let candidates = [
+            is_data.then(|| path.to_owned()),
+            Some(with_suffix(path, ".ds")),
+        ];
         let mut paths = candidates
             .into_iter()
             .flatten()
@@ -164,13 +161,7 @@ mod tests {
     fn documents(file: &TokenFile) -> Vec<Vec<u32>> {
         let document = |i| {
             let bytes = file.tokens(file.document_tokens(i).unwrap()).unwrap();
-            let ids = bytes.chunks_exact(file.width().bytes() as usize);
-            ids.map(|id| {
-                id.iter()
-                    .rev()
-                    .fold(0, |id, &byte| id << 8 | u32::from(byte))
-            })
-            .collect()
+            file.width().ids(bytes).collect()
         };
         (0..file.num_documents()).map(document).collect()
     }

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use packtok_jobs::with_suffix;
 use packtok_pbin::{MappedFile, Reader};
 
 use super::index::{Index, MAGIC};
@@ -23,14 +24,9 @@ pub struct MegatronPaths {
 impl MegatronPaths {
     /// The files of a dataset whose prefix is `prefix`, as Megatron's tools take it.
     pub fn of_prefix(prefix: &Path) -> Self {
-        let with = |ending: &str| {
-            let mut path = prefix.as_os_str().to_owned();
-            path.push(ending);
-            PathBuf::from(path)
-        };
         Self {
-            data: with(".bin"),
-            index: with(".idx"),
+            data: with_suffix(prefix, ".bin"),
+            index: with_suffix(prefix, ".idx"),
         }
     }
 
@@ -120,13 +116,7 @@ mod tests {
 
     fn ids(file: &TokenFile, tokens: std::ops::Range<u64>) -> Vec<u32> {
         let bytes = file.tokens(tokens).unwrap();
-        let ids = bytes.chunks_exact(file.width().bytes() as usize);
-        ids.map(|id| {
-            id.iter()
-                .rev()
-                .fold(0, |id, &byte| id << 8 | u32::from(byte))
-        })
-        .collect()
+        file.width().ids(bytes).collect()
     }
 
     fn documents(file: &TokenFile) -> Vec<Vec<u32>> {

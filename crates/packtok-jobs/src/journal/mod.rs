@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
-use crate::suffix::with_suffix;
+use crate::files::{remove_if_there, with_suffix};
 
 /// File name of the journal.
 const JOURNAL_NAME: &str = "journal";
@@ -265,7 +265,7 @@ impl Journal {
         let journal = folder.join(JOURNAL_NAME);
         // The journal file is removed last, while it is locked. Until then, no other process
         // starts here.
-        let result = result.and_then(|()| ignoring_absence(fs::remove_file(&journal)));
+        let result = result.and_then(|()| remove_if_there(&journal));
         drop(file);
         result.map_err(|error| Error::io(&folder, error))?;
         // If the folder is not empty, another run has started in it.
@@ -280,15 +280,8 @@ fn remove_files(folder: &Path) -> std::io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         if entry.file_name() != JOURNAL_NAME && entry.file_name() != owner::CLAIM_NAME {
-            ignoring_absence(fs::remove_file(entry.path()))?;
+            remove_if_there(&entry.path())?;
         }
     }
     Ok(())
-}
-
-fn ignoring_absence(result: std::io::Result<()>) -> std::io::Result<()> {
-    match result {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        result => result,
-    }
 }

@@ -8,7 +8,6 @@ use packtok_pbin::Dialect;
 use packtok_tokenizer::Tokenizer;
 use serde::Serialize;
 
-use super::id_of;
 use crate::error::{Error, Result};
 
 /// The verified properties of a file, and those that could not be verified.
@@ -129,20 +128,18 @@ impl Scan<'_> {
     }
 
     fn check(&self, i: u64, document: &[u8]) -> Result<()> {
-        let width = self.file.width().bytes() as usize;
-        let beyond = document
-            .chunks_exact(width)
-            .position(|token| u64::from(id_of(token)) >= self.vocab_size);
-        if let Some(token) = beyond {
+        let width = self.file.width();
+        let mut ids = width.ids(document).zip(0..);
+        if let Some((id, token)) = ids.find(|&(id, _)| u64::from(id) >= self.vocab_size) {
             return Err(Error::IdBeyondVocab {
                 path: self.file.path().to_owned(),
                 document: i,
-                token: token as u64,
-                found: id_of(&document[token * width..][..width]),
+                token,
+                found: id,
                 vocab_size: self.vocab_size,
             });
         }
-        let last = document.chunks_exact(width).next_back().map(id_of);
+        let last = width.ids(document).next_back();
         match self.eod_id {
             Some(eod_id) if last != Some(eod_id) => Err(Error::NoEodAtEnd {
                 path: self.file.path().to_owned(),

@@ -18,12 +18,6 @@ use packtok_tokenizer::Tokenizer;
 use crate::error::{Error, Result};
 use crate::pack::{PackOptions, Sample};
 
-/// The id encoded by the little-endian bytes of one token.
-fn id_of(token: &[u8]) -> u32 {
-    let bytes = token.iter().rev();
-    bytes.fold(0, |id, &byte| id << 8 | u32::from(byte))
-}
-
 /// The first token at which two documents differ, and its id in each document; `None` past the end
 /// of a document.
 fn first_difference(
@@ -34,13 +28,10 @@ fn first_difference(
     if found == expected {
         return None;
     }
-    let width = width.bytes() as usize;
-    let differing = found
-        .chunks(width)
-        .zip(expected.chunks(width))
+    let differing = (width.ids(found).zip(width.ids(expected)))
         .take_while(|(found, expected)| found == expected)
         .count();
-    let id = |tokens: &[u8]| tokens.chunks(width).nth(differing).map(id_of);
+    let id = |tokens: &[u8]| width.ids(tokens).nth(differing);
     Some((differing as u64, id(found), id(expected)))
 }
 
@@ -55,13 +46,11 @@ fn sample(options: &PackOptions, fraction: f64) -> Sample {
 
 /// Checks that the token width of `file` is the requested one, or the one that `tokenizer` needs.
 fn check_width(file: &Reader, tokenizer: &Tokenizer) -> Result<()> {
-    let requested = file
-        .metadata()?
-        .map(|metadata| metadata.options.token_width);
     let vocab_size = tokenizer.vocab_size();
-    let expected_width = requested
-        .and_then(|requested| requested.for_vocab(vocab_size))
-        .unwrap_or_else(|| TokenWidth::for_vocab(vocab_size));
+    let expected_width = match file.metadata()? {
+        Some(metadata) => metadata.options.width_for_vocab(vocab_size),
+        None => TokenWidth::for_vocab(vocab_size),
+    };
     if file.width() == expected_width {
         return Ok(());
     }

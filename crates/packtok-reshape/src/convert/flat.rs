@@ -5,21 +5,21 @@
 
 use std::fs::{self, File};
 use std::io::{BufWriter, ErrorKind, Write};
+use std::ops::Range;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use packtok_formats::datatrove::{self, DatatroveMetadata};
 use packtok_formats::megatron::{self, LEAST_INT32_VOCAB};
 use packtok_formats::{FlatFormat, TokenFile};
-use packtok_jobs::{Monitor, Progress};
+use packtok_jobs::{Monitor, remove_if_there, with_suffix};
 use packtok_pbin::{HEADER_BYTES, Replace, TempFile, TokenWidth};
 
 use super::formats::Meaning;
-use super::paths::{OutputPaths, appended, without};
+use super::paths::{OutputPaths, without};
+use super::steps::{convert_width, for_each_step};
 use crate::error::{Error, Result};
 
-/// Tokens that are copied between two reports of progress.
-pub(super) const STEP_TOKENS: u64 = 16 << 20;
 /// Bytes of an index that are written at a time.
 const INDEX_BUFFER_BYTES: usize = 1 << 20;
 
@@ -63,7 +63,8 @@ impl FlatConversion<'_> {
         let others = self.described(first_byte)?;
         if self.replace == Replace::Existing {
             // An index must never describe the tokens of another run.
-            remove_if_there(&self.paths.data)?;
+            let data = self.paths.data.as_path();
+            remove_if_there(data).map_err(Error::io(data))?;
         }
         for file in others {
             file.publish(Replace::Existing)?;
@@ -91,7 +92,7 @@ impl FlatConversion<'_> {
             (FlatFormat::Megatron, Some(vocab_size)) => megatron::width_for_vocab(vocab_size),
             (FlatFormat::Megatron, None) => width,
             (FlatFormat::Datatrove, vocab_size) => {
-                datatrove::width_for_vocab(vocab_size.unwrap_or(u64::from(greatest_id(width)) + 1))
+                datatrove::width_for_vocab(vocab_size.unwrap_or(u64::from(width.max_id()) + 1))
             }
         }
     }
@@ -100,7 +101,7 @@ impl FlatConversion<'_> {
     fn max_id(&self) -> u32 {
         match self.format {
             FlatFormat::Megatron => megatron::max_id(self.width()),
-            FlatFormat::Datatrove => greatest_id(self.width()),
+            FlatFormat::Datatrove => self.width().max_id(),
         }
     }
 
@@ -117,46 +118,32 @@ impl FlatConversion<'_> {
 
     /// Whether every id fits, without reading any.
     fn all_ids_fit(&self) -> bool {
-        self.max_id() >= greatest_id(self.file.width())
+        self.max_id() >= self.file.width().max_id()
     }
 
-    /// Checks that all ids fit in a type of the same width.
+    /// Checks that all ids fit, where that does not follow from their width.
     fn check_ids(&self, monitor: &mut Monitor<'_>) -> Result<()> {
         if self.all_ids_fit() {
             return Ok(());
         }
-        self.for_each_step(monitor, |first, bytes| self.check_step(first, bytes))
+        for_each_step(self.file, monitor, |tokens| self.check_step(tokens))
     }
 
-    fn check_step(&self, first: u64, bytes: &[u8]) -> Result<()> {
+    fn check_step(&self, tokens: Range<u64>) -> Result<()> {
         let max_id = self.max_id();
-        let is_too_large = |id: u32| id > max_id;
-        let position = match self.file.width() {
-            TokenWidth::U8 => bytes.iter().position(|&id| is_too_large(id.into())),
-            TokenWidth::U16 => {
-                let mut ids = bytes.as_chunks().0.iter();
-                ids.position(|&id| is_too_large(u16::from_le_bytes(id).into()))
-            }
-            TokenWidth::U32 => {
-                let mut ids = bytes.as_chunks().0.iter();
-                ids.position(|&id| is_too_large(u32::from_le_bytes(id)))
-            }
-        };
-        let Some(position) = position else {
+        let ids = self.file.width().ids(self.file.tokens(tokens.clone())?);
+        let Some((id, token)) = ids.zip(tokens.start..).find(|&(id, _)| id > max_id) else {
             return Ok(());
         };
-        let token = first + position as u64;
         let (document, tokens) = match self.file.documents_from(token)?.next() {
             Some(document) => document?,
             None => (0, 0..0),
         };
-        let width = self.file.width().bytes() as usize;
-        let id = bytes[position * width..][..width].iter().rev();
         Err(Error::IdBeyondType {
             path: self.file.path().into(),
             token: token.saturating_sub(tokens.start),
             document,
-            id: id.fold(0, |id, &byte| id << 8 | u32::from(byte)),
+            id,
             dtype: self.dtype(),
         })
     }
@@ -170,24 +157,23 @@ impl FlatConversion<'_> {
             let path = self.file.path();
             let source = File::open(path).map_err(Error::io(path))?;
             let mut copied = 0;
-            return self
-                .for_each_step_of(monitor, |first, stop| {
-                    let bytes = start + first * to.bytes()..start + stop * to.bytes();
-                    let num_bytes = bytes.end - bytes.start;
-                    out.append_from(&source, bytes)?;
-                    out.start_writeback(copied..copied + num_bytes);
-                    copied += num_bytes;
-                    Ok(())
-                })
-                .map(|()| out);
+            for_each_step(self.file, monitor, |tokens| {
+                let bytes = start + tokens.start * to.bytes()..start + tokens.end * to.bytes();
+                let num_bytes = bytes.end - bytes.start;
+                out.append_from(&source, bytes)?;
+                out.start_writeback(copied..copied + num_bytes);
+                copied += num_bytes;
+                Ok(())
+            })?;
+            return Ok(out);
         }
         let mut converted = Vec::new();
-        self.for_each_step(monitor, |first, bytes| {
+        for_each_step(self.file, monitor, |tokens| {
             if !self.all_ids_fit() {
-                self.check_step(first, bytes)?;
+                self.check_step(tokens.clone())?;
             }
             converted.clear();
-            convert_width(bytes, from, to, &mut converted);
+            convert_width(self.file.tokens(tokens)?, from, to, &mut converted);
             let written = out.write_all(&converted);
             written.map_err(Error::io(&self.paths.data))
         })?;
@@ -254,44 +240,6 @@ impl FlatConversion<'_> {
             Err(error) => Err(Error::io(data)(error)),
         }
     }
-
-    /// Calls `each` with the first token and the bytes of steps of tokens.
-    fn for_each_step(
-        &self,
-        monitor: &mut Monitor<'_>,
-        mut each: impl FnMut(u64, &[u8]) -> Result<()>,
-    ) -> Result<()> {
-        self.for_each_step_of(monitor, |first, stop| {
-            each(first, self.file.tokens(first..stop)?)?;
-            self.file.release_pages();
-            Ok(())
-        })
-    }
-
-    /// Calls `each` with the first token of a step and the first after it.
-    fn for_each_step_of(
-        &self,
-        monitor: &mut Monitor<'_>,
-        mut each: impl FnMut(u64, u64) -> Result<()>,
-    ) -> Result<()> {
-        let (num_tokens, width) = (self.file.num_tokens(), self.file.width().bytes());
-        let mut first = 0;
-        while first < num_tokens {
-            let stop = (first + STEP_TOKENS).min(num_tokens);
-            each(first, stop)?;
-            first = stop;
-            let progress = Progress {
-                bytes_read: first * width,
-                total_bytes: num_tokens * width,
-                tokens: first,
-                ..Progress::default()
-            };
-            if monitor(&progress).is_break() {
-                return Err(packtok_jobs::Error::Cancelled.into());
-            }
-        }
-        Ok(())
-    }
 }
 
 /// NumPy's name of the type of ids of this width.
@@ -307,7 +255,7 @@ pub(super) fn dtype(format: FlatFormat, width: TokenWidth) -> &'static str {
 /// The path of the marker of a linked dataset, by its tokens, its index or their common name.
 pub(super) fn linked_marker_path(path: &Path) -> PathBuf {
     let prefix = without(path, &["bin", "idx"]);
-    appended(&prefix, ".linked.json")
+    with_suffix(&prefix, ".linked.json")
 }
 
 fn can_be_symbolic(error: &std::io::Error) -> bool {
@@ -318,39 +266,4 @@ fn can_be_symbolic(error: &std::io::Error) -> bool {
             | ErrorKind::Unsupported
             | ErrorKind::TooManyLinks
     )
-}
-
-fn remove_if_there(path: &Path) -> Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io(path)(error)),
-        _ => Ok(()),
-    }
-}
-
-/// Appends ids in another width. Every id must fit.
-pub(super) fn convert_width(bytes: &[u8], from: TokenWidth, to: TokenWidth, out: &mut Vec<u8>) {
-    let ids: &mut dyn Iterator<Item = u32> = match from {
-        TokenWidth::U8 => &mut bytes.iter().map(|&id| id.into()),
-        TokenWidth::U16 => &mut bytes
-            .as_chunks()
-            .0
-            .iter()
-            .map(|&id| u16::from_le_bytes(id).into()),
-        TokenWidth::U32 => &mut bytes.as_chunks().0.iter().map(|&id| u32::from_le_bytes(id)),
-    };
-    match to {
-        _ if from == to => out.extend_from_slice(bytes),
-        TokenWidth::U8 => out.extend(ids.map(|id| id as u8)),
-        TokenWidth::U16 => ids.for_each(|id| out.extend((id as u16).to_le_bytes())),
-        TokenWidth::U32 => ids.for_each(|id| out.extend(id.to_le_bytes())),
-    }
-}
-
-/// The greatest id of tokens of this width.
-pub(super) fn greatest_id(width: TokenWidth) -> u32 {
-    match width {
-        TokenWidth::U8 => u8::MAX.into(),
-        TokenWidth::U16 => u16::MAX.into(),
-        TokenWidth::U32 => u32::MAX,
-    }
 }

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use packtok_formats::TokenFile;
 use packtok_formats::npy::IdType;
+use packtok_jobs::with_suffix;
 use packtok_pbin::{Options, Replace, SpecialToken, TokenizerInfo, WriterInfo, publish_bytes};
 use serde::{Deserialize, Serialize};
 
@@ -113,9 +114,7 @@ pub struct Marker {
 
 /// The marker of the file at `path`.
 pub fn marker_path(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".done.json");
-    name.into()
+    with_suffix(path, ".done.json")
 }
 
 impl Marker {

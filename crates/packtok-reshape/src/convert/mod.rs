@@ -13,6 +13,7 @@ mod paths;
 mod pbin;
 mod rest;
 mod run;
+mod steps;
 
 pub use formats::{FORMATS, Meaning, TokenFormat};
 pub use npy::{NpyWritten, write_npy};

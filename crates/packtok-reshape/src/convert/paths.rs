@@ -1,10 +1,11 @@
 //! The files of an output, by format.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use packtok_formats::datatrove::DatatrovePaths;
 use packtok_formats::megatron::{self, MegatronPaths};
+use packtok_jobs::with_suffix;
 
 use super::formats::TokenFormat;
 
@@ -44,7 +45,7 @@ impl OutputPaths {
             }
             TokenFormat::Datatrove => {
                 let prefix = without(output, &["ds"]);
-                let paths = DatatrovePaths::of_data(&appended(&prefix, ".ds"));
+                let paths = DatatrovePaths::of_data(&with_suffix(&prefix, ".ds"));
                 Self {
                     to_open: paths.data.clone(),
                     data: paths.data,
@@ -78,7 +79,7 @@ impl OutputPaths {
 pub(super) fn sidecar_path(data: &Path, ending: &str) -> PathBuf {
     let prefix = without(data, &["bin", "idx", "ds"]);
     let name = prefix.file_name().unwrap_or_default();
-    let name = appended(Path::new(name), ending);
+    let name = with_suffix(Path::new(name), ending);
     prefix.with_file_name(SIDECAR_FOLDER).join(name)
 }
 
@@ -90,11 +91,4 @@ pub(super) fn without(path: &Path, endings: &[&str]) -> PathBuf {
     } else {
         path.to_owned()
     }
-}
-
-/// The path with `ending` after its name.
-pub(super) fn appended(path: &Path, ending: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(ending);
-    name.into()
 }

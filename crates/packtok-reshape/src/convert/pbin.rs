@@ -7,6 +7,7 @@ use packtok_jobs::{Monitor, Progress};
 use packtok_pbin::{Counts, Metadata, Replace, Source, TokenWidth, Writer};
 
 use super::formats::Meaning;
+use super::steps::convert_width;
 use crate::error::{Error, Result};
 
 /// Bytes of documents that are appended at a time.
@@ -92,34 +93,16 @@ fn append(
     data: &mut Vec<u8>,
 ) -> Result<()> {
     let limit = vocab_size.unwrap_or(u64::MAX);
-    let mut put = |position: usize, id: u32| {
-        if u64::from(id) >= limit {
-            return Err(Error::IdBeyondVocab {
-                path: file.path().into(),
-                document,
-                token: position as u64,
-                id,
-                vocab_size: limit,
-            });
-        }
-        match width {
-            TokenWidth::U8 => data.push(id as u8),
-            TokenWidth::U16 => data.extend_from_slice(&(id as u16).to_le_bytes()),
-            TokenWidth::U32 => data.extend_from_slice(&id.to_le_bytes()),
-        }
-        Ok(())
-    };
-    match file.width() {
-        TokenWidth::U8 => (tokens.iter().enumerate()).try_for_each(|(i, &id)| put(i, id.into())),
-        TokenWidth::U16 => {
-            let (ids, _) = tokens.as_chunks();
-            let mut ids = ids.iter().enumerate();
-            ids.try_for_each(|(i, &id)| put(i, u16::from_le_bytes(id).into()))
-        }
-        TokenWidth::U32 => {
-            let (ids, _) = tokens.as_chunks();
-            let mut ids = ids.iter().enumerate();
-            ids.try_for_each(|(i, &id)| put(i, u32::from_le_bytes(id)))
-        }
+    let mut ids = file.width().ids(tokens).zip(0..);
+    if let Some((id, token)) = ids.find(|&(id, _)| u64::from(id) >= limit) {
+        return Err(Error::IdBeyondVocab {
+            path: file.path().into(),
+            document,
+            token,
+            id,
+            vocab_size: limit,
+        });
     }
+    convert_width(tokens, file.width(), width, data);
+    Ok(())
 }

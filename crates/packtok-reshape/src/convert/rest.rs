@@ -9,11 +9,11 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use packtok_formats::TokenFile;
-use packtok_jobs::{Monitor, Progress};
-use packtok_pbin::{HEADER_BYTES, Header, Reader, Replace, TempFile, TokenWidth};
+use packtok_jobs::Monitor;
+use packtok_pbin::{HEADER_BYTES, Header, Reader, Replace, TempFile};
 
-use super::flat::{STEP_TOKENS, convert_width, greatest_id};
 use super::paths::sidecar_path;
+use super::steps::{convert_width, for_each_step};
 use crate::error::{Error, Result};
 
 /// The path of the rest of the pbin that the dataset with the tokens `data` was made from.
@@ -61,30 +61,17 @@ pub(super) fn restore(
     let mut out = TempFile::create(dst)?;
     out.write_all(&start).map_err(Error::io(dst))?;
     let mut converted = Vec::new();
-    let (mut first, num_tokens) = (0, file.num_tokens());
-    while first < num_tokens {
-        let stop = (first + STEP_TOKENS).min(num_tokens);
-        let tokens = file.tokens(first..stop)?;
-        if greatest_id(file.width()) > greatest_id(header.width)
-            && !all_fit(tokens, file.width(), header.width)
-        {
+    for_each_step(file, monitor, |tokens| {
+        let (bytes, max_id) = (file.tokens(tokens)?, header.width.max_id());
+        let fits =
+            max_id >= file.width().max_id() || file.width().ids(bytes).all(|id| id <= max_id);
+        if !fits {
             return Err(differs(None));
         }
         converted.clear();
-        convert_width(tokens, file.width(), header.width, &mut converted);
-        out.write_all(&converted).map_err(Error::io(dst))?;
-        file.release_pages();
-        first = stop;
-        let progress = Progress {
-            bytes_read: first * file.width().bytes(),
-            total_bytes: file.data_bytes(),
-            tokens: first,
-            ..Progress::default()
-        };
-        if monitor(&progress).is_break() {
-            return Err(packtok_jobs::Error::Cancelled.into());
-        }
-    }
+        convert_width(bytes, file.width(), header.width, &mut converted);
+        out.write_all(&converted).map_err(Error::io(dst))
+    })?;
     out.append_from(&rest, HEADER_BYTES..rest_bytes)?;
     // The pbin checks itself: by the checksums of its data if it has a trailer, otherwise by its
     // index.
@@ -95,11 +82,4 @@ pub(super) fn restore(
     drop(reader);
     out.publish(replace)?;
     Ok(Some(file_bytes))
-}
-
-/// Whether all ids of the width `from` fit in the width `to`.
-fn all_fit(bytes: &[u8], from: TokenWidth, to: TokenWidth) -> bool {
-    let high_bytes = to.bytes() as usize..;
-    let mut ids = bytes.chunks_exact(from.bytes() as usize);
-    ids.all(|id| id[high_bytes.clone()].iter().all(|&byte| byte == 0))
 }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use packtok_jobs::remove_if_there;
 use packtok_pbin::{Replace, TempFile};
 use serde::Deserialize;
 
@@ -68,12 +69,7 @@ impl Rejects {
         }
         match file {
             Some(file) => file.publish(Replace::Existing)?,
-            None => match std::fs::remove_file(&dst) {
-                Err(error) if error.kind() != ErrorKind::NotFound => {
-                    return Err(Error::io(&dst)(error));
-                }
-                _ => {}
-            },
+            None => remove_if_there(&dst).map_err(Error::io(&dst))?,
         }
         Ok(num_rejected)
     }
