@@ -17,6 +17,7 @@ use packtok_pbin::{HEADER_BYTES, Replace, TempFile, TokenWidth};
 
 use super::formats::Meaning;
 use super::paths::{OutputPaths, without};
+use super::rest;
 use super::steps::{convert_width, for_each_step};
 use crate::error::{Error, Result};
 
@@ -60,7 +61,12 @@ impl FlatConversion<'_> {
             Some(self.copied_tokens(monitor)?)
         };
         let first_byte = if self.link { HEADER_BYTES } else { 0 };
-        let others = self.described(first_byte)?;
+        let mut others = self.described(first_byte)?;
+        if let TokenFile::Pbin(reader) = self.file
+            && !self.link
+        {
+            others.push(rest::of_pbin(reader, &self.paths.data)?);
+        }
         if self.replace == Replace::Existing {
             // An index must never describe the tokens of another run.
             let data = self.paths.data.as_path();

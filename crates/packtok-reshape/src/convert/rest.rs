@@ -21,14 +21,15 @@ pub(super) fn rest_path(data: &Path) -> PathBuf {
     sidecar_path(data, ".pbin_rest")
 }
 
-/// Keeps the rest of `pbin` beside the dataset with the tokens `data`.
-pub(super) fn publish(pbin: &Reader, data: &Path) -> Result<()> {
+/// The rest of `pbin` under a temporary name, to be published beside the dataset with the tokens
+/// `data`.
+pub(super) fn of_pbin(pbin: &Reader, data: &Path) -> Result<TempFile> {
     let path = pbin.path();
     let source = File::open(path).map_err(Error::io(path))?;
     let mut out = TempFile::create(&rest_path(data))?;
     out.append_from(&source, 0..HEADER_BYTES)?;
     out.append_from(&source, HEADER_BYTES + pbin.data_bytes()..pbin.file_bytes())?;
-    Ok(out.publish(Replace::Existing)?)
+    Ok(out)
 }
 
 /// Writes the pbin that `file` was made from to `dst` and returns its length in bytes; `None` if

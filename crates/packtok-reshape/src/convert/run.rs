@@ -151,12 +151,6 @@ pub fn convert(options: &ConvertOptions, monitor: &mut Monitor<'_>) -> Result<Co
                 link: options.link,
                 replace,
             };
-            // What is kept beside the output is there before the output is complete.
-            if let TokenFile::Pbin(reader) = &file
-                && !options.link
-            {
-                rest::publish(reader, &paths.data)?;
-            }
             let FlatWritten {
                 dtype,
                 notes: written,
