@@ -592,13 +592,16 @@ TOKEN_FORMATS: list[str]
 
 def convert_tokens(
     *,
-    input: _StrPath,
+    inputs: Sequence[_StrPath],
     format: str | None,
+    input_dtype: str | None,
+    boundaries: str | None,
     output: _StrPath,
     to: str,
     link: bool,
+    sharding: tuple[int | None, int | None] | None,
     accept_loss: Sequence[str],
-    dtype: str,
+    dtype: str | None,
     tokenizer: Tokenizer | None,
     existing: str,
     on_progress: _Progress | None,

@@ -98,10 +98,13 @@ def _pbins_below(folder: Path) -> list[Path]:
 def npy_files(folder: Path) -> list[Path]:
     """Returns the NPY files below a folder, but hidden ones and raw tokens, which have no header of NumPy."""
 
-    def is_npy(path: Path) -> bool:
-        if any(part.startswith(".") for part in path.relative_to(folder).parts) or not path.is_file():
-            return False
-        with path.open("rb") as file:
-            return file.read(len(_NPY_MAGIC)) == _NPY_MAGIC
+    def is_hidden(path: Path) -> bool:
+        return any(part.startswith(".") for part in path.relative_to(folder).parts)
 
-    return [path for path in folder.rglob("*.npy") if is_npy(path)]
+    return [path for path in folder.rglob("*.npy") if not is_hidden(path) and path.is_file() and is_npy(path)]
+
+
+def is_npy(path: StrPath) -> bool:
+    """Returns whether the file starts as arrays of NumPy do."""
+    with Path(path).open("rb") as file:
+        return file.read(len(_NPY_MAGIC)) == _NPY_MAGIC

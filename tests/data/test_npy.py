@@ -33,7 +33,7 @@ def test_golden_files_have_their_documents(name: str) -> None:
     assert read(GOLDEN / name) == GOLDEN_DOCUMENTS
     assert (len(reader), reader.num_tokens, reader.data_bytes) == (3, 11, 44)
     assert reader.tokens(3, 8).tolist() == [2, 1, 2, 1, 31999]
-    assert (reader.dtype, reader.dialect, reader.metadata) == (np.dtype("uint32"), "npy", None)
+    assert (reader.dtype, reader.dialect, reader.metadata) == (np.dtype("uint32"), "cepe-npy", None)
     assert (reader.sources, reader.origin(0), reader.trailer_crc32c) == ([], None, None)
 
 

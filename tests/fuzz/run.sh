@@ -56,7 +56,7 @@ pickled *.pickled
 plan_file *.plan
 raw_index *.pickle
 table_file *.parquet *.arrow
-token_index *.idx *.index
+token_index *.idx *.index *.csv.gz *.bin *.npy *.parquet
 tokenizer_file *.tokenizer_file
 tokenizer_json *.tokenizer_json
 TARGETS

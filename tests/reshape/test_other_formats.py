@@ -1,16 +1,21 @@
-"""Megatron's and datatrove's token files: read as they are, written, and converted back to the same pbin."""
+"""Token files of other trainers: read as they are, written, and converted back to the same pbin."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import oracle
+import pyarrow
+import pyarrow.parquet
 import pytest
 import reference
+import yaml
 from command_line import PacktokCli
 from extent import extent
 from hypothesis import given, settings
@@ -19,7 +24,20 @@ from repository import GOLDEN
 
 import packtok
 
-FORMATS = ["megatron", "datatrove"]
+# The files of a dataset named ``a``: that by which it opens, and the others.
+FILES = {
+    "megatron": ["a.idx", "a.bin"],
+    "datatrove": ["a.ds", "a.ds.index", "a.ds.metadata"],
+    "dolma": ["a.npy", "a.csv.gz"],
+    "llm-c": ["a.bin"],
+    "npy": ["a/shard_00000.npy", "a/metadata.yaml", "a/tokenizer.json", "a/tokenizer_config.json"],
+    "raw": ["a"],
+    "parquet": ["a/shard_00000.parquet", "a/README.md", "a/tokenizer.json", "a/tokenizer_config.json"],
+}
+FORMATS = list(FILES)
+# Those that record documents by themselves, and those whose golden files were written by their tools.
+RECORDING = ["megatron", "datatrove", "dolma", "parquet"]
+GOLDENS = ["megatron", "datatrove", "dolma"]
 
 
 def documents_of(path: Path) -> list[list[int]]:
@@ -37,10 +55,10 @@ def packed(folder: Path, **options: object) -> Path:
 
 def opened(folder: Path, format: str) -> Path:
     """The file by which a dataset named ``a`` opens."""
-    return folder / {"megatron": "a.idx", "datatrove": "a.ds"}[format]
+    return folder / FILES[format][0]
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", GOLDENS)
 def test_files_of_the_real_tools_are_read(format: str) -> None:
     for name, expected in json.loads((GOLDEN / format / "documents.json").read_text()).items():
         assert documents_of(GOLDEN / format / name) == expected
@@ -76,9 +94,30 @@ def test_there_and_back_gives_the_same_bytes(
     packtok.convert(folder / "a.pbin", folder / "x" / "a", to=format)
     packtok.convert(opened(folder / "x", format), folder / "b.pbin", to="pbin")
     assert (folder / "b.pbin").read_bytes() == (folder / "a.pbin").read_bytes()
-    shutil.rmtree(folder / "x" / ".packtok")
-    packtok.convert(opened(folder / "x", format), folder / "c.pbin", to="pbin")
-    assert reference.read_pbin(folder / "c.pbin").documents == documents
+    if format in RECORDING:
+        shutil.rmtree(opened(folder / "x", format).parent / ".packtok")
+        packtok.convert(opened(folder / "x", format), folder / "c.pbin", to="pbin")
+        assert reference.read_pbin(folder / "c.pbin").documents == documents
+
+
+@given(
+    documents=st.lists(st.lists(st.integers(0, 2**31 - 1), max_size=9), max_size=20),
+    formats=st.lists(st.sampled_from([*FORMATS, "cepe-npy"]), min_size=2, max_size=4),
+)
+@settings(max_examples=extent(60, 12), deadline=None)
+def test_documents_come_back_through_any_chain_of_formats(
+    tmp_path_factory: pytest.TempPathFactory, documents: list[list[int]], formats: list[str]
+) -> None:
+    folder = tmp_path_factory.mktemp("chain")
+    lengths = [len(document) for document in documents]
+    file = folder / "a.npy"
+    np.save(file, np.concatenate([[len(lengths)], lengths, *documents]).astype("int64"))
+    for number, format in enumerate(formats):
+        target = folder / str(number) / "a"
+        packtok.convert(file, target, to=format)
+        file = target if format == "cepe-npy" else opened(target.parent, format)
+    packtok.convert(file, folder / "b.pbin", to="pbin")
+    assert reference.read_pbin(folder / "b.pbin").documents == documents
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -89,9 +128,127 @@ def test_trailer_origins_and_tokenizer_come_back(tmp_path: Path, format: str) ->
     assert (tmp_path / "y" / "a.pbin").read_bytes() == pbin.read_bytes()
     tokenizer = tmp_path / "y" / "a.pbin.tokenizer.json"
     assert tokenizer.read_bytes() == (tmp_path / "a.pbin.tokenizer.json").read_bytes()
-    names = {"megatron": {"a.bin", "a.idx"}, "datatrove": {"a.ds", "a.ds.index", "a.ds.metadata"}}[format]
     # Others look at every file of the folder.
-    assert {path.name for path in (tmp_path / "x").iterdir()} == names | {".packtok"}
+    found = {path.relative_to(tmp_path / "x") for path in (tmp_path / "x").rglob("*") if path.is_file()}
+    assert {os.fspath(path) for path in found if ".packtok" not in path.parts} == set(FILES[format])
+    assert packtok.diff(pbin, opened(tmp_path / "x", format))["difference"] is None
+
+
+def test_tokens_of_llm_c_have_positions_of_bos(tmp_path: Path) -> None:
+    pbin = packed(tmp_path, bos="<|endoftext|>")
+    packtok.convert(pbin, tmp_path / "x" / "a", to="llm-c")
+    data = (tmp_path / "x" / "a.bin").read_bytes()
+    documents = documents_of(pbin)
+    num_tokens = sum(map(len, documents))
+    # Those of the header of llm.c.
+    assert np.frombuffer(data, "<i4", 4).tolist() == [20240520, 1, num_tokens, 0]
+    assert np.frombuffer(data, "<u2", offset=1024).tolist() == list(chain.from_iterable(documents))
+    positions = np.fromfile(tmp_path / "x" / "a.bos.idx", "<i4").tolist()
+    assert positions == [sum(map(len, documents[:number])) for number in range(len(documents))]
+    shutil.rmtree(tmp_path / "x" / ".packtok")
+    assert documents_of(tmp_path / "x" / "a.bin") == documents
+    # Documents without BOS have no positions of it, and those of an earlier run are removed.
+    packtok.pack(input=str(tmp_path / "corpus.jsonl"), output=str(tmp_path / "b.pbin"), tokenizer="gpt2")
+    packtok.convert(tmp_path / "b.pbin", tmp_path / "x" / "a", to="llm-c", existing="replace")
+    assert not (tmp_path / "x" / "a.bos.idx").exists()
+    assert documents_of(tmp_path / "x" / "a.bin") == documents_of(tmp_path / "b.pbin")
+
+
+def test_shards_are_cut_at_documents_or_at_multiples(tmp_path: Path) -> None:
+    pbin = packed(tmp_path)
+    documents = documents_of(pbin)
+    tokens = list(chain.from_iterable(documents))
+    report = packtok.convert([pbin, pbin], tmp_path / "x", to="npy", max_tokens=8)
+    shards = [np.load(path) for path in sorted((tmp_path / "x").glob("shard_*.npy"))]
+    assert (report["files"], report["tokens"]) == (len(shards), 2 * len(tokens))
+    assert {shard.dtype.name for shard in shards} == {"uint16"}
+    assert np.concatenate(shards).tolist() == tokens * 2
+    assert all(len(shard) <= max(8, *map(len, documents)) for shard in shards)
+    joined = [documents_of(path) for path in sorted((tmp_path / "x").glob("shard_*.npy"))]
+    assert list(chain.from_iterable(joined)) == documents * 2
+    report = packtok.convert([pbin, pbin], tmp_path / "y" / "b", to="llm-c", max_tokens=8, multiple_of=3)
+    files = sorted((tmp_path / "y").glob("b_*.bin"))
+    lengths = [(path.stat().st_size - 1024) // 2 for path in files]
+    assert lengths[:-1] == [6] * (len(files) - 1)
+    assert sum(lengths) == 2 * len(tokens)
+    rest = 2 * len(tokens) % 3
+    assert [f"the last {rest} tokens make no 3" in warning for warning in report["warnings"]] == [True]
+    pieces = list(chain.from_iterable(map(documents_of, files)))
+    assert list(chain.from_iterable(pieces)) == tokens * 2
+    # Of another number of shards, some would stay among the new ones.
+    with pytest.raises(FileExistsError, match="a shard of another conversion"):
+        packtok.convert(pbin, tmp_path / "x", to="npy", existing="replace")
+
+
+def test_folder_of_shards_is_complete_for_its_trainer(tmp_path: Path) -> None:
+    pbin = packed(tmp_path)
+    packtok.convert(pbin, tmp_path / "x", to="npy")
+    info = yaml.safe_load((tmp_path / "x" / "metadata.yaml").read_text())["tokenized_info"]
+    assert (info["dtype"], info["vocab_size"], info["file_extension"]) == ("uint16", 50257, "npy")
+    config = json.loads((tmp_path / "x" / "tokenizer_config.json").read_text())
+    assert config == {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|endoftext|>"}
+    assert (
+        "every id is in the vocabulary" in packtok.verify(str(tmp_path / "x" / "shard_00000.npy"))["checked"]
+    )
+    dataset = packtok.TokenDataset(tmp_path / "x", 3)
+    expected = packtok.TokenDataset(pbin, 3)
+    assert [item["input_ids"].tolist() for item in dataset] == [
+        item["input_ids"].tolist() for item in expected
+    ]
+
+
+def test_parquet_folder_is_a_dataset_of_hugging_face(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
+    import datasets
+    import transformers
+
+    pbin = packed(tmp_path)
+    packtok.convert(pbin, tmp_path / "x", to="parquet", max_tokens=8)
+    assert len(list((tmp_path / "x").glob("shard_*.parquet"))) > 1
+    dataset = datasets.load_dataset(str(tmp_path / "x"), split="train", cache_dir=str(tmp_path / "cache"))
+    assert (dataset.column_names, dataset["input_ids"][:]) == (["input_ids"], documents_of(pbin))
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "x")
+    assert (len(tokenizer), tokenizer.eos_token) == (50257, "<|endoftext|>")
+    # Files of other writers: int64 lists with nulls allowed, several row groups, other columns.
+    rows = [[1, 2, 3], [], [4], list(range(5000))]
+    table = pyarrow.table({"input_ids": rows, "labels": rows})
+    pyarrow.parquet.write_table(table, tmp_path / "b.parquet", row_group_size=2, compression="gzip")
+    assert documents_of(tmp_path / "b.parquet") == rows
+    with pytest.raises(ValueError, match="records labels, which are not written as pbin; set accept_loss"):
+        packtok.convert(tmp_path / "b.parquet", tmp_path / "b.pbin", to="pbin")
+    packtok.convert(tmp_path / "b.parquet", tmp_path / "b.pbin", to="pbin", accept_loss=["labels"])
+    assert documents_of(tmp_path / "b.pbin") == rows
+    for values, message in [
+        ({"text": ["a"]}, "has no column input_ids; it has text; pack its texts with packtok pack"),
+        ({"input_ids": [[1.5]]}, "column input_ids has no lists of integers"),
+        ({"input_ids": [[1], None]}, "row 1 of row group 0 has no list"),
+        ({"input_ids": [[1, None]]}, "row 0 of row group 0 has a null instead of an id"),
+        ({"input_ids": [[1], [2, -1]]}, "token 1 of row 1 is -1; expected an id in 0..=4294967295"),
+    ]:
+        pyarrow.parquet.write_table(pyarrow.table(values), tmp_path / "c.parquet")
+        with pytest.raises(packtok.PbinFormatError, match=re.escape(message)):
+            packtok.PbinReader(tmp_path / "c.parquet")
+
+
+def test_documents_of_files_without_an_index_are_found(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    np.array([5, 9, 0, 7, 0, 8], "<u2").tofile(tmp_path / "train.bin")
+    convert = ("convert", "train.bin", "--to", "pbin", "-o", "a.pbin")
+    done = packtok_cli(*convert, "--format", "raw", cwd=tmp_path, code=1)
+    assert (
+        "train.bin: the file has only tokens and does not record their type; set --input-dtype" in done.stderr
+    )
+    as_uint16 = (*convert, "--input-dtype", "uint16", "--existing", "replace")
+    for boundaries, expected in [
+        ((), [[5, 9, 0, 7, 0, 8]]),
+        (("--boundaries", "eos=0"), [[5, 9, 0], [7, 0], [8]]),
+        (("--boundaries", "bos=0"), [[5, 9], [0, 7], [0, 8]]),
+    ]:
+        done = packtok_cli(*as_uint16, *boundaries, "--json", cwd=tmp_path)
+        assert documents_of(tmp_path / "a.pbin") == expected
+        has_tail = "the 1 tokens after the last EOS are a document" in done.stdout
+        assert has_tail == ("eos=0" in boundaries)
+    done = packtok_cli(*as_uint16, "--boundaries", "eos", cwd=tmp_path, code=1)
+    assert '--boundaries: is "eos"; expected eos=ID, bos=ID or file=PATH' in done.stderr
 
 
 def test_tokenizer_of_another_dataset_in_the_folder_is_not_taken(
@@ -114,7 +271,7 @@ def test_changed_tokens_are_not_restored_as_the_pbin(tmp_path: Path) -> None:
     content = bytearray(file.read_bytes())
     content[0] ^= 1
     file.write_bytes(content)
-    rest = tmp_path / "x" / ".packtok" / "a.pbin_rest"
+    rest = tmp_path / "x" / ".packtok" / "a.ds.pbin_rest"
     with pytest.raises(packtok.PbinFormatError) as caught:
         packtok.convert(file, tmp_path / "b.pbin", to="pbin")
     assert str(caught.value).startswith(

@@ -246,7 +246,7 @@ pub enum Error {
     },
     /// The number of documents is missing or impossible.
     #[error(
-        "{}: the first element, the number of documents, is {found}, but the array has {elements} elements; the file is damaged or has another layout than [n][len_1 … len_n][d1] … [dn]",
+        "{}: the first element, the number of documents, is {found}, but the array has {elements} elements; the file is damaged or has another layout than [n][len_1 … len_n][d1] … [dn]; set --format (format) to npy if it has only tokens",
         path.display()
     )]
     NpyNumDocuments {
@@ -259,7 +259,7 @@ pub enum Error {
     },
     /// The length of a document is impossible.
     #[error(
-        "{}: document {document} has length {found} (element {element}), but {left} elements are left; the file is damaged",
+        "{}: document {document} has length {found} (element {element}), but {left} elements are left; the file is damaged; set --format (format) to npy if it has only tokens",
         path.display()
     )]
     NpyDocumentLength {
@@ -275,7 +275,7 @@ pub enum Error {
         left: u64,
     },
     /// The lengths of the documents do not sum to the number of ids.
-    #[error("{}: the lengths of the {documents} documents sum to {sum}, but the array has {tokens} ids; the file is damaged", path.display())]
+    #[error("{}: the lengths of the {documents} documents sum to {sum}, but the array has {tokens} ids; the file is damaged; set --format (format) to npy if it has only tokens", path.display())]
     NpyLengths {
         /// The file.
         path: PathBuf,
@@ -322,6 +322,98 @@ pub enum Error {
         folder: PathBuf,
         /// The error of the system.
         source: io::Error,
+    },
+    /// Documents that were searched cannot be kept.
+    #[error(
+        "{}: cannot write the ends of its documents in the folder for temporary files, {}; free space there, or set TMPDIR",
+        path.display(), folder.display()
+    )]
+    TemporaryIndex {
+        /// The file.
+        path: PathBuf,
+        /// The folder for temporary files.
+        folder: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// The file has another format than the caller says.
+    #[error("{}: the file has the format {found}, expected {expected}; leave out --format (format)", path.display())]
+    OtherFormat {
+        /// The file.
+        path: PathBuf,
+        /// The name of the format of the file.
+        found: &'static str,
+        /// The name of the format that the caller says.
+        expected: &'static str,
+    },
+    /// The file records another type of ids than the caller says.
+    #[error(
+        "{}: records {found} ids; expected {expected}, as --input-dtype (input_dtype) says; remove that option",
+        path.display()
+    )]
+    OtherDtype {
+        /// The file.
+        path: PathBuf,
+        /// The type in the file.
+        found: &'static str,
+        /// The type that the caller says.
+        expected: &'static str,
+    },
+    /// The type that the caller says is not one of ids.
+    #[error("{}: --input-dtype (input_dtype) is {dtype}; expected uint8, uint16, uint32, int32, uint64 or int64", path.display())]
+    DtypeOfNoIds {
+        /// The file.
+        path: PathBuf,
+        /// The type.
+        dtype: &'static str,
+    },
+    /// The type of the ids of a file without a header is not known.
+    #[error(
+        "{}: the file has only tokens and does not record their type; set --input-dtype (input_dtype), as uint16",
+        path.display()
+    )]
+    UnknownDtype {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The caller says where documents start, but the format records it.
+    #[error("{}: a {format} file records its documents; remove --boundaries (boundaries)", path.display())]
+    BoundariesAreRecorded {
+        /// The file.
+        path: PathBuf,
+        /// The name of its format.
+        format: &'static str,
+    },
+    /// A Parquet file has no documents that can be read.
+    #[error("{}: {reason}", path.display())]
+    ParquetRows {
+        /// The file.
+        path: PathBuf,
+        /// The fault, and its remedy.
+        reason: String,
+    },
+    /// A number in a Parquet file is no id.
+    #[error("{}: token {token} of row {row} is {id}; expected an id in 0..=4294967295", path.display())]
+    ParquetId {
+        /// The file.
+        path: PathBuf,
+        /// The row, from 0.
+        row: u64,
+        /// Position in the row.
+        token: u64,
+        /// The number.
+        id: i64,
+    },
+    /// The header of an `.bin` file of llm.c can only count so many tokens.
+    #[error(
+        "{}: {tokens} tokens; expected at most 2147483647, which its header can count; convert to several files with --max-tokens (max_tokens)",
+        path.display()
+    )]
+    LlmCTooLong {
+        /// The file that would be written.
+        path: PathBuf,
+        /// Number of tokens.
+        tokens: u64,
     },
     /// `index.json` or a marker is no JSON of the expected form.
     #[error("{}: {what} is not readable", path.display())]

@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use packtok_pbin::{AccessPattern, MappedFile, TokenWidth};
 
 use crate::error::{Error, Fault, Result};
+use crate::format::TokenFormat;
 use crate::narrowed::{NarrowedIds, WideType};
+use crate::npy::Element;
 
 /// Where the documents of a file start.
 pub(crate) trait DocumentIndex: Debug + Send + Sync {
@@ -23,22 +25,20 @@ pub(crate) trait DocumentIndex: Debug + Send + Sync {
     fn start(&self, i: u64) -> u64;
 
     /// What the index records besides documents, in words.
-    fn extras(&self) -> Vec<&'static str>;
+    fn extras(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Number of tokens of the last document, if it has no EOS although the others have.
+    fn tail_tokens(&self) -> u64 {
+        0
+    }
 
     /// CRC32C of the bytes of the index.
     fn crc32c(&self) -> u32;
 
     /// Bytes of the files of the index.
     fn file_bytes(&self) -> u64;
-}
-
-/// A format of which a [`FlatFile`] is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FlatFormat {
-    /// See [`crate::megatron`].
-    Megatron,
-    /// See [`crate::datatrove`].
-    Datatrove,
 }
 
 /// An open file of tokens with an index of its documents.
@@ -51,14 +51,14 @@ pub struct FlatFile {
     first_byte: u16,
     width: TokenWidth,
     /// Whether the map is a copy, which is filled as tokens are read.
-    is_narrowed: bool,
+    is_copy: bool,
     details: Box<Details>,
 }
 
 /// What reading tokens does not need.
 #[derive(Debug)]
 struct Details {
-    format: FlatFormat,
+    format: TokenFormat,
     path: PathBuf,
     data_path: PathBuf,
     data_file_bytes: u64,
@@ -73,14 +73,31 @@ pub(crate) enum IdType {
     Token(TokenWidth),
     /// Ids are copied to 32 bits.
     Wide(WideType),
+    /// The map is a copy of the ids.
+    #[cfg(feature = "tables")]
+    Copied(TokenWidth),
 }
 
 impl IdType {
+    /// Ids that are elements of this type; `None` if the type is not one of ids.
+    pub(crate) fn of(element: Element) -> Option<Self> {
+        match element {
+            Element::U8 => Some(Self::Token(TokenWidth::U8)),
+            Element::U16 => Some(Self::Token(TokenWidth::U16)),
+            Element::U32 => Some(Self::Token(TokenWidth::U32)),
+            Element::I32 => Some(Self::Wide(WideType::I32)),
+            Element::I64 | Element::U64 => Some(Self::Wide(WideType::Bits64)),
+            Element::I8 | Element::I16 | Element::F64 => None,
+        }
+    }
+
     /// Bytes of one id.
     pub(crate) fn bytes(self) -> u64 {
         match self {
             Self::Token(width) => width.bytes(),
             Self::Wide(wide_type) => wide_type.bytes(),
+            #[cfg(feature = "tables")]
+            Self::Copied(width) => width.bytes(),
         }
     }
 }
@@ -89,7 +106,7 @@ impl IdType {
 #[derive(Debug)]
 pub(crate) struct FlatParts {
     /// The format.
-    pub(crate) format: FlatFormat,
+    pub(crate) format: TokenFormat,
     /// The path that the caller opened.
     pub(crate) path: PathBuf,
     /// The file of the tokens.
@@ -110,9 +127,16 @@ impl FlatFile {
     /// # Errors
     /// [`Error::NarrowedCopy`].
     pub(crate) fn new(parts: FlatParts) -> Result<Self> {
-        let data_file_bytes = parts.map.bytes().len() as u64;
+        let mut data_file_bytes = parts.map.bytes().len() as u64;
+        let mut is_copy = false;
         let (map, first_byte, width, narrowed) = match parts.id_type {
             IdType::Token(width) => (parts.map, parts.first_byte, width, None),
+            #[cfg(feature = "tables")]
+            IdType::Copied(width) => {
+                // The file itself is that which records the documents.
+                (is_copy, data_file_bytes) = (true, 0);
+                (parts.map, parts.first_byte, width, None)
+            }
             IdType::Wide(wide_type) => {
                 let first_byte = parts.first_byte.into();
                 let (copy, narrowed) = NarrowedIds::new(
@@ -122,6 +146,7 @@ impl FlatFile {
                     parts.num_tokens,
                     &parts.data_path,
                 )?;
+                is_copy = true;
                 (copy, 0, TokenWidth::U32, Some(narrowed))
             }
         };
@@ -130,7 +155,7 @@ impl FlatFile {
             num_tokens: parts.num_tokens,
             first_byte,
             width,
-            is_narrowed: narrowed.is_some(),
+            is_copy,
             details: Box::new(Details {
                 format: parts.format,
                 path: parts.path,
@@ -143,7 +168,7 @@ impl FlatFile {
     }
 
     /// The format of the file.
-    pub fn format(&self) -> FlatFormat {
+    pub fn format(&self) -> TokenFormat {
         self.details.format
     }
 
@@ -178,16 +203,21 @@ impl FlatFile {
         self.details.data_file_bytes + self.details.documents.file_bytes()
     }
 
-    /// Position of the first token in the file at [`FlatFile::path`]; `None` if that file does not
-    /// have the tokens as they are read.
+    /// Position of the first token in the file at [`FlatFile::data_path`]; `None` if that file does
+    /// not have the tokens as they are read.
     pub fn data_position(&self) -> Option<u64> {
-        let has_tokens = !self.is_narrowed && self.details.path == self.details.data_path;
-        has_tokens.then(|| self.first_byte.into())
+        (!self.is_copy).then(|| self.first_byte.into())
     }
 
-    /// What the index records besides documents: `sequences` of documents, and their `modes`.
-    pub fn extras(&self) -> Vec<&'static str> {
+    /// What the files record besides documents: `sequences` of documents, and their `modes`; other
+    /// columns.
+    pub fn extras(&self) -> Vec<String> {
         self.details.documents.extras()
+    }
+
+    /// Number of tokens of the last document, if it has no EOS although the others have; otherwise 0.
+    pub fn tail_tokens(&self) -> u64 {
+        self.details.documents.tail_tokens()
     }
 
     /// CRC32C of the index.
@@ -202,7 +232,7 @@ impl FlatFile {
         if tokens.start > tokens.end || tokens.end > self.num_tokens {
             return None;
         }
-        if self.is_narrowed && !self.are_copied(&tokens) {
+        if self.is_copy && !self.are_copied(&tokens) {
             return None;
         }
         self.map.bytes().get(self.bytes_of(&tokens))

@@ -5,21 +5,36 @@
 //! format is a variant; a new format is a module here and an arm in each method.
 #![forbid(unsafe_code)]
 
+mod boundaries;
 pub mod datatrove;
+pub mod dolma;
+mod ends;
 mod error;
 mod flat_file;
+mod format;
 mod largest_ids;
+pub mod llm_c;
 pub mod mds;
 pub mod megatron;
 mod narrowed;
 pub mod npy;
+mod open_options;
+#[cfg(feature = "tables")]
+pub mod parquet_rows;
 pub mod python_json;
 pub mod raw;
+mod sidecar;
 #[cfg(feature = "tables")]
 pub mod table;
+#[cfg(test)]
+mod test_support;
 mod token_file;
 
+pub use ends::write_ends;
 pub use error::{ElementValue, Error, Result};
-pub use flat_file::{FlatFile, FlatFormat};
+pub use flat_file::FlatFile;
+pub use format::TokenFormat;
 pub use largest_ids::LargestIds;
+pub use open_options::{Boundaries, OpenOptions};
+pub use sidecar::{SIDECAR_FOLDER, sidecar_ends_path, sidecar_marker_path, sidecar_path};
 pub use token_file::TokenFile;

@@ -13,7 +13,12 @@ use std::path::Path;
 
 use packtok_pbin::{AccessPattern, MappedFile, TokenWidth};
 
+use crate::boundaries::{Tokens, documents_of};
 use crate::error::{Error, Result};
+use crate::flat_file::{FlatFile, FlatParts, IdType};
+use crate::format::TokenFormat;
+use crate::npy::Element;
+use crate::open_options::OpenOptions;
 
 /// Bytes that are compared with zero at a time.
 const STEP_BYTES: u64 = 1 << 20;
@@ -138,6 +143,52 @@ impl RawFile {
         let width = self.width.bytes();
         (tokens.start * width) as usize..(tokens.end * width) as usize
     }
+}
+
+/// Opens the file at `path`, all of whose bytes are ids of this type.
+///
+/// # Errors
+/// The file cannot be mapped, or ends within a token; the type is not one of ids; the ends that
+/// `options` names are damaged or belong to another file.
+pub(crate) fn open_headless(
+    path: &Path,
+    dtype: Element,
+    options: &OpenOptions,
+) -> Result<FlatFile> {
+    let id_type = IdType::of(dtype).ok_or_else(|| Error::DtypeOfNoIds {
+        path: path.into(),
+        dtype: dtype.name(),
+    })?;
+    let map = MappedFile::open(path)?;
+    let (bytes, width) = (map.bytes().len() as u64, id_type.bytes());
+    if !bytes.is_multiple_of(width) {
+        return Err(Error::RawPartialToken {
+            path: path.into(),
+            bytes,
+            width,
+        });
+    }
+    let num_tokens = bytes / width;
+    let documents = documents_of(
+        Tokens {
+            path,
+            map: &map,
+            first_byte: 0,
+            id_type,
+            num_tokens,
+        },
+        options,
+    )?;
+    FlatFile::new(FlatParts {
+        format: TokenFormat::Raw,
+        path: path.into(),
+        data_path: path.into(),
+        map,
+        first_byte: 0,
+        id_type,
+        num_tokens,
+        documents,
+    })
 }
 
 /// The number of tokens of the file at `path` before the zeros at its end, and its length in

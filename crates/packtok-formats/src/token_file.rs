@@ -5,14 +5,22 @@ use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
 
-use packtok_pbin::{AccessPattern, HEADER_BYTES, Metadata, Reader, TokenWidth};
+use packtok_jobs::with_suffix;
+use packtok_pbin::{AccessPattern, HEADER_BYTES, MappedFile, Metadata, Reader, TokenWidth};
 
 use crate::datatrove::{self, DatatrovePaths};
-use crate::error::Result;
+use crate::dolma::{self, DolmaPaths};
+use crate::error::{Error, Result};
 use crate::flat_file::FlatFile;
+use crate::format::TokenFormat;
+use crate::llm_c;
 use crate::megatron::{self, MegatronPaths};
-use crate::npy::{MAGIC, NpyFile};
-use crate::raw::RawFile;
+use crate::npy::{self, Element, MAGIC, NpyFile, NpyHeader};
+use crate::open_options::OpenOptions;
+#[cfg(feature = "tables")]
+use crate::parquet_rows;
+use crate::raw::{self, RawFile};
+use crate::sidecar::recorded_dtype;
 
 /// An open token file: tokens of one width, divided into documents.
 ///
@@ -45,28 +53,134 @@ impl TokenFile {
     /// # Errors
     /// Those of the format; as [`Reader::open`] if no format is recognized.
     pub fn open(path: &Path) -> Result<Self> {
+        Self::recognize(path, &OpenOptions::default())
+    }
+
+    /// Opens the token file at `path` as `options` say.
+    ///
+    /// # Errors
+    /// As [`TokenFile::open`]; [`Error::OtherFormat`], [`Error::OtherDtype`],
+    /// [`Error::UnknownDtype`], [`Error::BoundariesAreRecorded`].
+    pub fn open_with(path: &Path, options: &OpenOptions) -> Result<Self> {
+        let file = match options.format {
+            Some(TokenFormat::CepeNpy) => Self::Npy(NpyFile::open(path)?),
+            Some(TokenFormat::Npy) => Self::Flat(npy::open_array(path, options)?),
+            Some(TokenFormat::Raw) => Self::open_headless(path, options)?
+                .ok_or_else(|| Error::UnknownDtype { path: path.into() })?,
+            _ => Self::recognize(path, options)?,
+        };
+        let format = file.format();
+        if let Some(expected) = options.format.filter(|&expected| expected != format) {
+            return Err(Error::OtherFormat {
+                path: path.into(),
+                found: format.name(),
+                expected: expected.name(),
+            });
+        }
+        if options.boundaries.is_some() && format.records_documents() {
+            return Err(Error::BoundariesAreRecorded {
+                path: path.into(),
+                format: format.name(),
+            });
+        }
+        file.check_dtype(options)?;
+        Ok(file)
+    }
+
+    fn recognize(path: &Path, options: &OpenOptions) -> Result<Self> {
         // Trying the pbin first makes opening a pbin as fast as without other formats. Read as a
         // header of a pbin, the magic bytes of NPY declare more than 2^48 bytes of data, so no pbin
         // starts with them.
         match Reader::open(path) {
             Ok(reader) => Ok(Self::Pbin(reader)),
-            Err(_) if is_npy(path) => Ok(Self::Npy(NpyFile::open(path)?)),
-            Err(error) => match Self::open_flat(path)? {
+            Err(_) if is_npy(path) => Self::recognize_npy(path, options),
+            Err(error) => match Self::open_flat(path, options)? {
                 Some(file) => Ok(file),
                 None => Err(error.into()),
             },
         }
     }
 
-    /// The file whose documents are in another file beside it; `None` if there is none.
-    fn open_flat(path: &Path) -> Result<Option<Self>> {
+    /// The NPY file at `path`. Arrays of narrow elements have only tokens. Arrays of uint32 have
+    /// documents if their lengths fit the array. int64 arrays are what CEPE's scripts write, so that
+    /// lengths that do not fit are damage.
+    fn recognize_npy(path: &Path, options: &OpenOptions) -> Result<Self> {
+        let damage = match NpyFile::open(path) {
+            Ok(file) => return Ok(Self::Npy(file)),
+            Err(error) => error,
+        };
+        let map = MappedFile::open(path)?;
+        let element = NpyHeader::parse(map.bytes(), path).map(|header| header.element);
+        // The marker of `packtok tokenize --to cepe-npy` says that there are documents.
+        let has_marker = with_suffix(path, ".done.json").is_file();
+        match element {
+            Ok(Element::U8 | Element::U16) => Ok(Self::Flat(npy::open_array(path, options)?)),
+            Ok(Element::U32) if !has_marker => Ok(Self::Flat(npy::open_array(path, options)?)),
+            _ => Err(damage),
+        }
+    }
+
+    /// The file whose documents are in another file beside it, that has a header of its own, or
+    /// whose type is known from elsewhere; `None` if there is none.
+    fn open_flat(path: &Path, options: &OpenOptions) -> Result<Option<Self>> {
         if let Some(paths) = MegatronPaths::find(path) {
             return Ok(Some(Self::Flat(megatron::open(path, paths)?)));
         }
         if let Some(paths) = DatatrovePaths::find(path) {
             return Ok(Some(Self::Flat(datatrove::open(path, &paths)?)));
         }
-        Ok(None)
+        if llm_c::starts_with_magic(path) {
+            return Ok(Some(Self::Flat(llm_c::open(path, options)?)));
+        }
+        #[cfg(feature = "tables")]
+        if parquet_rows::starts_with_magic(path) {
+            return Ok(Some(Self::Flat(parquet_rows::open(path)?)));
+        }
+        if let Some(paths) = DolmaPaths::find(path) {
+            return Ok(Some(Self::Flat(dolma::open(path, &paths, options)?)));
+        }
+        Self::open_headless(path, options)
+    }
+
+    /// The file without a header, if the type of its ids is known.
+    fn open_headless(path: &Path, options: &OpenOptions) -> Result<Option<Self>> {
+        let recorded = recorded_dtype(path)?;
+        match options.dtype.or(recorded) {
+            Some(dtype) => Ok(Some(Self::Flat(raw::open_headless(path, dtype, options)?))),
+            None => Ok(None),
+        }
+    }
+
+    /// Checks that the file has ids of the type that the caller says.
+    fn check_dtype(&self, options: &OpenOptions) -> Result<()> {
+        let is_raw = self.format() == TokenFormat::Raw;
+        let Some(expected) = options.dtype.filter(|_| !is_raw) else {
+            return Ok(());
+        };
+        let found = match self {
+            Self::Npy(npy) => npy.element(),
+            _ => Element::of_width(self.width()),
+        };
+        // Ids that are copied to 32 bits have several types in their file.
+        let is_copied = self.data_position().is_none();
+        if found == expected || is_copied {
+            return Ok(());
+        }
+        Err(Error::OtherDtype {
+            path: self.path().into(),
+            found: found.name(),
+            expected: expected.name(),
+        })
+    }
+
+    /// The format of the file.
+    pub fn format(&self) -> TokenFormat {
+        match self {
+            Self::Pbin(_) => TokenFormat::Pbin,
+            Self::Raw(_) => TokenFormat::Raw,
+            Self::Npy(_) => TokenFormat::CepeNpy,
+            Self::Flat(flat) => flat.format(),
+        }
     }
 
     /// The path of the file.
@@ -347,11 +461,8 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Error;
-
-    fn golden(name: &str) -> std::path::PathBuf {
-        Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden")).join(name)
-    }
+    use crate::open_options::Boundaries;
+    use crate::test_support::{documents, golden};
 
     #[test]
     fn a_pbin_reads_the_same_through_both_types() {
@@ -388,5 +499,176 @@ mod tests {
             error.to_string(),
             Reader::open(&golden("README.md")).unwrap_err().to_string()
         );
+    }
+
+    /// A file of these ids in a folder of its own.
+    fn raw_file(name: &str, bytes: &[u8]) -> (tempfile::TempDir, std::path::PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        (folder, path)
+    }
+
+    fn two_bytes(ids: &[u16]) -> Vec<u8> {
+        ids.iter().flat_map(|id| id.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn files_without_a_header_are_read_as_the_caller_says() {
+        let (folder, path) = raw_file("train.bin", &two_bytes(&[5, 9, 0, 7, 0, 0, 8]));
+        assert!(TokenFile::open(&path).is_err());
+        let open = |dtype, boundaries| {
+            let options = OpenOptions {
+                format: None,
+                dtype,
+                boundaries,
+            };
+            TokenFile::open_with(&path, &options)
+        };
+        let u16s = Some(Element::U16);
+        let file = open(u16s, None).unwrap();
+        assert_eq!(file.format(), TokenFormat::Raw);
+        assert_eq!(documents(&file), [[5, 9, 0, 7, 0, 0, 8]]);
+        let file = open(u16s, Some(Boundaries::Eos(0))).unwrap();
+        let expected = [vec![5, 9, 0], vec![7, 0], vec![0], vec![8]];
+        assert_eq!(documents(&file), expected);
+        let TokenFile::Flat(flat) = &file else {
+            panic!("it is flat");
+        };
+        assert_eq!(flat.tail_tokens(), 1);
+        let file = open(u16s, Some(Boundaries::Bos(0))).unwrap();
+        let expected = [vec![5, 9], vec![0, 7], vec![0], vec![0, 8]];
+        assert_eq!(documents(&file), expected);
+        // No id of two bytes is this large, so there are no boundaries.
+        let file = open(u16s, Some(Boundaries::Eos(1 << 20))).unwrap();
+        assert_eq!(file.num_documents(), 1);
+        let ends = folder.path().join("ends");
+        std::fs::write(&ends, [3u64, 3, 7].map(u64::to_le_bytes).concat()).unwrap();
+        let file = open(u16s, Some(Boundaries::File(ends.clone()))).unwrap();
+        assert_eq!(documents(&file), [vec![5, 9, 0], vec![], vec![7, 0, 0, 8]]);
+        std::fs::write(&ends, [3u64, 6].map(u64::to_le_bytes).concat()).unwrap();
+        let message = open(u16s, Some(Boundaries::File(ends)))
+            .unwrap_err()
+            .to_string();
+        let expected =
+            "the end of the last document is 6 (byte 8); expected 7, the number of tokens in";
+        assert!(message.contains(expected), "{message}");
+        let message = open(Some(Element::U32), None).unwrap_err().to_string();
+        assert!(
+            message.contains("no whole number of tokens of 4 bytes"),
+            "{message}"
+        );
+        let message = open(Some(Element::F64), None).unwrap_err().to_string();
+        assert!(
+            message.contains("is float64; expected uint8, uint16"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn a_search_crosses_pieces_and_types() {
+        for dtype in [Element::U8, Element::U16, Element::I32, Element::U64] {
+            let width = dtype.bytes() as usize;
+            // More than a piece of the copy of wide ids.
+            let ids = (0..600_000u64).map(|i| if i % 1000 == 999 { 3 } else { 4 + i % 7 });
+            let bytes: Vec<u8> = ids
+                .flat_map(|id| id.to_le_bytes()[..width].to_vec())
+                .collect();
+            let (_folder, path) = raw_file("a", &bytes);
+            let options = OpenOptions {
+                format: Some(TokenFormat::Raw),
+                dtype: Some(dtype),
+                boundaries: Some(Boundaries::Eos(3)),
+            };
+            let file = TokenFile::open_with(&path, &options).unwrap();
+            assert_eq!(file.num_documents(), 600);
+            assert_eq!(file.document_tokens(599).unwrap(), 599_000..600_000);
+        }
+    }
+
+    #[test]
+    fn npy_arrays_of_tokens_are_told_from_those_of_documents() {
+        let array = |element, elements, bytes: &[u8]| {
+            [NpyHeader::encode(element, elements), bytes.to_vec()].concat()
+        };
+        let (_folder, path) = raw_file("a.npy", &array(Element::U16, 3, &two_bytes(&[1, 1, 9])));
+        let file = TokenFile::open(&path).unwrap();
+        assert_eq!(
+            (file.format(), documents(&file)),
+            (TokenFormat::Npy, vec![vec![1, 1, 9]])
+        );
+        // One document of one token, or three tokens.
+        let four_bytes = [1u32, 1, 9].map(u32::to_le_bytes).concat();
+        let (_folder, path) = raw_file("a.npy", &array(Element::U32, 3, &four_bytes));
+        let file = TokenFile::open(&path).unwrap();
+        assert_eq!(
+            (file.format(), documents(&file)),
+            (TokenFormat::CepeNpy, vec![vec![9]])
+        );
+        let as_array = OpenOptions {
+            format: Some(TokenFormat::Npy),
+            ..OpenOptions::default()
+        };
+        let file = TokenFile::open_with(&path, &as_array).unwrap();
+        assert_eq!(documents(&file), [[1, 1, 9]]);
+        // Lengths that do not fit.
+        let four_bytes = [1u32, 5, 9].map(u32::to_le_bytes).concat();
+        let (folder, path) = raw_file("a.npy", &array(Element::U32, 3, &four_bytes));
+        assert_eq!(TokenFile::open(&path).unwrap().format(), TokenFormat::Npy);
+        // The marker of CEPE's documents.
+        std::fs::write(folder.path().join("a.npy.done.json"), b"{}").unwrap();
+        let message = TokenFile::open(&path).unwrap_err().to_string();
+        assert!(message.contains("document 0 has length 5"), "{message}");
+        // int64 is what CEPE's scripts save.
+        let eight_bytes = [1u64, 5, 9].map(u64::to_le_bytes).concat();
+        let (_folder, path) = raw_file("a.npy", &array(Element::I64, 3, &eight_bytes));
+        let message = TokenFile::open(&path).unwrap_err().to_string();
+        assert!(
+            message.contains("set --format (format) to npy if it has only tokens"),
+            "{message}"
+        );
+        let file = TokenFile::open_with(&path, &as_array).unwrap();
+        assert_eq!(documents(&file), [[1, 5, 9]]);
+    }
+
+    #[test]
+    fn options_that_contradict_a_file_are_errors() {
+        let pbin = golden("plain_u16.pbin");
+        let options = OpenOptions::default();
+        for (options, expected) in [
+            (
+                OpenOptions {
+                    format: Some(TokenFormat::Megatron),
+                    ..options.clone()
+                },
+                "the file has the format pbin, expected megatron; leave out --format (format)",
+            ),
+            (
+                OpenOptions {
+                    dtype: Some(Element::U32),
+                    ..options.clone()
+                },
+                "records uint16 ids; expected uint32, as --input-dtype",
+            ),
+            (
+                OpenOptions {
+                    boundaries: Some(Boundaries::Eos(0)),
+                    ..options.clone()
+                },
+                "a pbin file records its documents; remove --boundaries",
+            ),
+            (
+                OpenOptions {
+                    format: Some(TokenFormat::Raw),
+                    ..options
+                },
+                "does not record their type; set --input-dtype",
+            ),
+        ] {
+            let message = TokenFile::open_with(&pbin, &options)
+                .unwrap_err()
+                .to_string();
+            assert!(message.contains(expected), "{message}");
+        }
     }
 }

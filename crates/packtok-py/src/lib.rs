@@ -12,7 +12,6 @@ mod tokenizer;
 #[pyo3::pymodule(gil_used = false)]
 mod _packtok {
     use packtok_pack::shard::folder;
-    use packtok_reshape::convert::FORMATS;
     use pyo3::prelude::*;
 
     #[pymodule_export]
@@ -114,6 +113,6 @@ mod _packtok {
         process::hush_contained();
         foreign::use_for_all();
         module.add("DocumentError", DocumentError::class(module.py())?)?;
-        module.add("TOKEN_FORMATS", FORMATS.map(|(name, _)| name))
+        module.add("TOKEN_FORMATS", packtok_formats::TokenFormat::NAMES)
     }
 }

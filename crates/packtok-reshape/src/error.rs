@@ -272,7 +272,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// The name of what is lost.
-        name: &'static str,
+        name: String,
         /// The format of the output.
         format: &'static str,
     },
@@ -414,20 +414,33 @@ pub enum Error {
         /// The column.
         column: String,
     },
-    /// The file has another format than the caller gives.
-    #[error("{}: the file has the format {found}, expected {expected}; leave out --format (format)", path.display())]
-    OtherFormat {
-        /// The file.
-        path: PathBuf,
-        /// The format of the file.
-        found: &'static str,
-        /// The format that the caller set.
-        expected: &'static str,
+    /// Inputs differ in what their ids mean.
+    #[error(
+        "{}: the {what} is {found}; expected {expected}, that of {}; convert the files separately",
+        paths[0].display(), paths[1].display()
+    )]
+    OtherMeaning {
+        /// The file, and the first file.
+        paths: Box<[PathBuf; 2]>,
+        /// What differs.
+        what: &'static str,
+        /// The value of the file.
+        found: String,
+        /// The value of the first file.
+        expected: String,
     },
-    /// The file has no format of the table.
-    #[error("{}: raw tokens are not converted; the file records neither documents nor a token width", path.display())]
-    RawTokens {
-        /// The file.
+    /// Several files cannot become one of this format.
+    #[error(
+        "several files do not become one {format} file; convert each, and join pbins with packtok merge"
+    )]
+    SeveralInputs {
+        /// The name of the format.
+        format: &'static str,
+    },
+    /// Beside the shards of a conversion is one that is not of it.
+    #[error("{}: a shard of another conversion, which a trainer would read with the new ones; delete it, or choose another --output (output)", path.display())]
+    OtherShard {
+        /// The shard.
         path: PathBuf,
     },
     /// The output is the input.

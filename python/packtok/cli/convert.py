@@ -1,4 +1,4 @@
-"""`packtok convert`: writes the documents of a token file in another format."""
+"""`packtok convert`: writes the documents of token files in another format."""
 
 from typing import Annotated, Literal
 
@@ -16,33 +16,69 @@ from packtok.cli.options import (
 )
 from packtok.cli.progress import engine_checks, progress
 
+Format = Literal["pbin", "cepe-npy", "megatron", "datatrove", "dolma", "llm-c", "npy", "raw", "parquet"]
+
 
 def convert(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The token file, or a folder of them.")],
-    *,
-    to: Annotated[
-        Literal["pbin", "cepe-npy", "megatron", "datatrove"],
-        typer.Option("--to", help="The format to write."),
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE...", help="Token files, which are joined, or a folder of them."),
     ],
+    *,
+    to: Annotated[Format, typer.Option("--to", help="The format to write.")],
     output: Annotated[
         str,
         typer.Option(
-            "--output", "-o", metavar="OUT", help="The file or common name to write; of a folder, a folder."
+            "--output",
+            "-o",
+            metavar="OUT",
+            help="The file or common name to write; with --to npy or parquet, and of a folder, a folder.",
         ),
     ],
     format: Annotated[
-        Literal["pbin", "cepe-npy", "megatron", "datatrove"] | None,
-        typer.Option("--format", help="The format to read. [default: by content]"),
+        Format | None, typer.Option("--format", help="The format to read. [default: by content]")
+    ] = None,
+    input_dtype: Annotated[
+        str | None,
+        typer.Option(
+            "--input-dtype", metavar="DTYPE", help="The type of ids in files without a header: uint16, ..."
+        ),
+    ] = None,
+    boundaries: Annotated[
+        str | None,
+        typer.Option(
+            "--boundaries",
+            metavar="WHERE",
+            help="Where documents start if FILE does not say it: eos=ID, bos=ID or file=PATH.",
+        ),
     ] = None,
     link: Annotated[
         bool, typer.Option("--link", help="With --to megatron: link the pbin instead of copying it.")
     ] = False,
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(
+            "--max-tokens",
+            help="Write shards of at most so many tokens. [default: 2^30 with --to npy, 2^27 with parquet]",
+        ),
+    ] = None,
+    multiple_of: Annotated[
+        int | None,
+        typer.Option(
+            "--multiple-of", help="Cut shards at multiples of so many tokens, not between documents."
+        ),
+    ] = None,
     accept_loss: Annotated[
         list[str] | None,
         typer.Option("--accept-loss", metavar="NAME", help="Lose what OUT cannot hold; repeatable."),
     ] = None,
     dtype: Annotated[
-        str | None, typer.Option("--dtype", help="With --to cepe-npy: int64 or uint32. [default: int64]")
+        str | None,
+        typer.Option(
+            "--dtype",
+            help="The type of ids to write: with --to cepe-npy int64 or uint32; with dolma, llm-c, npy and "
+            "raw uint16 or uint32. [default: int64; what the vocabulary needs]",
+        ),
     ] = None,
     tokenizer: TokenizerOption = None,
     add_special_tokens_from_config: AddTokensOption = False,
@@ -50,18 +86,22 @@ def convert(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Write the documents of a token file in another format, without tokenizing again."""
+    """Write the documents of token files in another format, without tokenizing again."""
     from packtok.commands import convert as command
 
-    check_inputs("FILE", [file])
+    check_inputs("FILE", files)
     check_output("--output", output, is_folder=True)
     with engine_checks(quiet=quiet), progress(quiet=quiet) as on_progress:
         counts = command.convert(
-            file,
+            files,
             output,
             to=to,
             format=format,
+            input_dtype=input_dtype,
+            boundaries=boundaries,
             link=link,
+            max_tokens=max_tokens,
+            multiple_of=multiple_of,
             accept_loss=accept_loss or (),
             dtype=dtype,
             tokenizer=tokenizer,

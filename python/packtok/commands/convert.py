@@ -1,9 +1,12 @@
-"""Implements `packtok convert`: writes the documents of a token file in another format."""
+"""Implements `packtok convert`: writes the documents of token files in another format."""
 
+import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
+
+import yaml
 
 from packtok import _packtok
 from packtok.commands.merge import beside
@@ -16,22 +19,63 @@ from packtok.sources import StrPath
 from packtok.tokenizer.find import TOKENIZER_FILE, find_tokenizer
 
 # Endings of the files of a folder, by format; of Megatron's two files, one.
-SUFFIXES = {"pbin": ".pbin", "cepe-npy": ".npy", "megatron": ".idx", "datatrove": ".ds"}
-# Formats whose readers look at every file of a folder. What they do not know is kept in this folder.
-DATASETS = ("megatron", "datatrove")
+SUFFIXES = {
+    "pbin": ".pbin",
+    "cepe-npy": ".npy",
+    "megatron": ".idx",
+    "datatrove": ".ds",
+    "dolma": ".npy",
+    "llm-c": ".bin",
+    "npy": ".npy",
+    "raw": ".bin",
+    "parquet": ".parquet",
+}
+# Formats that are written as a folder of shards.
+FOLDERS = ("npy", "parquet")
+# Formats whose ids can be uint16 or uint32, as the caller likes.
+OF_ANY_WIDTH = ("dolma", "llm-c", "npy", "raw")
+# What other formats do not know is kept in this folder beside their files.
 SIDECAR_FOLDER = ".packtok"
+TOKENIZER_CONFIG_FILE = "tokenizer_config.json"
+# Describes a folder of NPY shards, as KempnerForge reads it.
+METADATA_FILE = "metadata.yaml"
+# Describes a folder of Parquet files, as Hugging Face's `load_dataset` reads it.
+CARD_FILE = "README.md"
+CARD = """---
+configs:
+- config_name: default
+  data_files:
+  - split: train
+    path: "*.parquet"
+---
+
+# {name}
+
+Tokenized documents, one in each row. The column `input_ids` has their ids, BOS and EOS included. The
+tokenizer is {tokenizer}.
+
+```python
+from datasets import load_dataset
+
+dataset = load_dataset("FOLDER", split="train")
+```
+"""
 # The note on an error if some files of the folder exist already.
 KEPT_FILES_NOTE = "finished files are kept; set --existing (existing) to skip to resume"
 
 
 @entry_point()
 def convert(
-    input: StrPath,
+    input: StrPath | Sequence[StrPath],
     output: StrPath,
     *,
     to: str,
     format: str | None = None,
+    input_dtype: str | None = None,
+    boundaries: str | None = None,
     link: bool = False,
+    max_tokens: int | None = None,
+    multiple_of: int | None = None,
     accept_loss: Sequence[str] = (),
     dtype: str | None = None,
     tokenizer: str | None = None,
@@ -39,21 +83,30 @@ def convert(
     existing: Literal["error", "skip", "replace"] = "error",
     on_progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Writes the documents of a token file, or of all files below a folder, in another format.
+    """Writes the documents of token files, or of all files below a folder, in another format.
 
     Documents and ids stay as they are, BOS and EOD included; converting back gives the same bytes.
 
     Args:
-        input: A token file, or a folder.
-        output: The file to write; of a format with several files, the name that they share; for a
-            folder, the folder in which its tree is mirrored.
-        to: The format to write: ``"pbin"``, ``"cepe-npy"``, ``"megatron"`` or ``"datatrove"``.
+        input: A token file; several, whose documents are joined; or a folder.
+        output: The file to write; of a format with several files, the name that they share; for ``"npy"``
+            and ``"parquet"``, a folder of shards; for a folder, the folder in which its tree is mirrored.
+        to: The format to write, one of `packtok convert --help`.
         format: The format to read. Default: the one that the content has; of a folder, pbins, or with
             ``to="pbin"`` the only other format that is in it.
+        input_dtype: The type of the ids of files that do not record it, such as ``"uint16"``.
+        boundaries: Where documents start in files that do not record it: ``"eos=ID"``, ``"bos=ID"`` or
+            ``"file=PATH"``, a file of the ends of documents, one u64 each. Default: one document.
         link: For ``"megatron"``: copy nothing. ``.bin`` becomes a link to the pbin, whose tokens the index
             finds after their header.
+        max_tokens: Divides the output into shards of at most so many tokens, between documents. Default:
+            2^30 for ``"npy"``, 2^27 for ``"parquet"``; otherwise one output.
+        multiple_of: Cuts shards at multiples of so many tokens instead of between documents, because some
+            trainers drop the rest of each file.
         accept_loss: What the input records and the output cannot hold: ``"sequences"``, ``"modes"``.
-        dtype: For ``"cepe-npy"``, ``"int64"`` or ``"uint32"``. Default: ``"int64"``.
+        dtype: The type of the ids to write: for ``"cepe-npy"``, ``"int64"`` or ``"uint32"``; for ``"dolma"``,
+            ``"llm-c"``, ``"npy"`` and ``"raw"``, ``"uint16"`` or ``"uint32"``. Default: ``"int64"``, and what
+            the vocabulary needs.
         tokenizer: The tokenizer of the ids. Default: what the trailer or the marker records.
         add_special_tokens_from_config: As in `packtok.pack`, for ``tokenizer``.
         existing: ``"error"``; ``"skip"``, which keeps a file after comparing its documents; ``"replace"``.
@@ -67,18 +120,18 @@ def convert(
         FileExistsError: If the output exists and ``existing`` is ``"error"``.
         PbinFormatError: If the input is damaged, or has ids that the tokenizer lacks.
     """
-    for name, value in (("--to", to), ("--format", format)):
-        if value is not None and value not in _packtok.TOKEN_FORMATS:
-            raise ConfigError(f"{name}: is {value}; expected one of {', '.join(_packtok.TOKEN_FORMATS)}")
-    if dtype is not None and to != "cepe-npy":
-        raise ConfigError(f"--dtype: has no effect with --to {to}, whose width follows from the tokenizer")
+    _check_names(to, format)
+    checked = _checked_dtype(dtype, to)
     if link and to != "megatron":
         raise ConfigError(f"--link: has no effect with --to {to}; only Megatron's files can be links")
+    sharding = _sharding(to, max_tokens, multiple_of, link=link)
     loaded_tokenizer = None
     if tokenizer is not None:
         loaded_tokenizer = find_tokenizer(tokenizer, add_special_tokens_from_config).tokenizer
-    pairs = _pairs(Path(input), Path(output), to, format)
+    inputs = [input] if isinstance(input, str | os.PathLike) else input
+    jobs = _jobs(list(map(Path, inputs)), Path(output), to, format, is_joined=sharding is not None)
     reports: list[dict[str, Any]] = []
+    warnings: list[str] = []
 
     def note() -> str:
         if not reports:
@@ -86,83 +139,184 @@ def convert(
         return KEPT_NOTE if existing == "skip" else worded_here(KEPT_FILES_NOTE)
 
     with explaining(note):
-        for source, target in pairs:
+        for sources, target in jobs:
             report = _packtok.convert_tokens(
-                input=source,
+                inputs=sources,
                 format=format,
+                input_dtype=input_dtype,
+                boundaries=boundaries,
                 output=target,
                 to=to,
                 link=link,
+                sharding=sharding,
                 accept_loss=list(accept_loss),
-                dtype=checked_dtype(dtype),
+                dtype=checked,
                 tokenizer=loaded_tokenizer,
                 existing=existing,
                 on_progress=on_progress,
             )
-            _copy_tokenizer(source, target, to, loaded_tokenizer)
+            warnings += report["notes"]
+            warnings += _write_tokenizer(sources, target, report, loaded_tokenizer)
+            if to == "npy":
+                _write_metadata(target, report)
+            elif to == "parquet":
+                _write_card(target, report)
             reports.append(report)
     return {
         "output": os.fspath(output),
-        "files": len(reports),
+        "files": sum(len(report["files"]) for report in reports),
         **{name: sum(report[name] for report in reports) for name in ("documents", "tokens", "file_bytes")},
-        "warnings": [note for report in reports for note in report["notes"]],
+        "warnings": warnings,
     }
 
 
-def _pairs(source: Path, target: Path, to: str, format: str | None) -> list[tuple[Path, Path]]:
-    """Returns the files to read and to write."""
-    if not source.is_dir():
-        return [(source, target)]
-    files = _files_below(source)
-    read = format or _format_of(source, files, to)
-    if not files[read]:
-        raise ConfigError(f"{source}: no {SUFFIXES[read]} file in this folder")
-    return [
-        (source / name, target / Path(name).with_suffix("" if to in DATASETS else SUFFIXES[to]))
-        for name in _packtok.natural_sorted(files[read])
-    ]
+def _check_names(to: str, format: str | None) -> None:
+    for name, value in (("--to", to), ("--format", format)):
+        if value is not None and value not in _packtok.TOKEN_FORMATS:
+            raise ConfigError(f"{name}: is {value}; expected one of {', '.join(_packtok.TOKEN_FORMATS)}")
 
 
-def _files_below(folder: Path) -> dict[str, list[str]]:
-    """Returns the paths of the token files below a folder, relative to it, by their formats."""
-    files: dict[str, list[str]] = {format: [] for format in SUFFIXES}
-    formats = {suffix: format for format, suffix in SUFFIXES.items()}
+def _checked_dtype(dtype: str | None, to: str) -> str | None:
+    """Returns the dtype to write, None for what the vocabulary needs."""
+    if to == "cepe-npy":
+        return checked_dtype(dtype)
+    if dtype is not None and to not in OF_ANY_WIDTH:
+        raise ConfigError(f"--dtype: has no effect with --to {to}, whose width follows from the tokenizer")
+    if dtype not in (None, "uint16", "uint32"):
+        raise ConfigError(f"--dtype: is {dtype}; expected uint16 or uint32")
+    return dtype
+
+
+def _sharding(
+    to: str, max_tokens: int | None, multiple_of: int | None, *, link: bool
+) -> tuple[int | None, int | None] | None:
+    """Returns how the output is divided; None for one output."""
+    options = {"--max-tokens": max_tokens, "--multiple-of": multiple_of}
+    for name, value in options.items():
+        if value is None:
+            continue
+        if value < 1:
+            raise ConfigError(f"{name}: is {value}; expected at least 1")
+        if to in ("pbin", "cepe-npy") or link:
+            reason = "--link, which copies nothing" if link else f"--to {to}"
+            raise ConfigError(f"{name}: has no effect with {reason}")
+    if to in FOLDERS or max_tokens is not None or multiple_of is not None:
+        return max_tokens, multiple_of
+    return None
+
+
+def _jobs(
+    sources: list[Path], target: Path, to: str, format: str | None, *, is_joined: bool
+) -> list[tuple[list[Path], Path]]:
+    """Returns the files of each conversion, with its output.
+
+    Files are joined; so are those of a folder if the output is divided anyway, and otherwise each becomes a
+    file of the same name.
+    """
+    folders = [source for source in sources if source.is_dir()]
+    if not folders:
+        return [(sources, target)]
+    if len(sources) > 1:
+        raise ConfigError(
+            f"{folders[0]}: a folder is converted by itself; name its files, or leave out the others"
+        )
+    (folder,) = folders
+    files = _files_of(folder, format, to)
+    if is_joined:
+        return [([folder / name for name in files], target)]
+    ending = SUFFIXES[to] if to in ("pbin", "cepe-npy", "raw") else ""
+    return [([folder / name], target / Path(name).with_suffix(ending)) for name in files]
+
+
+def _files_of(folder: Path, format: str | None, to: str) -> list[str]:
+    """Returns the paths of the token files to read below a folder, relative to it."""
+    by_suffix: dict[str, list[str]] = {suffix: [] for suffix in SUFFIXES.values()}
     for path in folder.rglob("*"):
         name = path.relative_to(folder)
-        format = formats.get(path.suffix)
-        if format is not None and path.is_file() and not any(part.startswith(".") for part in name.parts):
-            files[format].append(os.fspath(name))
-    return files
+        is_hidden = any(part.startswith(".") for part in name.parts)
+        # Of Megatron's files, the index is named.
+        is_data = path.suffix == ".bin" and path.with_suffix(".idx").exists()
+        if path.suffix in by_suffix and path.is_file() and not is_hidden and not is_data:
+            by_suffix[path.suffix].append(os.fspath(name))
+    if format is not None:
+        suffix = SUFFIXES[format]
+    elif to != "pbin":
+        suffix = SUFFIXES["pbin"]
+    else:
+        suffixes = [suffix for suffix, names in by_suffix.items() if names and suffix != SUFFIXES["pbin"]]
+        if len(suffixes) > 1:
+            raise ConfigError(f"{folder}: has {' and '.join(suffixes)} files; set --format (format)")
+        suffix = suffixes[0] if suffixes else SUFFIXES["cepe-npy"]
+    if not by_suffix[suffix]:
+        raise ConfigError(f"{folder}: no {suffix} file in this folder")
+    return _packtok.natural_sorted(by_suffix[suffix])
 
 
-def _format_of(folder: Path, files: dict[str, list[str]], to: str) -> str:
-    """Returns the format of the files to read: pbins, or for pbins the only other one that is there."""
-    if to != "pbin":
-        return "pbin"
-    formats = [format for format, names in files.items() if names and format != "pbin"]
-    if len(formats) > 1:
-        raise ConfigError(f"{folder}: has files of {' and '.join(formats)}; set --format (format)")
-    return formats[0] if formats else "cepe-npy"
+def _write_tokenizer(
+    sources: Iterable[Path], target: Path, report: dict[str, Any], tokenizer: _packtok.Tokenizer | None
+) -> list[str]:
+    """Writes the tokenizer near the output, so that data and tokenizer stay together; returns warnings.
 
-
-def _copy_tokenizer(source: Path, target: Path, to: str, tokenizer: _packtok.Tokenizer | None) -> None:
-    """Writes the tokenizer next to the output, so that data and tokenizer stay together."""
+    Transformers' ``AutoTokenizer`` opens its folder, and finds EOS and BOS there.
+    """
     content = None if tokenizer is None else tokenizer.to_json()
-    if content is None and (file := tokenizer_beside(source)) is not None:
+    if content is None and (file := next(filter(None, map(tokenizer_beside, sources)), None)) is not None:
         content = Path(file).read_bytes()
-    if content is not None:
-        name = f"{target}.{TOKENIZER_FILE}" if to == "pbin" else target.with_name(TOKENIZER_FILE)
-        if to in DATASETS:
-            name = target.parent / SIDECAR_FOLDER / TOKENIZER_FILE
-        if not os.path.lexists(name):
-            _packtok.publish_bytes(name, content)
+    if content is None:
+        return []
+    to = report["to"]
+    if to == "pbin":
+        name = Path(f"{target}.{TOKENIZER_FILE}")
+    else:
+        folder = target.parent if to == "cepe-npy" else target.parent / SIDECAR_FOLDER
+        folder = target if to in FOLDERS else folder
+        name = folder / TOKENIZER_FILE
+    if not os.path.lexists(name):
+        _packtok.publish_bytes(name, content)
+    elif name.read_bytes() != content:
+        return [f"{name}: is another tokenizer; that of {report['output']} is not kept"]
+    if to not in ("pbin", "cepe-npy"):
+        config = {"tokenizer_class": "PreTrainedTokenizerFast"}
+        for key, token in (("bos_token", "bos"), ("eos_token", "eod")):
+            if (named := report["meaning"][token]) is not None:
+                config[key] = named["token"]
+        text = json.dumps(config, indent=2, ensure_ascii=False) + "\n"
+        if not os.path.lexists(name.with_name(TOKENIZER_CONFIG_FILE)):
+            _packtok.publish_bytes(name.with_name(TOKENIZER_CONFIG_FILE), text.encode())
+    return []
+
+
+def _write_metadata(folder: Path, report: dict[str, Any]) -> None:
+    """Writes what describes a folder of NPY shards to KempnerForge and to catalogues."""
+    tokenizer = report["meaning"]["tokenizer"] or {}
+    info = {
+        "tokenizer": tokenizer.get("name"),
+        "file_prefix": "shard",
+        "dtype": report["dtype"],
+        "file_extension": "npy",
+        "vocab_size": tokenizer.get("vocab_size"),
+    }
+    required = dict.fromkeys(("description", "date_downloaded", "download_source"), "")
+    values = {"name": folder.name, **required, "data_content": "text", "tokenized_info": info}
+    text = yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
+    path = folder / METADATA_FILE
+    if not os.path.lexists(path) or path.read_text(encoding="utf-8") != text:
+        _packtok.publish_bytes(path, text.encode())
+
+
+def _write_card(folder: Path, report: dict[str, Any]) -> None:
+    """Writes what tells `load_dataset` which files of a folder have the data."""
+    tokenizer = (report["meaning"]["tokenizer"] or {}).get("name", "that is not known")
+    if not os.path.lexists(folder / CARD_FILE):
+        text = CARD.format(name=folder.name, tokenizer=tokenizer)
+        _packtok.publish_bytes(folder / CARD_FILE, text.encode())
 
 
 def tokenizer_beside(path: StrPath) -> str | None:
     """Returns the tokenizer file of a token file, or None.
 
-    It is next to a pbin; in the sidecar folder of Megatron's and datatrove's files; for an NPY file with a
-    marker, in a folder above it.
+    It is next to a pbin; in the folder of shards; in the sidecar folder of other formats; for CEPE's NPY
+    file with a marker, in a folder above it.
 
     Args:
         path: The token file.
@@ -176,7 +330,9 @@ def tokenizer_beside(path: StrPath) -> str | None:
     fingerprint = (marker["plan"].get("tokenizer") or {}).get("fingerprint")
     levels = Path(marker["source"]["path"]).parts
     folders = list(Path(os.path.abspath(file)).parents)[: len(levels)]
-    if marker["format"] in DATASETS:
+    if marker["format"] in FOLDERS:
+        folders = [file.parent]
+    elif marker["format"] != "cepe-npy":
         folders = [file.parent / SIDECAR_FOLDER]
     for folder in folders:
         candidate = folder / TOKENIZER_FILE

@@ -11,6 +11,7 @@ from packtok.catalog.schema import BYTES_OF_DTYPE
 from packtok.choices import check_choice
 from packtok.errors import ConfigError
 from packtok.integers import checked_integer
+from packtok.sources import is_npy
 
 __all__ = ["files_with_prefix", "report_padding", "separator_id", "with_last_separator"]
 
@@ -80,7 +81,8 @@ def files_with_prefix(prefix: str, dtype: str, suffix: str) -> dict[str, Any]:
     Args:
         prefix: Start of their paths.
         dtype: Dtype of the tokens in files without a header.
-        suffix: ``"pbin"`` for pbins; files with any other have no header.
+        suffix: ``"pbin"`` for pbins, ``"npy"`` for arrays with or without a header of NumPy; files with any
+            other have no header.
 
     Raises:
         ConfigError: If there are none, or the dtype is unknown.
@@ -89,7 +91,7 @@ def files_with_prefix(prefix: str, dtype: str, suffix: str) -> dict[str, Any]:
     paths = natural_sorted([path for path in glob.glob(pattern) if os.path.isfile(path)])
     if not paths:
         raise ConfigError(f"{prefix}*.{suffix}: no file matches")
-    if suffix == "pbin":
+    if suffix == "pbin" or (suffix == "npy" and all(map(is_npy, paths))):
         return {"paths": paths}
     check_choice("dtype", dtype, tuple(BYTES_OF_DTYPE), ConfigError)
     return {"entries": raw_entries(paths, BYTES_OF_DTYPE[dtype])}

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use packtok_formats::TokenFile;
 use packtok_formats::raw::RawFile;
+use packtok_formats::{TokenFile, TokenFormat};
 use packtok_pbin::CHECKED_DATA_BYTES;
 
 use crate::error::{Error, Result};
@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::files::cache_limits::CacheLimits;
 #[cfg(feature = "remote")]
 use crate::files::cached_object::CachedObject;
-use crate::files::manifest::{Entry, FileFormat};
+use crate::files::manifest::Entry;
 
 /// An open token file, and the checks that its data still needs.
 #[derive(Debug)]
@@ -59,15 +59,12 @@ impl CheckedFile {
     /// # Errors
     /// As [`CheckedFile::open`].
     pub fn open_listed(entry: &Entry, verify: bool) -> Result<Self> {
-        match entry.format {
-            FileFormat::Pbin | FileFormat::Npy | FileFormat::Megatron | FileFormat::Datatrove => {
-                Self::open(&entry.path, verify)
-            }
-            FileFormat::Raw => {
-                let file = RawFile::open(&entry.path, entry.width(), entry.tokens)?;
-                Self::of(TokenFile::Raw(file), verify)
-            }
+        // Documents of other files without a header have an index.
+        if entry.format == TokenFormat::Raw && entry.index_crc32c.is_none() {
+            let file = RawFile::open(&entry.path, entry.width(), entry.tokens)?;
+            return Self::of(TokenFile::Raw(file), verify);
         }
+        Self::open(&entry.path, verify)
     }
 
     fn of(file: TokenFile, verify: bool) -> Result<Self> {

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use packtok_formats::raw::num_tokens_without_padding;
-use packtok_formats::{FlatFormat, TokenFile};
+use packtok_formats::{TokenFile, TokenFormat};
 use packtok_pbin::{HEADER_BYTES, Replace, TokenWidth, publish_bytes};
 use packtok_store::is_url;
 use serde::{Deserialize, Serialize};
@@ -15,29 +15,6 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
 use crate::files::fingerprint::DataFingerprint;
-
-/// The format of a token file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FileFormat {
-    /// A pbin.
-    #[default]
-    Pbin,
-    /// Tokens without a header; see [`packtok_formats::raw`].
-    Raw,
-    /// An NPY array of documents; see [`packtok_formats::npy`].
-    Npy,
-    /// See [`packtok_formats::megatron`].
-    Megatron,
-    /// See [`packtok_formats::datatrove`].
-    Datatrove,
-}
-
-impl FileFormat {
-    fn is_pbin(&self) -> bool {
-        *self == Self::Pbin
-    }
-}
 
 /// Describes and identifies a token file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,24 +38,16 @@ pub struct Entry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index_crc32c: Option<u32>,
     /// The format of the file.
-    #[serde(default, skip_serializing_if = "FileFormat::is_pbin")]
-    pub format: FileFormat,
+    #[serde(default, skip_serializing_if = "is_pbin")]
+    pub format: TokenFormat,
 }
 
 impl Entry {
     /// The entry of an open file.
     pub fn of(file: &TokenFile) -> Self {
         let trailer_crc32c = file.content_crc32c();
-        let format = match file {
-            TokenFile::Pbin(_) => FileFormat::Pbin,
-            TokenFile::Raw(_) => FileFormat::Raw,
-            TokenFile::Npy(_) => FileFormat::Npy,
-            TokenFile::Flat(flat) => match flat.format() {
-                FlatFormat::Megatron => FileFormat::Megatron,
-                FlatFormat::Datatrove => FileFormat::Datatrove,
-            },
-        };
-        let has_index = format != FileFormat::Raw && trailer_crc32c.is_none();
+        let format = file.format();
+        let has_index = !matches!(file, TokenFile::Raw(_)) && trailer_crc32c.is_none();
         Self {
             path: file.path().to_owned(),
             file_bytes: file.file_bytes(),
@@ -106,7 +75,7 @@ impl Entry {
             tokens,
             trailer_crc32c: None,
             index_crc32c: None,
-            format: FileFormat::Raw,
+            format: TokenFormat::Raw,
         })
     }
 
@@ -157,10 +126,15 @@ impl Entry {
 
     /// Checks that the numbers are possible for a file, so that sums of them can be trusted.
     pub(crate) fn check(&self) -> Result<()> {
-        let data_bytes = self.tokens.checked_mul(self.token_bytes);
+        // Parquet files are compressed.
+        let stored_bytes = match self.format {
+            TokenFormat::Parquet => 0,
+            _ => self.token_bytes,
+        };
+        let data_bytes = self.tokens.checked_mul(stored_bytes);
         let header_bytes = match self.format {
-            FileFormat::Pbin => HEADER_BYTES,
-            FileFormat::Raw | FileFormat::Npy | FileFormat::Megatron | FileFormat::Datatrove => 0,
+            TokenFormat::Pbin => HEADER_BYTES,
+            _ => 0,
         };
         let least = data_bytes.and_then(|bytes| bytes.checked_add(header_bytes));
         let width_is_known = matches!(self.token_bytes, 1 | 2 | 4);
@@ -174,6 +148,10 @@ impl Entry {
             file_bytes: self.file_bytes,
         })
     }
+}
+
+fn is_pbin(format: &TokenFormat) -> bool {
+    *format == TokenFormat::Pbin
 }
 
 /// SHA-256 of the entries in order: names without folders, numbers and checksums.
@@ -195,12 +173,8 @@ pub fn fingerprint<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> DataFing
             // A missing checksum is encoded as 2^32, which no checksum has.
             hash.update(crc.map_or(1 << 32, u64::from).to_le_bytes());
         }
-        match entry.format {
-            FileFormat::Pbin => {}
-            FileFormat::Raw => hash.update(b"raw"),
-            FileFormat::Npy => hash.update(b"npy"),
-            FileFormat::Megatron => hash.update(b"megatron"),
-            FileFormat::Datatrove => hash.update(b"datatrove"),
+        if !is_pbin(&entry.format) {
+            hash.update(entry.format.manifest_name());
         }
     }
     hash.finalize().into()

@@ -5,11 +5,10 @@
 //! number of tokens; the same for people. All numbers are little-endian. Source: datatrove's
 //! `pipeline/tokens/tokenizer.py`.
 
-mod index;
 mod metadata;
 mod read;
 mod write;
 
 pub use metadata::DatatroveMetadata;
 pub use read::{DatatrovePaths, open};
-pub use write::{width_for_vocab, write_index};
+pub use write::width_for_vocab;

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use packtok_jobs::with_suffix;
 use packtok_pbin::{MappedFile, TokenWidth};
 
-use super::index::Index;
 use super::metadata::DatatroveMetadata;
+use crate::ends::Ends;
 use crate::error::{Error, Fault, Result};
-use crate::flat_file::{FlatFile, FlatFormat, FlatParts, IdType};
+use crate::flat_file::{FlatFile, FlatParts, IdType};
+use crate::format::TokenFormat;
 
 /// The longest metadata that is read. The name of a tokenizer may be a path.
 const MAX_METADATA_BYTES: u64 = 1 << 16;
@@ -61,7 +62,7 @@ impl DatatrovePaths {
 /// A file cannot be mapped; the index is damaged, or does not match the size of the tokens; the
 /// metadata are damaged or differ.
 pub fn open(path: &Path, paths: &DatatrovePaths) -> Result<FlatFile> {
-    let index = Index::open(&paths.index)?;
+    let index = Ends::open(&paths.index)?;
     let map = MappedFile::open(&paths.data)?;
     let (num_bytes, num_tokens) = (map.bytes().len() as u64, index.num_tokens());
     let metadata = metadata(&paths.metadata)?;
@@ -96,7 +97,7 @@ pub fn open(path: &Path, paths: &DatatrovePaths) -> Result<FlatFile> {
         });
     }
     FlatFile::new(FlatParts {
-        format: FlatFormat::Datatrove,
+        format: TokenFormat::Datatrove,
         path: path.into(),
         data_path: paths.data.clone(),
         map,
@@ -143,34 +144,16 @@ fn metadata(path: &Path) -> Result<Option<DatatroveMetadata>> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
     use crate::TokenFile;
-    use crate::datatrove::write_index;
-
-    fn golden() -> PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/datatrove")
-    }
-
-    fn golden_documents() -> BTreeMap<String, Vec<Vec<u32>>> {
-        let json = fs::read(golden().join("documents.json")).unwrap();
-        serde_json::from_slice(&json).unwrap()
-    }
-
-    fn documents(file: &TokenFile) -> Vec<Vec<u32>> {
-        let document = |i| {
-            let bytes = file.tokens(file.document_tokens(i).unwrap()).unwrap();
-            file.width().ids(bytes).collect()
-        };
-        (0..file.num_documents()).map(document).collect()
-    }
+    use crate::test_support::{documents, golden, golden_documents};
+    use crate::write_ends;
 
     #[test]
     fn files_are_read_with_and_without_metadata() {
-        for (name, expected) in golden_documents() {
-            let paths = DatatrovePaths::of_data(&golden().join(format!("{name}.ds")));
-            for path in [golden().join(&name), paths.data.clone()] {
+        for (name, expected) in golden_documents("datatrove") {
+            let paths = DatatrovePaths::of_data(&golden("datatrove").join(format!("{name}.ds")));
+            for path in [golden("datatrove").join(&name), paths.data.clone()] {
                 assert_eq!(documents(&TokenFile::open(&path).unwrap()), expected);
             }
             let folder = tempfile::tempdir().unwrap();
@@ -180,7 +163,7 @@ mod tests {
             assert_eq!(documents(&TokenFile::open(&copy.data).unwrap()), expected);
             let lengths = expected.iter().map(|document| Ok(document.len() as u64));
             let mut written = Vec::new();
-            write_index(&mut written, &copy.index, lengths).unwrap();
+            write_ends(&mut written, &copy.index, lengths).unwrap();
             assert_eq!(written, fs::read(&paths.index).unwrap());
         }
     }
@@ -219,7 +202,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             for file in ["", ".index", ".metadata"] {
                 let name = format!("two.ds{file}");
-                fs::copy(golden().join(&name), folder.path().join(&name)).unwrap();
+                fs::copy(golden("datatrove").join(&name), folder.path().join(&name)).unwrap();
             }
             let damaged = folder.path().join(format!("two.ds{ending}"));
             fs::write(&damaged, bytes).unwrap();

@@ -254,15 +254,10 @@ impl DocumentIndex for Index {
         position.saturating_sub(self.first_byte) / self.id_type.bytes()
     }
 
-    fn extras(&self) -> Vec<&'static str> {
-        let mut extras = Vec::new();
-        if self.has_sequences {
-            extras.push("sequences");
-        }
-        if self.has_modes {
-            extras.push("modes");
-        }
-        extras
+    fn extras(&self) -> Vec<String> {
+        let extras = [("sequences", self.has_sequences), ("modes", self.has_modes)];
+        let extras = extras.into_iter().filter(|&(_, is_there)| is_there);
+        extras.map(|(name, _)| name.to_owned()).collect()
     }
 
     fn crc32c(&self) -> u32 {

@@ -10,7 +10,8 @@ use packtok_pbin::{MappedFile, Reader};
 
 use super::index::{Index, MAGIC};
 use crate::error::{Error, Result};
-use crate::flat_file::{DocumentIndex, FlatFile, FlatFormat, FlatParts, IdType};
+use crate::flat_file::{DocumentIndex, FlatFile, FlatParts, IdType};
+use crate::format::TokenFormat;
 
 /// The two files of a dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,7 +64,7 @@ pub fn open(path: &Path, paths: MegatronPaths) -> Result<FlatFile> {
         });
     }
     FlatFile::new(FlatParts {
-        format: FlatFormat::Megatron,
+        format: TokenFormat::Megatron,
         path: path.into(),
         data_path: paths.data,
         map,
@@ -96,7 +97,6 @@ pub fn starts_with_magic(index: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
     use std::fs;
 
     use packtok_pbin::TokenWidth;
@@ -104,31 +104,17 @@ mod tests {
     use super::*;
     use crate::TokenFile;
     use crate::megatron::write_index;
-
-    fn golden() -> PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/megatron")
-    }
-
-    fn golden_documents() -> BTreeMap<String, Vec<Vec<u32>>> {
-        let json = fs::read(golden().join("documents.json")).unwrap();
-        serde_json::from_slice(&json).unwrap()
-    }
+    use crate::test_support::{documents, golden, golden_documents};
 
     fn ids(file: &TokenFile, tokens: std::ops::Range<u64>) -> Vec<u32> {
         let bytes = file.tokens(tokens).unwrap();
         file.width().ids(bytes).collect()
     }
 
-    fn documents(file: &TokenFile) -> Vec<Vec<u32>> {
-        (0..file.num_documents())
-            .map(|i| ids(file, file.document_tokens(i).unwrap()))
-            .collect()
-    }
-
     #[test]
     fn every_type_and_every_name_of_a_dataset_is_read() {
-        for (name, expected) in golden_documents() {
-            let prefix = golden().join(name);
+        for (name, expected) in golden_documents("megatron") {
+            let prefix = golden("megatron").join(name);
             let paths = MegatronPaths::of_prefix(&prefix);
             for path in [&prefix, &paths.data, &paths.index] {
                 let file = TokenFile::open(path).unwrap();
@@ -152,7 +138,7 @@ mod tests {
     /// A copy of a golden dataset whose files can be changed.
     fn copy(name: &str) -> (tempfile::TempDir, MegatronPaths) {
         let folder = tempfile::tempdir().unwrap();
-        let [from, to] = [golden(), folder.path().into()]
+        let [from, to] = [golden("megatron"), folder.path().into()]
             .map(|folder: PathBuf| MegatronPaths::of_prefix(&folder.join(name)));
         fs::copy(from.data, &to.data).unwrap();
         fs::copy(from.index, &to.index).unwrap();
@@ -305,7 +291,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_what_megatron_writes() {
-        for (name, expected) in golden_documents() {
+        for (name, expected) in golden_documents("megatron") {
             let width = match name.as_str() {
                 "uint8" => TokenWidth::U8,
                 "uint16" => TokenWidth::U16,
@@ -320,7 +306,11 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let paths = MegatronPaths::of_prefix(&folder.path().join(file));
             fs::write(&paths.index, &written).unwrap();
-            fs::copy(golden().join(name).with_extension("bin"), &paths.data).unwrap();
+            fs::copy(
+                golden("megatron").join(name).with_extension("bin"),
+                &paths.data,
+            )
+            .unwrap();
             assert_eq!(documents(&TokenFile::open(&paths.index).unwrap()), expected);
         }
         let too_long = || [Ok(1), Ok(1 << 31)].into_iter();

@@ -6,6 +6,8 @@
 
 use std::path::Path;
 
+use packtok_pbin::TokenWidth;
+
 use crate::error::{Error, Result};
 
 /// The bytes that every NPY file starts with.
@@ -36,17 +38,38 @@ pub enum Element {
 }
 
 impl Element {
-    const ALL: [(Self, &'static str, u64); 9] = [
-        (Self::I8, "|i1", 1),
-        (Self::I16, "<i2", 2),
-        (Self::I32, "<i4", 4),
-        (Self::I64, "<i8", 8),
-        (Self::U8, "|u1", 1),
-        (Self::U16, "<u2", 2),
-        (Self::U32, "<u4", 4),
-        (Self::U64, "<u8", 8),
-        (Self::F64, "<f8", 8),
+    const ALL: [(Self, &'static str, u64, &'static str); 9] = [
+        (Self::I8, "|i1", 1, "int8"),
+        (Self::I16, "<i2", 2, "int16"),
+        (Self::I32, "<i4", 4, "int32"),
+        (Self::I64, "<i8", 8, "int64"),
+        (Self::U8, "|u1", 1, "uint8"),
+        (Self::U16, "<u2", 2, "uint16"),
+        (Self::U32, "<u4", 4, "uint32"),
+        (Self::U64, "<u8", 8, "uint64"),
+        (Self::F64, "<f8", 8, "float64"),
     ];
+
+    /// The elements that are tokens of this width.
+    pub fn of_width(width: TokenWidth) -> Self {
+        match width {
+            TokenWidth::U8 => Self::U8,
+            TokenWidth::U16 => Self::U16,
+            TokenWidth::U32 => Self::U32,
+        }
+    }
+
+    /// The type with this name in NumPy.
+    pub fn of_name(name: &str) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|(.., known)| *known == name)
+            .map(|(element, ..)| element)
+    }
+
+    /// The name in NumPy.
+    pub fn name(self) -> &'static str {
+        Self::ALL[self as usize].3
+    }
 
     /// The dtype as NumPy writes it in a header.
     pub fn descr(self) -> &'static str {
@@ -60,7 +83,7 @@ impl Element {
 
     fn of_descr(descr: &str) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
-        all.find(|(_, known, _)| *known == descr)
+        all.find(|(_, known, ..)| *known == descr)
             .map(|(element, ..)| element)
     }
 }
@@ -110,6 +133,15 @@ impl NpyHeader {
         };
         header.check_length(file.len() as u64, path)?;
         Ok(header)
+    }
+
+    /// As [`NpyHeader::header_bytes`], in 16 bits, which the headers that NumPy writes fit.
+    pub(super) fn first_byte(&self, path: &Path) -> Result<u16> {
+        u16::try_from(self.header_bytes).map_err(|_| Error::NpyHeaderText {
+            path: path.into(),
+            offset: 8,
+            expected: "a header of at most 65535 bytes",
+        })
     }
 
     fn check_length(&self, file_bytes: u64, path: &Path) -> Result<()> {

@@ -19,5 +19,6 @@ mod window;
 pub use fault::{Fault, contained, is_panic_contained};
 pub use group::Group;
 pub use groups::{Groups, TableFormat};
+pub use parquet::{IdLists, Lists};
 pub use values::{Value, Values};
 pub use window::{ReadAt, Window, WindowReader};

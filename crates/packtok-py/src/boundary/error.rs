@@ -236,12 +236,18 @@ pub(crate) fn formats_error(error: FormatsError) -> PyErr {
     match error {
         E::Io { path, source } => os_error(&path, &source),
         E::Pbin(error) => pbin_error(error),
-        E::NarrowedCopy { .. } => PyOSError::new_err(chain(&error)),
+        E::NarrowedCopy { .. } | E::TemporaryIndex { .. } => PyOSError::new_err(chain(&error)),
         E::NoSuchTokens { .. } | E::NoSuchDocument { .. } | E::NoSuchMdsSample { .. } => {
             PyIndexError::new_err(chain(&error))
         }
         E::NpyDoesNotFit { .. }
         | E::MegatronDocumentTooLong { .. }
+        | E::LlmCTooLong { .. }
+        | E::OtherFormat { .. }
+        | E::OtherDtype { .. }
+        | E::DtypeOfNoIds { .. }
+        | E::UnknownDtype { .. }
+        | E::BoundariesAreRecorded { .. }
         | E::MdsSizeLimit { .. }
         | E::MdsUnknownHash { .. }
         | E::MdsUnknownCompression { .. }
@@ -258,6 +264,8 @@ pub(crate) fn formats_error(error: FormatsError) -> PyErr {
         | E::Fault(_)
         | E::DataLength { .. }
         | E::NoSuchRawDocument { .. }
+        | E::ParquetRows { .. }
+        | E::ParquetId { .. }
         | E::NotNpy { .. }
         | E::NpyIsPickle { .. }
         | E::NpyVersion { .. }
@@ -306,7 +314,7 @@ pub(crate) fn reshape_error(error: ReshapeError) -> PyErr {
         E::ImportExists { path } => {
             file_exists(&path, "the output already exists; choose another folder")
         }
-        E::SamplesExist { .. } => PyFileExistsError::new_err(chain(&error)),
+        E::SamplesExist { .. } | E::OtherShard { .. } => PyFileExistsError::new_err(chain(&error)),
         E::ListedMissing { .. } => PyFileNotFoundError::new_err(chain(&error)),
         E::NoChunks
         | E::NoSuchChunk { .. }
@@ -321,8 +329,8 @@ pub(crate) fn reshape_error(error: ReshapeError) -> PyErr {
         | E::OutputWithinInput { .. }
         | E::ImportedIdTooLarge { .. }
         | E::OutputIsInput { .. }
-        | E::RawTokens { .. }
-        | E::OtherFormat { .. }
+        | E::OtherMeaning { .. }
+        | E::SeveralInputs { .. }
         | E::LinkedInputIsNoPbin { .. }
         | E::Lost { .. }
         | E::SameNpyName { .. }

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use packtok_dataset::Error as DatasetError;
 use packtok_dataset::Result;
 use packtok_dataset::files::file_set::Files;
-use packtok_dataset::files::manifest::{self, Entry, FileFormat};
+use packtok_dataset::files::manifest::{self, Entry};
+use packtok_formats::TokenFormat;
 use packtok_pack::pbin::{Replace, TokenWidth};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -128,7 +129,7 @@ fn tuple_of(entry: &Entry) -> EntryTuple {
         entry.tokens,
         entry.trailer_crc32c,
         entry.index_crc32c,
-        entry.format == FileFormat::Raw,
+        entry.format == TokenFormat::Raw,
     )
 }
 
@@ -144,9 +145,9 @@ fn entry_of(tuple: EntryTuple) -> Entry {
         trailer_crc32c,
         index_crc32c,
         format: if is_raw {
-            FileFormat::Raw
+            TokenFormat::Raw
         } else {
-            FileFormat::Pbin
+            TokenFormat::Pbin
         },
     }
 }

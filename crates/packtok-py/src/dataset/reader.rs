@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use numpy::PyArrayDescr;
 use packtok_dataset::files::checked_file::CheckedFile;
-use packtok_formats::{FlatFormat, TokenFile};
+use packtok_formats::TokenFile;
 use packtok_pack::pbin::{Dialect, Reader};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
@@ -156,7 +156,7 @@ impl PyPbinReader {
     }
 
     /// The program that wrote a pbin: "packtok", "modalities" or "modalities-legacy"; otherwise the
-    /// format: "npy", "megatron" or "datatrove".
+    /// format, as `packtok convert --to` names it.
     #[getter]
     fn dialect(&self) -> &'static str {
         match self.file() {
@@ -165,12 +165,7 @@ impl PyPbinReader {
                 Dialect::Modalities => "modalities",
                 Dialect::ModalitiesLegacy => "modalities-legacy",
             },
-            TokenFile::Raw(_) => "raw",
-            TokenFile::Npy(_) => "npy",
-            TokenFile::Flat(flat) => match flat.format() {
-                FlatFormat::Megatron => "megatron",
-                FlatFormat::Datatrove => "datatrove",
-            },
+            file => file.format().name(),
         }
     }
 

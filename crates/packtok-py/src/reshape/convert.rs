@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use packtok_formats::npy::IdType;
+use packtok_formats::npy::{Element, IdType};
+use packtok_formats::{Boundaries, OpenOptions, TokenFormat};
 use packtok_pack::pbin::TokenizerInfo;
 use packtok_reshape::convert::marker::{Marker, TokenPlan};
-use packtok_reshape::convert::{self, ConvertOptions, FORMATS, TokenFormat};
+use packtok_reshape::convert::{self, ConvertOptions, Sharding};
 use packtok_tokenizer::Tokenizer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -15,31 +16,41 @@ use crate::boundary::monitor::watched_reshaping;
 use crate::boundary::values::{self, choice};
 use crate::tokenizer::PyTokenizer;
 
-/// Writes the documents of a token file in another format and returns a report.
+/// Writes the documents of token files in another format and returns a report.
+///
+/// `sharding` is None for one output, otherwise the most tokens of a shard and the number that the
+/// tokens of a shard are a multiple of.
 #[pyfunction]
-#[pyo3(signature = (*, input, format, output, to, link, accept_loss, dtype, tokenizer, existing, on_progress))]
+#[pyo3(signature = (*, inputs, format, input_dtype, boundaries, output, to, link, sharding, accept_loss, dtype, tokenizer, existing, on_progress))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn convert_tokens<'py>(
     py: Python<'py>,
-    input: PathBuf,
+    inputs: Vec<PathBuf>,
     format: Option<&str>,
+    input_dtype: Option<&str>,
+    boundaries: Option<&str>,
     output: PathBuf,
     to: &str,
     link: bool,
+    sharding: Option<(Option<u64>, Option<u64>)>,
     accept_loss: Vec<String>,
-    dtype: &str,
+    dtype: Option<&str>,
     tokenizer: Option<Py<PyTokenizer>>,
     existing: &str,
     on_progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let options = ConvertOptions {
-        input,
-        format: format.map(format_of).transpose()?,
+        inputs,
+        open: open_options(format, input_dtype, boundaries)?,
         output,
         to: format_of(to)?,
         link,
+        sharding: sharding.map(|(max_tokens, multiple_of)| Sharding {
+            max_tokens,
+            multiple_of,
+        }),
         accept_loss,
-        id_type: id_type(dtype)?,
+        dtype: dtype.map(|name| element(name, "dtype")).transpose()?,
         tokenizer: tokenizer.map(|tokenizer| info(&tokenizer.get().inner)),
         existing: choice("existing", existing)?,
     };
@@ -92,9 +103,41 @@ pub(crate) fn id_type(name: &str) -> PyResult<IdType> {
     })
 }
 
+/// How to read a token file.
+pub(crate) fn open_options(
+    format: Option<&str>,
+    dtype: Option<&str>,
+    boundaries: Option<&str>,
+) -> PyResult<OpenOptions> {
+    let boundaries = boundaries.map(|text| {
+        Boundaries::parse(text).ok_or_else(|| {
+            let forms = Boundaries::FORMS;
+            PyValueError::new_err(format!(
+                "--boundaries (boundaries): is {text:?}; expected {forms}"
+            ))
+        })
+    });
+    Ok(OpenOptions {
+        format: format.map(format_of).transpose()?,
+        dtype: dtype
+            .map(|name| element(name, "--input-dtype (input_dtype)"))
+            .transpose()?,
+        boundaries: boundaries.transpose()?,
+    })
+}
+
+/// The type of ids that the user gives by its name in NumPy.
+fn element(name: &str, option: &str) -> PyResult<Element> {
+    Element::of_name(name).ok_or_else(|| {
+        PyValueError::new_err(format!(
+            "{option}: is {name:?}; expected the name of an integer type, as uint16"
+        ))
+    })
+}
+
 fn format_of(name: &str) -> PyResult<TokenFormat> {
     TokenFormat::of_name(name).ok_or_else(|| {
-        let names = FORMATS.map(|(name, _)| name).join(", ");
+        let names = TokenFormat::NAMES.join(", ");
         PyValueError::new_err(format!("format is {name:?}, expected one of {names}"))
     })
 }

@@ -1,4 +1,4 @@
-//! Writes datasets whose documents are in a file of their own: Megatron's and datatrove's.
+//! Writes the formats whose tokens lie back to back in one file.
 //!
 //! The tokens keep their order, so their file is one copy of bytes, made by the kernel where the
 //! width stays the same, or a link.
@@ -7,46 +7,43 @@ use std::fs::{self, File};
 use std::io::{BufWriter, ErrorKind, Write};
 use std::ops::Range;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use packtok_formats::datatrove::{self, DatatroveMetadata};
+use packtok_formats::dolma::{self, DolmaRow};
+use packtok_formats::llm_c;
 use packtok_formats::megatron::{self, LEAST_INT32_VOCAB};
-use packtok_formats::{FlatFormat, TokenFile};
-use packtok_jobs::{Monitor, remove_if_there, with_suffix};
+use packtok_formats::npy::{Element, NpyHeader};
+use packtok_formats::{TokenFile, TokenFormat, write_ends};
+use packtok_jobs::{Monitor, remove_if_there};
 use packtok_pbin::{HEADER_BYTES, Replace, TempFile, TokenWidth};
 
-use super::formats::Meaning;
-use super::paths::{OutputPaths, without};
+use super::meaning::Meaning;
+use super::parts::{Parts, convert_width};
+use super::paths::OutputPaths;
 use super::rest;
-use super::steps::{convert_width, for_each_step};
 use crate::error::{Error, Result};
 
 /// Bytes of an index that are written at a time.
 const INDEX_BUFFER_BYTES: usize = 1 << 20;
 
-/// What a conversion tells its caller, besides the files.
-#[derive(Debug)]
-pub(super) struct FlatWritten {
-    /// NumPy's name of the type of the ids.
-    pub(super) dtype: &'static str,
-    /// Sentences for the user.
-    pub(super) notes: Vec<String>,
-}
-
 /// A conversion to one of these formats.
 pub(super) struct FlatConversion<'a> {
-    pub(super) format: FlatFormat,
-    pub(super) file: &'a TokenFile,
+    pub(super) format: TokenFormat,
+    pub(super) parts: &'a Parts<'a>,
     pub(super) meaning: &'a Meaning,
     pub(super) paths: &'a OutputPaths,
+    /// The width that the caller wants.
+    pub(super) width: Option<TokenWidth>,
     /// Whether the file of the tokens is a link to the input, a pbin.
     pub(super) link: bool,
     pub(super) replace: Replace,
 }
 
 impl FlatConversion<'_> {
-    /// Writes all files. The tokens are published last and make the dataset complete.
-    pub(super) fn write(&self, monitor: &mut Monitor<'_>) -> Result<FlatWritten> {
+    /// Writes all files and returns sentences for the user. The tokens are published last and make
+    /// the dataset complete.
+    pub(super) fn write(&self, monitor: &mut Monitor<'_>) -> Result<Vec<String>> {
         let mut notes = Vec::new();
         if self.link && self.is_read_as_int32_by_some() {
             notes.push(format!(
@@ -60,17 +57,24 @@ impl FlatConversion<'_> {
         } else {
             Some(self.copied_tokens(monitor)?)
         };
-        let first_byte = if self.link { HEADER_BYTES } else { 0 };
-        let mut others = self.described(first_byte)?;
-        if let TokenFile::Pbin(reader) = self.file
+        let mut others = Vec::new();
+        for path in &self.paths.others {
+            match self.described(path)? {
+                Some(file) => others.push(file),
+                // A killed run can have left one.
+                None => remove_if_there(path).map_err(Error::io(path))?,
+            }
+        }
+        if let Some(TokenFile::Pbin(reader)) = self.parts.as_whole_file()
             && !self.link
         {
             others.push(rest::of_pbin(reader, &self.paths.data)?);
         }
         if self.replace == Replace::Existing {
             // An index must never describe the tokens of another run.
-            let data = self.paths.data.as_path();
-            remove_if_there(data).map_err(Error::io(data))?;
+            for path in [&self.paths.data].into_iter().chain(&self.paths.others) {
+                remove_if_there(path).map_err(Error::io(path))?;
+            }
         }
         for file in others {
             file.publish(Replace::Existing)?;
@@ -79,74 +83,91 @@ impl FlatConversion<'_> {
             Some(data) => data.publish(self.replace)?,
             None => notes.extend(self.publish_link()?),
         }
-        Ok(FlatWritten {
-            dtype: self.dtype(),
-            notes,
-        })
+        Ok(notes)
     }
 
     /// Bytes of a token of the output.
-    fn width(&self) -> TokenWidth {
-        let width = self.file.width();
-        let vocab_size = self
-            .meaning
-            .tokenizer
-            .as_ref()
-            .map(|tokenizer| tokenizer.vocab_size);
-        match (self.format, vocab_size) {
-            (FlatFormat::Megatron, _) if self.link => width,
-            (FlatFormat::Megatron, Some(vocab_size)) => megatron::width_for_vocab(vocab_size),
-            (FlatFormat::Megatron, None) => width,
-            (FlatFormat::Datatrove, vocab_size) => {
-                datatrove::width_for_vocab(vocab_size.unwrap_or(u64::from(width.max_id()) + 1))
+    pub(super) fn width_of_output(&self) -> TokenWidth {
+        let width = self.parts.width();
+        let tokenizer = self.meaning.tokenizer.as_ref();
+        let vocab_size = tokenizer.map(|tokenizer| tokenizer.vocab_size);
+        let or_of_input = vocab_size.unwrap_or(u64::from(width.max_id()) + 1);
+        match self.format {
+            TokenFormat::Megatron if self.link || vocab_size.is_none() => width,
+            TokenFormat::Megatron => megatron::width_for_vocab(or_of_input),
+            // The only rule of the others that differs: uint16 below 2^16, not up to it.
+            TokenFormat::LlmC if self.width.is_none() && vocab_size.is_some() => {
+                llm_c::width_for_vocab(or_of_input)
             }
+            _ => self
+                .width
+                .unwrap_or_else(|| datatrove::width_for_vocab(or_of_input)),
         }
     }
 
     /// The greatest id that the output can hold.
     fn max_id(&self) -> u32 {
         match self.format {
-            FlatFormat::Megatron => megatron::max_id(self.width()),
-            FlatFormat::Datatrove => self.width().max_id(),
+            TokenFormat::Megatron => megatron::max_id(self.width_of_output()),
+            _ => self.width_of_output().max_id(),
         }
     }
 
     /// NumPy's name of the type of the ids in the output.
-    fn dtype(&self) -> &'static str {
-        dtype(self.format, self.width())
+    pub(super) fn dtype(&self) -> &'static str {
+        dtype(self.format, self.width_of_output())
     }
 
     fn is_read_as_int32_by_some(&self) -> bool {
         let tokenizer = self.meaning.tokenizer.as_ref();
-        self.file.width() != TokenWidth::U32
+        self.parts.width() != TokenWidth::U32
             && tokenizer.is_some_and(|tokenizer| tokenizer.vocab_size >= LEAST_INT32_VOCAB)
     }
 
-    /// Whether every id fits, without reading any.
-    fn all_ids_fit(&self) -> bool {
-        self.max_id() >= self.file.width().max_id()
+    /// Position in the output of its first token.
+    fn first_byte(&self) -> u64 {
+        match self.format {
+            TokenFormat::Megatron if self.link => HEADER_BYTES,
+            _ => 0,
+        }
+    }
+
+    /// The bytes of the output before its first token.
+    fn header(&self) -> Result<Vec<u8>> {
+        let (width, num_tokens) = (self.width_of_output(), self.parts.num_tokens());
+        Ok(match self.format {
+            TokenFormat::LlmC => llm_c::encode_header(width, num_tokens, &self.paths.data)?,
+            TokenFormat::Npy => NpyHeader::encode(Element::of_width(width), num_tokens),
+            _ => Vec::new(),
+        })
+    }
+
+    /// Whether every id of a file fits, without reading any.
+    fn all_ids_fit(&self, file: &TokenFile) -> bool {
+        self.max_id() >= file.width().max_id()
     }
 
     /// Checks that all ids fit, where that does not follow from their width.
     fn check_ids(&self, monitor: &mut Monitor<'_>) -> Result<()> {
-        if self.all_ids_fit() {
-            return Ok(());
-        }
-        for_each_step(self.file, monitor, |tokens| self.check_step(tokens))
+        self.parts
+            .for_each_step(monitor, |file, tokens| self.check_step(file, tokens))
     }
 
-    fn check_step(&self, tokens: Range<u64>) -> Result<()> {
+    fn check_step(&self, file: &TokenFile, tokens: Range<u64>) -> Result<()> {
+        if self.all_ids_fit(file) {
+            return Ok(());
+        }
         let max_id = self.max_id();
-        let ids = self.file.width().ids(self.file.tokens(tokens.clone())?);
+        let ids = file.width().ids(file.tokens(tokens.clone())?);
         let Some((id, token)) = ids.zip(tokens.start..).find(|&(id, _)| id > max_id) else {
             return Ok(());
         };
-        let (document, tokens) = match self.file.documents_from(token)?.next() {
+        let (document, tokens) = match file.documents_from(token)?.next() {
             Some(document) => document?,
             None => (0, 0..0),
         };
         Err(Error::IdBeyondType {
-            path: self.file.path().into(),
+            path: file.path().into(),
             token: token.saturating_sub(tokens.start),
             document,
             id,
@@ -157,75 +178,116 @@ impl FlatConversion<'_> {
     /// The tokens under a temporary name.
     fn copied_tokens(&self, monitor: &mut Monitor<'_>) -> Result<TempFile> {
         let mut out = TempFile::create(&self.paths.data)?;
-        let (from, to) = (self.file.width(), self.width());
-        let is_same_width = from == to && self.all_ids_fit();
-        if let Some(start) = self.file.data_position().filter(|_| is_same_width) {
-            let path = self.file.path();
-            let source = File::open(path).map_err(Error::io(path))?;
-            let mut copied = 0;
-            for_each_step(self.file, monitor, |tokens| {
-                let bytes = start + tokens.start * to.bytes()..start + tokens.end * to.bytes();
-                let num_bytes = bytes.end - bytes.start;
-                out.append_from(&source, bytes)?;
-                out.start_writeback(copied..copied + num_bytes);
-                copied += num_bytes;
-                Ok(())
-            })?;
-            return Ok(out);
-        }
+        let header = self.header()?;
+        out.write_all(&header)
+            .map_err(Error::io(&self.paths.data))?;
+        let (to, mut written) = (self.width_of_output(), header.len() as u64);
         let mut converted = Vec::new();
-        for_each_step(self.file, monitor, |tokens| {
-            if !self.all_ids_fit() {
-                self.check_step(tokens.clone())?;
+        self.parts.for_each_step(monitor, |file, tokens| {
+            self.check_step(file, tokens.clone())?;
+            let num_bytes = (tokens.end - tokens.start) * to.bytes();
+            let position = file.data_position().filter(|_| file.width() == to);
+            if let Some(start) = position {
+                let path = file.data_path();
+                let source = File::open(path).map_err(Error::io(path))?;
+                let start = start + tokens.start * to.bytes();
+                out.append_from(&source, start..start + num_bytes)?;
+                out.start_writeback(written..written + num_bytes);
+            } else {
+                converted.clear();
+                convert_width(file.tokens(tokens)?, file.width(), to, &mut converted);
+                out.write_all(&converted)
+                    .map_err(Error::io(&self.paths.data))?;
             }
-            converted.clear();
-            convert_width(self.file.tokens(tokens)?, from, to, &mut converted);
-            let written = out.write_all(&converted);
-            written.map_err(Error::io(&self.paths.data))
+            written += num_bytes;
+            Ok(())
         })?;
         Ok(out)
     }
 
-    /// The files beside the tokens under temporary names, in the order of publishing.
-    fn described(&self, first_byte: u64) -> Result<Vec<TempFile>> {
-        let lengths = || {
-            (0..self.file.num_documents()).map(|i| {
-                let tokens = self.file.document_tokens(i)?;
-                Ok(tokens.end - tokens.start)
-            })
-        };
-        let mut files = Vec::new();
-        for path in &self.paths.others {
-            let out = TempFile::create(path)?;
-            let mut out = BufWriter::with_capacity(INDEX_BUFFER_BYTES, out);
-            let is_metadata = path.extension().is_some_and(|ending| ending == "metadata");
-            match self.format {
-                FlatFormat::Megatron => {
-                    megatron::write_index(&mut out, path, self.width(), first_byte, lengths)?;
-                }
-                FlatFormat::Datatrove if is_metadata => {
-                    let tokenizer = self.meaning.tokenizer.as_ref();
-                    let metadata = DatatroveMetadata {
-                        tokenizer: tokenizer
-                            .map_or("Unknown Tokenizer", |tokenizer| &tokenizer.name)
-                            .to_owned(),
-                        width: self.width(),
-                        num_tokens: self.file.num_tokens(),
-                    };
-                    let written = out.write_all(metadata.to_text().as_bytes());
-                    written.map_err(Error::io(path))?;
-                }
-                FlatFormat::Datatrove => datatrove::write_index(&mut out, path, lengths())?,
-            }
-            let out = out.into_inner();
-            files.push(out.map_err(|error| Error::io(path)(error.into_error()))?);
+    /// The file beside the tokens that is to have this path, under a temporary name; `None` if the
+    /// documents have nothing to record there.
+    fn described(&self, path: &Path) -> Result<Option<TempFile>> {
+        let lengths = || self.parts.lengths();
+        let ending = path.extension().unwrap_or_default();
+        if self.format == TokenFormat::LlmC && ending == "idx" && !self.all_start_with_bos()? {
+            return Ok(None);
         }
-        Ok(files)
+        let out = TempFile::create(path)?;
+        let mut out = BufWriter::with_capacity(INDEX_BUFFER_BYTES, out);
+        match self.format {
+            TokenFormat::Megatron => {
+                megatron::write_index(
+                    &mut out,
+                    path,
+                    self.width_of_output(),
+                    self.first_byte(),
+                    lengths,
+                )?;
+            }
+            TokenFormat::Datatrove if ending == "metadata" => {
+                let tokenizer = self.meaning.tokenizer.as_ref();
+                let metadata = DatatroveMetadata {
+                    tokenizer: tokenizer
+                        .map_or("Unknown Tokenizer", |tokenizer| &tokenizer.name)
+                        .to_owned(),
+                    width: self.width_of_output(),
+                    num_tokens: self.parts.num_tokens(),
+                };
+                let written = out.write_all(metadata.to_text().as_bytes());
+                written.map_err(Error::io(path))?;
+            }
+            TokenFormat::Dolma => out = dolma::write_index(out, path, self.dolma_rows())?,
+            TokenFormat::LlmC if ending == "idx" => {
+                llm_c::write_bos_index(&mut out, path, lengths())?;
+            }
+            _ => write_ends(&mut out, path, lengths())?,
+        }
+        let out = out.into_inner();
+        out.map(Some)
+            .map_err(|error| Error::io(path)(error.into_error()))
+    }
+
+    /// The documents as rows of dolma's index, which name the token file as their source.
+    fn dolma_rows(&self) -> impl Iterator<Item = packtok_formats::Result<DolmaRow>> {
+        let files = self.parts.documents();
+        let sources = files.into_iter().flat_map(|(file, documents)| {
+            let name = file.path().file_name().unwrap_or_default();
+            let name = name.to_string_lossy().into_owned();
+            documents.map(move |document| (name.clone(), document))
+        });
+        let lengths = self.parts.lengths();
+        lengths.zip(sources).map(|(length, (source, document))| {
+            Ok(DolmaRow {
+                length: length?,
+                id: document,
+                source,
+                line: document + 1,
+            })
+        })
+    }
+
+    /// Whether every document starts with the BOS that is recorded.
+    fn all_start_with_bos(&self) -> Result<bool> {
+        let Some(bos) = &self.meaning.bos else {
+            return Ok(false);
+        };
+        for document in self.parts.document_spans() {
+            let (file, tokens) = document?;
+            let first = file.tokens(tokens.start..tokens.end.min(tokens.start + 1))?;
+            if file.width().ids(first).next() != Some(bos.id) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Links the pbin under the name of the tokens; returns a note if the link is symbolic.
     fn publish_link(&self) -> Result<Option<String>> {
-        let (pbin, data) = (self.file.path(), self.paths.data.as_path());
+        let Some(pbin) = self.parts.first_file().map(TokenFile::path) else {
+            return Ok(None);
+        };
+        let data = self.paths.data.as_path();
         if let Some(folder) = data.parent() {
             fs::create_dir_all(folder).map_err(Error::io(folder))?;
         }
@@ -249,19 +311,11 @@ impl FlatConversion<'_> {
 }
 
 /// NumPy's name of the type of ids of this width.
-pub(super) fn dtype(format: FlatFormat, width: TokenWidth) -> &'static str {
+pub(super) fn dtype(format: TokenFormat, width: TokenWidth) -> &'static str {
     match (width, format) {
-        (TokenWidth::U8, _) => "uint8",
-        (TokenWidth::U16, _) => "uint16",
-        (TokenWidth::U32, FlatFormat::Megatron) => "int32",
-        (TokenWidth::U32, FlatFormat::Datatrove) => "uint32",
+        (TokenWidth::U32, TokenFormat::Megatron) => "int32",
+        _ => Element::of_width(width).name(),
     }
-}
-
-/// The path of the marker of a linked dataset, by its tokens, its index or their common name.
-pub(super) fn linked_marker_path(path: &Path) -> PathBuf {
-    let prefix = without(path, &["bin", "idx"]);
-    with_suffix(&prefix, ".linked.json")
 }
 
 fn can_be_symbolic(error: &std::io::Error) -> bool {

@@ -1,8 +1,8 @@
 //! The marker next to a token file whose format has no room for metadata: the meaning of its ids,
 //! counts, checksums.
 //!
-//! `a.npy` has the marker `a.npy.done.json`, a name that no corpus file has; a dataset of several
-//! files has `.packtok/a.json`, or `a.linked.json` if its tokens are a link to a pbin. The marker is
+//! CEPE's `a.npy` has the marker `a.npy.done.json`, a name that no corpus file has; other files have
+//! `.packtok/a.bin.json`, or `a.linked.json` if they are a link to a pbin. The marker is
 //! written after the file, so a file with a marker is complete. Every byte of the marker follows from the
 //! input, the options that change bytes, and the version.
 
@@ -10,16 +10,16 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use packtok_formats::TokenFile;
 use packtok_formats::npy::IdType;
+use packtok_formats::{TokenFile, TokenFormat, sidecar_marker_path};
 use packtok_jobs::with_suffix;
 use packtok_pbin::{Options, Replace, SpecialToken, TokenizerInfo, WriterInfo, publish_bytes};
 use serde::{Deserialize, Serialize};
 
-use super::flat::linked_marker_path;
-use super::formats::{Meaning, TokenFormat};
+use super::meaning::Meaning;
 use super::npy::NpyWritten;
-use super::paths::sidecar_path;
+use super::parts::Parts;
+use super::paths::without;
 use crate::error::{Error, Result};
 
 /// The meaning of the ids, and the options that change bytes. Equal for all files of one dataset.
@@ -52,27 +52,15 @@ impl TokenPlan {
 
     /// The first difference from `expected`: the name of the field, and both values.
     pub fn difference(&self, expected: &Self) -> Option<(&'static str, String, String)> {
-        let token = |token: &Option<SpecialToken>| match token {
-            Some(SpecialToken { token, id }) => format!("{token:?} ({id})"),
-            None => "none".to_owned(),
-        };
-        let fingerprint = |plan: &Self| {
-            let tokenizer = plan.tokenizer.as_ref();
-            tokenizer.map_or("unknown".to_owned(), |tokenizer| {
-                tokenizer.fingerprint.clone()
-            })
-        };
+        if self.dtype != expected.dtype {
+            return Some(("dtype", self.dtype.clone(), expected.dtype.clone()));
+        }
+        let meaning = |plan: &Self| plan.clone().meaning();
         let options = |plan: &Self| serde_json::to_string(&plan.options).unwrap_or_default();
-        let pairs = [
-            ("dtype", self.dtype.clone(), expected.dtype.clone()),
-            ("tokenizer", fingerprint(self), fingerprint(expected)),
-            ("BOS", token(&self.bos), token(&expected.bos)),
-            ("EOD", token(&self.eod), token(&expected.eod)),
-            ("options", options(self), options(expected)),
-        ];
-        pairs
-            .into_iter()
-            .find(|(_, recorded, expected)| recorded != expected)
+        meaning(self).difference(&meaning(expected)).or_else(|| {
+            let (recorded, expected) = (options(self), options(expected));
+            (recorded != expected).then_some(("options", recorded, expected))
+        })
     }
 }
 
@@ -119,18 +107,18 @@ pub fn marker_path(path: &Path) -> PathBuf {
 
 impl Marker {
     pub(super) fn of_conversion(
-        file: &TokenFile,
+        parts: &Parts<'_>,
         meaning: &Meaning,
         id_type: IdType,
         written: &NpyWritten,
     ) -> Self {
         let plan = plan_of(meaning, id_type.name());
-        Self::of(written, plan, source_of(file), 0)
+        Self::of(written, plan, source_of(parts), 0)
     }
 
-    /// The marker of a written dataset of several files, which is open as `written`.
+    /// The marker of a written dataset of any format but CEPE's, which is open as `written`.
     pub(super) fn of_dataset(
-        file: &TokenFile,
+        parts: &Parts<'_>,
         meaning: &Meaning,
         format: TokenFormat,
         dtype: &str,
@@ -144,7 +132,7 @@ impl Marker {
             file_bytes: written.file_bytes(),
             crc32c: written.index_crc32c(),
             rejected: 0,
-            source: source_of(file),
+            source: source_of(parts),
             plan: plan_of(meaning, dtype),
         }
     }
@@ -176,12 +164,16 @@ impl Marker {
     pub fn find(path: &Path) -> Result<Option<Self>> {
         // Linked tokens are a pbin, which describes itself.
         let is_index = path.extension().is_none_or(|extension| extension != "bin");
-        let candidates = [
-            Some(marker_path(path)),
-            Some(sidecar_path(path, ".json")),
-            is_index.then(|| linked_marker_path(path)),
-        ];
-        for marker in candidates.into_iter().flatten() {
+        let of_index = (path.extension().is_some_and(|extension| extension == "idx"))
+            .then(|| sidecar_marker_path(&path.with_extension("bin")));
+        let of_prefix = [".bin", ".ds", ".npy", ".parquet"].map(|ending| with_suffix(path, ending));
+        let of_prefix = of_prefix.iter().filter(|data| data.exists());
+        let candidates = [marker_path(path), sidecar_marker_path(path)]
+            .into_iter()
+            .chain(of_index)
+            .chain(of_prefix.map(|data| sidecar_marker_path(data)))
+            .chain(is_index.then(|| linked_marker_path(path)));
+        for marker in candidates {
             let bytes = match fs::read(&marker) {
                 Ok(bytes) => bytes,
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
@@ -214,7 +206,7 @@ impl Marker {
         if is_linked {
             self.publish_as(linked_marker_path(data))
         } else {
-            self.publish_as(sidecar_path(data, ".json"))
+            self.publish_as(sidecar_marker_path(data))
         }
     }
 
@@ -228,11 +220,70 @@ impl Marker {
     }
 }
 
-fn source_of(file: &TokenFile) -> MarkedSource {
-    let name = file.path().file_name().unwrap_or_default();
+/// The path of the marker of a linked dataset, by its tokens, its index or their common name.
+fn linked_marker_path(path: &Path) -> PathBuf {
+    let prefix = without(path, &["bin", "idx"]);
+    with_suffix(&prefix, ".linked.json")
+}
+
+/// The meaning of the ids of all files, each from its trailer or its marker. They must agree, and
+/// with the caller's tokenizer, if any.
+pub(super) fn meaning_of_all(
+    files: &[TokenFile],
+    tokenizer: Option<&TokenizerInfo>,
+) -> Result<Meaning> {
+    let Some((first, others)) = files.split_first() else {
+        return Ok(Meaning::default());
+    };
+    let meaning = meaning_of(first, tokenizer)?;
+    for file in others {
+        if let Some((what, found, expected)) = meaning_of(file, tokenizer)?.difference(&meaning) {
+            let paths = [file.path(), first.path()].map(Path::to_owned);
+            return Err(Error::OtherMeaning {
+                paths: paths.into(),
+                what,
+                found,
+                expected,
+            });
+        }
+    }
+    Ok(meaning)
+}
+
+fn meaning_of(file: &TokenFile, tokenizer: Option<&TokenizerInfo>) -> Result<Meaning> {
+    let recorded = match file.metadata()? {
+        Some(metadata) => Meaning {
+            tokenizer: metadata.tokenizer.clone(),
+            eod: metadata.eod.clone(),
+            bos: metadata.bos.clone(),
+        },
+        None => Marker::find(file.path())?
+            .map(|marker| marker.plan.meaning())
+            .unwrap_or_default(),
+    };
+    match (&recorded.tokenizer, tokenizer) {
+        (Some(recorded), Some(tokenizer)) if recorded.fingerprint != tokenizer.fingerprint => {
+            Err(Error::TokenizerDiffers {
+                path: file.path().into(),
+                found: recorded.fingerprint.clone(),
+                expected: tokenizer.fingerprint.clone(),
+            })
+        }
+        (None, Some(tokenizer)) => Ok(Meaning {
+            tokenizer: Some(tokenizer.clone()),
+            ..recorded
+        }),
+        _ => Ok(recorded),
+    }
+}
+
+/// The first of the files; of several, their bytes together.
+fn source_of(parts: &Parts<'_>) -> MarkedSource {
+    let files = parts.documents();
+    let name = files.first().and_then(|(file, _)| file.path().file_name());
     MarkedSource {
-        path: name.to_string_lossy().into_owned(),
-        bytes: file.file_bytes(),
+        path: name.unwrap_or_default().to_string_lossy().into_owned(),
+        bytes: files.iter().map(|(file, _)| file.file_bytes()).sum(),
         crc32c: None,
     }
 }

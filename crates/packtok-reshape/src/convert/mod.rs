@@ -1,20 +1,22 @@
 //! Conversions between formats of token files, without tokenizing again.
 //!
-//! [`FORMATS`] is the table of the formats: the names that `packtok convert --to` and `--format`
-//! accept. Documents and ids do not change, including BOS and EOD. For a token file other than a
-//! pbin, a marker next to the file records the meaning of its ids ([`marker`]); of a pbin, what
-//! Megatron's and datatrove's formats have no room for is kept beside the output (`rest.rs`).
+//! Documents and ids do not change, including BOS and EOD. For a token file other than a pbin, a
+//! marker next to the file records the meaning of its ids ([`marker`]); what the formats have no
+//! room for of a pbin is kept beside the output (`rest.rs`), and so are the ends of documents.
 
 mod flat;
-mod formats;
 pub mod marker;
+mod meaning;
 mod npy;
+mod parquet;
+mod parts;
 mod paths;
 mod pbin;
 mod rest;
 mod run;
-mod steps;
+mod shards;
 
-pub use formats::{FORMATS, Meaning, TokenFormat};
+pub use meaning::Meaning;
 pub use npy::{NpyWritten, write_npy};
 pub use run::{ConvertOptions, ConvertReport, convert};
+pub use shards::Sharding;

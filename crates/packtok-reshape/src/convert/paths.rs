@@ -4,14 +4,10 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use packtok_formats::datatrove::DatatrovePaths;
+use packtok_formats::dolma::DolmaPaths;
 use packtok_formats::megatron::{self, MegatronPaths};
+use packtok_formats::{TokenFormat, llm_c, sidecar_ends_path};
 use packtok_jobs::with_suffix;
-
-use super::formats::TokenFormat;
-
-/// The folder beside an output that holds what its format has no room for. Its name starts with a
-/// dot, and no reader of the formats looks into folders.
-pub(super) const SIDECAR_FOLDER: &str = ".packtok";
 
 /// The files that a conversion writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,12 +25,13 @@ impl OutputPaths {
     /// The files of an output of this format that the caller names `output`: a file, or the name
     /// that several files share, with or without their ending.
     pub(super) fn new(format: TokenFormat, output: &Path) -> Self {
+        let of_data = |data: PathBuf, others: Vec<PathBuf>| Self {
+            to_open: data.clone(),
+            data,
+            others,
+        };
         match format {
-            TokenFormat::Pbin | TokenFormat::CepeNpy => Self {
-                data: output.to_owned(),
-                others: Vec::new(),
-                to_open: output.to_owned(),
-            },
+            TokenFormat::Pbin | TokenFormat::CepeNpy => of_data(output.to_owned(), Vec::new()),
             TokenFormat::Megatron => {
                 let paths = MegatronPaths::of_prefix(&without(output, &["bin", "idx"]));
                 Self {
@@ -46,11 +43,29 @@ impl OutputPaths {
             TokenFormat::Datatrove => {
                 let prefix = without(output, &["ds"]);
                 let paths = DatatrovePaths::of_data(&with_suffix(&prefix, ".ds"));
-                Self {
-                    to_open: paths.data.clone(),
-                    data: paths.data,
-                    others: vec![paths.metadata, paths.index],
-                }
+                of_data(paths.data, vec![paths.metadata, paths.index])
+            }
+            TokenFormat::Dolma => {
+                let paths = DolmaPaths::of_prefix(&without(output, &["npy"]));
+                of_data(paths.data, vec![paths.index])
+            }
+            TokenFormat::LlmC => {
+                let data = with_suffix(&without(output, &["bin"]), ".bin");
+                let others = vec![sidecar_ends_path(&data), llm_c::bos_index_path(&data)];
+                of_data(data, others)
+            }
+            TokenFormat::Npy => {
+                let data = with_suffix(&without(output, &["npy"]), ".npy");
+                let ends = sidecar_ends_path(&data);
+                of_data(data, vec![ends])
+            }
+            TokenFormat::Parquet => {
+                let prefix = without(output, &["parquet"]);
+                of_data(with_suffix(&prefix, ".parquet"), Vec::new())
+            }
+            TokenFormat::Raw => {
+                let ends = sidecar_ends_path(output);
+                of_data(output.to_owned(), vec![ends])
             }
         }
     }
@@ -61,7 +76,8 @@ impl OutputPaths {
         let exists = |path: &Path| path.symlink_metadata().is_ok();
         let is_foreign = |path: &&PathBuf| {
             let is_index = path.extension().is_some_and(|ending| ending == "idx");
-            exists(path) && is_index && !megatron::starts_with_magic(path)
+            let is_megatron = self.to_open != self.data;
+            exists(path) && is_index && is_megatron && !megatron::starts_with_magic(path)
         };
         let data = exists(&self.data).then_some(self.data.as_path());
         data.or_else(|| self.others.iter().find(is_foreign).map(PathBuf::as_path))
@@ -72,15 +88,6 @@ impl OutputPaths {
         let others = self.others.iter();
         others.chain([&self.data]).map(PathBuf::as_path)
     }
-}
-
-/// The path of a file in the sidecar folder of the token file `data`: its name without the format's
-/// ending, and `ending`.
-pub(super) fn sidecar_path(data: &Path, ending: &str) -> PathBuf {
-    let prefix = without(data, &["bin", "idx", "ds"]);
-    let name = prefix.file_name().unwrap_or_default();
-    let name = with_suffix(Path::new(name), ending);
-    prefix.with_file_name(SIDECAR_FOLDER).join(name)
 }
 
 /// The path without its extension, if that is one of `endings`.

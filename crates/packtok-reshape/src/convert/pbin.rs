@@ -6,8 +6,8 @@ use packtok_formats::TokenFile;
 use packtok_jobs::{Monitor, Progress};
 use packtok_pbin::{Counts, Metadata, Replace, Source, TokenWidth, Writer};
 
-use super::formats::Meaning;
-use super::steps::convert_width;
+use super::meaning::Meaning;
+use super::parts::convert_width;
 use crate::error::{Error, Result};
 
 /// Bytes of documents that are appended at a time.

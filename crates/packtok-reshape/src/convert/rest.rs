@@ -1,19 +1,18 @@
 //! The rest of a pbin: all bytes but its tokens, kept beside a converted dataset, so that converting
 //! back gives the same pbin.
 //!
-//! The file `.packtok/NAME.pbin_rest` has the header of the pbin, then all bytes after its data:
+//! The file `.packtok/FILE.pbin_rest` has the header of the pbin, then all bytes after its data:
 //! index and trailer.
 
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use packtok_formats::TokenFile;
+use packtok_formats::{TokenFile, sidecar_path};
 use packtok_jobs::Monitor;
 use packtok_pbin::{HEADER_BYTES, Header, Reader, Replace, TempFile};
 
-use super::paths::sidecar_path;
-use super::steps::{convert_width, for_each_step};
+use super::parts::{Parts, convert_width};
 use crate::error::{Error, Result};
 
 /// The path of the rest of the pbin that the dataset with the tokens `data` was made from.
@@ -43,7 +42,7 @@ pub(super) fn restore(
     replace: Replace,
     monitor: &mut Monitor<'_>,
 ) -> Result<Option<u64>> {
-    let path = rest_path(file.path());
+    let path = rest_path(file.data_path());
     let Ok(mut rest) = File::open(&path) else {
         return Ok(None);
     };
@@ -62,7 +61,7 @@ pub(super) fn restore(
     let mut out = TempFile::create(dst)?;
     out.write_all(&start).map_err(Error::io(dst))?;
     let mut converted = Vec::new();
-    for_each_step(file, monitor, |tokens| {
+    Parts::whole([file]).for_each_step(monitor, |file, tokens| {
         let (bytes, max_id) = (file.tokens(tokens)?, header.width.max_id());
         let fits =
             max_id >= file.width().max_id() || file.width().ids(bytes).all(|id| id <= max_id);

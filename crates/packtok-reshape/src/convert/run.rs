@@ -2,172 +2,225 @@
 
 use std::path::{Path, PathBuf};
 
-use packtok_formats::npy::IdType;
-use packtok_formats::{FlatFormat, TokenFile};
+use packtok_formats::npy::{Element, IdType};
+use packtok_formats::{OpenOptions, TokenFile, TokenFormat};
 use packtok_jobs::Monitor;
 use packtok_pack::pack::Existing;
-use packtok_pbin::{Replace, TokenizerInfo};
+use packtok_pbin::{Replace, TokenWidth, TokenizerInfo};
 use serde::Serialize;
 
-use super::flat::{FlatConversion, FlatWritten, dtype};
-use super::formats::{Meaning, TokenFormat};
-use super::marker::Marker;
+use super::flat::{FlatConversion, dtype};
+use super::marker::{Marker, meaning_of_all};
+use super::meaning::Meaning;
 use super::npy::{NpyWritten, write_npy};
+use super::parts::Parts;
 use super::paths::OutputPaths;
-use super::{pbin, rest};
-use crate::diff::{Difference, first_difference};
+use super::shards::{Sharding, check_no_others, shard_path};
+use super::{parquet, pbin, rest};
 use crate::error::{Error, Result};
 
-/// The file to convert, and the target format.
+/// The files to convert, and the target format.
 #[derive(Debug, Clone)]
 pub struct ConvertOptions {
-    /// The file to read.
-    pub input: PathBuf,
-    /// The format of the input; `None` to detect it from the content.
-    pub format: Option<TokenFormat>,
-    /// The file to write; of a format with several files, the name that they share.
+    /// The files to read, in order.
+    pub inputs: Vec<PathBuf>,
+    /// How to read them.
+    pub open: OpenOptions,
+    /// The file to write; of a format with several files, the name that they share; of shards of
+    /// NPY arrays, their folder.
     pub output: PathBuf,
     /// The format of the output.
     pub to: TokenFormat,
     /// Whether Megatron's file of the tokens is a link to the input, a pbin.
     pub link: bool,
+    /// How the output is divided into several; `None` for one.
+    pub sharding: Option<Sharding>,
     /// What the input records and the output may lose.
     pub accept_loss: Vec<String>,
-    /// The type of ids in formats that have several.
-    pub id_type: IdType,
+    /// The type of ids in formats that have several; `None` for what the tokenizer needs.
+    pub dtype: Option<Element>,
     /// The tokenizer that the caller vouches for.
     pub tokenizer: Option<TokenizerInfo>,
     /// The action if the output exists.
     pub existing: Existing,
 }
 
+impl ConvertOptions {
+    /// The type of ids of CEPE's files.
+    fn cepe_type(&self) -> IdType {
+        match self.dtype {
+            Some(Element::U32) => IdType::Uint32,
+            _ => IdType::Int64,
+        }
+    }
+
+    /// The width that the caller wants.
+    fn width(&self) -> Option<TokenWidth> {
+        let dtype = self.dtype?;
+        let mut widths = [TokenWidth::U8, TokenWidth::U16, TokenWidth::U32].into_iter();
+        widths.find(|&width| Element::of_width(width) == dtype)
+    }
+
+    fn replace(&self) -> Replace {
+        match self.existing {
+            Existing::Replace => Replace::Existing,
+            Existing::Error | Existing::Skip => Replace::Never,
+        }
+    }
+}
+
 /// The result of a conversion.
 #[derive(Debug, Serialize)]
 pub struct ConvertReport {
-    /// The written file.
+    /// The written file, or what several share.
     pub output: PathBuf,
-    /// The format that was read.
-    pub from: TokenFormat,
-    /// The format that was written.
-    pub to: TokenFormat,
+    /// The name of the format that was read.
+    pub from: &'static str,
+    /// The name of the format that was written.
+    pub to: &'static str,
+    /// The written files of tokens.
+    pub files: Vec<PathBuf>,
     /// Number of documents in the output.
     pub documents: u64,
     /// Number of tokens in the output.
     pub tokens: u64,
-    /// Bytes of the file.
+    /// Bytes of the files.
     pub file_bytes: u64,
-    /// Whether an existing output was kept: it has the same documents.
+    /// NumPy's name of the type of the ids in the output.
+    pub dtype: &'static str,
+    /// The tokenizer, EOD and BOS, as far as they are known.
+    pub meaning: Meaning,
+    /// Whether existing outputs were kept: they have the same documents.
     pub skipped_existing: bool,
     /// Sentences for the user.
     pub notes: Vec<String>,
 }
 
-/// Writes the documents of a token file in another format.
+/// Writes the documents of token files in another format.
 ///
 /// # Errors
-/// The input is damaged, does not have the format that the caller set, or has ids outside the
-/// vocabulary of the tokenizer; the output exists and may not be replaced.
+/// An input is damaged, does not have the format that the caller set, or has ids outside the
+/// vocabulary of the tokenizer; inputs have different tokenizers; the output exists and may not be
+/// replaced.
 pub fn convert(options: &ConvertOptions, monitor: &mut Monitor<'_>) -> Result<ConvertReport> {
-    let ConvertOptions { input, output, .. } = options;
-    let file = TokenFile::open(input)?;
-    let from = TokenFormat::of(&file).ok_or_else(|| Error::RawTokens {
-        path: input.clone(),
-    })?;
-    if let Some(expected) = options.format.filter(|&expected| expected != from) {
-        return Err(Error::OtherFormat {
-            path: input.clone(),
-            found: from.name(),
-            expected: expected.name(),
-        });
+    let open = |path: &PathBuf| TokenFile::open_with(path, &options.open);
+    let files = options.inputs.iter().map(open);
+    let files = files.collect::<Result<Vec<_>, _>>()?;
+    for file in &files {
+        check_input(file, options)?;
     }
-    let paths = OutputPaths::new(options.to, output);
-    if paths.all().any(|path| is_same_file(input, path)) {
-        return Err(Error::OutputIsInput {
-            path: input.clone(),
-        });
-    }
-    if options.link && from != TokenFormat::Pbin {
-        return Err(Error::LinkedInputIsNoPbin {
-            path: input.clone(),
-            found: from.name(),
-        });
-    }
-    check_losses(&file, options)?;
-    let meaning = meaning_of(&file, options.tokenizer.as_ref())?;
-    let report = |file_bytes, skipped_existing, notes| ConvertReport {
-        output: output.clone(),
-        from,
-        to: options.to,
-        documents: file.num_documents(),
-        tokens: file.num_tokens(),
-        file_bytes,
-        skipped_existing,
-        notes,
-    };
-    let replace = match options.existing {
-        Existing::Replace => Replace::Existing,
-        Existing::Error | Existing::Skip => Replace::Never,
-    };
-    if let Some(existing) = paths.existing() {
-        match options.existing {
-            Existing::Error => {
-                return Err(packtok_pbin::Error::Exists {
-                    path: existing.to_owned(),
-                }
-                .into());
-            }
-            Existing::Skip => {
-                let existing = TokenFile::open(&paths.to_open)?;
-                check_same_documents(&file, &existing, monitor)?;
-                complete_marker(options, &paths, &file, &meaning, &existing)?;
-                return Ok(report(existing.file_bytes(), true, Vec::new()));
-            }
-            Existing::Replace => {}
+    let meaning = meaning_of_all(&files, options.tokenizer.as_ref())?;
+    let outputs = outputs(&files, options)?;
+    for path in outputs.iter().flat_map(|(paths, _)| paths.all()) {
+        if let Some(input) = options
+            .inputs
+            .iter()
+            .find(|input| is_same_file(input, path))
+        {
+            return Err(Error::OutputIsInput {
+                path: input.clone(),
+            });
         }
     }
-    packtok_pbin::remove_abandoned(&paths.all().collect::<Vec<_>>())?;
-    let mut notes = Vec::new();
-    let file_bytes = match options.to {
-        TokenFormat::Pbin => match rest::restore(&file, output, replace, monitor)? {
-            Some(file_bytes) => file_bytes,
-            None => pbin::write(&file, &meaning, output, replace, monitor)?,
-        },
-        TokenFormat::CepeNpy => {
-            let documents = [(&file, 0..file.num_documents())];
-            let written = write_npy(&documents, output, options.id_type, replace, monitor)?;
-            Marker::of_conversion(&file, &meaning, options.id_type, &written).publish(output)?;
-            written.file_bytes
+    if options.sharding.is_some() {
+        let data: Vec<_> = outputs
+            .iter()
+            .map(|(paths, _)| paths.data.as_path())
+            .collect();
+        check_no_others(&data)?;
+    }
+    if options.existing == Existing::Error {
+        let mut existing = outputs.iter().filter_map(|(paths, _)| paths.existing());
+        if let Some(path) = existing.next() {
+            let path = path.to_owned();
+            return Err(packtok_pbin::Error::Exists { path }.into());
         }
-        TokenFormat::Megatron | TokenFormat::Datatrove => {
-            let format = match options.to {
-                TokenFormat::Megatron => FlatFormat::Megatron,
-                _ => FlatFormat::Datatrove,
-            };
-            let conversion = FlatConversion {
-                format,
-                file: &file,
-                meaning: &meaning,
-                paths: &paths,
-                link: options.link,
-                replace,
-            };
-            let FlatWritten {
-                dtype,
-                notes: written,
-            } = conversion.write(monitor)?;
-            notes = written;
-            let written = TokenFile::open(&paths.to_open)?;
-            let marker = Marker::of_dataset(&file, &meaning, options.to, dtype, &written);
-            marker.publish_for_dataset(&paths.data, options.link)?;
-            written.file_bytes()
-        }
+    }
+    let mut report = ConvertReport {
+        output: options.output.clone(),
+        from: files.first().map_or("", |file| file.format().name()),
+        to: options.to.name(),
+        files: Vec::new(),
+        documents: 0,
+        tokens: 0,
+        file_bytes: 0,
+        dtype: "",
+        meaning,
+        skipped_existing: true,
+        notes: files.iter().filter_map(tail_note).collect(),
     };
-    Ok(report(file_bytes, false, notes))
+    let unseen = unseen_tokens(&outputs, options);
+    for (paths, parts) in outputs {
+        let output = Output {
+            options,
+            paths: &paths,
+            parts: &parts,
+            meaning: &report.meaning,
+        };
+        let written = output.write(monitor)?;
+        report.documents += parts.num_documents();
+        report.tokens += parts.num_tokens();
+        report.file_bytes += written.file_bytes;
+        report.dtype = written.dtype;
+        report.skipped_existing &= written.is_kept;
+        report.notes.extend(written.notes);
+        report.files.push(paths.data);
+    }
+    report.notes.extend(unseen);
+    Ok(report)
+}
+
+/// The outputs, each with its tokens.
+fn outputs<'a>(
+    files: &'a [TokenFile],
+    options: &ConvertOptions,
+) -> Result<Vec<(OutputPaths, Parts<'a>)>> {
+    let (to, output) = (options.to, &options.output);
+    let Some(sharding) = options.sharding else {
+        return Ok(vec![(OutputPaths::new(to, output), Parts::whole(files))]);
+    };
+    let shards = sharding.divide(files, to)?.into_iter().enumerate();
+    Ok(shards
+        .map(|(i, parts)| (OutputPaths::new(to, &shard_path(to, output, i)), parts))
+        .collect())
+}
+
+/// A sentence about the tokens that a reader of samples of this length does not see: the tail of each
+/// file. `None` if the caller does not name a length.
+fn unseen_tokens(outputs: &[(OutputPaths, Parts<'_>)], options: &ConvertOptions) -> Option<String> {
+    let multiple = options.sharding?.multiple_of?;
+    let tails = outputs
+        .iter()
+        .map(|(_, parts)| parts.num_tokens() % multiple);
+    let num_tokens: u64 = tails.sum();
+    (num_tokens > 0).then(|| {
+        format!("the last {num_tokens} tokens make no {multiple}: trainers that read samples of that length do not see them")
+    })
+}
+
+/// A sentence about the tokens after the last EOS.
+fn tail_note(file: &TokenFile) -> Option<String> {
+    let TokenFile::Flat(flat) = file else {
+        return None;
+    };
+    let num_tokens = flat.tail_tokens();
+    (num_tokens > 0).then(|| {
+        format!(
+            "{}: the {num_tokens} tokens after the last EOS are a document",
+            file.path().display()
+        )
+    })
 }
 
 /// Checks that the caller accepts the loss of what the input records besides documents. No output
 /// holds it: in Megatron's files, too, each document is written as one sequence.
-fn check_losses(file: &TokenFile, options: &ConvertOptions) -> Result<()> {
+fn check_input(file: &TokenFile, options: &ConvertOptions) -> Result<()> {
+    if options.link && file.format() != TokenFormat::Pbin {
+        return Err(Error::LinkedInputIsNoPbin {
+            path: file.path().into(),
+            found: file.format().name(),
+        });
+    }
     let TokenFile::Flat(flat) = file else {
         return Ok(());
     };
@@ -182,85 +235,176 @@ fn check_losses(file: &TokenFile, options: &ConvertOptions) -> Result<()> {
     })
 }
 
-/// Writes the marker of an existing output that has none. A run that was killed after writing the
-/// output leaves it without a marker.
-fn complete_marker(
-    options: &ConvertOptions,
-    paths: &OutputPaths,
-    file: &TokenFile,
-    meaning: &Meaning,
-    existing: &TokenFile,
-) -> Result<()> {
-    if let TokenFile::Flat(flat) = existing
-        && Marker::find(&paths.data)?.is_none()
-    {
-        let dtype = dtype(flat.format(), flat.width());
-        let marker = Marker::of_dataset(file, meaning, options.to, dtype, existing);
-        marker.publish_for_dataset(&paths.data, options.link)?;
+/// One output of a conversion.
+struct Output<'a> {
+    options: &'a ConvertOptions,
+    paths: &'a OutputPaths,
+    parts: &'a Parts<'a>,
+    meaning: &'a Meaning,
+}
+
+/// What was written.
+struct Written {
+    file_bytes: u64,
+    dtype: &'static str,
+    is_kept: bool,
+    notes: Vec<String>,
+}
+
+impl Output<'_> {
+    fn write(&self, monitor: &mut Monitor<'_>) -> Result<Written> {
+        if self.options.existing == Existing::Skip && self.paths.existing().is_some() {
+            return self.keep_existing(monitor);
+        }
+        packtok_pbin::remove_abandoned(&self.paths.all().collect::<Vec<_>>())?;
+        match self.options.to {
+            TokenFormat::Pbin => self.write_pbin(monitor),
+            TokenFormat::CepeNpy => self.write_cepe(monitor),
+            TokenFormat::Parquet => self.write_parquet(monitor),
+            _ => self.write_flat(monitor),
+        }
     }
-    let TokenFile::Npy(npy) = existing else {
-        return Ok(());
-    };
-    let is_as_requested = npy.element() == options.id_type.element();
-    if !is_as_requested || Marker::find(&options.output)?.is_some() {
-        return Ok(());
+
+    /// Checks that the existing output has the same documents, and completes its marker.
+    fn keep_existing(&self, monitor: &mut Monitor<'_>) -> Result<Written> {
+        let existing = self.open_written()?;
+        if let Some(document) = self.parts.first_difference(&existing, monitor)? {
+            return Err(Error::ExistingDocumentDiffers {
+                path: existing.path().into(),
+                document,
+            });
+        }
+        self.complete_marker(&existing)?;
+        Ok(Written {
+            file_bytes: existing.file_bytes(),
+            dtype: dtype(self.options.to, existing.width()),
+            is_kept: true,
+            notes: Vec::new(),
+        })
     }
-    let written = NpyWritten {
-        documents: npy.num_documents(),
-        tokens: npy.num_tokens(),
-        file_bytes: npy.file_bytes(),
-        crc32c: npy.crc32c(),
-    };
-    Marker::of_conversion(file, meaning, options.id_type, &written).publish(&options.output)
+
+    /// The output as a token file, also where its bytes do not say what it is.
+    fn open_written(&self) -> Result<TokenFile> {
+        let to = self.options.to;
+        let is_headless = to == TokenFormat::Raw;
+        let open = OpenOptions {
+            format: Some(to),
+            dtype: is_headless.then(|| Element::of_width(self.flat().width_of_output())),
+            boundaries: None,
+        };
+        Ok(TokenFile::open_with(&self.paths.to_open, &open)?)
+    }
+
+    fn flat(&self) -> FlatConversion<'_> {
+        FlatConversion {
+            format: self.options.to,
+            parts: self.parts,
+            meaning: self.meaning,
+            paths: self.paths,
+            width: self.options.width(),
+            link: self.options.link,
+            replace: self.options.replace(),
+        }
+    }
+
+    fn write_pbin(&self, monitor: &mut Monitor<'_>) -> Result<Written> {
+        let (dst, replace) = (&self.paths.data, self.options.replace());
+        let Some(file) = self.parts.as_whole_file() else {
+            return Err(Error::SeveralInputs {
+                format: self.options.to.name(),
+            });
+        };
+        let restored = rest::restore(file, dst, replace, monitor)?;
+        let file_bytes = match restored {
+            Some(file_bytes) => file_bytes,
+            None => pbin::write(file, self.meaning, dst, replace, monitor)?,
+        };
+        Ok(Written {
+            file_bytes,
+            dtype: dtype(TokenFormat::Pbin, TokenFile::open(dst)?.width()),
+            is_kept: false,
+            notes: Vec::new(),
+        })
+    }
+
+    fn write_cepe(&self, monitor: &mut Monitor<'_>) -> Result<Written> {
+        let (dst, id_type) = (&self.paths.data, self.options.cepe_type());
+        let documents = self.parts.documents();
+        let written = write_npy(&documents, dst, id_type, self.options.replace(), monitor)?;
+        Marker::of_conversion(self.parts, self.meaning, id_type, &written).publish(dst)?;
+        Ok(Written {
+            file_bytes: written.file_bytes,
+            dtype: id_type.name(),
+            is_kept: false,
+            notes: Vec::new(),
+        })
+    }
+
+    fn write_parquet(&self, monitor: &mut Monitor<'_>) -> Result<Written> {
+        let data = &self.paths.data;
+        parquet::write(self.parts, data, self.options.replace(), monitor)?;
+        if let Some(TokenFile::Pbin(reader)) = self.parts.as_whole_file() {
+            rest::of_pbin(reader, data)?.publish(Replace::Existing)?;
+        }
+        let written = self.open_written()?;
+        let to = self.options.to;
+        let marker = Marker::of_dataset(self.parts, self.meaning, to, parquet::DTYPE, &written);
+        marker.publish_for_dataset(data, false)?;
+        Ok(Written {
+            file_bytes: written.file_bytes(),
+            dtype: parquet::DTYPE,
+            is_kept: false,
+            notes: Vec::new(),
+        })
+    }
+
+    fn write_flat(&self, monitor: &mut Monitor<'_>) -> Result<Written> {
+        let conversion = self.flat();
+        let notes = conversion.write(monitor)?;
+        let (to, dtype) = (self.options.to, conversion.dtype());
+        let written = self.open_written()?;
+        let marker = Marker::of_dataset(self.parts, self.meaning, to, dtype, &written);
+        marker.publish_for_dataset(&self.paths.data, self.options.link)?;
+        Ok(Written {
+            file_bytes: written.file_bytes(),
+            dtype,
+            is_kept: false,
+            notes,
+        })
+    }
+
+    /// Writes the marker of an existing output that has none. A run that was killed after writing the
+    /// output leaves it without a marker.
+    fn complete_marker(&self, existing: &TokenFile) -> Result<()> {
+        if let TokenFile::Flat(flat) = existing
+            && Marker::find(&self.paths.data)?.is_none()
+        {
+            let dtype = dtype(self.options.to, flat.width());
+            let (to, link) = (self.options.to, self.options.link);
+            let marker = Marker::of_dataset(self.parts, self.meaning, to, dtype, existing);
+            marker.publish_for_dataset(&self.paths.data, link)?;
+        }
+        let TokenFile::Npy(npy) = existing else {
+            return Ok(());
+        };
+        let (output, id_type) = (&self.paths.data, self.options.cepe_type());
+        let is_as_requested = npy.element() == id_type.element();
+        if !is_as_requested || Marker::find(output)?.is_some() {
+            return Ok(());
+        }
+        let written = NpyWritten {
+            documents: npy.num_documents(),
+            tokens: npy.num_tokens(),
+            file_bytes: npy.file_bytes(),
+            crc32c: npy.crc32c(),
+        };
+        Marker::of_conversion(self.parts, self.meaning, id_type, &written).publish(output)
+    }
 }
 
 fn is_same_file(a: &Path, b: &Path) -> bool {
     match (a.canonicalize(), b.canonicalize()) {
         (Ok(a), Ok(b)) => a == b,
         _ => false,
-    }
-}
-
-/// The meaning of a file's ids, from its trailer or its marker. It must agree with the caller's
-/// tokenizer, if any.
-fn meaning_of(file: &TokenFile, tokenizer: Option<&TokenizerInfo>) -> Result<Meaning> {
-    let recorded = match file.metadata()? {
-        Some(metadata) => Meaning {
-            tokenizer: metadata.tokenizer.clone(),
-            eod: metadata.eod.clone(),
-            bos: metadata.bos.clone(),
-        },
-        None => Marker::find(file.path())?
-            .map(|marker| marker.plan.meaning())
-            .unwrap_or_default(),
-    };
-    match (&recorded.tokenizer, tokenizer) {
-        (Some(recorded), Some(tokenizer)) if recorded.fingerprint != tokenizer.fingerprint => {
-            Err(Error::TokenizerDiffers {
-                path: file.path().into(),
-                found: recorded.fingerprint.clone(),
-                expected: tokenizer.fingerprint.clone(),
-            })
-        }
-        (None, Some(tokenizer)) => Ok(Meaning {
-            tokenizer: Some(tokenizer.clone()),
-            ..recorded
-        }),
-        _ => Ok(recorded),
-    }
-}
-
-/// Checks that two files have the same documents.
-fn check_same_documents(
-    file: &TokenFile,
-    existing: &TokenFile,
-    monitor: &mut Monitor<'_>,
-) -> Result<()> {
-    match first_difference(existing, file, monitor)? {
-        None => Ok(()),
-        Some(Difference { document, .. }) => Err(Error::ExistingDocumentDiffers {
-            path: existing.path().into(),
-            document,
-        }),
     }
 }

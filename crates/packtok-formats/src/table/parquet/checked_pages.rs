@@ -31,6 +31,8 @@ pub(super) struct CheckedPages {
     num_data_pages: usize,
     /// The fewest bytes of a value in a dictionary.
     value_bytes: usize,
+    /// Values that the next pages may have.
+    max_values: u64,
 }
 
 impl CheckedPages {
@@ -56,7 +58,14 @@ impl CheckedPages {
             end: start.saturating_add(len),
             num_data_pages: 0,
             value_bytes,
+            max_values: u64::MAX,
         })
+    }
+
+    /// The same pages, of which all together may have so many values: the crate keeps the values of a
+    /// list in memory, and a page of few bytes can declare many.
+    pub(super) fn with_max_values(self, max_values: u64) -> Self {
+        Self { max_values, ..self }
     }
 
     /// The next page that contains values; `None` at the end of the chunk.
@@ -70,6 +79,9 @@ impl CheckedPages {
             }
             self.bytes
                 .check_declared_bytes(&header, self.num_data_pages)?;
+            if header.kind != DICTIONARY {
+                self.check_budget(&header)?;
+            }
             let page = if self.is_bounded(&header) {
                 self.inner.get_next_page()?
             } else {
@@ -96,6 +108,22 @@ impl CheckedPages {
             Compression::GZIP(_) | Compression::BROTLI(_) => !header.is_compressed,
             Compression::SNAPPY | Compression::ZSTD(_) | Compression::LZ4_RAW => {
                 !header.is_compressed || header.uncompressed_bytes <= LARGE_BYTES
+            }
+        }
+    }
+
+    fn check_budget(&mut self, header: &PageHeader) -> Result<(), Fault> {
+        let num_values = header.num_values;
+        match self.max_values.checked_sub(num_values) {
+            Some(left) => {
+                self.max_values = left;
+                Ok(())
+            }
+            None => {
+                let reason = format!(
+                    "its header declares {num_values} values, too many for the bytes of the column"
+                );
+                Err(self.bytes.damaged(header, self.num_data_pages, &reason))
             }
         }
     }
@@ -184,7 +212,7 @@ fn page_of(header: &PageHeader, buffer: Vec<u8>) -> Result<Page, Fault> {
             num_values,
             encoding,
             def_level_encoding: encoding_of(header.level_encoding)?,
-            // Columns with repetition are not read.
+            // Every writer has this one.
             rep_level_encoding: Encoding::RLE,
             statistics: None,
         },

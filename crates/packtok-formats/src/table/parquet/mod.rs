@@ -6,6 +6,7 @@
 
 mod checked_pages;
 mod hybrid;
+mod id_lists;
 mod large_pages;
 mod lz;
 mod page_bytes;
@@ -23,6 +24,7 @@ use parquet::file::reader::{ChunkReader, Length};
 use parquet::schema::types::ColumnDescriptor;
 
 use self::checked_pages::CheckedPages;
+pub use self::id_lists::{IdLists, Lists};
 use self::large_pages::{LARGE_BYTES, LargePages};
 use super::fault::Fault;
 use super::group::Group;

@@ -1,0 +1,46 @@
+//! NPY arrays that have only tokens, as NumPy saves them.
+
+use std::path::Path;
+
+use packtok_pbin::MappedFile;
+
+use super::NpyHeader;
+use crate::boundaries::{Tokens, documents_of};
+use crate::error::{Error, Result};
+use crate::flat_file::{FlatFile, FlatParts, IdType};
+use crate::format::TokenFormat;
+use crate::open_options::OpenOptions;
+
+/// Opens the array at `path`.
+///
+/// # Errors
+/// The file cannot be mapped, is not a plain array of integers, or is shorter or longer than its
+/// header says; the ends that `options` names are damaged or belong to another file.
+pub(crate) fn open_array(path: &Path, options: &OpenOptions) -> Result<FlatFile> {
+    let map = MappedFile::open(path)?;
+    let header = NpyHeader::parse(map.bytes(), path)?;
+    let id_type = IdType::of(header.element).ok_or_else(|| Error::NpyElementType {
+        path: path.into(),
+        descr: header.element.descr().to_owned(),
+    })?;
+    let documents = documents_of(
+        Tokens {
+            path,
+            map: &map,
+            first_byte: header.header_bytes,
+            id_type,
+            num_tokens: header.elements,
+        },
+        options,
+    )?;
+    FlatFile::new(FlatParts {
+        format: TokenFormat::Npy,
+        path: path.into(),
+        data_path: path.into(),
+        map,
+        first_byte: header.first_byte(path)?,
+        id_type,
+        num_tokens: header.elements,
+        documents,
+    })
+}
