@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -46,9 +45,15 @@ def server() -> Iterator[S3Server]:
         server.stop()
 
 
+def write_parts(path: Path) -> Path:
+    """Writes a file whose upload has more parts than are sent at once."""
+    path.write_bytes(os.urandom(1 << 20) * 90)
+    return path
+
+
 @dataclass(frozen=True)
 class Corpus:
-    """A corpus that takes seconds to pack, so that a test finds a process at work."""
+    """A corpus of `LARGE_BYTES`, so that a test finds a process at work."""
 
     path: Path
     packed: bytes
@@ -56,10 +61,10 @@ class Corpus:
 
 
 @pytest.fixture(scope="module")
-def slow(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
-    path = write_corpus(tmp_path_factory.mktemp("slow") / "c.jsonl", LARGE_BYTES)
+def large(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    path = write_corpus(tmp_path_factory.mktemp("large") / "c.jsonl", LARGE_BYTES)
     output = path.with_suffix(".pbin")
-    packtok.pack(input=path, output=output, tokenizer=TOKENIZER, field=SLOW_FIELD, on_bad_document="skip")
+    packtok.pack(input=path, output=output, tokenizer=TOKENIZER, on_bad_document="skip")
     return Corpus(path, output.read_bytes())
 
 
@@ -93,6 +98,27 @@ class Site:
     def put(self, path: Path, url: str) -> None:
         self.store("upload(sys.argv[1], sys.argv[2], replace=True)", path, url)
 
+    def catch_upload(self, path: Path, url: str) -> subprocess.Popen[str]:
+        """Returns a process that uploads a file in parts, stopped with SIGSTOP after the first of them."""
+        before = self.server.uploaded_parts()
+        program = "import sys; from packtok import _packtok as m; m.upload(*sys.argv[1:], replace=False)"
+        process = subprocess.Popen(
+            [sys.executable, "-c", program, str(path), url],
+            env=self.env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        wait_for(
+            lambda: self.server.uploaded_parts() > before,
+            "a part is uploaded",
+            seconds=60,
+            poll_seconds=0.001,
+        )
+        process.send_signal(signal.SIGSTOP)
+        assert self.list(url) == {}
+        return process
+
     def get(self, url: str) -> bytes:
         path = self.folder / "fetched"
         self.store("download(sys.argv[1], sys.argv[2])", url, path)
@@ -109,9 +135,19 @@ class Site:
         return [path for path in staging.rglob("*") if path.is_file()]
 
 
+@pytest.fixture(scope="module")
+def engines(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Returns the records of checked engines, which all tests share, because a check takes seconds."""
+    return tmp_path_factory.mktemp("engines")
+
+
 @pytest.fixture
-def site(server: S3Server, packtok_cli: PacktokCli, tmp_path: Path) -> Site:
-    return Site(server, packtok_cli, tmp_path)
+def site(server: S3Server, packtok_cli: PacktokCli, engines: Path, tmp_path: Path) -> Site:
+    site = Site(server, packtok_cli, tmp_path)
+    cache = tmp_path / "cache" / "packtok"
+    cache.mkdir(parents=True)
+    (cache / "engines").symlink_to(engines)
+    return site
 
 
 def beside(path: Path) -> dict[str, bytes]:
@@ -219,8 +255,8 @@ def test_tables_in_a_store_are_packed_in_shards(site: Site) -> None:
     site.packtok("pack", "-i", "here", "-o", "expected.pbin", *FLAGS)
     pack = ("pack", "-i", f"{site.url}/in", *FLAGS)
     site.packtok(*pack, "-o", "one.pbin")
-    for shard in range(3):
-        site.packtok(*pack, "-o", "parts", "--shard", f"{shard}/3")
+    for shard in range(2):
+        site.packtok(*pack, "-o", "parts", "--shard", f"{shard}/2")
     site.packtok("join", "parts", "-o", "joined.pbin")
     expected = (site.folder / "expected.pbin").read_bytes()
     for name in ("one.pbin", "joined.pbin"):
@@ -284,19 +320,13 @@ def test_object_is_replaced_only_on_request(site: Site) -> None:
 
 
 def test_first_upload_wins_even_if_the_other_run_started_earlier(site: Site) -> None:
-    large, small = site.folder / "large", site.folder / "small"
-    large.write_bytes(os.urandom(1 << 20) * 400)
+    small = site.folder / "small"
     small.write_bytes(b"first")
     url = f"{site.url}/x"
-    second = threading.Thread(
-        target=site.store,
-        args=("upload(sys.argv[1], sys.argv[2], replace=False)", large, url),
-        kwargs={"code": 1},
-    )
-    second.start()
-    time.sleep(1)
+    second = site.catch_upload(write_parts(site.folder / "large"), url)
     site.put(small, url)
-    second.join()
+    second.send_signal(signal.SIGCONT)
+    assert "already exists" in ended(second, code=1)
     assert site.get(url) == b"first"
 
 
@@ -330,55 +360,58 @@ def some_noted(files: list[Path]) -> bool:
     return any(path.name == "journal" and path.exists() and path.stat().st_size > 2000 for path in files)
 
 
-def test_requests_are_retried_until_a_killed_server_returns(site: Site, slow: Corpus) -> None:
-    site.put(slow.path, f"{site.url}/c.jsonl")
-    flags = (*FLAGS, "--field", SLOW_FIELD, "--num-cpus", "1")
+def test_requests_are_retried_until_a_killed_server_returns(site: Site, large: Corpus) -> None:
+    site.put(large.path, f"{site.url}/c.jsonl")
+    flags = (*FLAGS, "--num-cpus", "1")
     running = site.start("pack", "-i", f"{site.url}/c.jsonl", "-o", f"{site.url}/out.pbin", *flags)
-    wait_for(lambda: any(path.name == "data" for path in site.staged()), "it packs", seconds=60)
+    wait_for(
+        lambda: any(path.name == "data" for path in site.staged()),
+        "it packs",
+        seconds=60,
+        poll_seconds=0.001,
+    )
+    # The process is stopped while the server dies, because it could otherwise have read everything.
+    running.send_signal(signal.SIGSTOP)
     site.server.kill()
+    running.send_signal(signal.SIGCONT)
     # The pause exceeds the wait for a store that has never responded.
     time.sleep(12)
     assert running.poll() is None
     site.server.start()
     _, err = running.communicate(timeout=200)
     assert running.returncode == 0, err
-    assert site.get(f"{site.url}/out.pbin") == slow.packed
+    assert site.get(f"{site.url}/out.pbin") == large.packed
 
 
 def test_upload_interrupted_by_a_killed_server_is_completed(site: Site) -> None:
-    large = site.folder / "large"
-    large.write_bytes(os.urandom(1 << 20) * 300)
+    large = write_parts(site.folder / "large")
     url = f"{site.url}/x"
-    sending = threading.Thread(
-        target=site.store, args=("upload(sys.argv[1], sys.argv[2], replace=False)", large, url)
-    )
-    sending.start()
-    time.sleep(1.2)
+    sending = site.catch_upload(large, url)
     site.server.kill()
+    sending.send_signal(signal.SIGCONT)
     site.server.start()
-    sending.join()
+    ended(sending)
     assert site.get(url) == large.read_bytes()
 
 
-def test_killed_run_uploads_nothing_and_resumes(site: Site, slow: Corpus) -> None:
-    flags = (*FLAGS, "--field", SLOW_FIELD, "--num-cpus", "1", "--set", "settings.span_bytes=1000000")
-    command = ("pack", "-i", slow.path, "-o", f"{site.url}/out.pbin", *flags)
+def test_killed_run_uploads_nothing_and_resumes(site: Site, large: Corpus) -> None:
+    flags = (*FLAGS, "--num-cpus", "1", "--set", "settings.span_bytes=1000000")
+    command = ("pack", "-i", large.path, "-o", f"{site.url}/out.pbin", *flags)
     running = site.start(*command)
-
-    wait_for(lambda: some_noted(site.staged()), "some of it is done", seconds=60)
+    wait_for(lambda: some_noted(site.staged()), "some of it is done", seconds=60, poll_seconds=0.001)
     running.kill()
     running.communicate()
     assert site.list(site.url) == {}
     site.packtok(*command, "--report", "report.json")
     assert json.loads((site.folder / "report.json").read_text())["resumed_bytes"] > 0
-    assert site.get(f"{site.url}/out.pbin") == slow.packed
+    assert site.get(f"{site.url}/out.pbin") == large.packed
     assert site.staged() == []
 
 
-def test_object_replaced_while_reading_is_reported(site: Site, slow: Corpus) -> None:
+def test_object_replaced_while_reading_is_reported(site: Site, large: Corpus) -> None:
     other = write_corpus(site.folder / "d.jsonl", LARGE_BYTES, seed=9)
     url = f"{site.url}/c.jsonl"
-    site.put(slow.path, url)
+    site.put(large.path, url)
     flags = (*FLAGS, "--field", SLOW_FIELD, "--num-cpus", "1", "--set", "settings.span_bytes=1000000")
     running = site.start("pack", "-i", url, "-o", "out.pbin", *flags)
     # The process opens the object first: for an object that is not open, a check of the size has another

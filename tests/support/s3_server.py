@@ -11,6 +11,8 @@ import socket
 import subprocess
 import sys
 import tempfile
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 from processes import wait_for
@@ -90,6 +92,20 @@ class S3Server:
             )
             return BUCKET in done.stdout and "error" not in done.stdout
         return False
+
+    def uploaded_parts(self) -> set[str]:
+        """Returns the parts of objects that are not complete yet."""
+        return {part for upload in self._listed(".uploads") for part in self._listed(f".uploads/{upload}")}
+
+    def _listed(self, folder: str) -> list[str]:
+        """Returns the names in a folder of the bucket, including hidden ones; none if it does not exist."""
+        request = urllib.request.Request(f"{self.http_url}/{folder}/", headers={"Accept": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=10) as response:
+                entries = json.load(response)["Entries"] or []
+        except urllib.error.HTTPError:
+            return []
+        return [entry["FullPath"].rpartition("/")[2] for entry in entries]
 
     def kill(self) -> None:
         """Kills the server, as a crash would."""
