@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -124,6 +125,17 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(num_threads)
 
 
+@pytest.fixture
+def _alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Runs ``train.main`` as the only rank in this process, in the folder of the runs."""
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("RANK", raising=False)
+    monkeypatch.setattr(train, "make_deterministic", lambda: None)
+    yield
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
+
+
 def naive_test_loss(folder: Path, run_folder: Path, num_items: int | None = None) -> float:
     """Returns the mean over all labels of the test set from the last checkpoint, item by item.
 
@@ -162,17 +174,19 @@ def test_evaluation_sees_each_item_once_with_documents_separated(folder: Path, d
     )
 
 
+@pytest.mark.usefixtures("_alone")
 def test_number_of_evaluated_batches_can_be_limited(folder: Path) -> None:
     run_folder = folder / "runs" / "limited"
     options = [f"output.folder={run_folder}", "output.evaluate_batches=2", "training.steps=2"]
     options += ["output.evaluate_every=1", "training.global_batch_size=3"]
-    run("train.py", EXAMPLE / "small.yaml", *OVERRIDES, *options, cwd=folder)
+    train.main(EXAMPLE / "small.yaml", [*OVERRIDES, *options])
     rows = rows_of(run_folder, "test")
     assert [row.step for row in rows] == [1, 2]
     # The second evaluation starts with the first batch again.
     assert rows[-1].loss == pytest.approx(naive_test_loss(folder, run_folder, num_items=6), rel=1e-5)
 
 
+@pytest.mark.usefixtures("_alone")
 def test_one_process_with_small_parts_resumes_the_run_of_two(folder: Path, demonstration: str) -> None:
     whole, alone = folder / "runs" / "whole", folder / "runs" / "alone"
     shutil.copytree(whole, alone)
@@ -183,7 +197,7 @@ def test_one_process_with_small_parts_resumes_the_run_of_two(folder: Path, demon
         "training.micro_batch_size=5",
         "training.num_workers=0",
     ]
-    run("train.py", EXAMPLE / "small.yaml", *options, "--resume", cwd=folder)
+    train.main(EXAMPLE / "small.yaml", options, resume=True)
     first, second = losses.read(alone / "losses.csv"), losses.read(whole / "losses.csv")
     assert [row[:2] for row in first] == [row[:2] for row in second]
     # The batches are equal, but their losses are summed in another order.
@@ -205,17 +219,23 @@ def test_checkpoints_are_complete_and_old_ones_are_removed(folder: Path, demonst
     assert json.loads(json.dumps(content["loader"])) == content["loader"]
 
 
-def test_model_continues_a_text(folder: Path, demonstration: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_model_continues_a_text(
+    folder: Path,
+    demonstration: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     run_folder = folder / "runs" / "whole"
     generate.main(run_folder, prompt="Once there was", num_tokens=12, temperature=0)
     output = capsys.readouterr().out
     assert output.startswith("Once there was")
     assert len(output) > len("Once there was\n")
-    options = ("--num-tokens=12", "--temperature=0")
-    typed = run("generate.py", run_folder, *options, cwd=folder, input="Once there was\n\n")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("Once there was\n\n"))
+    generate.main(run_folder, num_tokens=12, temperature=0)
+    typed = capsys.readouterr()
     # The answers to the line and to the empty line; each follows its "> ".
-    assert typed.stdout.startswith(f"> {output}\n> ")
-    assert "Ctrl-D" in typed.stderr
+    assert typed.out.startswith(f"> {output}\n> ")
+    assert "Ctrl-D" in typed.err
 
 
 def test_generating_without_a_checkpoint_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -428,10 +448,10 @@ def wait_until_ended(pids: list[int]) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.usefixtures("_alone")
 def test_killed_launcher_leaves_no_process_and_no_second_writer(
-    folder: Path, demonstration: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(folder)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     run_path = Path("runs/orphaned")
     options = [*OVERRIDES, "training.num_workers=0", "training.steps=100000", f"output.folder={run_path}"]
@@ -446,13 +466,8 @@ def test_killed_launcher_leaves_no_process_and_no_second_writer(
         holder = json.loads((run_path / "run.lock").read_text())
         assert holder["pid"] in workers
         assert (holder["rank"], holder["launcher_pid"]) == ("0 of 2", running.pid)
-        refused = run("train.py", EXAMPLE / "small.yaml", *options, "--resume", cwd=folder, code=1)
-        assert refused.stdout == ""
-        assert refused.stderr == (
-            f"train.py: runs/orphaned: in use by process {holder['pid']} on {holder['host']} "
-            f"(rank 0 of 2, launched by process {running.pid}); wait until it ends, kill it, "
-            "or name another output.folder\n"
-        )
+        with pytest.raises(SystemExit, match="1"):
+            train.main(EXAMPLE / "small.yaml", options, resume=True)
         os.kill(running.pid, signal.SIGKILL)
         running.wait()
         wait_until_ended(workers)
@@ -463,22 +478,14 @@ def test_killed_launcher_leaves_no_process_and_no_second_writer(
     last = losses.read(run_path / "losses.csv")[-1].step
     lines = [line for line in capfd.readouterr().err.splitlines() if line.startswith("train.py: ")]
     assert lines == [
+        f"train.py: runs/orphaned: in use by process {holder['pid']} on {holder['host']} "
+        f"(rank 0 of 2, launched by process {running.pid}); wait until it ends, kill it, "
+        "or name another output.folder",
         f"train.py: torchrun has ended and left this run behind; stopped after step {last}, "
-        "add --resume to continue from the last checkpoint"
+        "add --resume to continue from the last checkpoint",
     ]
     settings = load_settings(EXAMPLE / "small.yaml", options)
     assert run_folder.claim(settings, resume=True).last_step <= last
-
-
-@pytest.fixture
-def _alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Runs ``train.main`` as the only rank in this process, in the folder of the runs."""
-    monkeypatch.chdir(folder)
-    monkeypatch.delenv("RANK", raising=False)
-    monkeypatch.setattr(train, "make_deterministic", lambda: None)
-    yield
-    if torch.distributed.is_initialized():
-        torch.distributed.destroy_process_group()
 
 
 @pytest.mark.usefixtures("_alone")
