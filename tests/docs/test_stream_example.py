@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("torch", reason="needs torch (pip install '.[torch]')")
+from extent import extent
 from repository import EXAMPLES
 from s3_server import S3Server, program
 from stories import TOKENIZER
@@ -23,6 +24,8 @@ pytestmark = pytest.mark.skipif(program() is None, reason="needs an S3 server (p
 
 EXAMPLE = EXAMPLES / "streaming"
 STEPS, SAVE_EVERY = 40, 8
+# The processes of the run that is killed, and of the resumed one. Each imports torch, which takes seconds.
+PROCESSES, RESUMED_PROCESSES = extent((2, 3), (2, 1))
 UPLOAD = """
 import sys
 from pathlib import Path
@@ -74,11 +77,13 @@ def test_killed_run_continues_with_other_ranks_from_a_store(server: S3Server, tm
 
     data = f"{server.url}/stories/{{0..2}}.jsonl"
     options = ("--folder", "runs", "--tokenizer", tokenizer, "--steps", STEPS)
+    options += ("--processes", PROCESSES, "--resumed-processes", RESUMED_PROCESSES)
     printed = run(server, tmp_path, EXAMPLE / "kill_and_resume.py", data, *options)
     starts = re.findall(r"^(\d) processes start after step (\d+)$", printed, re.M)
-    (killed_after,) = map(int, re.findall(r"^killed 2 processes after step (\d+)$", printed, re.M))
+    (killed_after,) = map(int, re.findall(rf"^killed {PROCESSES} processes after step (\d+)$", printed, re.M))
     resumed_after = int(starts[2][1])
-    assert starts == [("2", "0"), ("2", "0"), ("3", str(resumed_after))]
+    first = (str(PROCESSES), "0")
+    assert starts == [first, first, (str(RESUMED_PROCESSES), str(resumed_after))]
     assert STEPS // 2 <= killed_after < STEPS
     assert resumed_after % SAVE_EVERY == 0
     assert 0 < resumed_after <= killed_after
