@@ -49,7 +49,7 @@ from packtok.errors import OUTPUT_EXISTS
 
 CORPUS_BYTES = 32_000_000
 KILLED_BYTES = 12_000_000
-NUM_KILLS = extent(100, 10)
+NUM_KILLS = extent(100, 4)
 NUM_REPLACEMENTS = extent(100, 3)
 # The interval of the disk sizes that are tried.
 EVERY = extent(1, 4)

@@ -72,7 +72,7 @@ def pack(corpus: Path, folder: Path, limited_kb: int, **environment: str) -> sub
     )
 
 
-@pytest.mark.parametrize("backtrace", ["0", "1"])
+@pytest.mark.parametrize("backtrace", extent(["0", "1"], ["1"]))
 @pytest.mark.parametrize("limited_kb", LIMITED_KB)
 def test_run_without_memory_succeeds_or_names_the_limit(
     tmp_path: Path, corpus: Path, whole: dict[str, bytes], limited_kb: int, backtrace: str

@@ -334,7 +334,7 @@ def test_runs_killed_at_any_moment_resume_to_the_same_bytes(
     whole = compute(data, model, **DRAWN)
     seconds = time.monotonic() - began
     rng = random.Random(5)
-    for _ in range(extent(30, 4)):
+    for _ in range(extent(30, 1)):
         shutil.rmtree(output_of(data, model).parent)
         killed_after(rng.random() * seconds, lambda: compute(data, model, **DRAWN))
         assert same_bytes(compute(data, model, **DRAWN), whole)

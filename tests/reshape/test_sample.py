@@ -544,7 +544,7 @@ def test_retrieval_shards_can_be_written_at_the_same_time(texts: tuple[Path, Pat
         {"wiki": []}, samples={"test": 2, "train": 9}, retrieval={"samples": 1, "shards": 3, "chunk": 5}
     )
     packtok.draw_samples(wanted, tmp_path / "expected", tokens=texts[0])
-    for attempt in range(extent(30, 5)):
+    for attempt in range(extent(30, 2)):
         out = tmp_path / str(attempt)
         children = []
         for shard in range(3):

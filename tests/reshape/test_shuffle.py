@@ -724,7 +724,7 @@ def test_killed_shuffle_leaves_the_old_file_and_the_next_removes_its_rest(tmp_pa
     seconds = time.monotonic() - started
     expected = output.read_bytes()
     rng = random.Random(7)
-    for _ in range(extent(30, 3)):
+    for _ in range(extent(30, 1)):
         output.write_bytes(b"old")
         process = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, kind, source, output], stdout=subprocess.PIPE, text=True
