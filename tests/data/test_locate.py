@@ -57,8 +57,7 @@ def test_every_row_names_its_documents(packtok_cli, config: Path) -> None:
     done = packtok_cli("locate", config, "--step", 4, "--json")
     assert json.loads(done.stdout) == expected(4, 0, config.parent)
     steps = NUM_ITEMS // 3
-    done = packtok_cli("locate", config, "--step", 2 * steps + 1, "--json")
-    assert json.loads(done.stdout) == expected(1, 2, config.parent)
+    assert locate(str(config), 2 * steps + 1) == expected(1, 2, config.parent)
     done = packtok_cli("locate", config, "--step", 1, "--epoch", 2)
     row = expected(1, 2, config.parent)[0]
     documents = ", ".join(
@@ -81,8 +80,7 @@ def test_saved_state_sets_the_order_and_checks_the_data(packtok_cli, config: Pat
     torch.save({"model": {"w": torch.zeros(3)}, "train": [loader.state_dict()]}, checkpoint)
     config.write_text(config.read_text().replace(", num_replicas: 3", ""))
     for file in (saved, checkpoint):
-        done = packtok_cli("locate", config, "--step", 2, "--state", file, "--json")
-        assert json.loads(done.stdout) == rows
+        assert locate(str(config), 2, state=str(file)) == rows
 
     config.write_text(config.read_text().replace("context_length: 4", "context_length: 5"))
     done = packtok_cli("locate", config, "--step", 2, "--state", saved, code=1)
