@@ -197,7 +197,7 @@ def test_commands_killed_at_any_moment_are_completed_by_the_next_run(
     seconds = killed_after(None, lambda: command(inputs, out))
     expected = tree(out)
     numbers = random.Random(5)
-    for _ in range(extent(30, 3)):
+    for _ in range(extent(30, 1)):
         shutil.rmtree(out)
         out.mkdir()
         # The second run starts with the files that the first kill left.
