@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import functools
+import multiprocessing
 import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +46,17 @@ def rows(batch: dict[str, torch.Tensor]) -> list[int]:
 def run_ranks(num_ranks: int, folder: Path, work: Callable[..., Any], *arguments: object) -> Any:
     """Returns rank 0's result of ``work(*arguments)`` on ``num_ranks`` new processes; fails on a hang."""
     folder.mkdir(exist_ok=True)
-    # One new process imports everything and then forks the ranks; importing takes each rank seconds.
-    mp.spawn(_fork, (num_ranks, str(folder), work, arguments))
+    _importer().submit(_fork, num_ranks, str(folder), work, arguments).result()
     return torch.load(folder / "result", weights_only=True)
 
 
-def _fork(_: int, num_ranks: int, *arguments: object) -> None:
+@functools.cache
+def _importer() -> ProcessPoolExecutor:
+    """Returns a process that imports everything once and forks all ranks; an import takes seconds."""
+    return ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
+
+
+def _fork(num_ranks: int, *arguments: object) -> None:
     mp.start_processes(_run, (num_ranks, *arguments), nprocs=num_ranks, start_method="fork")
 
 
