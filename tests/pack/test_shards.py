@@ -24,7 +24,7 @@ from packtok.distributed import ShardChoice, find_shard, shard_of_task
 from packtok.errors import ConfigError
 
 FLAGS = ("--tokenizer", TOKENIZER, "--field", SLOW_FIELD, "--on-bad-document", "skip", "--quiet")
-NUM_KILLS = extent(8, 4)
+NUM_KILLS = extent(8, 2)
 
 
 def outputs(path: Path) -> dict[str, bytes | None]:
@@ -48,7 +48,7 @@ def shards_of(folder: Path) -> dict[str, bytes]:
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Returns a folder of one large file, some small, compressed and empty ones, with bad lines."""
     folder = tmp_path_factory.mktemp("corpus")
-    write_corpus(folder / "large.jsonl", 6_000_000, bad_every=40, seed=1)
+    write_corpus(folder / "large.jsonl", 3_000_000, bad_every=40, seed=1)
     for i in range(12):
         write_corpus(folder / f"small{i}.jsonl", 40_000, bad_every=9, seed=2 + i)
     text = write_corpus(folder / "zipped.jsonl", 100_000, bad_every=30, seed=20).read_bytes()
@@ -220,7 +220,7 @@ def test_killed_join_can_be_repeated(
     corpus: Path, at_once: dict[str, bytes | None], tmp_path: Path, packtok_cli: PacktokCli
 ) -> None:
     packtok_cli("pack", "-i", corpus, "-o", "out", *FLAGS, "--shard", "0/1", cwd=tmp_path)
-    for _ in range(5):
+    for _ in range(extent(5, 1)):
         process = start("join", "out", "-o", "joined.pbin", cwd=tmp_path)
         while not unfinished(tmp_path) and process.poll() is None:
             time.sleep(0.001)
