@@ -43,7 +43,7 @@ from packtok._packtok import MdsReader
 pytestmark = pytest.mark.skipif(missing() is not None, reason=f"needs a Slurm of its own: {missing()}")
 
 # A tenth of a shard takes longer than the delivery of a signal.
-CORPUS_BYTES = 2_000_000
+CORPUS_BYTES = 1_200_000
 SMALL_BYTES = 400_000
 SCRIPTS = ROOT / "slurm"
 
@@ -306,8 +306,8 @@ def packed_from(site: Site, corpus: Path) -> bytes:
     return path.read_bytes()
 
 
-def test_unresponsive_controller_is_reported_without_waiting(site: Site, corpus: Corpus) -> None:
-    jobs = site.run(corpus)
+def test_unresponsive_controller_is_reported_without_waiting(site: Site, small: Corpus) -> None:
+    jobs = site.run(small)
     with site.cluster.frozen_controller(), ThreadPoolExecutor() as pool:
         answered = pool.submit(site.status)
         printed = pool.submit(site.packtok, "status", site.outdir)
@@ -323,7 +323,7 @@ def test_unresponsive_controller_is_reported_without_waiting(site: Site, corpus:
     assert re.search(rf"^Slurm +{message}$", printed.result().stdout, re.M)
     assert refused.result().stderr == f"packtok: {message}\n"
     site.wait(jobs)
-    assert site.output.read_bytes() == corpus.packed.read_bytes()
+    assert site.output.read_bytes() == small.packed.read_bytes()
 
 
 def test_jobs_lost_in_a_controller_crash_are_resubmitted(site: Site, corpus: Corpus) -> None:
@@ -354,7 +354,7 @@ def test_reused_job_ids_are_not_mistaken_for_old_jobs(site: Site, corpus: Corpus
 
 
 def test_cancelled_tasks_are_named_and_resubmitted(site: Site, corpus: Corpus) -> None:
-    jobs = site.run(corpus, "--shards", "8%2")
+    jobs = site.run(corpus, "--shards", "8%1")
     wait_for(lambda: bool(site.status()["done"]), "a shard is done", seconds=60)
     site.cluster.run("scancel", jobs[0][0])
     states = site.wait(jobs)
