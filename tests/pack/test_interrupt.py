@@ -39,7 +39,7 @@ from packtok.commands.shuffle import shuffle_file
 LARGE_BYTES = 400_000_000
 HUGE_BYTES = 100_000_000
 # Each moment takes some seconds, most of them for the check of the engine.
-STARTUP_MOMENTS = extent(24, 3)
+STARTUP_MOMENTS = extent(24, 2)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def test_interrupt_at_any_moment_leaves_no_partial_files(large: Path, tmp_path: 
     rng = random.Random(4)
     # Without --restart, each run would resume the one before, and one of them would complete.
     options = ("-t", TOKENIZER, "-j", 4, "--on-bad-document", "skip", "--quiet", "--restart")
-    for _ in range(extent(12, 6)):
+    for _ in range(extent(12, 2)):
         process = start("pack", "-i", large, "-o", "o.pbin", *options, cwd=tmp_path)
         assert wait_until_packing(process, tmp_path)
         # The timing is the point of the test; nothing is waited for.
