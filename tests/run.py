@@ -290,9 +290,10 @@ def _python_variable(peer: str) -> str:
 _NEEDS = {"rustfmt": "cargo-fmt", "clippy": "cargo-clippy", "fuzz build": "g++", "fuzz": "g++"}
 
 
-def _left_out() -> dict[str, str]:
+def _left_out(*, is_thorough: bool) -> dict[str, str]:
     """Returns the steps that this machine cannot run, with the reason."""
-    return {step: f"{program} is not installed" for step, program in _NEEDS.items() if not _has(program)}
+    needs = {step: program for step, program in _NEEDS.items() if is_thorough or program != "g++"}
+    return {step: f"{program} is not installed" for step, program in needs.items() if not _has(program)}
 
 
 def _has(program: str) -> bool:
@@ -359,16 +360,17 @@ def _cargo_steps(after: str, *, is_thorough: bool) -> list[Step]:
     if not is_thorough:
         # Without criterion, examples and documentation, which has no code to test.
         test += ["--workspace", *(f"--exclude={crate}" for crate in NOT_TESTED_BY_CARGO), "--tests"]
-    fuzz_seconds = "60" if is_thorough else "4"
     steps = [
         Step("cargo test build", [*test, "--no-run"], [after], niceness=THIRD),
         Step("cargo test", test, ["cargo test build"], niceness=THIRD),
-        Step("fuzz build", ["bash", "tests/fuzz/run.sh", "0"], ["cargo test build"], niceness=THIRD),
-        Step("clippy", clippy, ["fuzz build"], niceness=THIRD),
-        # After pytest: nothing more important should run in the seconds that each target has.
-        Step("fuzz", ["bash", "tests/fuzz/run.sh", fuzz_seconds], ["fuzz build", "pytest"]),
+        # Also compiles the fuzz targets.
+        Step("clippy", clippy, ["cargo test build"], niceness=THIRD),
     ]
     if is_thorough:
+        # All crates are built once more for them, which takes as long as the build of the wheel.
+        steps.append(Step("fuzz build", ["bash", "tests/fuzz/run.sh", "0"], ["clippy"], niceness=THIRD))
+        # After pytest: nothing more important should run in the seconds that each target has.
+        steps.append(Step("fuzz", ["bash", "tests/fuzz/run.sh", "60"], ["fuzz build", "pytest"]))
         # Only this crate, because ignored tests of other crates are processes that their tests start.
         many = ["cargo", "test", "--release", "--locked", "-q", "-p", "packtok-tokenizer", "--", "--ignored"]
         steps.append(Step("cargo test of many scalars", many, ["clippy"], niceness=THIRD))
@@ -403,7 +405,7 @@ def _all_steps(*, is_thorough: bool) -> list[Step]:
         *_static_steps(),
         *_cargo_steps("wheel", is_thorough=is_thorough),
     ]
-    left_out = _left_out()
+    left_out = _left_out(is_thorough=is_thorough)
     return [*steps, *(step for step in checks if step.name not in left_out)]
 
 
@@ -442,7 +444,7 @@ def main(arguments: Sequence[str]) -> int:
         steps = _changed_steps() if options.changed else _all_steps(is_thorough=options.thorough)
     run = Run(steps)
     run.run()
-    left_out = {} if options.pytest or options.changed else _left_out()
+    left_out = {} if options.pytest or options.changed else _left_out(is_thorough=options.thorough)
     return run.report([f"{step}: {reason}" for step, reason in left_out.items()])
 
 

@@ -353,6 +353,28 @@ def test_files_of_others_are_not_overwritten(tmp_path: Path) -> None:
     assert documents_of(tmp_path / "c") == documents_of(pbin)
 
 
+@pytest.mark.parametrize("format", ["megatron", "llm-c", "raw"])
+def test_replaced_output_keeps_nothing_of_the_one_before(tmp_path: Path, format: str) -> None:
+    pbin = packed(tmp_path)
+    packtok.convert(pbin, tmp_path / "x" / "a", to=format)
+    packtok.convert([pbin, pbin], tmp_path / "x" / "a", to=format, existing="replace")
+    assert not list((tmp_path / "x" / ".packtok").glob("*.pbin_rest"))
+    file = opened(tmp_path / "x", format)
+    packtok.convert(file, tmp_path / "b.pbin", to="pbin")
+    assert documents_of(tmp_path / "b.pbin") == documents_of(pbin) * 2
+    assert packtok.PbinReader(tmp_path / "b.pbin").metadata["eod"]["id"] == 50256
+
+
+def test_inputs_of_other_tokenizers_are_not_joined(tmp_path: Path) -> None:
+    pbin = packed(tmp_path)
+    other = tmp_path / "b.pbin"
+    packtok.pack(input=str(tmp_path / "corpus.jsonl"), output=str(other), tokenizer="cl100k_base")
+    with pytest.raises(ValueError, match=r"b\.pbin: the tokenizer is \w+; expected \w+, that of .*a\.pbin"):
+        packtok.convert([pbin, other], tmp_path / "x", to="npy")
+    with pytest.raises(ValueError, match="several files do not become one pbin file"):
+        packtok.convert([pbin, pbin], tmp_path / "c.pbin", to="pbin")
+
+
 def test_wrong_usage_is_explained(tmp_path: Path, packtok_cli: PacktokCli) -> None:
     packed(tmp_path)
     packtok.convert(tmp_path / "a.pbin", tmp_path / "x" / "a", to="datatrove")

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use packtok_formats::npy::IdType;
 use packtok_formats::{TokenFile, TokenFormat, sidecar_marker_path};
-use packtok_jobs::with_suffix;
+use packtok_jobs::{remove_if_there, with_suffix};
 use packtok_pbin::{Options, Replace, SpecialToken, TokenizerInfo, WriterInfo, publish_bytes};
 use serde::{Deserialize, Serialize};
 
@@ -208,6 +208,21 @@ impl Marker {
         } else {
             self.publish_as(sidecar_marker_path(data))
         }
+    }
+
+    /// Removes the markers of an earlier dataset with the tokens `data`, of whatever format.
+    ///
+    /// # Errors
+    /// A marker cannot be removed.
+    pub(super) fn remove(data: &Path) -> Result<()> {
+        for marker in [
+            marker_path(data),
+            sidecar_marker_path(data),
+            linked_marker_path(data),
+        ] {
+            remove_if_there(&marker).map_err(Error::io(&marker))?;
+        }
+        Ok(())
     }
 
     fn publish_as(&self, marker: PathBuf) -> Result<()> {

@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use packtok_formats::{TokenFile, sidecar_path};
-use packtok_jobs::Monitor;
+use packtok_jobs::{Monitor, remove_if_there};
 use packtok_pbin::{HEADER_BYTES, Header, Reader, Replace, TempFile};
 
 use super::parts::{Parts, convert_width};
@@ -29,6 +29,12 @@ pub(super) fn of_pbin(pbin: &Reader, data: &Path) -> Result<TempFile> {
     out.append_from(&source, 0..HEADER_BYTES)?;
     out.append_from(&source, HEADER_BYTES + pbin.data_bytes()..pbin.file_bytes())?;
     Ok(out)
+}
+
+/// Removes what an earlier conversion to the tokens `data` has kept.
+pub(super) fn remove(data: &Path) -> Result<()> {
+    let path = rest_path(data);
+    remove_if_there(&path).map_err(Error::io(&path))
 }
 
 /// Writes the pbin that `file` was made from to `dst` and returns its length in bytes; `None` if

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use packtok_formats::npy::{Element, IdType};
 use packtok_formats::{OpenOptions, TokenFile, TokenFormat};
-use packtok_jobs::Monitor;
+use packtok_jobs::{Monitor, remove_if_there};
 use packtok_pack::pack::Existing;
 use packtok_pbin::{Replace, TokenWidth, TokenizerInfo};
 use serde::Serialize;
@@ -257,6 +257,13 @@ impl Output<'_> {
             return self.keep_existing(monitor);
         }
         packtok_pbin::remove_abandoned(&self.paths.all().collect::<Vec<_>>())?;
+        if self.options.existing == Existing::Replace {
+            // Nothing may describe the tokens of another run, not even after a crash.
+            let data = &self.paths.data;
+            remove_if_there(data).map_err(Error::io(data))?;
+            Marker::remove(data)?;
+            rest::remove(data)?;
+        }
         match self.options.to {
             TokenFormat::Pbin => self.write_pbin(monitor),
             TokenFormat::CepeNpy => self.write_cepe(monitor),
