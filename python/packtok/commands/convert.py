@@ -128,6 +128,8 @@ def convert(
     loaded_tokenizer = None
     if tokenizer is not None:
         loaded_tokenizer = find_tokenizer(tokenizer, add_special_tokens_from_config).tokenizer
+    if to in FOLDERS and Path(output).suffix == SUFFIXES[to]:
+        raise ConfigError(f"--output: is {output}; expected the name of a folder, which gets shards")
     inputs = [input] if isinstance(input, str | os.PathLike) else input
     jobs = _jobs(list(map(Path, inputs)), Path(output), to, format, is_joined=sharding is not None)
     reports: list[dict[str, Any]] = []

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use packtok_formats::{TokenFile, TokenFormat};
 
 use super::parts::{Parts, Span};
+use super::paths::without;
 use crate::error::{Error, Result};
 
 /// Tokens of a shard if the caller sets no limit.
@@ -154,6 +155,7 @@ pub(super) fn shard_path(format: TokenFormat, output: &Path, i: usize) -> PathBu
     match format {
         TokenFormat::Npy | TokenFormat::Parquet => output.join(format!("shard_{i:05}")),
         _ => {
+            let output = without(output, &["bin", "idx", "ds", "npy"]);
             let name = output.file_name().unwrap_or_default().to_string_lossy();
             output.with_file_name(format!("{name}_{i:05}"))
         }
@@ -175,7 +177,12 @@ pub(super) fn check_no_others(paths: &[&Path]) -> Result<()> {
         let is_number = number.len() >= 5 && number.bytes().all(|byte| byte.is_ascii_digit());
         is_number.then(|| name.to_owned())
     };
-    let entries = match fs::read_dir(folder) {
+    let listed = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
+    };
+    let entries = match fs::read_dir(listed) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(Error::io(folder)(error)),

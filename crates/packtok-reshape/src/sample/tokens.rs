@@ -177,7 +177,9 @@ impl OpenFile {
             return Err(changed(entry));
         }
         let width = tokens.width();
-        Ok(match tokens.data_position() {
+        // Of a dataset of several files, the path may be that of the index.
+        let is_data = tokens.data_path() == path;
+        Ok(match tokens.data_position().filter(|_| is_data) {
             Some(start) => {
                 checked.insert(Checked {
                     start,
