@@ -20,6 +20,10 @@ use super::page_header::{DATA, DATA_V2, DICTIONARY, PageHeader};
 use crate::table::fault::Fault;
 use crate::table::window::Window;
 
+/// Values for each byte that lengths in the encodings DELTA_* can have at most: blocks of 128 values of
+/// the same difference have five bytes.
+const MAX_DELTAS_PER_BYTE: usize = 32;
+
 /// The pages of a column chunk, each checked before it is read.
 pub(super) struct CheckedPages {
     /// At the same page as this reader.
@@ -33,6 +37,8 @@ pub(super) struct CheckedPages {
     value_bytes: usize,
     /// Values that the next pages may have.
     max_values: u64,
+    /// Whether pages start with repetition levels and with definition levels.
+    has_levels: [bool; 2],
 }
 
 impl CheckedPages {
@@ -51,6 +57,7 @@ impl CheckedPages {
             _ => 4,
         };
         let column = chunk.column_path().string();
+        let descr = chunk.column_descr();
         Ok(Self {
             inner: SerializedPageReader::new(Arc::new(window.clone()), chunk, num_rows, None)?,
             bytes: PageBytes::new(window, chunk.compression(), row_group, column),
@@ -59,6 +66,7 @@ impl CheckedPages {
             num_data_pages: 0,
             value_bytes,
             max_values: u64::MAX,
+            has_levels: [descr.max_rep_level() > 0, descr.max_def_level() > 0],
         })
     }
 
@@ -93,7 +101,12 @@ impl CheckedPages {
                 Some(Page::DictionaryPage {
                     buf, num_values, ..
                 }) => self.check_num_values(&header, buf.len(), *num_values as usize)?,
-                _ => self.num_data_pages += 1,
+                page => {
+                    if let Some(page) = page {
+                        self.check_num_deltas(&header, page)?;
+                    }
+                    self.num_data_pages += 1;
+                }
             }
             return Ok(page);
         }
@@ -126,6 +139,54 @@ impl CheckedPages {
                 Err(self.bytes.damaged(header, self.num_data_pages, &reason))
             }
         }
+    }
+
+    /// Checks the number of lengths in a page of byte arrays whose lengths are stored as differences:
+    /// the crate reserves memory for as many.
+    fn check_num_deltas(&self, header: &PageHeader, page: &Page) -> Result<(), Fault> {
+        let (values, encoding) = match page {
+            Page::DataPage { buf, encoding, .. } => (self.without_levels(buf), encoding),
+            Page::DataPageV2 { buf, encoding, .. } => {
+                let (repetition, definition) = header.level_bytes;
+                let levels = repetition.saturating_add(definition);
+                let values = usize::try_from(levels)
+                    .ok()
+                    .and_then(|levels| buf.get(levels..));
+                (values, encoding)
+            }
+            Page::DictionaryPage { .. } => return Ok(()),
+        };
+        // The lengths of the parts that values share with the one before, and of the rest.
+        let num_lists = match encoding {
+            Encoding::DELTA_LENGTH_BYTE_ARRAY => 1,
+            Encoding::DELTA_BYTE_ARRAY => 2,
+            _ => 0,
+        };
+        let mut lists = values;
+        for _ in 0..num_lists {
+            let Some(bytes) = lists else { break };
+            let (num_values, end) = deltas(bytes);
+            let most = bytes.len().saturating_mul(MAX_DELTAS_PER_BYTE);
+            if num_values > most as u64 {
+                let num_bytes = bytes.len();
+                let reason = format!(
+                    "it declares {num_values} values, but its {num_bytes} bytes hold at most {most}"
+                );
+                return Err(self.bytes.damaged(header, self.num_data_pages, &reason));
+            }
+            lists = end.and_then(|end| bytes.get(end..));
+        }
+        Ok(())
+    }
+
+    /// The values in the content of a page of version 1, whose levels have their lengths before them.
+    fn without_levels<'a>(&self, content: &'a [u8]) -> Option<&'a [u8]> {
+        let mut rest = content;
+        for _ in self.has_levels.into_iter().filter(|&has| has) {
+            let (length, levels) = rest.split_first_chunk::<4>()?;
+            rest = levels.get(u32::from_le_bytes(*length) as usize..)?;
+        }
+        Some(rest)
     }
 
     fn check_num_values(
@@ -182,6 +243,58 @@ impl CheckedPages {
         );
         Err(self.bytes.damaged(header, self.num_data_pages, &reason))
     }
+}
+
+/// How many differences a list of them at the start of `bytes` declares, and where it ends if it is
+/// complete. Source: DELTA_BINARY_PACKED in the Parquet format's `Encodings.md`.
+fn deltas(bytes: &[u8]) -> (u64, Option<usize>) {
+    let mut position = 0;
+    let mut varint = || varint_at(bytes, &mut position);
+    let header = [varint(), varint(), varint()];
+    let [Some(block_values), Some(num_parts), Some(num_values)] = header else {
+        return (0, None);
+    };
+    // The first value.
+    let is_complete = varint().is_some();
+    let part_values = block_values.checked_div(num_parts).unwrap_or(0);
+    if !is_complete || part_values == 0 {
+        return (num_values, None);
+    }
+    let mut left = num_values.saturating_sub(1);
+    while left > 0 {
+        // The smallest difference, and the widths of the parts.
+        let widths = varint_at(bytes, &mut position).and_then(|_| {
+            let end = position.checked_add(usize::try_from(num_parts).ok()?)?;
+            bytes.get(position..end)
+        });
+        let Some(widths) = widths else {
+            return (num_values, None);
+        };
+        position += widths.len();
+        for &width in widths {
+            if left == 0 {
+                break;
+            }
+            let num_bytes = u64::from(width).saturating_mul(part_values) / 8;
+            position = position.saturating_add(usize::try_from(num_bytes).unwrap_or(usize::MAX));
+            left = left.saturating_sub(part_values);
+        }
+    }
+    (num_values, Some(position))
+}
+
+/// The number at `position`, in as many bytes as it needs; moves `position` after it.
+fn varint_at(bytes: &[u8], position: &mut usize) -> Option<u64> {
+    let mut value = 0;
+    for shift in (0..64).step_by(7) {
+        let byte = *bytes.get(*position)?;
+        *position += 1;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(value);
+        }
+    }
+    None
 }
 
 /// The page of `header`, whose decompressed bytes are `buffer`.
@@ -307,11 +420,21 @@ mod tests {
 
     /// The header of a page, with 32-bit integers as the fields of Thrift's compact protocol.
     fn header(kind: u64, uncompressed: u64, compressed: usize, num_values: u64) -> Vec<u8> {
+        header_of(kind, uncompressed, compressed, num_values, 0)
+    }
+
+    fn header_of(
+        kind: u64,
+        uncompressed: u64,
+        compressed: usize,
+        num_values: u64,
+        encoding: u64,
+    ) -> Vec<u8> {
         let field = |value: u64| [vec![0x15], varint(value * 2)].concat();
         let (number, encodings) = if kind == DICTIONARY as u64 {
             (0x4c, vec![field(0)])
         } else {
-            (0x2c, vec![field(0), field(3), field(3)])
+            (0x2c, vec![field(encoding), field(3), field(3)])
         };
         let start = [field(kind), field(uncompressed), field(compressed as u64)].concat();
         let values = [vec![number], field(num_values), encodings.concat(), vec![0]].concat();
@@ -389,6 +512,52 @@ mod tests {
             )
         );
         assert!(peak_bytes() - before < 256 << 20);
+    }
+
+    #[test]
+    fn lengths_that_a_page_cannot_hold_are_refused() {
+        // Blocks of 128 values in 4 parts, and the number of values.
+        let body =
+            |num_values: u64| [varint(128), varint(4), varint(num_values), vec![0; 9]].concat();
+        for encoding in [6, 7] {
+            let bytes = body(1 << 31);
+            let header = header_of(DATA as u64, bytes.len() as u64, bytes.len(), 1, encoding);
+            assert_eq!(
+                first_page(Compression::UNCOMPRESSED, &header, &bytes),
+                Err(
+                    "row group 3, column \"text\", page 0: it declares 2147483648 values, but its \
+                     17 bytes hold at most 544"
+                        .to_owned()
+                )
+            );
+            let bytes = body(400);
+            assert_eq!(deltas(&bytes), (400, None));
+            let header = header_of(DATA as u64, bytes.len() as u64, bytes.len(), 1, encoding);
+            let page = first_page(Compression::UNCOMPRESSED, &header, &bytes);
+            assert_eq!(page, Ok(bytes.len()));
+        }
+    }
+
+    #[test]
+    fn the_second_list_of_a_page_is_checked_too() {
+        // 129 differences of no bits, in two blocks; then a list that declares too many.
+        let block = [0, 0, 0, 0, 0];
+        let first = [
+            varint(128),
+            varint(4),
+            varint(130),
+            vec![0],
+            block.repeat(2),
+        ]
+        .concat();
+        assert_eq!(deltas(&first), (130, Some(first.len())));
+        let second = [varint(128), varint(4), varint(1 << 31), vec![0; 9]].concat();
+        let bytes = [first, second].concat();
+        for (encoding, is_refused) in [(6, false), (7, true)] {
+            let header = header_of(DATA as u64, bytes.len() as u64, bytes.len(), 130, encoding);
+            let page = first_page(Compression::UNCOMPRESSED, &header, &bytes);
+            assert_eq!(page.is_err(), is_refused, "{page:?}");
+        }
     }
 
     #[test]
