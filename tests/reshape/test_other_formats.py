@@ -172,7 +172,7 @@ def test_shards_are_cut_at_documents_or_at_multiples(tmp_path: Path) -> None:
     assert lengths[:-1] == [6] * (len(files) - 1)
     assert sum(lengths) == 2 * len(tokens)
     rest = 2 * len(tokens) % 3
-    assert [f"the last {rest} tokens make no 3" in warning for warning in report["warnings"]] == [True]
+    assert [f"the last {rest} tokens are fewer than 3" in warning for warning in report["warnings"]] == [True]
     pieces = list(chain.from_iterable(map(documents_of, files)))
     assert list(chain.from_iterable(pieces)) == tokens * 2
     # Of another number of shards, some would stay among the new ones.

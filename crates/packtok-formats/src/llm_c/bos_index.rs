@@ -16,7 +16,8 @@ const POSITION_BYTES: usize = 4;
 /// The documents of `tokens` that start at the positions in the file at `path`.
 ///
 /// Positions count tokens, as the reader of NeMo AutoModel takes them, or bytes of the file, as its
-/// writer makes them: whichever all have the same id, that of BOS.
+/// writer makes them: whichever all have the same id, that of BOS. If both do, the first position says
+/// it: that of the first token in bytes, or any other.
 pub(super) fn documents_of(tokens: Tokens<'_>, path: &Path) -> Result<Ends> {
     let map = MappedFile::open(path)?;
     let (positions, rest) = map.bytes().as_chunks::<POSITION_BYTES>();
@@ -40,7 +41,9 @@ pub(super) fn documents_of(tokens: Tokens<'_>, path: &Path) -> Result<Ends> {
         data.is_multiple_of(width).then_some(data / width)
     };
     let in_tokens = check(tokens, positions.clone().map(of_tokens));
-    let is_in_bytes = in_tokens.is_err() && check(tokens, positions.clone().map(of_bytes)).is_ok();
+    let is_like_bytes = positions.clone().next().map(u64::from) == Some(HEADER_BYTES);
+    let is_in_bytes = (in_tokens.is_err() || is_like_bytes)
+        && check(tokens, positions.clone().map(of_bytes)).is_ok();
     if let (Err(fault), false) = (&in_tokens, is_in_bytes) {
         return Err(Error::fault(Fault {
             path: path.into(),

@@ -139,6 +139,26 @@ mod tests {
     }
 
     #[test]
+    fn one_position_in_bytes_is_told_from_one_in_tokens() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("a.bin");
+        let num_tokens = 2000;
+        let mut bytes = encode_header(TokenWidth::U16, num_tokens, &data).unwrap();
+        bytes.resize((HEADER_BYTES + 2 * num_tokens) as usize, 7);
+        fs::write(&data, bytes).unwrap();
+        for (position, expected) in [
+            (1024u32, vec![2000]),
+            (1025, vec![1025, 975]),
+            (0, vec![2000]),
+        ] {
+            fs::write(bos_index_path(&data), position.to_le_bytes()).unwrap();
+            let file = TokenFile::open(&data).unwrap();
+            let lengths = documents(&file).into_iter().map(|ids| ids.len());
+            assert_eq!(lengths.collect::<Vec<_>>(), expected, "{position}");
+        }
+    }
+
+    #[test]
     fn faults_name_file_and_byte() {
         let cases: [(&str, usize, &[u8], &str); 7] = [
             (".bin", 4, &[2], "the version is 2 (byte 4); expected 1;"),

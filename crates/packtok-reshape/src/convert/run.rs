@@ -185,16 +185,14 @@ fn outputs<'a>(
         .collect())
 }
 
-/// A sentence about the tokens that a reader of samples of this length does not see: the tail of each
-/// file. `None` if the caller does not name a length.
+/// A sentence about the tokens that a reader of samples of this length does not see, at the end of the
+/// last shard. `None` if the caller does not name a length.
 fn unseen_tokens(outputs: &[(OutputPaths, Parts<'_>)], options: &ConvertOptions) -> Option<String> {
     let multiple = options.sharding?.multiple_of?;
-    let tails = outputs
-        .iter()
-        .map(|(_, parts)| parts.num_tokens() % multiple);
-    let num_tokens: u64 = tails.sum();
+    let (_, last) = outputs.last()?;
+    let num_tokens = last.num_tokens() % multiple;
     (num_tokens > 0).then(|| {
-        format!("the last {num_tokens} tokens make no {multiple}: trainers that read samples of that length do not see them")
+        format!("the last {num_tokens} tokens are fewer than {multiple}: trainers that read samples of that length do not see them")
     })
 }
 
