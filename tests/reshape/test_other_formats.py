@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import re
 import shutil
 from itertools import chain
@@ -247,6 +248,14 @@ def test_documents_of_files_without_an_index_are_found(tmp_path: Path, packtok_c
         assert documents_of(tmp_path / "a.pbin") == expected
         has_tail = "the 1 tokens after the last EOS are a document" in done.stdout
         assert has_tail == ("eos=0" in boundaries)
+    read = ("--input-dtype", "uint16", "--boundaries", "eos=0")
+    done = packtok_cli("cat", "train.bin", "--documents", "1", "--ids", *read, cwd=tmp_path)
+    assert done.stdout == "1: 7 0\n"
+    done = packtok_cli("inspect", "train.bin", *read, "--json", cwd=tmp_path)
+    assert (json.loads(done.stdout)["documents"], json.loads(done.stdout)["tokens"]) == (3, 6)
+    reader = packtok.PbinReader(tmp_path / "train.bin", input_dtype="uint16", boundaries="bos=0")
+    again = pickle.loads(pickle.dumps(reader))
+    assert [document.tolist() for document in again] == [[5, 9], [0, 7], [0, 8]]
     done = packtok_cli(*as_uint16, "--boundaries", "eos", cwd=tmp_path, code=1)
     assert '--boundaries: is "eos"; expected eos=ID, bos=ID or file=PATH' in done.stderr
 

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from packtok.cli import console
-from packtok.cli.options import AddTokensOption, JsonOption, TokenizerOption, check_inputs
+from packtok.cli.options import (
+    AddTokensOption,
+    BoundariesOption,
+    InputDtypeOption,
+    JsonOption,
+    TokenFormatOption,
+    TokenizerOption,
+    check_inputs,
+)
 from packtok.cli.progress import engine_checks
 
 if TYPE_CHECKING:
@@ -14,20 +22,23 @@ if TYPE_CHECKING:
 
 
 def cat(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A pbin or an NPY file.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A token file, of any format.")],
     documents: Annotated[
         str, typer.Option("--documents", "-d", help="One number, or a range such as 0:3.")
     ] = "0:1",
     ids: Annotated[bool, typer.Option("--ids/--text", help="Print ids, or the decoded text.")] = False,
     tokenizer: TokenizerOption = None,
     add_special_tokens_from_config: AddTokensOption = False,
+    format: TokenFormatOption = None,
+    input_dtype: InputDtypeOption = None,
+    boundaries: BoundariesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print documents of a token file, decoded with the tokenizer next to it or with --tokenizer."""
     from packtok import PbinReader
 
     check_inputs("FILE", [file])
-    reader = PbinReader(file)
+    reader = PbinReader(file, format, input_dtype, boundaries)
     numbers = document_numbers(documents, len(reader))
     decoder = None if ids else _decoder(reader, tokenizer, add_special_tokens_from_config)
     if as_json:

@@ -1,22 +1,24 @@
 """`packtok convert`: writes the documents of token files in another format."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from packtok.cli.merge import show_counts
 from packtok.cli.options import (
     AddTokensOption,
+    BoundariesOption,
     ExistingOption,
+    InputDtypeOption,
     JsonOption,
     QuietOption,
+    TokenFormat,
+    TokenFormatOption,
     TokenizerOption,
     check_inputs,
     check_output,
 )
 from packtok.cli.progress import engine_checks, progress
-
-Format = Literal["pbin", "cepe-npy", "megatron", "datatrove", "dolma", "llm-c", "npy", "raw", "parquet"]
 
 
 def convert(
@@ -25,7 +27,7 @@ def convert(
         typer.Argument(metavar="FILE...", help="Token files, which are joined, or a folder of them."),
     ],
     *,
-    to: Annotated[Format, typer.Option("--to", help="The format to write.")],
+    to: Annotated[TokenFormat, typer.Option("--to", help="The format to write.")],
     output: Annotated[
         str,
         typer.Option(
@@ -35,23 +37,9 @@ def convert(
             help="The file or common name to write; with --to npy or parquet, and of a folder, a folder.",
         ),
     ],
-    format: Annotated[
-        Format | None, typer.Option("--format", help="The format to read. [default: by content]")
-    ] = None,
-    input_dtype: Annotated[
-        str | None,
-        typer.Option(
-            "--input-dtype", metavar="DTYPE", help="The type of ids in files without a header: uint16, ..."
-        ),
-    ] = None,
-    boundaries: Annotated[
-        str | None,
-        typer.Option(
-            "--boundaries",
-            metavar="WHERE",
-            help="Where documents start if FILE does not say it: eos=ID, bos=ID or file=PATH.",
-        ),
-    ] = None,
+    format: TokenFormatOption = None,
+    input_dtype: InputDtypeOption = None,
+    boundaries: BoundariesOption = None,
     link: Annotated[
         bool, typer.Option("--link", help="With --to megatron: link the pbin instead of copying it.")
     ] = False,

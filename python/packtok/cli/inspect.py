@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from packtok.cli import console
-from packtok.cli.options import JsonOption, check_inputs
+from packtok.cli.options import (
+    BoundariesOption,
+    InputDtypeOption,
+    JsonOption,
+    TokenFormatOption,
+    check_inputs,
+)
 
 if TYPE_CHECKING:
     from packtok import PbinReader
@@ -21,7 +27,7 @@ def inspect(
     file: Annotated[
         str,
         typer.Argument(
-            metavar="FILE", help="A pbin, an NPY file, or a tokenized dataset: folder, metadata file, name."
+            metavar="FILE", help="A token file, or a tokenized dataset: folder, metadata file, name."
         ),
     ],
     chunk_tokens: Annotated[
@@ -30,6 +36,9 @@ def inspect(
             "--chunk-tokens", min=1, help="With a folder of NPY files: length of the chunks. [default: 4096]"
         ),
     ] = None,
+    format: TokenFormatOption = None,
+    input_dtype: InputDtypeOption = None,
+    boundaries: BoundariesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what a pbin or a tokenized dataset contains: tokens, documents, tokenizer, sources, lengths."""
@@ -46,7 +55,7 @@ def inspect(
     if os.path.isdir(file) or is_described(file):
         _show_dataset(describe_dataset(file, files_of_dataset(file, console.remark)), as_json=as_json)
         return
-    facts = describe(PbinReader(file))
+    facts = describe(PbinReader(file, format, input_dtype, boundaries))
     if as_json:
         console.as_json(facts)
         return

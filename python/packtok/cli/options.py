@@ -86,6 +86,24 @@ QuietOption = Annotated[
     bool, typer.Option("--quiet", "-q", help="Hide progress and print the result in one line.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")]
+TokenFormat = Literal["pbin", "cepe-npy", "megatron", "datatrove", "dolma", "llm-c", "npy", "raw", "parquet"]
+TokenFormatOption = Annotated[
+    TokenFormat | None, typer.Option("--format", help="The format of the token file. [default: by content]")
+]
+InputDtypeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--input-dtype", metavar="DTYPE", help="The type of ids in a file without a header: uint16, ..."
+    ),
+]
+BoundariesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--boundaries",
+        metavar="WHERE",
+        help="Where documents start if the file does not say it: eos=ID, bos=ID or file=PATH.",
+    ),
+]
 
 
 def existing_policy(existing: Existing | None, policy: FileExistencePolicy | None) -> Existing | None:

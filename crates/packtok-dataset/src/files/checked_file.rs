@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use packtok_formats::raw::RawFile;
-use packtok_formats::{TokenFile, TokenFormat};
+use packtok_formats::{OpenOptions, TokenFile, TokenFormat};
 use packtok_pbin::CHECKED_DATA_BYTES;
 
 use crate::error::{Error, Result};
@@ -52,6 +52,17 @@ impl CheckedFile {
             return Ok(checked);
         }
         Self::of(TokenFile::open(path)?, verify)
+    }
+
+    /// As [`CheckedFile::open`], with what the caller says about a file at a path.
+    ///
+    /// # Errors
+    /// Those of [`CheckedFile::open`] and of [`TokenFile::open_with`].
+    pub fn open_with(path: &Path, options: &OpenOptions, verify: bool) -> Result<Self> {
+        if *options == OpenOptions::default() {
+            return Self::open(path, verify);
+        }
+        Self::of(TokenFile::open_with(path, options)?, verify)
     }
 
     /// Opens the file that an entry describes, without comparing the file with the entry.

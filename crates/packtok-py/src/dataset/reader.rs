@@ -10,23 +10,29 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 
 use crate::boundary::error::{dataset_error, formats_error, pbin_error};
+use crate::boundary::token_formats::open_options;
 use crate::boundary::{values, views};
 use crate::dataset::origin::{OriginSources, PyOrigin};
 
 /// A pbin, memory-mapped. Item `i` is document `i` as a read-only NumPy view, including EOD.
 ///
-/// Megatron's and datatrove's files, and NPY files of documents as CEPE's scripts save them, are
-/// read in the same way: without metadata, and with uint32 views of ids that are wider.
+/// Files of other formats, as `packtok convert` names them, are read in the same way: without
+/// metadata, and with uint32 views of ids that are wider.
 ///
 /// Views have the token width of the file (uint8, uint16 or uint32), copy nothing and outlive the
-/// reader. Pickles as its path.
+/// reader. Pickles as its arguments.
 #[pyclass(frozen, name = "PbinReader", module = "packtok")]
 pub(crate) struct PyPbinReader {
     /// The path or URL that the caller passed.
     path: PathBuf,
+    /// The other arguments of the caller: format, type of the ids, boundaries.
+    options: [Option<String>; 3],
     file: CheckedFile,
     sources: OriginSources,
 }
+
+/// The arguments of [`PyPbinReader::new`].
+type Arguments = (PathBuf, Option<String>, Option<String>, Option<String>);
 
 impl PyPbinReader {
     fn file(&self) -> &TokenFile {
@@ -80,13 +86,27 @@ impl PyPbinReader {
     /// Opens a path or URL; checks lengths and checksums of the trailer. The data of a URL is
     /// fetched and verified piece by piece when it is first read; the data of a path is not
     /// verified.
+    ///
+    /// `format`, `input_dtype` and `boundaries` say what a file of another format does not record, as
+    /// those of `packtok.convert`.
     #[new]
-    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+    #[pyo3(signature = (path, format = None, input_dtype = None, boundaries = None))]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        format: Option<String>,
+        input_dtype: Option<String>,
+        boundaries: Option<String>,
+    ) -> PyResult<Self> {
+        let options = [format, input_dtype, boundaries];
+        let [format, dtype, boundaries] = options.each_ref().map(Option::as_deref);
+        let open = open_options(format, dtype, boundaries)?;
         let file = py
-            .detach(|| CheckedFile::open(&path, false))
+            .detach(|| CheckedFile::open_with(&path, &open, false))
             .map_err(dataset_error)?;
         Ok(Self {
             path,
+            options,
             file,
             sources: OriginSources::default(),
         })
@@ -217,9 +237,11 @@ impl PyPbinReader {
             .map_err(formats_error)
     }
 
-    fn __reduce__(slf: Bound<'_, Self>) -> (Bound<'_, PyAny>, (PathBuf,)) {
-        let path = slf.get().path.clone();
-        (slf.get_type().into_any(), (path,))
+    fn __reduce__(slf: Bound<'_, Self>) -> (Bound<'_, PyAny>, Arguments) {
+        let this = slf.get();
+        let [format, input_dtype, boundaries] = this.options.clone();
+        let arguments = (this.path.clone(), format, input_dtype, boundaries);
+        (slf.get_type().into_any(), arguments)
     }
 
     fn __repr__(&self) -> String {

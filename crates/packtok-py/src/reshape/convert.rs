@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use packtok_formats::npy::{Element, IdType};
-use packtok_formats::{Boundaries, OpenOptions, TokenFormat};
+use packtok_formats::npy::IdType;
 use packtok_pack::pbin::TokenizerInfo;
 use packtok_reshape::convert::marker::{Marker, TokenPlan};
 use packtok_reshape::convert::{self, ConvertOptions, Sharding};
@@ -13,6 +12,7 @@ use pyo3::prelude::*;
 
 use crate::boundary::error::reshape_error;
 use crate::boundary::monitor::watched_reshaping;
+use crate::boundary::token_formats::{element, format_of, open_options};
 use crate::boundary::values::{self, choice};
 use crate::tokenizer::PyTokenizer;
 
@@ -100,44 +100,5 @@ pub(crate) fn info(tokenizer: &Tokenizer) -> TokenizerInfo {
 pub(crate) fn id_type(name: &str) -> PyResult<IdType> {
     IdType::of_name(name).ok_or_else(|| {
         PyValueError::new_err(format!("dtype is {name:?}, expected one of int64, uint32"))
-    })
-}
-
-/// How to read a token file.
-pub(crate) fn open_options(
-    format: Option<&str>,
-    dtype: Option<&str>,
-    boundaries: Option<&str>,
-) -> PyResult<OpenOptions> {
-    let boundaries = boundaries.map(|text| {
-        Boundaries::parse(text).ok_or_else(|| {
-            let forms = Boundaries::FORMS;
-            PyValueError::new_err(format!(
-                "--boundaries (boundaries): is {text:?}; expected {forms}"
-            ))
-        })
-    });
-    Ok(OpenOptions {
-        format: format.map(format_of).transpose()?,
-        dtype: dtype
-            .map(|name| element(name, "--input-dtype (input_dtype)"))
-            .transpose()?,
-        boundaries: boundaries.transpose()?,
-    })
-}
-
-/// The type of ids that the user gives by its name in NumPy.
-fn element(name: &str, option: &str) -> PyResult<Element> {
-    Element::of_name(name).ok_or_else(|| {
-        PyValueError::new_err(format!(
-            "{option}: is {name:?}; expected the name of an integer type, as uint16"
-        ))
-    })
-}
-
-fn format_of(name: &str) -> PyResult<TokenFormat> {
-    TokenFormat::of_name(name).ok_or_else(|| {
-        let names = TokenFormat::NAMES.join(", ");
-        PyValueError::new_err(format!("format is {name:?}, expected one of {names}"))
     })
 }
