@@ -93,7 +93,7 @@ REACH: dict[str, tuple[str, ...]] = {
     "crates/packtok-reshape/src/error.rs: {} and {}": TOKENIZE,
     "crates/packtok-reshape/src/error.rs: {}: is not below": TOKENIZE,
     "crates/packtok-reshape/src/error.rs: {}: the file exists": TOKENIZE,
-    "crates/packtok-py/src/reshape/convert.rs": CONVERT,
+    "crates/packtok-py/src/boundary/token_formats.rs": CONVERT,
     "crates/packtok-py/src/reshape/mds.rs": IMPORT,
     "crates/packtok-store/src": (*PACK, *JOIN),
     "crates/packtok-tokenizer/src": PACK,
