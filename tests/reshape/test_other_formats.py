@@ -79,7 +79,9 @@ def test_datasets_and_manifests_take_them(tmp_path: Path, format: str) -> None:
         assert [item["input_ids"].tolist() for item in dataset] == [
             item["input_ids"].tolist() for item in expected
         ]
-    assert packtok.verify(str(file))["documents"] == 4
+    checked = packtok.verify(str(file))
+    assert checked["documents"] == 4
+    assert "checksums" in checked["unchecked"]
 
 
 @given(documents=st.lists(st.lists(st.integers(0, 2**31 - 1), max_size=9), max_size=40))
@@ -378,7 +380,8 @@ def test_inputs_of_other_tokenizers_are_not_joined(tmp_path: Path) -> None:
     pbin = packed(tmp_path)
     other = tmp_path / "b.pbin"
     packtok.pack(input=str(tmp_path / "corpus.jsonl"), output=str(other), tokenizer="cl100k_base")
-    with pytest.raises(ValueError, match=r"b\.pbin: the tokenizer is [\w:]+; expected [\w:]+, that of .*a\.pbin"):
+    message = r"b\.pbin: the tokenizer is [\w:]+; expected [\w:]+, that of .*a\.pbin"
+    with pytest.raises(ValueError, match=message):
         packtok.convert([pbin, other], tmp_path / "x", to="npy")
     with pytest.raises(ValueError, match="several files do not become one pbin file"):
         packtok.convert([pbin, pbin], tmp_path / "c.pbin", to="pbin")

@@ -7,7 +7,7 @@ from typing import Any
 
 from packtok import _packtok
 from packtok.catalog.schema import METADATA_NAMES
-from packtok.commands.tokenize_npy import SUMMARY_NAME
+from packtok.commands.tokenize_npy import FORMAT, SUMMARY_NAME
 from packtok.errors import ConfigError, PacktokError
 from packtok.progress import Progress
 from packtok.remedies import entry_point
@@ -119,12 +119,15 @@ def verify_folder(
 
 
 def check_marked(path: StrPath) -> bool:
-    """Compares an NPY file with its marker; returns whether it has one.
+    """Compares a token file with its marker; returns whether that has a checksum of the tokens.
 
     Raises:
         PacktokError: If a count or the checksum differs.
     """
-    return _check_marker(Path(path))
+    file = Path(path)
+    marker = _packtok.find_token_marker(file)
+    # The markers of other formats have a checksum of the index.
+    return _check_marker(file) and marker is not None and marker["format"] == FORMAT
 
 
 def _check_marker(file: Path) -> bool:
