@@ -132,8 +132,8 @@ def test_trailer_origins_and_tokenizer_come_back(tmp_path: Path, format: str) ->
     tokenizer = tmp_path / "y" / "a.pbin.tokenizer.json"
     assert tokenizer.read_bytes() == (tmp_path / "a.pbin.tokenizer.json").read_bytes()
     # Others look at every file of the folder.
-    found = {path.relative_to(tmp_path / "x") for path in (tmp_path / "x").rglob("*") if path.is_file()}
-    assert {os.fspath(path) for path in found if ".packtok" not in path.parts} == set(FILES[format])
+    files = {path.relative_to(tmp_path / "x") for path in (tmp_path / "x").rglob("*") if path.is_file()}
+    assert {os.fspath(path) for path in files if ".packtok" not in path.parts} == set(FILES[format])
     assert packtok.diff(pbin, opened(tmp_path / "x", format))["difference"] is None
 
 
@@ -374,6 +374,17 @@ def test_replaced_output_keeps_nothing_of_the_one_before(tmp_path: Path, format:
     packtok.convert(file, tmp_path / "b.pbin", to="pbin")
     assert documents_of(tmp_path / "b.pbin") == documents_of(pbin) * 2
     assert packtok.PbinReader(tmp_path / "b.pbin").metadata["eod"]["id"] == 50256
+
+
+@pytest.mark.parametrize("format", ["megatron", "parquet"])
+def test_failed_replacement_keeps_the_output(tmp_path: Path, format: str) -> None:
+    pbin = packed(tmp_path)
+    packtok.convert(pbin, tmp_path / "x" / "a", to=format)
+    before = {path: path.read_bytes() for path in (tmp_path / "x").rglob("*") if path.is_file()}
+    np.save(tmp_path / "b.npy", np.array([1, 1, 2**31], "int64"))
+    with pytest.raises(packtok.PbinFormatError, match="which int32 cannot hold"):
+        packtok.convert(tmp_path / "b.npy", tmp_path / "x" / "a", to=format, existing="replace")
+    assert {path: path.read_bytes() for path in (tmp_path / "x").rglob("*") if path.is_file()} == before
 
 
 def test_inputs_of_other_tokenizers_are_not_joined(tmp_path: Path) -> None:

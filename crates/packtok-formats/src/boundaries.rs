@@ -6,7 +6,8 @@ use packtok_pbin::MappedFile;
 
 use crate::ends::Ends;
 use crate::error::{Error, Fault, Result};
-use crate::flat_file::{DocumentIndex, IdType};
+use crate::flat_file::{DocumentIndex, FlatFile, FlatParts, IdType};
+use crate::format::TokenFormat;
 use crate::open_options::{Boundaries, OpenOptions};
 use crate::sidecar::sidecar_ends_path;
 
@@ -50,6 +51,39 @@ pub(crate) struct Tokens<'a> {
     pub(crate) id_type: IdType,
     /// Number of tokens.
     pub(crate) num_tokens: u64,
+}
+
+/// The file at `path` of a format without an index: its documents are those that the caller names, that
+/// the sidecar folder records, or one. All tokens must be within `map`, whose first one is at
+/// `first_byte`.
+///
+/// # Errors
+/// Those of [`documents_of`].
+pub(crate) fn open_without_index(
+    format: TokenFormat,
+    path: &Path,
+    map: MappedFile,
+    (first_byte, id_type, num_tokens): (u16, IdType, u64),
+    options: &OpenOptions,
+) -> Result<FlatFile> {
+    let tokens = Tokens {
+        path,
+        map: &map,
+        first_byte: first_byte.into(),
+        id_type,
+        num_tokens,
+    };
+    let documents = documents_of(tokens, options)?;
+    FlatFile::new(FlatParts {
+        format,
+        path: path.into(),
+        data_path: path.into(),
+        map,
+        first_byte,
+        id_type,
+        num_tokens,
+        documents,
+    })
 }
 
 /// The documents of `tokens`: as the caller says, as recorded in the sidecar folder, or one.
@@ -151,7 +185,7 @@ fn positions_of<const N: usize>(tokens: Tokens<'_>, id: [u8; N]) -> impl Iterato
         let first = i * (STEP_BYTES / N) as u64;
         let (ids, _) = step.as_chunks::<N>();
         let ids = ids.iter().zip(first..);
-        ids.filter(move |(found, _)| **found == id)
+        ids.filter(move |(other, _)| **other == id)
             .map(|(_, position)| position)
     })
 }

@@ -10,6 +10,7 @@ pub mod datatrove;
 pub mod dolma;
 mod ends;
 mod error;
+mod first_bytes;
 mod flat_file;
 mod format;
 mod largest_ids;

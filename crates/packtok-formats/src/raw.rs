@@ -13,9 +13,9 @@ use std::path::Path;
 
 use packtok_pbin::{AccessPattern, MappedFile, TokenWidth};
 
-use crate::boundaries::{Tokens, documents_of};
+use crate::boundaries::open_without_index;
 use crate::error::{Error, Result};
-use crate::flat_file::{FlatFile, FlatParts, IdType};
+use crate::flat_file::{FlatFile, IdType};
 use crate::format::TokenFormat;
 use crate::npy::Element;
 use crate::open_options::OpenOptions;
@@ -168,27 +168,8 @@ pub(crate) fn open_headless(
             width,
         });
     }
-    let num_tokens = bytes / width;
-    let documents = documents_of(
-        Tokens {
-            path,
-            map: &map,
-            first_byte: 0,
-            id_type,
-            num_tokens,
-        },
-        options,
-    )?;
-    FlatFile::new(FlatParts {
-        format: TokenFormat::Raw,
-        path: path.into(),
-        data_path: path.into(),
-        map,
-        first_byte: 0,
-        id_type,
-        num_tokens,
-        documents,
-    })
+    let place = (0, id_type, bytes / width);
+    open_without_index(TokenFormat::Raw, path, map, place, options)
 }
 
 /// The number of tokens of the file at `path` before the zeros at its end, and its length in

@@ -1,7 +1,5 @@
 //! An open token file of any format.
 
-use std::fs::File;
-use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
 
@@ -11,6 +9,7 @@ use packtok_pbin::{AccessPattern, HEADER_BYTES, MappedFile, Metadata, Reader, To
 use crate::datatrove::{self, DatatrovePaths};
 use crate::dolma::{self, DolmaPaths};
 use crate::error::{Error, Result};
+use crate::first_bytes::first_bytes;
 use crate::flat_file::FlatFile;
 use crate::format::TokenFormat;
 use crate::llm_c;
@@ -93,7 +92,7 @@ impl TokenFile {
         // starts with them.
         match Reader::open(path) {
             Ok(reader) => Ok(Self::Pbin(reader)),
-            Err(_) if is_npy(path) => Self::recognize_npy(path, options),
+            Err(_) if first_bytes(path) == Some(MAGIC) => Self::recognize_npy(path, options),
             Err(error) => match Self::open_flat(path, options)? {
                 Some(file) => Ok(file),
                 None => Err(error.into()),
@@ -105,18 +104,19 @@ impl TokenFile {
     /// documents if their lengths fit the array. int64 arrays are what CEPE's scripts write, so that
     /// lengths that do not fit are damage.
     fn recognize_npy(path: &Path, options: &OpenOptions) -> Result<Self> {
-        let damage = match NpyFile::open(path) {
-            Ok(file) => return Ok(Self::Npy(file)),
-            Err(error) => error,
-        };
         let map = MappedFile::open(path)?;
-        let element = NpyHeader::parse(map.bytes(), path).map(|header| header.element);
-        // The marker of `packtok tokenize --to cepe-npy` says that there are documents.
-        let has_marker = with_suffix(path, ".done.json").is_file();
-        match element {
-            Ok(Element::U8 | Element::U16) => Ok(Self::Flat(npy::open_array(path, options)?)),
-            Ok(Element::U32) if !has_marker => Ok(Self::Flat(npy::open_array(path, options)?)),
-            _ => Err(damage),
+        let element = NpyHeader::parse(map.bytes(), path)?.element;
+        drop(map);
+        let open_array = || Ok(Self::Flat(npy::open_array(path, options)?));
+        if matches!(element, Element::U8 | Element::U16) {
+            return open_array();
+        }
+        match NpyFile::open(path) {
+            // The marker of `packtok tokenize --to cepe-npy` says that there are documents.
+            Err(_) if element == Element::U32 && !with_suffix(path, ".done.json").is_file() => {
+                open_array()
+            }
+            file => Ok(Self::Npy(file?)),
         }
     }
 
@@ -157,18 +157,18 @@ impl TokenFile {
         let Some(expected) = options.dtype.filter(|_| !is_raw) else {
             return Ok(());
         };
-        let found = match self {
+        let element = match self {
             Self::Npy(npy) => npy.element(),
             _ => Element::of_width(self.width()),
         };
         // Ids that are copied to 32 bits have several types in their file.
         let is_copied = self.data_position().is_none();
-        if found == expected || is_copied {
+        if element == expected || is_copied {
             return Ok(());
         }
         Err(Error::OtherDtype {
             path: self.path().into(),
-            found: found.name(),
+            found: element.name(),
             expected: expected.name(),
         })
     }
@@ -421,14 +421,6 @@ impl TokenFile {
             Self::Flat(flat) => flat.prefetch(tokens),
         }
     }
-}
-
-/// Whether the file at `path` starts as NPY files do.
-fn is_npy(path: &Path) -> bool {
-    let mut start = [0; MAGIC.len()];
-    let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
-    let read = |mut file: File| file.read_exact(&mut start);
-    is_file && File::open(path).and_then(read).is_ok() && start == MAGIC
 }
 
 /// The documents of a file with an index, or the single document, with its number of tokens.

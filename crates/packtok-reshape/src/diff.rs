@@ -1,5 +1,7 @@
 //! Compares the documents of two token files, whatever their formats.
 
+use std::ops::Range;
+
 use packtok_formats::TokenFile;
 use packtok_jobs::{Monitor, Progress};
 use serde::Serialize;
@@ -32,10 +34,27 @@ pub fn first_difference(
     second: &TokenFile,
     monitor: &mut Monitor<'_>,
 ) -> Result<Option<Difference>> {
-    let num_documents = first.num_documents().min(second.num_documents());
+    let num_documents = first.num_documents();
+    let documents = (0..num_documents).map(|i| Ok((first, first.document_tokens(i)?)));
+    let documents = (num_documents, documents);
+    difference_of(documents, first.data_bytes(), second, monitor)
+}
+
+/// As [`first_difference`], of documents that are tokens of any files, given with their number.
+pub(crate) fn difference_of<'a>(
+    (num_first, documents): (
+        u64,
+        impl Iterator<Item = packtok_formats::Result<(&'a TokenFile, Range<u64>)>>,
+    ),
+    total_bytes: u64,
+    second: &TokenFile,
+    monitor: &mut Monitor<'_>,
+) -> Result<Option<Difference>> {
+    let num_documents = num_first.min(second.num_documents());
     let mut bytes_read = 0;
-    for document in 0..num_documents {
-        let bytes = first.tokens(first.document_tokens(document)?)?;
+    for (document, span) in (0..num_documents).zip(documents) {
+        let (first, tokens) = span?;
+        let bytes = first.tokens(tokens)?;
         let other_bytes = second.tokens(second.document_tokens(document)?)?;
         let is_same = first.width() == second.width() && bytes == other_bytes;
         if !is_same && let Some(token) = first_different_token(first, bytes, second, other_bytes) {
@@ -45,7 +64,7 @@ pub fn first_difference(
         if document % STEP_DOCUMENTS == 0 {
             let progress = Progress {
                 bytes_read,
-                total_bytes: first.data_bytes(),
+                total_bytes,
                 documents: document,
                 ..Progress::default()
             };
@@ -54,7 +73,7 @@ pub fn first_difference(
             }
         }
     }
-    let has_same_number = first.num_documents() == second.num_documents();
+    let has_same_number = num_first == second.num_documents();
     Ok((!has_same_number).then_some(Difference {
         document: num_documents,
         token: None,

@@ -68,13 +68,14 @@ impl<R: BufRead> Rows<'_, R> {
             match result {
                 ReadRecordResult::InputEmpty => {}
                 ReadRecordResult::OutputFull => {
-                    let found = format!("more than {MAX_ROW_BYTES}");
+                    let num_bytes = format!("more than {MAX_ROW_BYTES}");
                     let expected = format!("at most {MAX_ROW_BYTES}");
-                    return Err(self.fault(start, "the number of bytes of a row", found, expected));
+                    let what = "the number of bytes of a row";
+                    return Err(self.fault(start, what, num_bytes, expected));
                 }
                 ReadRecordResult::OutputEndsFull => {
-                    let found = format!("more than {NUM_COLUMNS}");
-                    return Err(self.wrong_columns(start, found));
+                    let count = format!("more than {NUM_COLUMNS}");
+                    return Err(self.wrong_columns(start, count));
                 }
                 ReadRecordResult::End => return Ok(None),
                 ReadRecordResult::Record if num_columns == NUM_COLUMNS => break,

@@ -1,7 +1,5 @@
 //! Opens a `.bin` file with a header.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use packtok_pbin::MappedFile;
@@ -10,6 +8,7 @@ use super::bos_index;
 use super::header::{HEADER_BYTES, Header, version_of};
 use crate::boundaries::{Tokens, documents_of};
 use crate::error::Result;
+use crate::first_bytes::first_bytes;
 use crate::flat_file::{DocumentIndex, FlatFile, FlatParts, IdType};
 use crate::format::TokenFormat;
 use crate::open_options::OpenOptions;
@@ -55,12 +54,9 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<FlatFile> {
 
 /// Whether the file at `path` starts as these files do.
 pub fn starts_with_magic(path: &Path) -> bool {
-    let mut start = [0; 8];
-    let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
-    let read = |mut file: File| file.read_exact(&mut start);
-    if !is_file || File::open(path).and_then(read).is_err() {
+    let Some(start) = first_bytes::<8>(path) else {
         return false;
-    }
+    };
     let [magic, version] = [0, 4].map(|at| {
         let bytes = start[at..at + 4].try_into();
         bytes.map_or(0, i32::from_le_bytes)

@@ -1,8 +1,6 @@
 //! Opens a Megatron dataset.
 
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use packtok_jobs::with_suffix;
@@ -10,6 +8,7 @@ use packtok_pbin::{MappedFile, Reader};
 
 use super::index::{Index, MAGIC};
 use crate::error::{Error, Result};
+use crate::first_bytes::first_bytes;
 use crate::flat_file::{DocumentIndex, FlatFile, FlatParts, IdType};
 use crate::format::TokenFormat;
 
@@ -89,10 +88,7 @@ fn is_pbin_ending_at(data: &Path, index: &Index, end: u64) -> bool {
 
 /// Whether the file at `index` starts as indices of Megatron do.
 pub fn starts_with_magic(index: &Path) -> bool {
-    let mut start = [0; MAGIC.len()];
-    let is_file = index.metadata().is_ok_and(|metadata| metadata.is_file());
-    let read = |mut file: File| file.read_exact(&mut start);
-    is_file && File::open(index).and_then(read).is_ok() && start == MAGIC
+    first_bytes(index) == Some(MAGIC)
 }
 
 #[cfg(test)]
@@ -230,7 +226,7 @@ mod tests {
             (0, "has 0 bytes; expected 78,"),
         ] {
             let (_folder, paths) = copy("uint16");
-            let file = File::options().write(true).open(&paths.data).unwrap();
+            let file = fs::File::options().write(true).open(&paths.data).unwrap();
             file.set_len(bytes).unwrap();
             let message = message(&paths);
             assert!(message.contains(expected), "{message}");

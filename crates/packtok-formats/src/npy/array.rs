@@ -5,9 +5,9 @@ use std::path::Path;
 use packtok_pbin::MappedFile;
 
 use super::NpyHeader;
-use crate::boundaries::{Tokens, documents_of};
+use crate::boundaries::open_without_index;
 use crate::error::{Error, Result};
-use crate::flat_file::{FlatFile, FlatParts, IdType};
+use crate::flat_file::{FlatFile, IdType};
 use crate::format::TokenFormat;
 use crate::open_options::OpenOptions;
 
@@ -23,24 +23,6 @@ pub(crate) fn open_array(path: &Path, options: &OpenOptions) -> Result<FlatFile>
         path: path.into(),
         descr: header.element.descr().to_owned(),
     })?;
-    let documents = documents_of(
-        Tokens {
-            path,
-            map: &map,
-            first_byte: header.header_bytes,
-            id_type,
-            num_tokens: header.elements,
-        },
-        options,
-    )?;
-    FlatFile::new(FlatParts {
-        format: TokenFormat::Npy,
-        path: path.into(),
-        data_path: path.into(),
-        map,
-        first_byte: header.first_byte(path)?,
-        id_type,
-        num_tokens: header.elements,
-        documents,
-    })
+    let place = (header.first_byte(path)?, id_type, header.elements);
+    open_without_index(TokenFormat::Npy, path, map, place, options)
 }

@@ -4,7 +4,7 @@
 //! opened, to an unlinked temporary file that is mapped.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use packtok_pbin::{MappedFile, TokenWidth};
@@ -12,6 +12,7 @@ use packtok_pbin::{MappedFile, TokenWidth};
 use super::IDS_COLUMN;
 use crate::ends::EndsWriter;
 use crate::error::{Error, Result};
+use crate::first_bytes::first_bytes;
 use crate::flat_file::{FlatFile, FlatParts, IdType};
 use crate::format::TokenFormat;
 use crate::table::{Fault, IdLists, Window};
@@ -21,10 +22,7 @@ const MAGIC: [u8; 4] = *b"PAR1";
 
 /// Whether the file at `path` starts as Parquet files do.
 pub(crate) fn starts_with_magic(path: &Path) -> bool {
-    let mut start = [0; MAGIC.len()];
-    let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
-    let read = |mut file: File| file.read_exact(&mut start);
-    is_file && File::open(path).and_then(read).is_ok() && start == MAGIC
+    first_bytes(path) == Some(MAGIC)
 }
 
 /// Opens the file at `path`.

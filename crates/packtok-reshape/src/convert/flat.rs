@@ -18,8 +18,9 @@ use packtok_formats::{TokenFile, TokenFormat, write_ends};
 use packtok_jobs::{Monitor, remove_if_there};
 use packtok_pbin::{HEADER_BYTES, Replace, TempFile, TokenWidth};
 
+use super::marker::Marker;
 use super::meaning::Meaning;
-use super::parts::{Parts, convert_width};
+use super::parts::{Parts, check_ids, convert_width};
 use super::paths::OutputPaths;
 use super::rest;
 use crate::error::{Error, Result};
@@ -57,6 +58,14 @@ impl FlatConversion<'_> {
         } else {
             Some(self.copied_tokens(monitor)?)
         };
+        notes.extend(self.publish(data)?);
+        Ok(notes)
+    }
+
+    /// Publishes `data`, or a link, after the files beside it; returns a note if the link is symbolic.
+    /// What is replaced is removed first: nothing may describe the tokens of another run, not even after
+    /// a crash.
+    pub(super) fn publish(&self, data: Option<TempFile>) -> Result<Option<String>> {
         let mut others = Vec::new();
         for path in &self.paths.others {
             match self.described(path)? {
@@ -71,19 +80,22 @@ impl FlatConversion<'_> {
             others.push(rest::of_pbin(reader, &self.paths.data)?);
         }
         if self.replace == Replace::Existing {
-            // An index must never describe the tokens of another run.
             for path in [&self.paths.data].into_iter().chain(&self.paths.others) {
                 remove_if_there(path).map_err(Error::io(path))?;
             }
+            Marker::remove(&self.paths.data)?;
+            rest::remove(&self.paths.data)?;
         }
         for file in others {
             file.publish(Replace::Existing)?;
         }
         match data {
-            Some(data) => data.publish(self.replace)?,
-            None => notes.extend(self.publish_link()?),
+            Some(data) => {
+                data.publish(self.replace)?;
+                Ok(None)
+            }
+            None => self.publish_link(),
         }
-        Ok(notes)
     }
 
     /// Bytes of a token of the output.
@@ -142,11 +154,6 @@ impl FlatConversion<'_> {
         })
     }
 
-    /// Whether every id of a file fits, without reading any.
-    fn all_ids_fit(&self, file: &TokenFile) -> bool {
-        self.max_id() >= file.width().max_id()
-    }
-
     /// Checks that all ids fit, where that does not follow from their width.
     fn check_ids(&self, monitor: &mut Monitor<'_>) -> Result<()> {
         self.parts
@@ -154,25 +161,7 @@ impl FlatConversion<'_> {
     }
 
     fn check_step(&self, file: &TokenFile, tokens: Range<u64>) -> Result<()> {
-        if self.all_ids_fit(file) {
-            return Ok(());
-        }
-        let max_id = self.max_id();
-        let ids = file.width().ids(file.tokens(tokens.clone())?);
-        let Some((id, token)) = ids.zip(tokens.start..).find(|&(id, _)| id > max_id) else {
-            return Ok(());
-        };
-        let (document, tokens) = match file.documents_from(token)?.next() {
-            Some(document) => document?,
-            None => (0, 0..0),
-        };
-        Err(Error::IdBeyondType {
-            path: file.path().into(),
-            token: token.saturating_sub(tokens.start),
-            document,
-            id,
-            dtype: self.dtype(),
-        })
+        check_ids(file, tokens, self.max_id(), self.dtype())
     }
 
     /// The tokens under a temporary name.

@@ -6,7 +6,8 @@ use packtok_formats::{Result as FormatsResult, TokenFile};
 use packtok_jobs::{Monitor, Progress};
 use packtok_pbin::TokenWidth;
 
-use crate::error::Result;
+use crate::diff::difference_of;
+use crate::error::{Error, Result};
 
 /// Tokens that are copied between two reports of progress.
 const STEP_TOKENS: u64 = 16 << 20;
@@ -140,37 +141,41 @@ impl<'a> Parts<'a> {
         file: &TokenFile,
         monitor: &mut Monitor<'_>,
     ) -> Result<Option<u64>> {
-        for (i, length) in self.lengths().enumerate() {
-            let i = i as u64;
-            let length = length?;
-            let other = (i < file.num_documents()).then(|| file.document_tokens(i));
-            let other = other.transpose()?.map(|tokens| tokens.end - tokens.start);
-            if other != Some(length) {
-                return Ok(Some(i));
-            }
-        }
-        if self.num_documents() != file.num_documents() {
-            return Ok(Some(self.num_documents()));
-        }
-        let (mut start, mut different) = (0, None);
-        self.for_each_step(monitor, |part, tokens| {
-            let stop = start + (tokens.end - tokens.start);
-            let ids = part.width().ids(part.tokens(tokens)?);
-            let mut pairs = ids.zip(file.width().ids(file.tokens(start..stop)?));
-            if different.is_none()
-                && let Some(i) = pairs.position(|(id, other)| id != other)
-            {
-                different = Some(start + i as u64);
-            }
-            start = stop;
-            Ok(())
-        })?;
-        let Some(token) = different else {
-            return Ok(None);
-        };
-        let document = file.documents_from(token)?.next().transpose()?;
-        Ok(Some(document.map_or(0, |(document, _)| document)))
+        let total_bytes = self.num_tokens() * self.width().bytes();
+        let documents = (self.num_documents(), self.document_spans());
+        let difference = difference_of(documents, total_bytes, file, monitor)?;
+        Ok(difference.map(|difference| difference.document))
     }
+}
+
+/// Checks that all ids of a range of tokens are at most `max_id`, which `dtype` can hold.
+///
+/// # Errors
+/// [`Error::IdBeyondType`].
+pub(super) fn check_ids(
+    file: &TokenFile,
+    tokens: Range<u64>,
+    max_id: u32,
+    dtype: &'static str,
+) -> Result<()> {
+    if max_id >= file.width().max_id() {
+        return Ok(());
+    }
+    let ids = file.width().ids(file.tokens(tokens.clone())?);
+    let Some((id, token)) = ids.zip(tokens.start..).find(|&(id, _)| id > max_id) else {
+        return Ok(());
+    };
+    let (document, tokens) = match file.documents_from(token)?.next() {
+        Some(document) => document?,
+        None => (0, 0..0),
+    };
+    Err(Error::IdBeyondType {
+        path: file.path().into(),
+        token: token.saturating_sub(tokens.start),
+        document,
+        id,
+        dtype,
+    })
 }
 
 /// Appends ids in another width. Every id must fit.

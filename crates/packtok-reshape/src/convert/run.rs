@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use packtok_formats::npy::{Element, IdType};
 use packtok_formats::{OpenOptions, TokenFile, TokenFormat};
-use packtok_jobs::{Monitor, remove_if_there};
+use packtok_jobs::Monitor;
 use packtok_pack::pack::Existing;
 use packtok_pbin::{Replace, TokenWidth, TokenizerInfo};
 use serde::Serialize;
@@ -255,13 +255,6 @@ impl Output<'_> {
             return self.keep_existing(monitor);
         }
         packtok_pbin::remove_abandoned(&self.paths.all().collect::<Vec<_>>())?;
-        if self.options.existing == Existing::Replace {
-            // Nothing may describe the tokens of another run, not even after a crash.
-            let data = &self.paths.data;
-            remove_if_there(data).map_err(Error::io(data))?;
-            Marker::remove(data)?;
-            rest::remove(data)?;
-        }
         match self.options.to {
             TokenFormat::Pbin => self.write_pbin(monitor),
             TokenFormat::CepeNpy => self.write_cepe(monitor),
@@ -346,28 +339,22 @@ impl Output<'_> {
     }
 
     fn write_parquet(&self, monitor: &mut Monitor<'_>) -> Result<Written> {
-        let data = &self.paths.data;
-        parquet::write(self.parts, data, self.options.replace(), monitor)?;
-        if let Some(TokenFile::Pbin(reader)) = self.parts.as_whole_file() {
-            rest::of_pbin(reader, data)?.publish(Replace::Existing)?;
-        }
-        let written = self.open_written()?;
-        let to = self.options.to;
-        let marker = Marker::of_dataset(self.parts, self.meaning, to, parquet::DTYPE, &written);
-        marker.publish_for_dataset(data, false)?;
-        Ok(Written {
-            file_bytes: written.file_bytes(),
-            dtype: parquet::DTYPE,
-            is_kept: false,
-            notes: Vec::new(),
-        })
+        let conversion = self.flat();
+        let rows = parquet::written(self.parts, &self.paths.data, monitor)?;
+        conversion.publish(Some(rows))?;
+        self.marked(parquet::DTYPE, Vec::new())
     }
 
     fn write_flat(&self, monitor: &mut Monitor<'_>) -> Result<Written> {
         let conversion = self.flat();
         let notes = conversion.write(monitor)?;
-        let (to, dtype) = (self.options.to, conversion.dtype());
+        self.marked(conversion.dtype(), notes)
+    }
+
+    /// Writes the marker of the output, which is published.
+    fn marked(&self, dtype: &'static str, notes: Vec<String>) -> Result<Written> {
         let written = self.open_written()?;
+        let to = self.options.to;
         let marker = Marker::of_dataset(self.parts, self.meaning, to, dtype, &written);
         marker.publish_for_dataset(&self.paths.data, self.options.link)?;
         Ok(Written {

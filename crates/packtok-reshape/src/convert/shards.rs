@@ -107,7 +107,7 @@ fn cut_at_multiples(files: &[TokenFile], shard_tokens: u64) -> Result<Vec<Parts<
     Ok(shards.into_all())
 }
 
-/// The document of the token before `stop`, and whether it goes on after that.
+/// The document of the token before `stop`, and whether it continues there.
 fn document_before(file: &TokenFile, stop: u64) -> Result<(u64, bool)> {
     let document = file.documents_from(stop - 1)?.next().transpose()?;
     let (document, tokens) = document.unwrap_or((0, 0..stop));
