@@ -18,6 +18,7 @@ from packtok.commands.manifest import write_manifest as write_manifest
 from packtok.commands.merge import merge as merge
 from packtok.commands.pack import pack as pack
 from packtok.commands.plan import plan as plan
+from packtok.commands.reshape import reshape as reshape
 from packtok.commands.run import retry as retry
 from packtok.commands.run import run as run
 from packtok.commands.sample import draw_samples as draw_samples

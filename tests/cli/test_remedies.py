@@ -30,6 +30,7 @@ COUNT = ("packtok count", "packtok.count", "packtok tokenizer verify")
 INDEX = ("packtok index", "packtok data create_raw_index", "packtok.index")
 MERGE = ("packtok merge", "packtok data merge_packed_data", "packtok.merge")
 CONVERT = ("packtok convert", "packtok.convert")
+RESHAPE = ("packtok reshape", "packtok.reshape")
 JOIN = ("packtok join", "packtok.join")
 SHUFFLE = (
     "packtok data shuffle_tokenized_data",
@@ -69,7 +70,9 @@ REACH: dict[str, tuple[str, ...]] = {
     "crates/packtok-pack/src/pack": (*PACK, *TOKENIZE, *INSTRUCTION),
     "crates/packtok-pbin/src": MERGE,
     "crates/packtok-py/src/boundary/error.rs": (*PACK, *TOKENIZE, *INDEX, *MERGE, *JOIN),
-    "crates/packtok-reshape/src/error.rs": (*SHUFFLE, *CHUNKS, *FILTER),
+    "crates/packtok-reshape/src/error.rs": (*SHUFFLE, *CHUNKS, *FILTER, *RESHAPE),
+    "crates/packtok-reshape/src/error.rs: --remove": RESHAPE,
+    "crates/packtok-reshape/src/steps": RESHAPE,
     "crates/packtok-reshape/src/error.rs: --num-chunks": CHUNKS,
     "crates/packtok-reshape/src/error.rs: --chunk-id": CHUNKS,
     "crates/packtok-reshape/src/error.rs: chunk ": CHUNKS,
@@ -85,11 +88,12 @@ REACH: dict[str, tuple[str, ...]] = {
     "crates/packtok-reshape/src/error.rs: the retrieval": SAMPLE[1:],
     "crates/packtok-reshape/src/error.rs: {}: sample {sample}": IMPORT,
     "crates/packtok-formats/src/error.rs": CONVERT,
-    "crates/packtok-reshape/src/error.rs: {}: a shard": CONVERT,
-    "crates/packtok-reshape/src/error.rs: {}: the output is": CONVERT,
-    "crates/packtok-reshape/src/error.rs: {}: has the format": CONVERT,
-    "crates/packtok-reshape/src/error.rs: {}: records": CONVERT,
-    "crates/packtok-reshape/src/error.rs: {}: the existing file": CONVERT,
+    "crates/packtok-reshape/src/error.rs: {}: a shard": (*CONVERT, *RESHAPE),
+    "crates/packtok-reshape/src/error.rs: {}: the output is": (*CONVERT, *RESHAPE),
+    "crates/packtok-reshape/src/error.rs: {}: the bytes of": CONVERT,
+    "crates/packtok-reshape/src/error.rs: {}: read as": (*CONVERT, *RESHAPE),
+    "crates/packtok-reshape/src/error.rs: {}: records": (*CONVERT, *RESHAPE),
+    "crates/packtok-reshape/src/error.rs: {}: the existing file": (*CONVERT, *RESHAPE),
     "crates/packtok-reshape/src/error.rs: {} and {}": TOKENIZE,
     "crates/packtok-reshape/src/error.rs: {}: is not below": TOKENIZE,
     "crates/packtok-reshape/src/error.rs: {}: the file exists": TOKENIZE,
@@ -101,6 +105,8 @@ REACH: dict[str, tuple[str, ...]] = {
     "python/packtok/catalog": TOKENIZE,
     "python/packtok/catalog/checks.py": ("packtok data create-metadata",),
     "python/packtok/commands/convert.py": CONVERT,
+    "python/packtok/commands/reshape.py": RESHAPE,
+    "python/packtok/document_filter.py": RESHAPE,
     "python/packtok/commands/count.py": ("packtok count",),
     "python/packtok/commands/data.py": ("packtok data create-metadata",),
     "python/packtok/commands/data.py: --format": ("packtok data card",),

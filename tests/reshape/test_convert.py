@@ -85,6 +85,9 @@ def test_folders_are_mirrored(tmp_path: Path, packtok_cli: PacktokCli) -> None:
         "documents": 3,
         "tokens": 3,
         "file_bytes": sum(path.stat().st_size for path in (tmp_path / "out").rglob("*.pbin")),
+        "kept_in_files": ["documents", "ids"],
+        "kept_beside": [],
+        "lost": [],
         "warnings": [],
     }
     assert reference.read_pbin(tmp_path / "out" / "x" / "a.pbin").documents == [[1, 2]]

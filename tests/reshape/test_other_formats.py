@@ -161,7 +161,7 @@ def test_shards_are_cut_at_documents_or_at_multiples(tmp_path: Path) -> None:
     pbin = packed(tmp_path)
     documents = documents_of(pbin)
     tokens = list(chain.from_iterable(documents))
-    report = packtok.convert([pbin, pbin], tmp_path / "x", to="npy", max_tokens=8)
+    report = packtok.convert([pbin, pbin], tmp_path / "x", to="npy", max_tokens=8, accept_loss="origins")
     shards = [np.load(path) for path in sorted((tmp_path / "x").glob("shard_*.npy"))]
     assert (report["files"], report["tokens"]) == (len(shards), 2 * len(tokens))
     assert {shard.dtype.name for shard in shards} == {"uint16"}
@@ -169,7 +169,9 @@ def test_shards_are_cut_at_documents_or_at_multiples(tmp_path: Path) -> None:
     assert all(len(shard) <= max(8, *map(len, documents)) for shard in shards)
     joined = [documents_of(path) for path in sorted((tmp_path / "x").glob("shard_*.npy"))]
     assert list(chain.from_iterable(joined)) == documents * 2
-    report = packtok.convert([pbin, pbin], tmp_path / "y" / "b", to="llm-c", max_tokens=8, multiple_of=3)
+    report = packtok.convert(
+        [pbin, pbin], tmp_path / "y" / "b", to="llm-c", max_tokens=8, multiple_of=3, accept_loss="origins"
+    )
     files = sorted((tmp_path / "y").glob("b_*.bin"))
     lengths = [(path.stat().st_size - 1024) // 2 for path in files]
     assert lengths[:-1] == [6] * (len(files) - 1)
@@ -206,7 +208,7 @@ def test_parquet_folder_is_a_dataset_of_hugging_face(tmp_path: Path, monkeypatch
     import transformers
 
     pbin = packed(tmp_path)
-    packtok.convert(pbin, tmp_path / "x", to="parquet", max_tokens=8)
+    packtok.convert(pbin, tmp_path / "x", to="parquet", max_tokens=8, accept_loss="origins")
     assert len(list((tmp_path / "x").glob("shard_*.parquet"))) > 1
     dataset = datasets.load_dataset(str(tmp_path / "x"), split="train", cache_dir=str(tmp_path / "cache"))
     assert (dataset.column_names, dataset["input_ids"][:]) == (["input_ids"], documents_of(pbin))
@@ -308,7 +310,7 @@ def test_link_copies_nothing_and_stops_a_merge(tmp_path: Path, packtok_cli: Pack
     assert np.frombuffer(index, "<i8", 1, 34 + 4 * num_sequences).tolist() == [12]
     # Megatron's merge expects an index beside every file, so this one makes it stop.
     assert (tmp_path / "x" / "a.linked.json").is_file()
-    packtok.convert(tmp_path / "x" / "a.bin", tmp_path / "b.npy", to="cepe-npy")
+    packtok.convert(tmp_path / "x" / "a.bin", tmp_path / "b.npy", to="cepe-npy", accept_loss="origins")
     for name in ("a.bin", "a.idx"):
         assert packtok.verify(str(tmp_path / "x" / name))["documents"] == 4
     again = packtok_cli(
@@ -316,6 +318,59 @@ def test_link_copies_nothing_and_stops_a_merge(tmp_path: Path, packtok_cli: Pack
     )
     assert again.returncode == 0
     assert pbin.stat().st_nlink == 2
+
+
+def test_files_without_a_header_are_links_of_each_other(tmp_path: Path) -> None:
+    pbin = packed(tmp_path)
+    packtok.convert(pbin, tmp_path / "x" / "a", to="datatrove")
+    tokens = tmp_path / "x" / "a.ds"
+    for to, name, data in (
+        ("dolma", "a.npy", "a.npy"),
+        ("raw", "a.bin", "a.bin"),
+        ("megatron", "a.idx", "a.bin"),
+    ):
+        folder = tmp_path / to
+        packtok.convert(tokens, folder / ("a.bin" if to == "raw" else "a"), to=to, link=True)
+        assert os.stat(folder / data).st_ino == os.stat(tokens).st_ino
+        assert documents_of(folder / name) == documents_of(pbin)
+        assert not (folder / "a.linked.json").exists(), "the tokens start at byte 0"
+        # What is kept of the pbin is kept on.
+        packtok.convert(folder / name, folder / "back.pbin", to="pbin")
+        assert (folder / "back.pbin").read_bytes() == pbin.read_bytes()
+
+
+def test_a_foreign_file_is_described_once(tmp_path: Path) -> None:
+    """A link beside which the type of its ids and its documents are recorded opens without options."""
+    np.array([1, 2, 50256, 3, 50256, 4], np.uint16).tofile(tmp_path / "train.bin")
+    described = {"input_dtype": "uint16", "boundaries": "eos=50256", "tokenizer": "gpt2"}
+    packtok.convert(tmp_path / "train.bin", tmp_path / "x" / "train.bin", to="raw", link=True, **described)
+    assert documents_of(tmp_path / "x" / "train.bin") == [[1, 2, 50256], [3, 50256], [4]]
+    dataset = packtok.TokenDataset(str(tmp_path / "x" / "train.bin"), 2)
+    assert dataset[1]["input_ids"].tolist() == [50256, 3]
+
+
+def test_a_type_that_the_ids_contradict_is_an_error_that_names_the_right_one(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    for right, wrong in (("uint16", "uint32"), ("uint32", "uint16")):
+        random.integers(0, 50257, 1000).astype(right).tofile(tmp_path / "train.bin")
+        for call, to in ((packtok.convert, "megatron"), (packtok.convert, "pbin"), (packtok.reshape, "pbin")):
+            with pytest.raises(ValueError, match=rf"read as {wrong}, .* set input_dtype to {right}"):
+                call(tmp_path / "train.bin", tmp_path / "out", to=to, input_dtype=wrong, tokenizer="gpt2")
+            assert not (tmp_path / "out").exists()
+        packtok.convert(
+            tmp_path / "train.bin", tmp_path / f"{right}.pbin", to="pbin", input_dtype=right, tokenizer="gpt2"
+        )
+
+
+def test_ids_of_another_tokenizer_are_an_error_in_every_format(tmp_path: Path) -> None:
+    np.array([1, 2, 60000, 3], np.uint16).tofile(tmp_path / "train.bin")
+    for to in ("pbin", "megatron", "datatrove", "raw"):
+        with pytest.raises(
+            packtok.PbinFormatError, match="token 2 of document 0 is 60000, but the tokenizer"
+        ):
+            packtok.convert(
+                tmp_path / "train.bin", tmp_path / "o" / to, to=to, input_dtype="uint16", tokenizer="gpt2"
+            )
 
 
 def test_ids_that_the_type_cannot_hold_name_document_and_position(tmp_path: Path) -> None:
@@ -368,7 +423,7 @@ def test_files_of_others_are_not_overwritten(tmp_path: Path) -> None:
 def test_replaced_output_keeps_nothing_of_the_one_before(tmp_path: Path, format: str) -> None:
     pbin = packed(tmp_path)
     packtok.convert(pbin, tmp_path / "x" / "a", to=format)
-    packtok.convert([pbin, pbin], tmp_path / "x" / "a", to=format, existing="replace")
+    packtok.convert([pbin, pbin], tmp_path / "x" / "a", to=format, existing="replace", accept_loss="origins")
     assert not list((tmp_path / "x" / ".packtok").glob("*.pbin_rest"))
     file = opened(tmp_path / "x", format)
     packtok.convert(file, tmp_path / "b.pbin", to="pbin")
@@ -403,14 +458,15 @@ def test_wrong_usage_is_explained(tmp_path: Path, packtok_cli: PacktokCli) -> No
     packtok.convert(tmp_path / "a.pbin", tmp_path / "x" / "a", to="datatrove")
     for arguments, code, message in [
         (
-            ("a.pbin", "--to", "datatrove", "-o", "b", "--link"),
+            ("a.pbin", "--to", "npy", "-o", "b", "--link"),
             2,
-            "--link: has no effect with --to datatrove",
+            "--link: has no effect with --to npy; links can be megatron, datatrove, dolma, raw",
         ),
         (
-            ("x/a.ds", "--to", "megatron", "-o", "b", "--link"),
+            ("a.pbin", "--to", "datatrove", "-o", "b", "--link"),
             1,
-            "x/a.ds: has the format datatrove; only a pbin can be linked; leave out --link",
+            "a.pbin: the bytes of pbin are not those of datatrove, so that a link cannot be the output; "
+            "leave out --link",
         ),
         (("x/a.ds", "--to", "datatrove", "-o", "x/a"), 1, "x/a.ds: the output is the input itself"),
         (("a.pbin", "--to", "megatron", "-o", "b", "--dtype", "int64"), 2, "--dtype: has no effect with"),

@@ -86,6 +86,15 @@ def shuffle_tokens(inputs: Path, out: Path) -> object:
     return shuffle.shuffle_file("pbin", source, out / "o", seed=1, existing="skip", memory=(0, 20_000))
 
 
+def reshape_to_pbin(inputs: Path, out: Path) -> object:
+    steps = {"truncate": 50, "shuffle": True, "memory": (0, 20_000)}
+    return packtok.reshape(inputs / "tokens", out / "o", existing="skip", **steps)
+
+
+def reshape_to_megatron(inputs: Path, out: Path) -> object:
+    return packtok.reshape(inputs / "tokens", out / "o", to="megatron", filter="length > 20", existing="skip")
+
+
 def logits(inputs: Path, out: Path) -> object:
     from packtok.commands.logits import logits as compute
 
@@ -116,7 +125,14 @@ def instruction(inputs: Path, out: Path) -> object:
 
 
 # `test_sample.py` ends `sample` and `pack` at each step of publishing.
-KILLED: list[Command] = [*extent([sample, pack], []), import_, convert_to_pbin, convert_to_npy]
+KILLED: list[Command] = [
+    *extent([sample, pack], []),
+    import_,
+    convert_to_pbin,
+    convert_to_npy,
+    reshape_to_pbin,
+    reshape_to_megatron,
+]
 ON_FULL_DISKS: list[Command] = [
     tokenize,
     sample,
@@ -125,6 +141,8 @@ ON_FULL_DISKS: list[Command] = [
     convert_to_pbin,
     convert_to_npy,
     shuffle_tokens,
+    reshape_to_pbin,
+    reshape_to_megatron,
     logits,
     instruction,
 ]

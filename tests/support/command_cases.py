@@ -42,6 +42,7 @@ CASES: dict[str, tuple[tuple[object, ...], str]] = {
     "verify": (("t.pbin",), "checked"),
     "merge": (("t.pbin", "t.pbin", "merged.pbin"), "documents"),
     "convert": (("t.pbin", "--to", "cepe-npy", "-o", "converted.npy"), "documents"),
+    "reshape": (("t.pbin", "-o", "reshaped.pbin", "--filter", "length > 0"), "documents"),
     "diff": (("t.pbin", "t.pbin"), "difference"),
     "data files": ((".", "-o", "list.txt", "--ignore", "*.done.json"), "files"),
     "manifest": (("t.pbin", "-o", "new.jsonl"), "documents"),

@@ -64,6 +64,23 @@ impl TokenWidth {
         })
     }
 
+    /// The greatest of the ids in `tokens`; 0 if there are none.
+    pub fn greatest_id(self, tokens: &[u8]) -> u32 {
+        // Folds over numbers of a fixed width compile to vector instructions.
+        match self {
+            Self::U8 => tokens.iter().fold(0, |max, &id| id.max(max)).into(),
+            Self::U16 => {
+                let ids = tokens.as_chunks().0.iter();
+                ids.fold(0, |max, &id| u16::from_le_bytes(id).max(max))
+                    .into()
+            }
+            Self::U32 => {
+                let ids = tokens.as_chunks().0.iter();
+                ids.fold(0, |max, &id| u32::from_le_bytes(id).max(max))
+            }
+        }
+    }
+
     /// Bytes one token occupies: 1, 2 or 4.
     pub fn bytes(self) -> u64 {
         self as u64

@@ -211,7 +211,7 @@ fn copy(opened: &OpenPart, writer: &mut Writer, progress: ProgressFn<'_>) -> Res
 
 /// The metadata and sources of a file that is made from parts, and the part that each value came
 /// from. Parts must agree in token width, origins, tokenizer, EOD, BOS and options.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Joined {
     metadata: Metadata,
     sources: Vec<Source>,

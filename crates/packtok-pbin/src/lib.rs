@@ -45,7 +45,7 @@ pub use map::MappedFile;
 pub use metadata::{
     ChunkInfo, CorpusFormat, Counts, EmptyDocument, Metadata, Options, Padding, PartInfo,
     RequestedWidth, ShardInfo, ShuffleGenerator, ShuffleInfo, Side, Source, SpecialToken,
-    SpecialTokensInText, TokenizerInfo, WriterInfo,
+    SpecialTokensInText, Step, TokenizerInfo, WriterInfo,
 };
 pub use origins::Origin;
 pub use pickle_parse::parse_pairs;

@@ -41,6 +41,21 @@ pub struct Metadata {
     /// those of a part were shuffled, or only some documents were selected.
     #[serde(default, skip_serializing_if = "is_false")]
     pub rearranged: bool,
+    /// The steps that selected, changed or reordered the documents, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<Step>,
+}
+
+/// A step that reshaped documents.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// Name of the step.
+    pub step: String,
+    /// What the step was told, if it has a value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    /// Documents that it has left out.
+    pub left_out: u64,
 }
 
 /// The program that wrote a file.

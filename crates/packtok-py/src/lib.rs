@@ -71,6 +71,8 @@ mod _packtok {
         PyPbinFilter, chunk_seed, read_file_list, shuffle_files, shuffled_order,
     };
     #[pymodule_export]
+    use crate::reshape::steps::PyReshaper;
+    #[pymodule_export]
     use crate::reshape::tokens::{
         listed_files, npy_files, split_tokens, token_facts, token_plan, written_list,
     };

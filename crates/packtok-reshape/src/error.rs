@@ -255,13 +255,15 @@ pub enum Error {
         /// The type of the ids.
         dtype: &'static str,
     },
-    /// The input of a conversion without a copy is not a pbin.
-    #[error("{}: has the format {found}; only a pbin can be linked; leave out --link (link)", path.display())]
-    LinkedInputIsNoPbin {
+    /// The bytes of an input are not those of the output.
+    #[error("{}: the bytes of {found} are not those of {format}, so that a link cannot be the output; leave out --link (link)", path.display())]
+    NotLinkable {
         /// The file.
         path: PathBuf,
         /// The format of the file.
         found: &'static str,
+        /// The format of the output.
+        format: &'static str,
     },
     /// The output cannot hold something that the input records.
     #[error(
@@ -303,6 +305,39 @@ pub enum Error {
         dtype: &'static str,
         /// A type that can hold it.
         remedy: &'static str,
+    },
+    /// An entry of a list of documents is none of the known kinds.
+    #[error(
+        "{place}: {text:?} names no document; expected its number, SOURCE:PLACE as packtok cat shows its origin, or sha256: and the hash of its text"
+    )]
+    UnknownEntry {
+        /// The list and the line.
+        place: String,
+        /// The entry.
+        text: String,
+    },
+    /// There is no such document.
+    #[error(
+        "--remove (remove): there is no document {number}; the inputs have {documents}, numbered from 0"
+    )]
+    NoSuchDocument {
+        /// The number.
+        number: u64,
+        /// Number of documents.
+        documents: u64,
+    },
+    /// Hashes of texts need a tokenizer.
+    #[error(
+        "--remove (remove): hashes of texts need the tokenizer of the ids, which is not beside the files; set --tokenizer (tokenizer)"
+    )]
+    NoTokenizerForHashes,
+    /// A document that was to be left out is in the output.
+    #[error(
+        "document {document} of the output was to be removed; nothing was written: this is a fault of packtok, please report it"
+    )]
+    RemovedDocumentLeft {
+        /// Number of the document in the output.
+        document: u64,
     },
     /// The retrieval corpus needs texts.
     #[error(
@@ -413,6 +448,25 @@ pub enum Error {
         path: PathBuf,
         /// The column.
         column: String,
+    },
+    /// The ids of a file contradict the type that the caller states.
+    #[error(
+        "{}: read as {stated}, ids reach {largest}; read as {fitting}, they reach {largest_fitting}, which fits the {vocab_size} ids of the tokenizer; set --input-dtype (input_dtype) to {fitting}",
+        path.display()
+    )]
+    DtypeContradicted {
+        /// The file.
+        path: PathBuf,
+        /// The stated type.
+        stated: &'static str,
+        /// The largest id in it.
+        largest: u32,
+        /// The vocabulary size.
+        vocab_size: u64,
+        /// The type that the file has.
+        fitting: &'static str,
+        /// The largest id in that.
+        largest_fitting: u32,
     },
     /// Inputs differ in what their ids mean.
     #[error(

@@ -1,4 +1,4 @@
-//! Token files to other files: shuffling, conversions, samples.
+//! Token files to other files: reshaping, shuffling, conversions, samples.
 //!
 //! Reads token files through `packtok-formats` and `packtok-pbin`, divides and orders them with
 //! `packtok-dataset`, and writes new files. Tokenization is left to `packtok-pack`.
@@ -12,6 +12,7 @@ pub mod filter;
 pub mod import;
 pub mod sample;
 pub mod shuffle;
+pub mod steps;
 pub mod tokens;
 
 pub use error::{Error, Result};

@@ -21,7 +21,17 @@ FAILED, WRONG_USAGE = 1, 2
 # The commands, in the groups and the order of `packtok --help`. A command is the function of its name in the
 # module of its name in this package; a group of commands is the Typer `app` of that module.
 GROUPS: dict[str, tuple[str, ...]] = {
-    "Write token files": ("pack", "tokenize", "plan", "join", "merge", "index", "convert", "manifest"),
+    "Write token files": (
+        "pack",
+        "tokenize",
+        "plan",
+        "join",
+        "merge",
+        "index",
+        "convert",
+        "reshape",
+        "manifest",
+    ),
     "Look into files": ("inspect", "cat", "count", "verify", "diff", "locate", "explore"),
     "Use a cluster": ("run", "status", "retry"),
     "Describe and prepare training data": ("data", "sample", "logits", "stream"),

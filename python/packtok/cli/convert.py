@@ -6,6 +6,7 @@ import typer
 
 from packtok.cli.merge import show_counts
 from packtok.cli.options import (
+    AcceptLossOption,
     AddTokensOption,
     BoundariesOption,
     ExistingOption,
@@ -41,7 +42,11 @@ def convert(
     input_dtype: InputDtypeOption = None,
     boundaries: BoundariesOption = None,
     link: Annotated[
-        bool, typer.Option("--link", help="With --to megatron: link the pbin instead of copying it.")
+        bool,
+        typer.Option(
+            "--link",
+            help="With --to megatron, datatrove, dolma or raw: link the tokens instead of copying them.",
+        ),
     ] = False,
     max_tokens: Annotated[
         int | None,
@@ -56,10 +61,7 @@ def convert(
             "--multiple-of", help="Cut shards at multiples of so many tokens, not between documents."
         ),
     ] = None,
-    accept_loss: Annotated[
-        list[str] | None,
-        typer.Option("--accept-loss", metavar="NAME", help="Lose what OUT cannot hold; repeatable."),
-    ] = None,
+    accept_loss: AcceptLossOption = None,
     dtype: Annotated[
         str | None,
         typer.Option(

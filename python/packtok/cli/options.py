@@ -96,6 +96,10 @@ InputDtypeOption = Annotated[
         "--input-dtype", metavar="DTYPE", help="The type of ids in a file without a header: uint16, ..."
     ),
 ]
+AcceptLossOption = Annotated[
+    list[str] | None,
+    typer.Option("--accept-loss", metavar="NAME", help="Lose what the output cannot hold; repeatable."),
+]
 BoundariesOption = Annotated[
     str | None,
     typer.Option(

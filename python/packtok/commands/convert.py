@@ -34,6 +34,8 @@ SUFFIXES = {
 FOLDERS = ("npy", "parquet")
 # Formats whose ids can be uint16 or uint32, as the caller likes.
 OF_ANY_WIDTH = ("dolma", "llm-c", "npy", "raw")
+# Formats whose files of tokens can be links to those of the input.
+LINKED = ("megatron", "datatrove", "dolma", "raw")
 # What other formats do not know is kept in this folder beside their files.
 SIDECAR_FOLDER = ".packtok"
 TOKENIZER_CONFIG_FILE = "tokenizer_config.json"
@@ -76,7 +78,7 @@ def convert(
     link: bool = False,
     max_tokens: int | None = None,
     multiple_of: int | None = None,
-    accept_loss: Sequence[str] = (),
+    accept_loss: str | Sequence[str] = (),
     dtype: str | None = None,
     tokenizer: str | None = None,
     add_special_tokens_from_config: bool = False,
@@ -97,13 +99,15 @@ def convert(
         input_dtype: The type of the ids of files that do not record it, such as ``"uint16"``.
         boundaries: Where documents start in files that do not record it: ``"eos=ID"``, ``"bos=ID"`` or
             ``"file=PATH"``, a file of the ends of documents, one u64 each. Default: one document.
-        link: For ``"megatron"``: copy nothing. ``.bin`` becomes a link to the pbin, whose tokens the index
-            finds after their header.
+        link: Copy nothing. The file of the tokens becomes a link to that of the input: for ``"megatron"`` to
+            any, whose tokens the index finds after the header; for ``"datatrove"``, ``"dolma"`` and ``"raw"``
+            to one without a header.
         max_tokens: Divides the output into shards of at most so many tokens, between documents. Default:
             2^30 for ``"npy"``, 2^27 for ``"parquet"``; otherwise one output.
         multiple_of: Cuts shards at multiples of so many tokens instead of between documents, because some
             trainers drop the rest of each file.
-        accept_loss: What the input records and the output cannot hold: ``"sequences"``, ``"modes"``.
+        accept_loss: What the input records and the output cannot hold: ``"sequences"``, ``"modes"``, and
+            ``"origins"``, which only one output from one input keeps.
         dtype: The type of the ids to write: for ``"cepe-npy"``, ``"int64"`` or ``"uint32"``; for ``"dolma"``,
             ``"llm-c"``, ``"npy"`` and ``"raw"``, ``"uint16"`` or ``"uint32"``. Default: ``"int64"``, and what
             the vocabulary needs.
@@ -113,18 +117,20 @@ def convert(
         on_progress: As in `packtok.pack`.
 
     Returns:
-        ``output``, ``files``, ``documents``, ``tokens``, ``file_bytes`` and ``warnings``.
+        ``output``, ``files``, ``documents``, ``tokens`` and ``file_bytes``; ``kept_in_files``,
+        ``kept_beside`` and ``lost``, the names of what the input records, by where the output has it; and
+        ``warnings``.
 
     Raises:
         ConfigError: If an argument is invalid.
         FileExistsError: If the output exists and ``existing`` is ``"error"``.
         PbinFormatError: If the input is damaged, or has ids that the tokenizer lacks.
     """
-    _check_names(to, format)
-    checked = _checked_dtype(dtype, to)
-    if link and to != "megatron":
-        raise ConfigError(f"--link: has no effect with --to {to}; only Megatron's files can be links")
-    sharding = _sharding(to, max_tokens, multiple_of, link=link)
+    check_formats(to, format)
+    checked = checked_id_type(dtype, to)
+    if link and to not in LINKED:
+        raise ConfigError(f"--link: has no effect with --to {to}; links can be {', '.join(LINKED)}")
+    sharding = sharding_of(to, max_tokens, multiple_of, link=link)
     loaded_tokenizer = None
     if tokenizer is not None:
         loaded_tokenizer = find_tokenizer(tokenizer, add_special_tokens_from_config).tokenizer
@@ -151,34 +157,39 @@ def convert(
                 to=to,
                 link=link,
                 sharding=sharding,
-                accept_loss=list(accept_loss),
+                accept_loss=[accept_loss] if isinstance(accept_loss, str) else list(accept_loss),
                 dtype=checked,
                 tokenizer=loaded_tokenizer,
                 existing=existing,
                 on_progress=on_progress,
             )
             warnings += report["notes"]
-            warnings += _write_tokenizer(sources, target, report, loaded_tokenizer)
+            warnings += write_tokenizer(sources, target, report, loaded_tokenizer)
             if to == "npy":
-                _write_metadata(target, report)
+                write_metadata(target, report)
             elif to == "parquet":
-                _write_card(target, report)
+                write_card(target, report)
             reports.append(report)
     return {
         "output": os.fspath(output),
         "files": sum(len(report["files"]) for report in reports),
         **{name: sum(report[name] for report in reports) for name in ("documents", "tokens", "file_bytes")},
+        **{
+            shown: sorted({name for report in reports for name in report["kept"][place]})
+            for shown, place in (("kept_in_files", "in_files"), ("kept_beside", "beside"), ("lost", "lost"))
+        },
         "warnings": warnings,
     }
 
 
-def _check_names(to: str, format: str | None) -> None:
+def check_formats(to: str, format: str | None) -> None:
+    """Raises a `ConfigError` unless both are names of formats."""
     for name, value in (("--to", to), ("--format", format)):
         if value is not None and value not in _packtok.TOKEN_FORMATS:
             raise ConfigError(f"{name}: is {value}; expected one of {', '.join(_packtok.TOKEN_FORMATS)}")
 
 
-def _checked_dtype(dtype: str | None, to: str) -> str | None:
+def checked_id_type(dtype: str | None, to: str) -> str | None:
     """Returns the dtype to write, None for what the vocabulary needs."""
     if to == "cepe-npy":
         return checked_dtype(dtype)
@@ -189,7 +200,7 @@ def _checked_dtype(dtype: str | None, to: str) -> str | None:
     return dtype
 
 
-def _sharding(
+def sharding_of(
     to: str, max_tokens: int | None, multiple_of: int | None, *, link: bool
 ) -> tuple[int | None, int | None] | None:
     """Returns how the output is divided; None for one output."""
@@ -223,15 +234,24 @@ def _jobs(
             f"{folders[0]}: a folder is converted by itself; name its files, or leave out the others"
         )
     (folder,) = folders
-    files = _files_of(folder, format, to)
+    files = files_of(folder, format, reads_pbins=to != "pbin")
     if is_joined:
         return [([folder / name for name in files], target)]
     ending = SUFFIXES[to] if to in ("pbin", "cepe-npy", "raw") else ""
     return [([folder / name], target / Path(name).with_suffix(ending)) for name in files]
 
 
-def _files_of(folder: Path, format: str | None, to: str) -> list[str]:
-    """Returns the paths of the token files to read below a folder, relative to it."""
+def files_of(folder: Path, format: str | None, *, reads_pbins: bool) -> list[str]:
+    """Returns the paths of the token files to read below a folder, relative to it, in natural order.
+
+    Args:
+        folder: The folder.
+        format: The format of the files. Default: pbins if there are some, otherwise the only other format.
+        reads_pbins: Whether pbins are read without being named as the format.
+
+    Raises:
+        ConfigError: If there are no such files, or files of several other formats.
+    """
     by_suffix: dict[str, list[str]] = {suffix: [] for suffix in SUFFIXES.values()}
     for path in folder.rglob("*"):
         name = path.relative_to(folder)
@@ -240,21 +260,22 @@ def _files_of(folder: Path, format: str | None, to: str) -> list[str]:
         is_data = path.suffix == ".bin" and path.with_suffix(".idx").exists()
         if path.suffix in by_suffix and path.is_file() and not is_hidden and not is_data:
             by_suffix[path.suffix].append(os.fspath(name))
+    pbins = by_suffix[SUFFIXES["pbin"]]
     if format is not None:
         suffix = SUFFIXES[format]
-    elif to != "pbin":
+    elif reads_pbins and pbins:
         suffix = SUFFIXES["pbin"]
     else:
         suffixes = [suffix for suffix, names in by_suffix.items() if names and suffix != SUFFIXES["pbin"]]
         if len(suffixes) > 1:
             raise ConfigError(f"{folder}: has {' and '.join(suffixes)} files; set --format (format)")
-        suffix = suffixes[0] if suffixes else SUFFIXES["cepe-npy"]
+        suffix = suffixes[0] if suffixes else SUFFIXES["pbin" if reads_pbins else "cepe-npy"]
     if not by_suffix[suffix]:
         raise ConfigError(f"{folder}: no {suffix} file in this folder")
     return _packtok.natural_sorted(by_suffix[suffix])
 
 
-def _write_tokenizer(
+def write_tokenizer(
     sources: Iterable[Path], target: Path, report: dict[str, Any], tokenizer: _packtok.Tokenizer | None
 ) -> list[str]:
     """Writes the tokenizer near the output, so that data and tokenizer stay together; returns warnings.
@@ -288,7 +309,7 @@ def _write_tokenizer(
     return []
 
 
-def _write_metadata(folder: Path, report: dict[str, Any]) -> None:
+def write_metadata(folder: Path, report: dict[str, Any]) -> None:
     """Writes what describes a folder of NPY shards to KempnerForge and to catalogues."""
     tokenizer = report["meaning"]["tokenizer"] or {}
     info = {
@@ -306,7 +327,7 @@ def _write_metadata(folder: Path, report: dict[str, Any]) -> None:
         _packtok.publish_bytes(path, text.encode())
 
 
-def _write_card(folder: Path, report: dict[str, Any]) -> None:
+def write_card(folder: Path, report: dict[str, Any]) -> None:
     """Writes what tells `load_dataset` which files of a folder have the data."""
     tokenizer = (report["meaning"]["tokenizer"] or {}).get("name", "that is not known")
     if not os.path.lexists(folder / CARD_FILE):

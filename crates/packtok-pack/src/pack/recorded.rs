@@ -50,6 +50,7 @@ pub(crate) fn metadata(
         parts: Vec::new(),
         shuffle: None,
         rearranged: false,
+        steps: Vec::new(),
     }
 }
 

@@ -329,9 +329,13 @@ pub(crate) fn reshape_error(error: ReshapeError) -> PyErr {
         | E::OutputWithinInput { .. }
         | E::ImportedIdTooLarge { .. }
         | E::OutputIsInput { .. }
+        | E::UnknownEntry { .. }
+        | E::NoSuchDocument { .. }
+        | E::NoTokenizerForHashes
+        | E::DtypeContradicted { .. }
         | E::OtherMeaning { .. }
         | E::SeveralInputs { .. }
-        | E::LinkedInputIsNoPbin { .. }
+        | E::NotLinkable { .. }
         | E::Lost { .. }
         | E::SameNpyName { .. }
         | E::NotBelowRoot { .. }
@@ -363,6 +367,7 @@ pub(crate) fn reshape_error(error: ReshapeError) -> PyErr {
         | E::NoOrigins { .. }
         | E::NotPacked { .. }
         | E::ExistingNpyDiffers { .. }
+        | E::RemovedDocumentLeft { .. }
         | E::DamagedRejects { .. } => PacktokError::new_err(chain(&error)),
         E::IdBeyondVocab { .. }
         | E::IdBeyondType { .. }

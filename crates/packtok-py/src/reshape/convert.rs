@@ -53,6 +53,7 @@ pub(crate) fn convert_tokens<'py>(
         dtype: dtype.map(|name| element(name, "dtype")).transpose()?,
         tokenizer: tokenizer.map(|tokenizer| info(&tokenizer.get().inner)),
         existing: choice("existing", existing)?,
+        source_name: None,
     };
     let report = watched_reshaping(py, on_progress, |monitor| {
         convert::convert(&options, monitor)

@@ -5,4 +5,5 @@ pub(crate) mod diff;
 pub(crate) mod mds;
 pub(crate) mod sample;
 pub(crate) mod shuffle;
+pub(crate) mod steps;
 pub(crate) mod tokens;

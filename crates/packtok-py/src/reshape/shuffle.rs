@@ -52,7 +52,7 @@ pub(crate) fn shuffle_files<'py>(
     values::to_python(py, &report)
 }
 
-fn budget(memory: Option<(u64, u64)>) -> Budget {
+pub(crate) fn budget(memory: Option<(u64, u64)>) -> Budget {
     let Some((in_memory_bytes, bucket_bytes)) = memory else {
         return Budget::default();
     };

@@ -16,11 +16,11 @@ use packtok_formats::megatron::{self, LEAST_INT32_VOCAB};
 use packtok_formats::npy::{Element, NpyHeader};
 use packtok_formats::{TokenFile, TokenFormat, write_ends};
 use packtok_jobs::{Monitor, remove_if_there};
-use packtok_pbin::{HEADER_BYTES, Replace, TempFile, TokenWidth};
+use packtok_pbin::{Replace, TempFile, TokenWidth};
 
 use super::marker::Marker;
 use super::meaning::Meaning;
-use super::parts::{Parts, check_ids, convert_width};
+use super::parts::{Parts, check_ids, check_vocabulary, convert_width};
 use super::paths::OutputPaths;
 use super::rest;
 use crate::error::{Error, Result};
@@ -36,7 +36,7 @@ pub(super) struct FlatConversion<'a> {
     pub(super) paths: &'a OutputPaths,
     /// The width that the caller wants.
     pub(super) width: Option<TokenWidth>,
-    /// Whether the file of the tokens is a link to the input, a pbin.
+    /// Whether the file of the tokens is a link to that of the input.
     pub(super) link: bool,
     pub(super) replace: Replace,
 }
@@ -46,7 +46,8 @@ impl FlatConversion<'_> {
     /// the dataset complete.
     pub(super) fn write(&self, monitor: &mut Monitor<'_>) -> Result<Vec<String>> {
         let mut notes = Vec::new();
-        if self.link && self.is_read_as_int32_by_some() {
+        let is_megatron = self.format == TokenFormat::Megatron;
+        if self.link && is_megatron && self.is_read_as_int32_by_some() {
             notes.push(format!(
                 "{}: the tokenizer has {LEAST_INT32_VOCAB} ids or more, so that readers of Megatron that derive the type from the vocabulary expect int32, but the linked ids are uint16",
                 self.paths.data.display()
@@ -74,10 +75,11 @@ impl FlatConversion<'_> {
                 None => remove_if_there(path).map_err(Error::io(path))?,
             }
         }
-        if let Some(TokenFile::Pbin(reader)) = self.parts.as_whole_file()
-            && !self.link
-        {
-            others.push(rest::of_pbin(reader, &self.paths.data)?);
+        let whole_file = self.parts.as_whole_file();
+        // A linked pbin still has all of it.
+        let is_linked_pbin = self.link && matches!(whole_file, Some(TokenFile::Pbin(_)));
+        if let Some(file) = whole_file.filter(|_| !is_linked_pbin) {
+            others.extend(rest::of_file(file, &self.paths.data)?);
         }
         if self.replace == Replace::Existing {
             for path in [&self.paths.data].into_iter().chain(&self.paths.others) {
@@ -105,7 +107,8 @@ impl FlatConversion<'_> {
         let vocab_size = tokenizer.map(|tokenizer| tokenizer.vocab_size);
         let or_of_input = vocab_size.unwrap_or(u64::from(width.max_id()) + 1);
         match self.format {
-            TokenFormat::Megatron if self.link || vocab_size.is_none() => width,
+            _ if self.link => width,
+            TokenFormat::Megatron if vocab_size.is_none() => width,
             TokenFormat::Megatron => megatron::width_for_vocab(or_of_input),
             // The only rule of the others that differs: uint16 below 2^16, not up to it.
             TokenFormat::LlmC if self.width.is_none() && vocab_size.is_some() => {
@@ -137,11 +140,9 @@ impl FlatConversion<'_> {
     }
 
     /// Position in the output of its first token.
-    fn first_byte(&self) -> u64 {
-        match self.format {
-            TokenFormat::Megatron if self.link => HEADER_BYTES,
-            _ => 0,
-        }
+    pub(super) fn first_byte(&self) -> u64 {
+        let linked = self.parts.first_file().filter(|_| self.link);
+        linked.and_then(TokenFile::data_position).unwrap_or(0)
     }
 
     /// The bytes of the output before its first token.
@@ -161,6 +162,9 @@ impl FlatConversion<'_> {
     }
 
     fn check_step(&self, file: &TokenFile, tokens: Range<u64>) -> Result<()> {
+        if let Some(tokenizer) = &self.meaning.tokenizer {
+            check_vocabulary(file, tokens.clone(), tokenizer.vocab_size)?;
+        }
         check_ids(file, tokens, self.max_id(), self.dtype())
     }
 
@@ -241,8 +245,7 @@ impl FlatConversion<'_> {
     fn dolma_rows(&self) -> impl Iterator<Item = packtok_formats::Result<DolmaRow>> {
         let files = self.parts.documents();
         let sources = files.into_iter().flat_map(|(file, documents)| {
-            let name = file.path().file_name().unwrap_or_default();
-            let name = name.to_string_lossy().into_owned();
+            let name = self.parts.source_name(file);
             documents.map(move |document| (name.clone(), document))
         });
         let lengths = self.parts.lengths();
@@ -271,22 +274,23 @@ impl FlatConversion<'_> {
         Ok(true)
     }
 
-    /// Links the pbin under the name of the tokens; returns a note if the link is symbolic.
+    /// Links the tokens of the input under the name of the output; returns a note if the link is
+    /// symbolic.
     fn publish_link(&self) -> Result<Option<String>> {
-        let Some(pbin) = self.parts.first_file().map(TokenFile::path) else {
+        let Some(linked) = self.parts.first_file().map(TokenFile::data_path) else {
             return Ok(None);
         };
         let data = self.paths.data.as_path();
         if let Some(folder) = data.parent() {
             fs::create_dir_all(folder).map_err(Error::io(folder))?;
         }
-        match fs::hard_link(pbin, data) {
+        match fs::hard_link(linked, data) {
             Ok(()) => Ok(None),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 Err(packtok_pbin::Error::Exists { path: data.into() }.into())
             }
             Err(error) if can_be_symbolic(&error) => {
-                let target = pbin.canonicalize().map_err(Error::io(pbin))?;
+                let target = linked.canonicalize().map_err(Error::io(linked))?;
                 symlink(&target, data).map_err(Error::io(data))?;
                 Ok(Some(format!(
                     "{}: a symbolic link, since a hard link is not possible here; the dataset is lost if {} is moved",

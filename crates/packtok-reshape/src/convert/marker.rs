@@ -20,6 +20,7 @@ use super::meaning::Meaning;
 use super::npy::NpyWritten;
 use super::parts::Parts;
 use super::paths::without;
+use super::stated_dtype;
 use crate::error::{Error, Result};
 
 /// The meaning of the ids, and the options that change bytes. Equal for all files of one dataset.
@@ -196,14 +197,14 @@ impl Marker {
         self.publish_as(marker_path(path))
     }
 
-    /// Writes the marker of the dataset with the tokens `data` atomically. The marker of a linked
-    /// dataset is visible: Megatron's `merge_datasets.py` expects an index beside each file of a
+    /// Writes the marker of the dataset with the tokens `data` atomically. The marker of a dataset
+    /// whose tokens are linked and do not start at byte 0 is visible: Megatron's `merge_datasets.py` expects an index beside each file of a
     /// folder and so stops, instead of merging positions that it counts from 0.
     ///
     /// # Errors
     /// The marker cannot be written.
-    pub(super) fn publish_for_dataset(&self, data: &Path, is_linked: bool) -> Result<()> {
-        if is_linked {
+    pub(super) fn publish_for_dataset(&self, data: &Path, is_visible: bool) -> Result<()> {
+        if is_visible {
             self.publish_as(linked_marker_path(data))
         } else {
             self.publish_as(sidecar_marker_path(data))
@@ -243,7 +244,7 @@ fn linked_marker_path(path: &Path) -> PathBuf {
 
 /// The meaning of the ids of all files, each from its trailer or its marker. They must agree, and
 /// with the caller's tokenizer, if any.
-pub(super) fn meaning_of_all(
+pub(crate) fn meaning_of_all(
     files: &[TokenFile],
     tokenizer: Option<&TokenizerInfo>,
 ) -> Result<Meaning> {
@@ -276,6 +277,9 @@ fn meaning_of(file: &TokenFile, tokenizer: Option<&TokenizerInfo>) -> Result<Mea
             .map(|marker| marker.plan.meaning())
             .unwrap_or_default(),
     };
+    if let Some(info) = recorded.tokenizer.as_ref().or(tokenizer) {
+        stated_dtype::check(file, info.vocab_size)?;
+    }
     match (&recorded.tokenizer, tokenizer) {
         (Some(recorded), Some(tokenizer)) if recorded.fingerprint != tokenizer.fingerprint => {
             Err(Error::TokenizerDiffers {
@@ -295,9 +299,9 @@ fn meaning_of(file: &TokenFile, tokenizer: Option<&TokenizerInfo>) -> Result<Mea
 /// The first of the files; of several, their bytes together.
 fn source_of(parts: &Parts<'_>) -> MarkedSource {
     let files = parts.documents();
-    let name = files.first().and_then(|(file, _)| file.path().file_name());
+    let name = files.first().map(|(file, _)| parts.source_name(file));
     MarkedSource {
-        path: name.unwrap_or_default().to_string_lossy().into_owned(),
+        path: name.unwrap_or_default(),
         bytes: files.iter().map(|(file, _)| file.file_bytes()).sum(),
         crc32c: None,
     }

@@ -5,6 +5,7 @@
 //! room for of a pbin is kept beside the output (`rest.rs`), and so are the ends of documents.
 
 mod flat;
+mod kept;
 pub mod marker;
 mod meaning;
 mod npy;
@@ -12,11 +13,16 @@ mod parquet;
 mod parts;
 mod paths;
 mod pbin;
-mod rest;
+pub(crate) mod rest;
 mod run;
 mod shards;
+mod stated_dtype;
 
+pub use kept::Kept;
+pub(crate) use kept::{ORIGINS, check_accepted};
 pub use meaning::Meaning;
 pub use npy::{NpyWritten, write_npy};
+pub(crate) use parts::{check_vocabulary, convert_width};
+pub(crate) use run::check_outputs;
 pub use run::{ConvertOptions, ConvertReport, convert};
 pub use shards::Sharding;

@@ -1,6 +1,7 @@
 //! The tokens of one output: consecutive tokens of one or more files.
 
 use std::ops::Range;
+use std::path::Path;
 
 use packtok_formats::{Result as FormatsResult, TokenFile};
 use packtok_jobs::{Monitor, Progress};
@@ -21,11 +22,30 @@ pub(super) struct Span {
 
 /// Spans of files, in order.
 #[derive(Debug, Clone)]
-pub(super) struct Parts<'a>(Vec<(&'a TokenFile, Span)>);
+pub(super) struct Parts<'a> {
+    spans: Vec<(&'a TokenFile, Span)>,
+    /// The file that outputs record as their source; `None` for the file of each span.
+    source: Option<&'a Path>,
+}
 
 impl<'a> Parts<'a> {
     pub(super) fn new(parts: Vec<(&'a TokenFile, Span)>) -> Self {
-        Self(parts)
+        Self {
+            spans: parts,
+            source: None,
+        }
+    }
+
+    /// The same tokens, with another file as their source.
+    pub(super) fn with_source(self, source: Option<&'a Path>) -> Self {
+        Self { source, ..self }
+    }
+
+    /// The name that outputs record for a file as their source.
+    pub(super) fn source_name(&self, file: &TokenFile) -> String {
+        let path = self.source.unwrap_or(file.path());
+        let name = path.file_name().unwrap_or_default();
+        name.to_string_lossy().into_owned()
     }
 
     /// All tokens of these files.
@@ -34,12 +54,12 @@ impl<'a> Parts<'a> {
             documents: 0..file.num_documents(),
             tokens: 0..file.num_tokens(),
         };
-        Self(files.into_iter().map(|file| (file, span(file))).collect())
+        Self::new(files.into_iter().map(|file| (file, span(file))).collect())
     }
 
     /// The file of which these are all tokens; `None` if there are several files, or a part of one.
     pub(super) fn as_whole_file(&self) -> Option<&'a TokenFile> {
-        let [(file, span)] = &self.0[..] else {
+        let [(file, span)] = &self.spans[..] else {
             return None;
         };
         let is_whole =
@@ -49,7 +69,7 @@ impl<'a> Parts<'a> {
 
     /// The files with the numbers of their documents.
     pub(super) fn documents(&self) -> Vec<(&'a TokenFile, Range<u64>)> {
-        let parts = self.0.iter();
+        let parts = self.spans.iter();
         parts
             .map(|(file, span)| (*file, span.documents.clone()))
             .collect()
@@ -57,18 +77,18 @@ impl<'a> Parts<'a> {
 
     /// The first file.
     pub(super) fn first_file(&self) -> Option<&'a TokenFile> {
-        self.0.first().map(|(file, _)| *file)
+        self.spans.first().map(|(file, _)| *file)
     }
 
     pub(super) fn num_documents(&self) -> u64 {
-        let parts = self.0.iter();
+        let parts = self.spans.iter();
         parts
             .map(|(_, span)| span.documents.end - span.documents.start)
             .sum()
     }
 
     pub(super) fn num_tokens(&self) -> u64 {
-        let parts = self.0.iter();
+        let parts = self.spans.iter();
         parts
             .map(|(_, span)| span.tokens.end - span.tokens.start)
             .sum()
@@ -76,7 +96,7 @@ impl<'a> Parts<'a> {
 
     /// The greatest width of the files.
     pub(super) fn width(&self) -> TokenWidth {
-        let widths = self.0.iter().map(|(file, _)| file.width());
+        let widths = self.spans.iter().map(|(file, _)| file.width());
         widths
             .max_by_key(|width| width.bytes())
             .unwrap_or(TokenWidth::U16)
@@ -86,7 +106,7 @@ impl<'a> Parts<'a> {
     pub(super) fn document_spans(
         &self,
     ) -> impl Iterator<Item = FormatsResult<(&'a TokenFile, Range<u64>)>> + '_ {
-        self.0.iter().flat_map(|(file, span)| {
+        self.spans.iter().flat_map(|(file, span)| {
             span.documents.clone().map(move |i| {
                 let tokens = file.document_tokens(i)?;
                 let start = tokens.start.max(span.tokens.start);
@@ -113,7 +133,7 @@ impl<'a> Parts<'a> {
     ) -> Result<()> {
         let width = self.width().bytes();
         let (total_bytes, mut tokens) = (self.num_tokens() * width, 0);
-        for (file, span) in &self.0 {
+        for (file, span) in &self.spans {
             let mut first = span.tokens.start;
             while first < span.tokens.end {
                 let stop = (first + STEP_TOKENS).min(span.tokens.end);
@@ -161,7 +181,11 @@ pub(super) fn check_ids(
     if max_id >= file.width().max_id() {
         return Ok(());
     }
-    let ids = file.width().ids(file.tokens(tokens.clone())?);
+    let bytes = file.tokens(tokens.clone())?;
+    if file.width().greatest_id(bytes) <= max_id {
+        return Ok(());
+    }
+    let ids = file.width().ids(bytes);
     let Some((id, token)) = ids.zip(tokens.start..).find(|&(id, _)| id > max_id) else {
         return Ok(());
     };
@@ -178,13 +202,85 @@ pub(super) fn check_ids(
     })
 }
 
+/// Checks that the ids of a range of tokens are in the vocabulary. Those of pbins are: packing wrote them.
+///
+/// # Errors
+/// [`Error::IdBeyondVocab`].
+pub(crate) fn check_vocabulary(
+    file: &TokenFile,
+    tokens: Range<u64>,
+    vocab_size: u64,
+) -> Result<()> {
+    let is_pbin = matches!(file, TokenFile::Pbin(_));
+    if is_pbin || vocab_size > u64::from(file.width().max_id()) {
+        return Ok(());
+    }
+    let bytes = file.tokens(tokens.clone())?;
+    let is_beyond = |id: u32| u64::from(id) >= vocab_size;
+    if !is_beyond(file.width().greatest_id(bytes)) {
+        return Ok(());
+    }
+    let mut ids = file.width().ids(bytes).zip(tokens.start..);
+    let Some((id, token)) = ids.find(|&(id, _)| is_beyond(id)) else {
+        return Ok(());
+    };
+    let (document, tokens) = match file.documents_from(token)?.next() {
+        Some(document) => document?,
+        None => (0, 0..0),
+    };
+    Err(Error::IdBeyondVocab {
+        path: file.path().into(),
+        document,
+        token: token.saturating_sub(tokens.start),
+        id,
+        vocab_size,
+    })
+}
+
 /// Appends ids in another width. Every id must fit.
-pub(super) fn convert_width(bytes: &[u8], from: TokenWidth, to: TokenWidth, out: &mut Vec<u8>) {
-    let ids = from.ids(bytes);
-    match to {
-        _ if from == to => out.extend_from_slice(bytes),
-        TokenWidth::U8 => out.extend(ids.map(|id| id as u8)),
-        TokenWidth::U16 => ids.for_each(|id| out.extend((id as u16).to_le_bytes())),
-        TokenWidth::U32 => ids.for_each(|id| out.extend(id.to_le_bytes())),
+pub(crate) fn convert_width(bytes: &[u8], from: TokenWidth, to: TokenWidth, out: &mut Vec<u8>) {
+    use TokenWidth::{U8, U16, U32};
+    match (from, to) {
+        (U8, U16) => append::<1, 2>(bytes, out),
+        (U8, U32) => append::<1, 4>(bytes, out),
+        (U16, U8) => append::<2, 1>(bytes, out),
+        (U16, U32) => append::<2, 4>(bytes, out),
+        (U32, U8) => append::<4, 1>(bytes, out),
+        (U32, U16) => append::<4, 2>(bytes, out),
+        (U8, U8) | (U16, U16) | (U32, U32) => out.extend_from_slice(bytes),
+    }
+}
+
+/// Appends little-endian numbers of `FROM` bytes as numbers of `TO` bytes.
+fn append<const FROM: usize, const TO: usize>(bytes: &[u8], out: &mut Vec<u8>) {
+    let ids = bytes.as_chunks::<FROM>().0;
+    let start = out.len();
+    out.resize(start + ids.len() * TO, 0);
+    let written = out[start..].as_chunks_mut::<TO>().0;
+    let num_kept = FROM.min(TO);
+    for (written, id) in written.iter_mut().zip(ids) {
+        written[..num_kept].copy_from_slice(&id[..num_kept]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_the_same_in_every_width() {
+        let widths = [TokenWidth::U8, TokenWidth::U16, TokenWidth::U32];
+        let ids = [0, 1, 127, 200, 255];
+        for from in widths {
+            let mut bytes = Vec::new();
+            convert_width(&ids, TokenWidth::U8, from, &mut bytes);
+            for to in widths {
+                let mut converted = vec![9];
+                convert_width(&bytes, from, to, &mut converted);
+                let read: Vec<u32> = to.ids(&converted[1..]).collect();
+                assert_eq!(read, ids.map(u32::from), "{from:?} {to:?}");
+                assert_eq!(to.greatest_id(&converted[1..]), 255);
+            }
+        }
     }
 }

@@ -7,11 +7,11 @@ use packtok_jobs::{Monitor, Progress};
 use packtok_pbin::{Counts, Metadata, Replace, Source, TokenWidth, Writer};
 
 use super::meaning::Meaning;
-use super::parts::convert_width;
-use crate::error::{Error, Result};
+use super::parts::{check_vocabulary, convert_width};
+use crate::error::Result;
 
-/// Bytes of documents that are appended at a time.
-const BATCH_BYTES: usize = 1 << 20;
+/// Tokens of documents that are written at a time, at least.
+const BATCH_TOKENS: u64 = 4 << 20;
 
 /// Writes all documents of `file` to `dst` and returns its length in bytes.
 pub(super) fn write(
@@ -29,32 +29,42 @@ pub(super) fn write(
     // the same width.
     let width = vocab_size.map_or(TokenWidth::U32, TokenWidth::for_vocab);
     let mut writer = Writer::create(dst, width, false)?;
-    let mut data = Vec::with_capacity(BATCH_BYTES);
-    let mut lengths = Vec::new();
-    let mut bytes_read = 0;
-    for document in 0..file.num_documents() {
-        let tokens = file.tokens(file.document_tokens(document)?)?;
-        let start = data.len();
-        append(file, document, tokens, width, vocab_size, &mut data)?;
-        lengths.push((data.len() - start) as u64);
-        bytes_read += tokens.len() as u64;
-        if data.len() >= BATCH_BYTES || lengths.len() == BATCH_BYTES {
-            writer.append(&data, &lengths)?;
-            data.clear();
-            data.shrink_to(BATCH_BYTES);
-            lengths.clear();
-            let progress = Progress {
-                bytes_read,
-                total_bytes: file.data_bytes(),
-                documents: document,
-                ..Progress::default()
-            };
-            if monitor(&progress).is_break() {
-                return Err(packtok_jobs::Error::Cancelled.into());
-            }
+    let mut converted = Vec::new();
+    let mut document = 0;
+    while document < file.num_documents() {
+        let start = file.document_tokens(document)?.start;
+        let mut stop = start;
+        // Documents follow each other without gaps in all formats.
+        while document < file.num_documents() && stop - start < BATCH_TOKENS {
+            let tokens = file.document_tokens(document)?;
+            writer.push_document((tokens.end - tokens.start) * width.bytes())?;
+            stop = tokens.end;
+            document += 1;
+        }
+        let bytes = file.tokens(start..stop)?;
+        if let Some(vocab_size) = vocab_size {
+            check_vocabulary(file, start..stop, vocab_size)?;
+        }
+        let written = writer.data_bytes();
+        if file.width() == width {
+            writer.write_data(bytes)?;
+        } else {
+            converted.clear();
+            convert_width(bytes, file.width(), width, &mut converted);
+            writer.write_data(&converted)?;
+        }
+        writer.start_writeback(written..writer.data_bytes());
+        file.release_pages();
+        let progress = Progress {
+            bytes_read: stop * file.width().bytes(),
+            total_bytes: file.data_bytes(),
+            documents: document,
+            ..Progress::default()
+        };
+        if monitor(&progress).is_break() {
+            return Err(packtok_jobs::Error::Cancelled.into());
         }
     }
-    writer.append(&data, &lengths)?;
     let metadata = Metadata {
         tokenizer: meaning.tokenizer.clone(),
         eod: meaning.eod.clone(),
@@ -81,28 +91,4 @@ pub(super) fn write(
     };
     let finished = writer.finish(&metadata, &[source])?;
     Ok(finished.publish(replace)?.file_bytes)
-}
-
-/// Appends the tokens of a document in another width; all must be in the vocabulary.
-fn append(
-    file: &TokenFile,
-    document: u64,
-    tokens: &[u8],
-    width: TokenWidth,
-    vocab_size: Option<u64>,
-    data: &mut Vec<u8>,
-) -> Result<()> {
-    let limit = vocab_size.unwrap_or(u64::MAX);
-    let mut ids = file.width().ids(tokens).zip(0..);
-    if let Some((id, token)) = ids.find(|&(id, _)| u64::from(id) >= limit) {
-        return Err(Error::IdBeyondVocab {
-            path: file.path().into(),
-            document,
-            token,
-            id,
-            vocab_size: limit,
-        });
-    }
-    convert_width(tokens, file.width(), width, data);
-    Ok(())
 }

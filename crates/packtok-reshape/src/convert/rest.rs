@@ -5,7 +5,7 @@
 //! index and trailer.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use packtok_formats::{TokenFile, sidecar_path};
@@ -20,15 +20,75 @@ pub(super) fn rest_path(data: &Path) -> PathBuf {
     sidecar_path(data, ".pbin_rest")
 }
 
+/// The rest of the pbin that `file` is or was made from, under a temporary name, to be published beside
+/// the dataset with the tokens `data`. `None` if there is none.
+///
+/// # Errors
+/// As [`kept_reader`].
+pub(super) fn of_file(file: &TokenFile, data: &Path) -> Result<Option<TempFile>> {
+    if let TokenFile::Pbin(reader) = file {
+        return of_pbin(reader, data).map(Some);
+    }
+    if kept_reader(file)?.is_none() {
+        return Ok(None);
+    }
+    let path = rest_path(file.data_path());
+    let mut rest = File::open(&path).map_err(Error::io(&path))?;
+    let mut out = TempFile::create(&rest_path(data))?;
+    std::io::copy(&mut rest, &mut out).map_err(Error::io(&path))?;
+    Ok(Some(out))
+}
+
 /// The rest of `pbin` under a temporary name, to be published beside the dataset with the tokens
 /// `data`.
-pub(super) fn of_pbin(pbin: &Reader, data: &Path) -> Result<TempFile> {
+fn of_pbin(pbin: &Reader, data: &Path) -> Result<TempFile> {
     let path = pbin.path();
     let source = File::open(path).map_err(Error::io(path))?;
     let mut out = TempFile::create(&rest_path(data))?;
     out.append_from(&source, 0..HEADER_BYTES)?;
     out.append_from(&source, HEADER_BYTES + pbin.data_bytes()..pbin.file_bytes())?;
     Ok(out)
+}
+
+/// The pbin that `file` was made from, without its tokens: bytes of zero are in their place. `None` if
+/// `file` has no rest of a pbin beside it.
+///
+/// # Errors
+/// [`Error::RestDiffers`] if the documents have other lengths than those of the pbin.
+pub(crate) fn kept_reader(file: &TokenFile) -> Result<Option<Reader>> {
+    let path = rest_path(file.data_path());
+    let Ok(mut rest) = File::open(&path) else {
+        return Ok(None);
+    };
+    let differs = |source| Error::RestDiffers {
+        path: file.path().into(),
+        rest: path.clone(),
+        source,
+    };
+    let mut start = [0; HEADER_BYTES as usize];
+    rest.read_exact(&mut start).map_err(Error::io(&path))?;
+    let header = Header::decode(&start, &path)?;
+    if header.data_bytes != file.num_tokens() * header.width.bytes() {
+        return Err(differs(None));
+    }
+    // The hole takes no space on disk.
+    let mut sparse = tempfile::NamedTempFile::new().map_err(Error::io(&path))?;
+    sparse.write_all(&start).map_err(Error::io(&path))?;
+    let hole = HEADER_BYTES + header.data_bytes;
+    sparse
+        .seek(SeekFrom::Start(hole))
+        .map_err(Error::io(&path))?;
+    std::io::copy(&mut rest, &mut sparse).map_err(Error::io(&path))?;
+    let reader = Reader::open(sparse.path()).map_err(|source| differs(Some(source.into())))?;
+    if reader.len() != file.num_documents() {
+        return Err(differs(None));
+    }
+    for document in 0..reader.len() {
+        if reader.document_tokens(document)? != file.document_tokens(document)? {
+            return Err(differs(None));
+        }
+    }
+    Ok(Some(reader))
 }
 
 /// Removes what an earlier conversion to the tokens `data` has kept.

@@ -10,6 +10,7 @@ use packtok_pbin::{Replace, TokenWidth, TokenizerInfo};
 use serde::Serialize;
 
 use super::flat::{FlatConversion, dtype};
+use super::kept::{Kept, check_accepted};
 use super::marker::{Marker, meaning_of_all};
 use super::meaning::Meaning;
 use super::npy::{NpyWritten, write_npy};
@@ -31,7 +32,7 @@ pub struct ConvertOptions {
     pub output: PathBuf,
     /// The format of the output.
     pub to: TokenFormat,
-    /// Whether Megatron's file of the tokens is a link to the input, a pbin.
+    /// Whether the file of the tokens is a link to that of the input.
     pub link: bool,
     /// How the output is divided into several; `None` for one.
     pub sharding: Option<Sharding>,
@@ -43,6 +44,8 @@ pub struct ConvertOptions {
     pub tokenizer: Option<TokenizerInfo>,
     /// The action if the output exists.
     pub existing: Existing,
+    /// The file that outputs record as their source; `None` for the input.
+    pub source_name: Option<PathBuf>,
 }
 
 impl ConvertOptions {
@@ -90,6 +93,8 @@ pub struct ConvertReport {
     pub dtype: &'static str,
     /// The tokenizer, EOD and BOS, as far as they are known.
     pub meaning: Meaning,
+    /// Where the output has what the input records.
+    pub kept: Kept,
     /// Whether existing outputs were kept: they have the same documents.
     pub skipped_existing: bool,
     /// Sentences for the user.
@@ -111,16 +116,18 @@ pub fn convert(options: &ConvertOptions, monitor: &mut Monitor<'_>) -> Result<Co
     }
     let meaning = meaning_of_all(&files, options.tokenizer.as_ref())?;
     let outputs = outputs(&files, options)?;
-    for path in outputs.iter().flat_map(|(paths, _)| paths.all()) {
-        if let Some(input) = options
-            .inputs
-            .iter()
-            .find(|input| is_same_file(input, path))
-        {
-            return Err(Error::OutputIsInput {
-                path: input.clone(),
-            });
-        }
+    if options.to == TokenFormat::Pbin && files.len() > 1 {
+        let format = options.to.name();
+        return Err(Error::SeveralInputs { format });
+    }
+    let kept = Kept::new(
+        &files,
+        &outputs,
+        &meaning,
+        (options.to, &options.accept_loss),
+    )?;
+    for (paths, _) in &outputs {
+        check_no_input(options, paths)?;
     }
     if options.sharding.is_some() {
         let data: Vec<_> = outputs
@@ -146,6 +153,7 @@ pub fn convert(options: &ConvertOptions, monitor: &mut Monitor<'_>) -> Result<Co
         file_bytes: 0,
         dtype: "",
         meaning,
+        kept,
         skipped_existing: true,
         notes: files.iter().filter_map(tail_note).collect(),
     };
@@ -170,19 +178,54 @@ pub fn convert(options: &ConvertOptions, monitor: &mut Monitor<'_>) -> Result<Co
     Ok(report)
 }
 
+/// Checks, before the input is there, that the output may be written.
+///
+/// # Errors
+/// The output is an input, or exists and may not be replaced.
+pub(crate) fn check_outputs(options: &ConvertOptions) -> Result<()> {
+    let (to, output) = (options.to, options.output.as_path());
+    let paths = match options.sharding {
+        None => OutputPaths::new(to, output),
+        Some(_) => OutputPaths::new(to, &shard_path(to, output, 0)),
+    };
+    check_no_input(options, &paths)?;
+    match paths.existing() {
+        Some(path) if options.existing == Existing::Error => {
+            let path = path.to_owned();
+            Err(packtok_pbin::Error::Exists { path }.into())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_no_input(options: &ConvertOptions, paths: &OutputPaths) -> Result<()> {
+    for path in paths.all() {
+        let mut inputs = options.inputs.iter();
+        if let Some(input) = inputs.find(|input| is_same_file(input, path)) {
+            let path = input.clone();
+            return Err(Error::OutputIsInput { path });
+        }
+    }
+    Ok(())
+}
+
 /// The outputs, each with its tokens.
 fn outputs<'a>(
     files: &'a [TokenFile],
-    options: &ConvertOptions,
+    options: &'a ConvertOptions,
 ) -> Result<Vec<(OutputPaths, Parts<'a>)>> {
     let (to, output) = (options.to, &options.output);
+    let source = options.source_name.as_deref();
     let Some(sharding) = options.sharding else {
-        return Ok(vec![(OutputPaths::new(to, output), Parts::whole(files))]);
+        let parts = Parts::whole(files).with_source(source);
+        return Ok(vec![(OutputPaths::new(to, output), parts)]);
     };
     let shards = sharding.divide(files, to)?.into_iter().enumerate();
-    Ok(shards
-        .map(|(i, parts)| (OutputPaths::new(to, &shard_path(to, output, i)), parts))
-        .collect())
+    let shards = shards.map(|(i, parts)| {
+        let paths = OutputPaths::new(to, &shard_path(to, output, i));
+        (paths, parts.with_source(source))
+    });
+    Ok(shards.collect())
 }
 
 /// A sentence about the tokens that a reader of samples of this length does not see, at the end of the
@@ -210,27 +253,37 @@ fn tail_note(file: &TokenFile) -> Option<String> {
     })
 }
 
-/// Checks that the caller accepts the loss of what the input records besides documents. No output
-/// holds it: in Megatron's files, too, each document is written as one sequence.
+/// Checks that the input can be linked, if it is to be, and that the caller accepts the loss of what it
+/// records besides documents. No output holds it: in Megatron's files, too, each document is written as
+/// one sequence.
 fn check_input(file: &TokenFile, options: &ConvertOptions) -> Result<()> {
-    if options.link && file.format() != TokenFormat::Pbin {
-        return Err(Error::LinkedInputIsNoPbin {
+    if options.link && !can_be_linked(file, options.to) {
+        return Err(Error::NotLinkable {
             path: file.path().into(),
             found: file.format().name(),
+            format: options.to.name(),
         });
     }
     let TokenFile::Flat(flat) = file else {
         return Ok(());
     };
-    let mut lost = flat.extras().into_iter();
-    let is_accepted = |name: &str| options.accept_loss.iter().any(|accepted| accepted == name);
-    lost.find(|name| !is_accepted(name)).map_or(Ok(()), |name| {
-        Err(Error::Lost {
-            path: file.path().into(),
-            name,
-            format: options.to.name(),
-        })
-    })
+    let extras = flat.extras();
+    let mut extras = extras.iter();
+    extras.try_for_each(|name| check_accepted(file.path(), name, options.to, &options.accept_loss))
+}
+
+/// Whether the file of the tokens is, as it is, one of this format.
+fn can_be_linked(file: &TokenFile, to: TokenFormat) -> bool {
+    let tokens_alone = || {
+        let bytes = std::fs::metadata(file.data_path()).map(|metadata| metadata.len());
+        bytes.is_ok_and(|bytes| bytes == file.data_bytes())
+    };
+    match (to, file.data_position()) {
+        // The index says where each document is.
+        (TokenFormat::Megatron, Some(_)) => true,
+        (TokenFormat::Raw | TokenFormat::Datatrove | TokenFormat::Dolma, Some(0)) => tokens_alone(),
+        _ => false,
+    }
 }
 
 /// One output of a conversion.
@@ -307,10 +360,9 @@ impl Output<'_> {
 
     fn write_pbin(&self, monitor: &mut Monitor<'_>) -> Result<Written> {
         let (dst, replace) = (&self.paths.data, self.options.replace());
+        let format = self.options.to.name();
         let Some(file) = self.parts.as_whole_file() else {
-            return Err(Error::SeveralInputs {
-                format: self.options.to.name(),
-            });
+            return Err(Error::SeveralInputs { format });
         };
         let restored = rest::restore(file, dst, replace, monitor)?;
         let file_bytes = match restored {
@@ -351,12 +403,17 @@ impl Output<'_> {
         self.marked(conversion.dtype(), notes)
     }
 
+    /// Whether others must notice the marker: positions in a linked file count from its first byte.
+    fn has_visible_marker(&self) -> bool {
+        self.flat().first_byte() > 0
+    }
+
     /// Writes the marker of the output, which is published.
     fn marked(&self, dtype: &'static str, notes: Vec<String>) -> Result<Written> {
         let written = self.open_written()?;
         let to = self.options.to;
         let marker = Marker::of_dataset(self.parts, self.meaning, to, dtype, &written);
-        marker.publish_for_dataset(&self.paths.data, self.options.link)?;
+        marker.publish_for_dataset(&self.paths.data, self.has_visible_marker())?;
         Ok(Written {
             file_bytes: written.file_bytes(),
             dtype,
@@ -372,9 +429,9 @@ impl Output<'_> {
             && Marker::find(&self.paths.data)?.is_none()
         {
             let dtype = dtype(self.options.to, flat.width());
-            let (to, link) = (self.options.to, self.options.link);
+            let (to, is_visible) = (self.options.to, self.has_visible_marker());
             let marker = Marker::of_dataset(self.parts, self.meaning, to, dtype, existing);
-            marker.publish_for_dataset(&self.paths.data, link)?;
+            marker.publish_for_dataset(&self.paths.data, is_visible)?;
         }
         let TokenFile::Npy(npy) = existing else {
             return Ok(());

@@ -25,18 +25,27 @@ pub struct Sharding {
 }
 
 impl Sharding {
+    /// The most tokens of a shard of this format.
+    pub(crate) fn max_tokens_of(&self, to: TokenFormat) -> u64 {
+        let max_tokens = self.max_tokens.unwrap_or(match to {
+            TokenFormat::Parquet => PARQUET_MAX_TOKENS,
+            _ => DEFAULT_MAX_TOKENS,
+        });
+        match self.multiple_of {
+            Some(multiple) => (max_tokens / multiple).max(1) * multiple,
+            None => max_tokens,
+        }
+    }
+
     /// The shards of all tokens of `files`; at least one.
     pub(super) fn divide<'a>(
         &self,
         files: &'a [TokenFile],
         to: TokenFormat,
     ) -> Result<Vec<Parts<'a>>> {
-        let max_tokens = self.max_tokens.unwrap_or(match to {
-            TokenFormat::Parquet => PARQUET_MAX_TOKENS,
-            _ => DEFAULT_MAX_TOKENS,
-        });
+        let max_tokens = self.max_tokens_of(to);
         let shards = match self.multiple_of {
-            Some(multiple) => cut_at_multiples(files, (max_tokens / multiple).max(1) * multiple),
+            Some(_) => cut_at_multiples(files, max_tokens),
             None => cut_at_documents(files, max_tokens),
         }?;
         if shards.len() == 1 {

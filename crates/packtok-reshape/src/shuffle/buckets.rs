@@ -58,7 +58,7 @@ pub(super) struct InputSpan {
 }
 
 /// Receives documents in their new order.
-pub(super) trait Sink {
+pub(crate) trait Sink {
     /// Receives the next bytes of the current document.
     fn piece(&mut self, bytes: &[u8]) -> Result<()>;
 

@@ -8,7 +8,7 @@ use packtok_pbin::ChunkInfo;
 use crate::error::{Error, Result};
 
 /// Checks that a chunk exists.
-pub(super) fn checked(chunk: ChunkInfo) -> Result<ChunkInfo> {
+pub(crate) fn checked(chunk: ChunkInfo) -> Result<ChunkInfo> {
     let ChunkInfo { index, count } = chunk;
     if count == 0 {
         return Err(Error::NoChunks);
@@ -24,7 +24,7 @@ pub(super) fn checked(chunk: ChunkInfo) -> Result<ChunkInfo> {
 
 /// The documents of a file with `num_documents` documents that are in a chunk. If the division
 /// leaves a remainder, the first chunks have one more document.
-pub(super) fn documents(chunk: ChunkInfo, num_documents: u64) -> Range<u64> {
+pub(crate) fn documents(chunk: ChunkInfo, num_documents: u64) -> Range<u64> {
     let (least, remainder) = (num_documents / chunk.count, num_documents % chunk.count);
     let start = chunk.index * least + chunk.index.min(remainder);
     start..start + least + u64::from(chunk.index < remainder)

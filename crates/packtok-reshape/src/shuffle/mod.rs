@@ -2,13 +2,15 @@
 //!
 //! With a seed, the order is the order of Modalities: `mersenne` and `numpy_random` are its
 //! generators, and `seed` parses their seeds. Without a seed, the order is packtok's permutation.
-//! `order` holds an order in 4 bytes per document. `pbins` and `lines` read and write the two
-//! kinds of files: in memory if the input is small, otherwise through `buckets`. `chunk`
-//! determines which documents of each file belong to a chunk.
+//! `order` holds an order in 4 bytes per document. `documents` writes documents of token files in it,
+//! and `lines` those of JSONL files: in memory if the input is small, otherwise through `buckets`.
+//! `chunk` determines which documents of each file belong to a chunk, and `pbins` shuffles pbins as
+//! Modalities does.
 
 mod bucket_file;
 mod buckets;
 mod chunk;
+pub(crate) mod documents;
 mod lines;
 mod mersenne;
 pub(crate) mod meter;
@@ -24,9 +26,12 @@ use packtok_pbin::{ChunkInfo, ShuffleGenerator};
 use serde::Serialize;
 
 pub use buckets::Budget;
+pub(crate) use buckets::Sink;
 pub use chunk::read_list;
+pub(crate) use chunk::{checked as checked_chunk, documents as documents_of_chunk};
 pub use lines::shuffle_lines;
 pub use order::Shuffle;
+pub(crate) use order::checked_len;
 pub use pbins::shuffle_pbins;
 pub use seed::Seed;
 

@@ -112,7 +112,7 @@ pub(super) fn inverted_in_place(mut order: Vec<u32>) -> Vec<u32> {
 }
 
 /// `len` as the number of documents that an order can have.
-pub(super) fn checked_len(len: u64) -> Result<u32> {
+pub(crate) fn checked_len(len: u64) -> Result<u32> {
     u32::try_from(len)
         .ok()
         .filter(|&len| len < u32::MAX)

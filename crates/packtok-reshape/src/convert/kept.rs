@@ -1,0 +1,116 @@
+//! What a conversion keeps, and where.
+
+use std::path::Path;
+
+use packtok_formats::{TokenFile, TokenFormat};
+use packtok_pbin::Reader;
+use serde::Serialize;
+
+use super::meaning::Meaning;
+use super::parts::Parts;
+use super::paths::OutputPaths;
+use super::rest::kept_reader;
+use crate::error::{Error, Result};
+
+/// The name of the origins of documents, which callers accept to lose.
+pub(crate) const ORIGINS: &str = "origins";
+
+/// Where an output has what the input records, by name.
+#[derive(Debug, Default, Serialize)]
+pub struct Kept {
+    /// In the files of the format, where all programs find it.
+    pub in_files: Vec<&'static str>,
+    /// Beside them, where packtok finds it.
+    pub beside: Vec<&'static str>,
+    /// Nowhere.
+    pub lost: Vec<String>,
+}
+
+impl Kept {
+    /// # Errors
+    /// [`Error::Lost`] for origins whose loss is not accepted.
+    pub(super) fn new(
+        files: &[TokenFile],
+        outputs: &[(OutputPaths, Parts<'_>)],
+        meaning: &Meaning,
+        (to, accept_loss): (TokenFormat, &[String]),
+    ) -> Result<Self> {
+        let mut kept = Self {
+            in_files: vec!["ids"],
+            ..Self::default()
+        };
+        let is_pbin = to == TokenFormat::Pbin;
+        if to.records_documents() {
+            kept.in_files.push("documents");
+        } else {
+            kept.beside.push("documents");
+        }
+        let of_meaning = [
+            ("tokenizer", meaning.tokenizer.is_some()),
+            ("eod", meaning.eod.is_some()),
+            ("bos", meaning.bos.is_some()),
+        ];
+        for (name, is_known) in of_meaning {
+            if is_known && is_pbin {
+                kept.in_files.push(name);
+            } else if is_known {
+                kept.beside.push(name);
+            }
+        }
+        for file in files {
+            if let TokenFile::Flat(flat) = file {
+                kept.lost.extend(flat.extras());
+            }
+        }
+        // The origins of a whole pbin are in its rest beside the output, and in a pbin made from that.
+        let is_whole = matches!(outputs, [(_, parts)] if parts.as_whole_file().is_some());
+        let has_rest = is_whole && to != TokenFormat::CepeNpy;
+        for file in files {
+            if !has_origins(file)? {
+                continue;
+            }
+            let is_restored = is_pbin && !matches!(file, TokenFile::Pbin(_));
+            if is_restored {
+                kept.in_files.push(ORIGINS);
+            } else if has_rest && !is_pbin {
+                kept.beside.push(ORIGINS);
+            } else {
+                check_accepted(file.path(), ORIGINS, to, accept_loss)?;
+                kept.lost.push(ORIGINS.to_owned());
+            }
+        }
+        for names in [&mut kept.in_files, &mut kept.beside] {
+            names.dedup();
+        }
+        kept.lost.sort();
+        kept.lost.dedup();
+        Ok(kept)
+    }
+}
+
+fn has_origins(file: &TokenFile) -> Result<bool> {
+    match file {
+        TokenFile::Pbin(reader) => Ok(reader.has_origins()),
+        _ => Ok(kept_reader(file)?.as_ref().is_some_and(Reader::has_origins)),
+    }
+}
+
+/// Checks that the caller accepts the loss of what the file at `path` records.
+///
+/// # Errors
+/// [`Error::Lost`].
+pub(crate) fn check_accepted(
+    path: &Path,
+    name: &str,
+    to: TokenFormat,
+    accept_loss: &[String],
+) -> Result<()> {
+    if accept_loss.iter().any(|accepted| accepted == name) {
+        return Ok(());
+    }
+    Err(Error::Lost {
+        path: path.into(),
+        name: name.to_owned(),
+        format: to.name(),
+    })
+}
