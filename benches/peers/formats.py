@@ -1,0 +1,270 @@
+"""Compares conversions and reshaping with `cp`, items of other formats with those of pbins, and two peers.
+
+    python benches/peers/formats.py [--gigabytes 4] [--repetitions 3] [--work FOLDER] [--environments FOLDER]
+
+Run by a Python that has packtok, with idle cores and three times the space of the data. What is compared
+takes turns, and ratios are those of medians of wall times: `cp --reflink=never` and `sync` move the same
+bytes, and the disk bounds both. Reading and writing by the peers is measured by CPU time on one core, in
+environments that `loader_environments.py` makes.
+"""
+
+import argparse
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from loader_environments import make_environments, python_of
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+from cost import machine, run, spread
+
+import packtok
+
+LONG, SHORT = 550, 50
+VOCABULARY = 50257
+PEER_TOKENS = 50_000_000
+LINKED_DOCUMENTS = 5_000_000
+NUM_FILES = 10_000
+NUM_ITEMS = 100_000
+CONTEXT_LENGTH = 2048
+
+MEGATRON_WRITES = """
+import itertools, sys
+import numpy as np
+from megatron.core.datasets.indexed_dataset import IndexedDatasetBuilder
+data, ends = np.fromfile(sys.argv[1], np.uint16), np.fromfile(sys.argv[2], np.uint64).tolist()
+if len(sys.argv) > 3:
+    builder = IndexedDatasetBuilder(sys.argv[3] + ".bin", dtype=np.uint16)
+    for start, end in itertools.pairwise([0, *ends]):
+        builder.add_document(data[start:end], [end - start])
+    builder.finalize(sys.argv[3] + ".idx")
+"""
+MEGATRON_READS = """
+import sys
+from megatron.core.datasets.indexed_dataset import IndexedDataset
+dataset = IndexedDataset(sys.argv[1])
+if len(sys.argv) > 2:
+    print(sum(len(dataset[i]) for i in range(len(dataset))))
+"""
+DATATROVE_READS = """
+import sys
+from datatrove.utils.dataset import DatatroveFileDataset
+dataset = DatatroveFileDataset(sys.argv[1], 2048, token_size=2)
+if len(sys.argv) > 2:
+    print(sum(len(dataset[i]["input_ids"]) for i in range(len(dataset))))
+"""
+PACKTOK_READS = """
+import sys
+import packtok
+reader = packtok.PbinReader(sys.argv[1])
+if len(sys.argv) > 2:
+    print(sum(len(reader[i]) for i in range(len(reader))))
+"""
+PACKTOK_BATCHES = """
+import sys
+import numpy as np
+import packtok
+dataset = packtok.TokenDataset(sys.argv[1], 2048)
+if len(sys.argv) > 2:
+    for start in range(0, len(dataset) - 32, 32):
+        dataset.__getitems__(range(start, start + 32))
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--gigabytes", type=float, default=4)
+    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--work", type=Path, help="folder to write in; a temporary one")
+    parser.add_argument(
+        "--environments", type=Path, help="folder of the peers; without it, they are left out"
+    )
+    parser.add_argument("--only", choices=("copies", "items", "peers"), help="only this part")
+    arguments = parser.parse_args()
+    print(machine())
+    with tempfile.TemporaryDirectory(dir=arguments.work) as name:
+        folder = Path(name)
+        num_tokens = int(arguments.gigabytes * 1e9) // 2
+        if arguments.only in (None, "copies"):
+            compare_with_copies(folder, num_tokens, arguments.repetitions)
+        if arguments.only in (None, "items"):
+            compare_items(folder, arguments.repetitions)
+        if arguments.environments is not None and arguments.only in (None, "peers"):
+            make_environments(arguments.environments, ["megatron", "datatrove"])
+            compare_with_peers(folder, arguments.environments, arguments.repetitions)
+
+
+def write_pbin(folder: Path, num_tokens: int, mean_length: int) -> Path:
+    """Writes random ids as a pbin, beside them as ``raw`` with ``ends``; returns the pbin."""
+    folder.mkdir()
+    random = np.random.default_rng(0)
+    with (folder / "raw").open("wb") as file:
+        for start in range(0, num_tokens, 1 << 24):
+            num = min(1 << 24, num_tokens - start)
+            file.write(random.integers(0, VOCABULARY, num, np.uint16).tobytes())
+    lengths = random.integers(1, 2 * mean_length, 2 * num_tokens // mean_length)
+    ends = np.cumsum(lengths)
+    ends = np.append(ends[ends < num_tokens], num_tokens)
+    ends.astype(np.uint64).tofile(folder / "ends")
+    raw = {"input_dtype": "uint16", "boundaries": f"file={folder / 'ends'}", "tokenizer": "gpt2"}
+    packtok.convert(folder / "raw", folder / "a.pbin", to="pbin", **raw)
+    return folder / "a.pbin"
+
+
+def compare_with_copies(folder: Path, num_tokens: int, repetitions: int) -> None:
+    """Prints the speed of conversions and of reshaping, relative to copying the file of the tokens."""
+    pbin = write_pbin(folder / "copies", num_tokens, LONG)
+    out = folder / "out"
+
+    def copy() -> None:
+        subprocess.run(["cp", "--reflink=never", pbin, out / "copy"], check=True)
+        subprocess.run(["sync", out / "copy"], check=True)
+
+    def convert(source: Path, to: str, **options: object) -> Callable[[], object]:
+        return lambda: packtok.convert(source, out / "a", to=to, **options)
+
+    def reshape(source: Path, **steps: object) -> Callable[[], object]:
+        return lambda: packtok.reshape(source, out / "a.pbin", **steps)
+
+    raw = {"input_dtype": "uint16", "boundaries": f"file={pbin.with_name('ends')}", "tokenizer": "gpt2"}
+    cases: dict[str, Callable[[], object]] = {
+        "pbin to raw": convert(pbin, "raw"),
+        "raw to pbin": convert(pbin.with_name("raw"), "pbin", **raw),
+        "pbin to datatrove": convert(pbin, "datatrove"),
+        "pbin to megatron": convert(pbin, "megatron"),
+        "filter by length": reshape(pbin, filter="length >= 300"),
+        "filter by count": reshape(pbin, filter="count(11) == 0"),
+        "split by hash": reshape(pbin, split="train", validation_fraction=0.1),
+    }
+    for name, call in cases.items():
+        copies, calls = in_turns(repetitions, out, copy, call)
+        report(name, statistics.median(copies) / statistics.median(calls), calls, "of cp")
+    for to, name in (("megatron", "a.idx"), ("datatrove", "a.ds")):
+        packtok.convert(pbin, folder / "other" / "a", to=to)
+        source = folder / "other" / name
+        of_pbin, of_other = in_turns(
+            repetitions, out, reshape(pbin, shuffle=True), reshape(source, shuffle=True)
+        )
+        ratio = statistics.median(of_pbin) / statistics.median(of_other)
+        report(f"shuffle from {to}", ratio, of_other, "of the shuffle from a pbin")
+        shutil.rmtree(folder / "other")
+    shutil.rmtree(folder / "copies")
+    many = write_pbin(folder / "many", LINKED_DOCUMENTS * 10, 10)
+    link = lambda: packtok.convert(many, out / "a", to="megatron", link=True)  # noqa: E731
+    (seconds,) = in_turns(repetitions, out, link)
+    print(f"link of {LINKED_DOCUMENTS} documents: {spread(seconds)} s")
+    shutil.rmtree(folder / "many")
+
+
+def in_turns(repetitions: int, out: Path, *calls: Callable[[], object]) -> tuple[list[float], ...]:
+    """Returns the wall times of each call, which write to ``out``, an empty folder."""
+    seconds: tuple[list[float], ...] = tuple([] for _ in calls)
+    for _ in range(repetitions):
+        for call, times in zip(calls, seconds, strict=True):
+            out.mkdir()
+            started = time.perf_counter()
+            call()
+            times.append(time.perf_counter() - started)
+            shutil.rmtree(out)
+    return seconds
+
+
+def report(name: str, ratio: float, seconds: list[float], of: str) -> None:
+    print(f"{name}: {ratio:.0%} {of} ({spread(seconds)} s)", flush=True)
+
+
+def compare_items(folder: Path, repetitions: int) -> None:
+    """Prints the speed of random items, and of opening many files, relative to pbins."""
+    pbin = write_pbin(folder / "items", 50_000_000, LONG)
+    sources = {"pbin": pbin}
+    for to, name in (("megatron", "a.idx"), ("datatrove", "a.ds"), ("npy", "a/shard_00000.npy")):
+        packtok.convert(pbin, folder / to / "a", to=to)
+        sources[to] = folder / to / name
+    datasets = {to: packtok.TokenDataset(str(path), CONTEXT_LENGTH) for to, path in sources.items()}
+    random = np.random.default_rng(1)
+    items = random.integers(0, len(datasets["pbin"]), NUM_ITEMS).tolist()
+    seconds: dict[str, list[float]] = {to: [] for to in sources}
+    for _ in range(repetitions):
+        for to, dataset in datasets.items():
+            started = time.process_time()
+            for start in range(0, NUM_ITEMS, 32):
+                dataset.__getitems__(items[start : start + 32])
+            seconds[to].append(time.process_time() - started)
+    for to in sources:
+        ratio = statistics.median(seconds["pbin"]) / statistics.median(seconds[to])
+        report(f"items of {to}", ratio, seconds[to], "of items of a pbin")
+    compare_opening(folder, repetitions)
+
+
+def compare_opening(folder: Path, repetitions: int) -> None:
+    """Prints the time of opening a manifest of many files, relative to one of pbins."""
+    pbin = write_pbin(folder / "small", 2_000, SHORT)
+    manifests = {}
+    for to, suffix in (("pbin", ".pbin"), ("megatron", ".idx")):
+        files = folder / f"{to}_files"
+        files.mkdir()
+        for i in range(NUM_FILES):
+            if to == "pbin":
+                shutil.copyfile(pbin, files / f"{i}.pbin")
+            else:
+                packtok.convert(pbin, files / str(i), to=to)
+        manifests[to] = folder / f"{to}.json"
+        packtok.write_manifest([str(path) for path in files.glob(f"*{suffix}")], manifests[to])
+    seconds: dict[str, list[float]] = {to: [] for to in manifests}
+    for _ in range(repetitions):
+        for to, manifest in manifests.items():
+            started = time.process_time()
+            packtok.TokenDataset(str(manifest), CONTEXT_LENGTH)
+            seconds[to].append(time.process_time() - started)
+    ratio = statistics.median(seconds["pbin"]) / statistics.median(seconds["megatron"])
+    report(f"opening {NUM_FILES} files of megatron", ratio, seconds["megatron"], "of opening pbins")
+
+
+def compare_with_peers(folder: Path, environments: Path, repetitions: int) -> None:
+    """Prints how many times as fast as the peers packtok writes and reads their files."""
+    tiny = write_pbin(folder / "tiny", 1000, SHORT)
+    for mean_length in (SHORT, LONG):
+        pbin = write_pbin(folder / f"peers{mean_length}", PEER_TOKENS, mean_length)
+        here = pbin.parent
+        megatron = [python_of(environments, "megatron"), "-c"]
+        ours = [sys.executable, "-c"]
+        theirs = net_cpu(
+            [*megatron, MEGATRON_WRITES, here / "raw", here / "ends"], [here / "theirs"], repetitions
+        )
+        own = cpu_of_conversion(pbin, repetitions) - cpu_of_conversion(tiny, repetitions)
+        print(f"writing Megatron, {mean_length} tokens a document: {theirs / own:.1f} times its builder")
+        prefix = here / "ours"
+        peer = net_cpu([*megatron, MEGATRON_READS, prefix], ["all"], repetitions)
+        packtok_ = net_cpu([*ours, PACKTOK_READS, f"{prefix}.idx"], ["all"], repetitions)
+        print(f"reading Megatron, {mean_length} tokens a document: {peer / packtok_:.1f} times its reader")
+    packtok.convert(pbin, here / "d", to="datatrove")
+    datatrove = [python_of(environments, "datatrove"), "-c", DATATROVE_READS, here / "d.ds"]
+    peer = net_cpu(datatrove, ["all"], repetitions)
+    packtok_ = net_cpu([*ours, PACKTOK_BATCHES, here / "d.ds"], ["all"], repetitions)
+    print(f"reading datatrove in rows of {CONTEXT_LENGTH}: {peer / packtok_:.1f} times its reader")
+
+
+def cpu_of_conversion(pbin: Path, repetitions: int) -> float:
+    """Returns the median CPU time of converting a pbin to Megatron's files beside it."""
+    convert = [Path(sys.executable).with_name("packtok"), "convert", pbin, "--to", "megatron", "--quiet"]
+    convert += ["-o", pbin.with_name("ours"), "--existing", "replace"]
+    return statistics.median(run(convert, "0").cpu_seconds for _ in range(repetitions))
+
+
+def net_cpu(command: list[str | Path], more: list[str | Path], repetitions: int) -> float:
+    """Returns the median CPU time of a program, without that of the same program without ``more``."""
+    seconds = []
+    for _ in range(repetitions):
+        start = run(command, "0").cpu_seconds
+        seconds.append(run([*command, *more], "0").cpu_seconds - start)
+    return max(statistics.median(seconds), 1e-3)
+
+
+if __name__ == "__main__":
+    main()
