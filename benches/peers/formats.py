@@ -34,46 +34,60 @@ NUM_FILES = 10_000
 NUM_ITEMS = 100_000
 CONTEXT_LENGTH = 2048
 
+# Each program prints the CPU time of its work, without imports.
 MEGATRON_WRITES = """
-import itertools, sys
+import itertools, sys, time
 import numpy as np
 from megatron.core.datasets.indexed_dataset import IndexedDatasetBuilder
 data, ends = np.fromfile(sys.argv[1], np.uint16), np.fromfile(sys.argv[2], np.uint64).tolist()
-if len(sys.argv) > 3:
-    builder = IndexedDatasetBuilder(sys.argv[3] + ".bin", dtype=np.uint16)
-    for start, end in itertools.pairwise([0, *ends]):
-        builder.add_document(data[start:end], [end - start])
-    builder.finalize(sys.argv[3] + ".idx")
+started = time.process_time()
+builder = IndexedDatasetBuilder(sys.argv[3] + ".bin", dtype=np.uint16)
+for start, end in itertools.pairwise([0, *ends]):
+    builder.add_document(data[start:end], [end - start])
+builder.finalize(sys.argv[3] + ".idx")
+print(time.process_time() - started)
+"""
+PACKTOK_WRITES = """
+import sys, time
+from packtok import convert
+started = time.process_time()
+convert(sys.argv[1], sys.argv[2], to="megatron", existing="replace")
+print(time.process_time() - started)
 """
 MEGATRON_READS = """
-import sys
+import sys, time
 from megatron.core.datasets.indexed_dataset import IndexedDataset
+started = time.process_time()
 dataset = IndexedDataset(sys.argv[1])
-if len(sys.argv) > 2:
-    print(sum(len(dataset[i]) for i in range(len(dataset))))
-"""
-DATATROVE_READS = """
-import sys
-from datatrove.utils.dataset import DatatroveFileDataset
-dataset = DatatroveFileDataset(sys.argv[1], 2048, token_size=2)
-if len(sys.argv) > 2:
-    print(sum(len(dataset[i]["input_ids"]) for i in range(len(dataset))))
+num_tokens = sum(len(dataset[i]) for i in range(len(dataset)))
+print(time.process_time() - started)
 """
 PACKTOK_READS = """
-import sys
-import packtok
-reader = packtok.PbinReader(sys.argv[1])
-if len(sys.argv) > 2:
-    print(sum(len(reader[i]) for i in range(len(reader))))
+import sys, time
+import numpy
+from packtok import PbinReader
+started = time.process_time()
+reader = PbinReader(sys.argv[1])
+num_tokens = sum(len(reader[i]) for i in range(len(reader)))
+print(time.process_time() - started)
+"""
+DATATROVE_READS = """
+import sys, time
+from datatrove.utils.dataset import DatatroveFileDataset
+started = time.process_time()
+dataset = DatatroveFileDataset(sys.argv[1], 2048, token_size=2)
+num_tokens = sum(len(dataset[i]["input_ids"]) for i in range(len(dataset)))
+print(time.process_time() - started)
 """
 PACKTOK_BATCHES = """
-import sys
-import numpy as np
+import sys, time
 import packtok
 dataset = packtok.TokenDataset(sys.argv[1], 2048)
-if len(sys.argv) > 2:
-    for start in range(0, len(dataset) - 32, 32):
-        dataset.__getitems__(range(start, start + 32))
+dataset[0]
+started = time.process_time()
+for start in range(0, len(dataset) - 32, 32):
+    dataset.__getitems__(range(start, start + 32))
+print(time.process_time() - started)
 """
 
 
@@ -228,42 +242,41 @@ def compare_opening(folder: Path, repetitions: int) -> None:
 
 def compare_with_peers(folder: Path, environments: Path, repetitions: int) -> None:
     """Prints how many times as fast as the peers packtok writes and reads their files."""
-    tiny = write_pbin(folder / "tiny", 1000, SHORT)
+    megatron = python_of(environments, "megatron")
     for mean_length in (SHORT, LONG):
         pbin = write_pbin(folder / f"peers{mean_length}", PEER_TOKENS, mean_length)
         here = pbin.parent
-        megatron = [python_of(environments, "megatron"), "-c"]
-        ours = [sys.executable, "-c"]
-        theirs = net_cpu(
-            [*megatron, MEGATRON_WRITES, here / "raw", here / "ends"], [here / "theirs"], repetitions
+        ours, theirs = here / "ours", here / "theirs"
+        kind = f"Megatron, {mean_length} tokens a document"
+        compare(
+            f"writing {kind}",
+            [megatron, "-c", MEGATRON_WRITES, here / "raw", here / "ends", theirs],
+            [sys.executable, "-c", PACKTOK_WRITES, pbin, ours],
+            repetitions,
         )
-        own = cpu_of_conversion(pbin, repetitions) - cpu_of_conversion(tiny, repetitions)
-        print(f"writing Megatron, {mean_length} tokens a document: {theirs / own:.1f} times its builder")
-        prefix = here / "ours"
-        peer = net_cpu([*megatron, MEGATRON_READS, prefix], ["all"], repetitions)
-        packtok_ = net_cpu([*ours, PACKTOK_READS, f"{prefix}.idx"], ["all"], repetitions)
-        print(f"reading Megatron, {mean_length} tokens a document: {peer / packtok_:.1f} times its reader")
+        compare(
+            f"reading {kind}",
+            [megatron, "-c", MEGATRON_READS, ours],
+            [sys.executable, "-c", PACKTOK_READS, f"{ours}.idx"],
+            repetitions,
+        )
     packtok.convert(pbin, here / "d", to="datatrove")
-    datatrove = [python_of(environments, "datatrove"), "-c", DATATROVE_READS, here / "d.ds"]
-    peer = net_cpu(datatrove, ["all"], repetitions)
-    packtok_ = net_cpu([*ours, PACKTOK_BATCHES, here / "d.ds"], ["all"], repetitions)
-    print(f"reading datatrove in rows of {CONTEXT_LENGTH}: {peer / packtok_:.1f} times its reader")
+    compare(
+        f"reading datatrove, rows of {CONTEXT_LENGTH}",
+        [python_of(environments, "datatrove"), "-c", DATATROVE_READS, here / "d.ds"],
+        [sys.executable, "-c", PACKTOK_BATCHES, here / "d.ds"],
+        repetitions,
+    )
 
 
-def cpu_of_conversion(pbin: Path, repetitions: int) -> float:
-    """Returns the median CPU time of converting a pbin to Megatron's files beside it."""
-    convert = [Path(sys.executable).with_name("packtok"), "convert", pbin, "--to", "megatron", "--quiet"]
-    convert += ["-o", pbin.with_name("ours"), "--existing", "replace"]
-    return statistics.median(run(convert, "0").cpu_seconds for _ in range(repetitions))
-
-
-def net_cpu(command: list[str | Path], more: list[str | Path], repetitions: int) -> float:
-    """Returns the median CPU time of a program, without that of the same program without ``more``."""
-    seconds = []
+def compare(name: str, peer: list[str | Path], ours: list[str | Path], repetitions: int) -> None:
+    """Prints how many times as fast as the peer packtok is, by the seconds that the programs print."""
+    seconds: tuple[list[float], list[float]] = ([], [])
     for _ in range(repetitions):
-        start = run(command, "0").cpu_seconds
-        seconds.append(run([*command, *more], "0").cpu_seconds - start)
-    return max(statistics.median(seconds), 1e-3)
+        for command, times in zip((peer, ours), seconds, strict=True):
+            times.append(float(run(command, "0").output.splitlines()[-1]))
+    ratio = statistics.median(seconds[0]) / statistics.median(seconds[1])
+    print(f"{name}: {ratio:.1f} times the peer ({spread(seconds[1], '.3f')} s)", flush=True)
 
 
 if __name__ == "__main__":
