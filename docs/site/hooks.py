@@ -33,6 +33,7 @@ PAGES = {
     "examples/getting_started/README.md": "examples/getting_started.md",
     "examples/loaders/README.md": "examples/loaders.md",
     "examples/streaming/README.md": "examples/streaming.md",
+    "examples/formats/README.md": "examples/formats.md",
     "slurm/README.md": "slurm/scripts.md",
     "tests/fuzz/README.md": "tests/fuzzing.md",
     "tests/golden/README.md": "tests/golden_files.md",
