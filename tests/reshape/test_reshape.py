@@ -157,6 +157,16 @@ def test_listed_documents_are_removed_and_the_report_proves_it(corpus: Path) -> 
     assert len(written) == 5
 
 
+def test_a_copy_of_a_document_that_is_removed_by_its_number_is_reported(corpus: Path) -> None:
+    packtok.reshape(corpus, corpus.with_name("twice.pbin"), sample="*=2")
+    written, report = reshaped(corpus.with_name("twice.pbin"), remove="0")
+    assert written[0] == documents_of(corpus)[0]
+    assert report["removed"]["same_ids"][0] == 0
+    origin = "{0[0]}:{0[1]}".format(origins_of(corpus)[0])
+    written, report = reshaped(corpus.with_name("twice.pbin"), "none.pbin", remove=origin)
+    assert report["removed"]["documents"] == 2
+
+
 def test_sides_of_a_split_are_those_of_datasets(corpus: Path) -> None:
     documents = documents_of(corpus)
     for rule in ({"validation_fraction": 0.5, "split_seed": 3}, {"validation_last": 2}):

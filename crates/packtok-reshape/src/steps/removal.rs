@@ -104,7 +104,7 @@ impl Reshaper {
         let entries: Vec<_> = entries.collect::<Result<Vec<_>>>()?.concat();
         let wanted: HashSet<&Entry> = entries.iter().map(|(_, entry)| entry).collect();
         let mut matched: HashSet<Entry> = HashSet::new();
-        let mut numbers = HashSet::new();
+        let (mut numbers, mut origins) = (HashSet::new(), HashSet::new());
         self.start_step("remove", None);
         for entry in &wanted {
             if let Entry::Number(number) = **entry {
@@ -122,7 +122,7 @@ impl Reshaper {
             .iter()
             .any(|entry| matches!(entry, Entry::Origin(..)))
         {
-            self.match_origins(&wanted, &mut matched, &mut numbers, check)?;
+            origins = self.match_origins(&wanted, &mut matched, &mut numbers, check)?;
         }
         if wanted
             .iter()
@@ -159,17 +159,20 @@ impl Reshaper {
                 num_same_ids: 0,
             },
             numbers,
+            origins,
         });
         Ok(())
     }
 
+    /// Adds the documents with listed origins, and returns these: source and place.
     fn match_origins(
         &self,
         wanted: &HashSet<&Entry>,
         matched: &mut HashSet<Entry>,
         numbers: &mut HashSet<u64>,
         check: &mut dyn FnMut() -> ControlFlow<()>,
-    ) -> Result<()> {
+    ) -> Result<HashSet<(u64, u64)>> {
+        let mut origins = HashSet::new();
         let names = self.source_names();
         // Places by source, since a source is named by many entries.
         let mut places: HashMap<&str, HashSet<u64>> = HashMap::new();
@@ -186,13 +189,14 @@ impl Reshaper {
                 let places = places.get(source as usize).copied().flatten();
                 if places.is_some_and(|places| places.contains(&offset)) {
                     numbers.insert(number);
+                    origins.insert((source, offset));
                     matched.insert(Entry::Origin(names[source as usize].clone(), offset));
                 }
             }
             first = next_number(&batch);
             keep_going(check)?;
         }
-        Ok(())
+        Ok(origins)
     }
 
     fn match_texts(
@@ -238,9 +242,8 @@ impl Reshaper {
             return Ok(None);
         };
         let mut report = removal.report.clone();
-        let (mut origins, mut hashes) = (HashSet::new(), HashSet::new());
+        let mut hashes = HashSet::new();
         for &number in &removal.numbers {
-            origins.insert(self.inputs.origin(number)?);
             let (input, bytes) = self.inputs.tokens(number)?;
             let width = input.file.width();
             let eod = self.inputs.metadata.eod.as_ref().map(|eod| eod.id);
@@ -250,7 +253,7 @@ impl Reshaper {
         }
         if output.has_origins() {
             output.for_each_origin(|document, origin| {
-                if origins.contains(&(origin.source, origin.offset)) {
+                if removal.origins.contains(&(origin.source, origin.offset)) {
                     return Err(Error::RemovedDocumentLeft { document });
                 }
                 Ok(())

@@ -1,5 +1,7 @@
 //! What is known about documents that were left out by a list.
 
+use std::collections::HashSet;
+
 use serde::Serialize;
 
 /// The documents that were left out, for a proof.
@@ -7,6 +9,9 @@ pub(super) struct Removal {
     pub(super) report: RemovalReport,
     /// Numbers of the documents.
     pub(super) numbers: Vec<u64>,
+    /// The listed origins: source and place. All documents that have one were left out; a document
+    /// that was left out by its number can have copies with the same origin.
+    pub(super) origins: HashSet<(u64, u64)>,
 }
 
 /// What is known about listed documents.
