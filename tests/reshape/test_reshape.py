@@ -323,6 +323,8 @@ def test_command_line(corpus: Path, packtok_cli: PacktokCli) -> None:
     )
     assert "skipped existing" in done.stdout
     assert "step 1" in done.stdout
+    inspected = packtok_cli("inspect", output).stdout
+    assert "filter length >= 3; leaves out 4 documents" in inspected
     done = packtok_cli("reshape", corpus, "-o", output, "--existing", "skip", code=1)
     assert "the existing output differs" in done.stderr
 

@@ -226,6 +226,9 @@ def _metadata_rows(metadata: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("stopped", "at a limit on documents or tokens; the corpus has more"))
     if writer := metadata.get("writer"):
         rows.append(("written by", f"{writer['name']} {writer['version']}"))
+    for step in metadata.get("steps", ()):
+        named = step["step"] if step.get("value") is None else f"{step['step']} {step['value']}"
+        rows.append(("step", f"{named}; leaves out {step['left_out']:,} documents"))
     for part in metadata.get("parts", ()):
         rows.append(("part", f"{part['name']}, {part['documents']:,} documents, {part['tokens']:,} tokens"))
     return rows
