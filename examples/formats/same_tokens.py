@@ -122,10 +122,11 @@ def compare(folder: Path, steps: int) -> None:
             print(f"{name}: {error.name} is not installed")
             continue
         tokens = np.concatenate(parts)
-        found = hashlib.sha256(tokens.tobytes()).hexdigest()[:16], losses_of(tokens, steps)
-        print(f"{name}: {len(tokens)} tokens, {found[0]}, losses {' '.join(f'{x:.4f}' for x in found[1])}")
-        expected = expected or found
-        if found != expected:
+        digest = hashlib.sha256(tokens.tobytes()).hexdigest()[:16]
+        losses = losses_of(tokens, steps)
+        print(f"{name}: {len(tokens)} tokens, {digest}, losses {' '.join(f'{x:.4f}' for x in losses)}")
+        expected = expected or (digest, losses)
+        if (digest, losses) != expected:
             raise SystemExit(f"{name} reads other tokens")
 
 

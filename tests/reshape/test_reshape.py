@@ -271,9 +271,9 @@ def test_origins_survive_a_chain_through_formats(corpus: Path, tmp_path: Path) -
     packtok.reshape(tmp_path / "d.ds", tmp_path / "n", to="npy", sample="documents=5")
     packtok.reshape(tmp_path / "n/shard_00000.npy", tmp_path / "end.pbin", shuffle=True, seed=1)
     packtok.verify(str(tmp_path / "end.pbin"))
-    found = dict(zip(origins_of(tmp_path / "end.pbin"), documents_of(tmp_path / "end.pbin"), strict=True))
-    assert len(found) == 5
-    assert found.items() <= expected.items()
+    written = dict(zip(origins_of(tmp_path / "end.pbin"), documents_of(tmp_path / "end.pbin"), strict=True))
+    assert len(written) == 5
+    assert written.items() <= expected.items()
     names = [step["step"] for step in packtok.PbinReader(tmp_path / "end.pbin").metadata["steps"]]
     assert names == ["shuffle", "filter", "sample", "shuffle"]
 

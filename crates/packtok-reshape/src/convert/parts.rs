@@ -178,28 +178,16 @@ pub(super) fn check_ids(
     max_id: u32,
     dtype: &'static str,
 ) -> Result<()> {
-    if max_id >= file.width().max_id() {
-        return Ok(());
+    match first_beyond(file, tokens, u64::from(max_id) + 1)? {
+        None => Ok(()),
+        Some((document, token, id)) => Err(Error::IdBeyondType {
+            path: file.path().into(),
+            token,
+            document,
+            id,
+            dtype,
+        }),
     }
-    let bytes = file.tokens(tokens.clone())?;
-    if file.width().greatest_id(bytes) <= max_id {
-        return Ok(());
-    }
-    let ids = file.width().ids(bytes);
-    let Some((id, token)) = ids.zip(tokens.start..).find(|&(id, _)| id > max_id) else {
-        return Ok(());
-    };
-    let (document, tokens) = match file.documents_from(token)?.next() {
-        Some(document) => document?,
-        None => (0, 0..0),
-    };
-    Err(Error::IdBeyondType {
-        path: file.path().into(),
-        token: token.saturating_sub(tokens.start),
-        document,
-        id,
-        dtype,
-    })
 }
 
 /// Checks that the ids of a range of tokens are in the vocabulary. Those of pbins are: packing wrote them.
@@ -211,30 +199,42 @@ pub(crate) fn check_vocabulary(
     tokens: Range<u64>,
     vocab_size: u64,
 ) -> Result<()> {
-    let is_pbin = matches!(file, TokenFile::Pbin(_));
-    if is_pbin || vocab_size > u64::from(file.width().max_id()) {
+    if matches!(file, TokenFile::Pbin(_)) {
         return Ok(());
     }
+    match first_beyond(file, tokens, vocab_size)? {
+        None => Ok(()),
+        Some((document, token, id)) => Err(Error::IdBeyondVocab {
+            path: file.path().into(),
+            document,
+            token,
+            id,
+            vocab_size,
+        }),
+    }
+}
+
+/// The first of the tokens whose id is not below `limit`: its document, its position there, and the id.
+fn first_beyond(
+    file: &TokenFile,
+    tokens: Range<u64>,
+    limit: u64,
+) -> Result<Option<(u64, u64, u32)>> {
+    if limit > file.width().max_id().into() {
+        return Ok(None);
+    }
     let bytes = file.tokens(tokens.clone())?;
-    let is_beyond = |id: u32| u64::from(id) >= vocab_size;
+    let is_beyond = |id: u32| u64::from(id) >= limit;
     if !is_beyond(file.width().greatest_id(bytes)) {
-        return Ok(());
+        return Ok(None);
     }
     let mut ids = file.width().ids(bytes).zip(tokens.start..);
     let Some((id, token)) = ids.find(|&(id, _)| is_beyond(id)) else {
-        return Ok(());
+        return Ok(None);
     };
-    let (document, tokens) = match file.documents_from(token)?.next() {
-        Some(document) => document?,
-        None => (0, 0..0),
-    };
-    Err(Error::IdBeyondVocab {
-        path: file.path().into(),
-        document,
-        token: token.saturating_sub(tokens.start),
-        id,
-        vocab_size,
-    })
+    let document = file.documents_from(token)?.next().transpose()?;
+    let (document, tokens) = document.unwrap_or((0, 0..0));
+    Ok(Some((document, token.saturating_sub(tokens.start), id)))
 }
 
 /// Appends ids in another width. Every id must fit.

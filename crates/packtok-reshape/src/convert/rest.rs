@@ -20,6 +20,49 @@ pub(super) fn rest_path(data: &Path) -> PathBuf {
     sidecar_path(data, ".pbin_rest")
 }
 
+/// An open rest, of which the header was read.
+struct Rest {
+    path: PathBuf,
+    file: File,
+    /// The bytes of the header.
+    start: [u8; HEADER_BYTES as usize],
+    header: Header,
+}
+
+impl Rest {
+    /// The rest beside the tokens of `file`; `None` if there is none.
+    ///
+    /// # Errors
+    /// It is damaged, or the pbin had another number of tokens.
+    fn open(file: &TokenFile) -> Result<Option<Self>> {
+        let path = rest_path(file.data_path());
+        let Ok(mut rest) = File::open(&path) else {
+            return Ok(None);
+        };
+        let mut start = [0; HEADER_BYTES as usize];
+        rest.read_exact(&mut start).map_err(Error::io(&path))?;
+        let header = Header::decode(&start, &path)?;
+        if header.data_bytes != file.num_tokens() * header.width.bytes() {
+            return Err(rest_differs(file, None));
+        }
+        Ok(Some(Self {
+            path,
+            file: rest,
+            start,
+            header,
+        }))
+    }
+}
+
+/// The error that `file` has other tokens than the pbin whose rest is beside it.
+fn rest_differs(file: &TokenFile, source: Option<Box<packtok_pbin::Error>>) -> Error {
+    Error::RestDiffers {
+        path: file.path().into(),
+        rest: rest_path(file.data_path()),
+        source,
+    }
+}
+
 /// The rest of the pbin that `file` is or was made from, under a temporary name, to be published beside
 /// the dataset with the tokens `data`. `None` if there is none.
 ///
@@ -56,29 +99,19 @@ fn of_pbin(pbin: &Reader, data: &Path) -> Result<TempFile> {
 /// # Errors
 /// [`Error::RestDiffers`] if the documents have other lengths than those of the pbin.
 pub(crate) fn kept_reader(file: &TokenFile) -> Result<Option<Reader>> {
-    let path = rest_path(file.data_path());
-    let Ok(mut rest) = File::open(&path) else {
+    let Some(mut rest) = Rest::open(file)? else {
         return Ok(None);
     };
-    let differs = |source| Error::RestDiffers {
-        path: file.path().into(),
-        rest: path.clone(),
-        source,
-    };
-    let mut start = [0; HEADER_BYTES as usize];
-    rest.read_exact(&mut start).map_err(Error::io(&path))?;
-    let header = Header::decode(&start, &path)?;
-    if header.data_bytes != file.num_tokens() * header.width.bytes() {
-        return Err(differs(None));
-    }
+    let differs = |source| rest_differs(file, source);
+    let path = &rest.path;
     // The hole takes no space on disk.
-    let mut sparse = tempfile::NamedTempFile::new().map_err(Error::io(&path))?;
-    sparse.write_all(&start).map_err(Error::io(&path))?;
-    let hole = HEADER_BYTES + header.data_bytes;
+    let mut sparse = tempfile::NamedTempFile::new().map_err(Error::io(path))?;
+    sparse.write_all(&rest.start).map_err(Error::io(path))?;
+    let hole = HEADER_BYTES + rest.header.data_bytes;
     sparse
         .seek(SeekFrom::Start(hole))
-        .map_err(Error::io(&path))?;
-    std::io::copy(&mut rest, &mut sparse).map_err(Error::io(&path))?;
+        .map_err(Error::io(path))?;
+    std::io::copy(&mut rest.file, &mut sparse).map_err(Error::io(path))?;
     let reader = Reader::open(sparse.path()).map_err(|source| differs(Some(source.into())))?;
     if reader.len() != file.num_documents() {
         return Err(differs(None));
@@ -108,37 +141,24 @@ pub(super) fn restore(
     replace: Replace,
     monitor: &mut Monitor<'_>,
 ) -> Result<Option<u64>> {
-    let path = rest_path(file.data_path());
-    let Ok(mut rest) = File::open(&path) else {
+    let Some(rest) = Rest::open(file)? else {
         return Ok(None);
     };
-    let rest_bytes = rest.metadata().map_err(Error::io(&path))?.len();
-    let differs = |source| Error::RestDiffers {
-        path: file.path().into(),
-        rest: path.clone(),
-        source,
-    };
-    let mut start = [0; HEADER_BYTES as usize];
-    rest.read_exact(&mut start).map_err(Error::io(&path))?;
-    let header = Header::decode(&start, &path)?;
-    if header.data_bytes != file.num_tokens() * header.width.bytes() {
-        return Err(differs(None));
-    }
+    let differs = |source| rest_differs(file, source);
+    let rest_bytes = rest.file.metadata().map_err(Error::io(&rest.path))?.len();
     let mut out = TempFile::create(dst)?;
-    out.write_all(&start).map_err(Error::io(dst))?;
+    out.write_all(&rest.start).map_err(Error::io(dst))?;
     let mut converted = Vec::new();
     Parts::whole([file]).for_each_step(monitor, |file, tokens| {
-        let (bytes, max_id) = (file.tokens(tokens)?, header.width.max_id());
-        let fits =
-            max_id >= file.width().max_id() || file.width().ids(bytes).all(|id| id <= max_id);
-        if !fits {
+        let bytes = file.tokens(tokens)?;
+        if file.width().greatest_id(bytes) > rest.header.width.max_id() {
             return Err(differs(None));
         }
         converted.clear();
-        convert_width(bytes, file.width(), header.width, &mut converted);
+        convert_width(bytes, file.width(), rest.header.width, &mut converted);
         out.write_all(&converted).map_err(Error::io(dst))
     })?;
-    out.append_from(&rest, HEADER_BYTES..rest_bytes)?;
+    out.append_from(&rest.file, HEADER_BYTES..rest_bytes)?;
     // The pbin checks itself: by the checksums of its data if it has a trailer, otherwise by its
     // index.
     let reader = Reader::open(out.path()).map_err(|source| differs(Some(source.into())))?;

@@ -227,14 +227,14 @@ impl Reshaper {
         options: &WriteOptions,
         meter: &mut Meter<'_, '_>,
     ) -> Result<(Finished, Changes)> {
+        let Some(shuffling) = &options.shuffling else {
+            return self.written_in_turn(options, meter);
+        };
         let output = options.convert.output.as_path();
         let width = self.width(options);
         let is_changed = options.retokenizing.is_some() || options.truncate_to.is_some();
         let mut files = self.inputs.files.iter();
         let can_be_copied = !is_changed && files.all(|input| input.file.width() == width);
-        let Some(shuffling) = &options.shuffling else {
-            return self.written_in_turn(options, meter);
-        };
         let mut sink = PbinSink::new(Writer::create(output, width, self.inputs.has_origins)?);
         let budget = &shuffling.budget;
         if can_be_copied {
