@@ -14,6 +14,7 @@ import argparse
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -25,6 +26,7 @@ from pathlib import Path
 
 import changed
 
+STARTED = time.monotonic()
 ROOT = Path(__file__).resolve().parent.parent
 HOME = ROOT / "target" / "tests"
 ENVIRONMENT, TOOLS, WHEELS, LOGS = HOME / "environment", HOME / "tools", HOME / "wheels", HOME / "logs"
@@ -61,6 +63,9 @@ ONLY_WITH_SHARED_DATA = "needs the shared data folder"
 NOT_FOR_TESTS = ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH")
 # Failures of a step that the end of the output shows.
 MAX_FAILURES = 20
+# CI ends a run after 90 minutes, and shows nothing of the steps that have not ended. These seconds after the
+# start, such a step is interrupted, so that pytest still prints failures and the slowest tests.
+CI_SECONDS = 80 * 60
 # Tests run in parallel, and threads of math libraries spin while they wait.
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 # For builds that are made once and not debugged; every additional unit of code generation costs time.
@@ -107,7 +112,11 @@ class Step:
                 stderr=subprocess.STDOUT,
                 env={**_without(*NOT_FOR_TESTS), **ONE_THREAD, **self.environment},
             )
+            interrupt = threading.Timer(_seconds_left(), os.kill, [process.pid, signal.SIGINT])
+            interrupt.daemon = True
+            interrupt.start()
             _, wait_status, usage = os.wait4(process.pid, 0)
+            interrupt.cancel()
         # Popen cannot reap the process, because `wait4` did.
         process.returncode = os.waitstatus_to_exitcode(wait_status)
         self.cpu_seconds = usage.ru_utime + usage.ru_stime
@@ -189,6 +198,11 @@ class Run:
 def _without(*names: str) -> dict[str, str]:
     """The environment without some variables."""
     return {key: value for key, value in os.environ.items() if key not in names}
+
+
+def _seconds_left() -> float:
+    """Returns the seconds until a step is interrupted."""
+    return max(0.0, STARTED + CI_SECONDS - time.monotonic()) if _is_ci() else threading.TIMEOUT_MAX
 
 
 def _is_ci() -> bool:

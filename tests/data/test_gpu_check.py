@@ -42,6 +42,8 @@ def script() -> ModuleType:
     return module
 
 
+# What it checks on a CPU has tests of its own; mypy checks how it calls packtok.
+@pytest.mark.whole
 def test_all_checks_run_in_small_on_a_cpu(script: ModuleType, tmp_path: Path) -> None:
     output, folder = tmp_path / "gpu_check.json", tmp_path / "data"
     done = subprocess.run(

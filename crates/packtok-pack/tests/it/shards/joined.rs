@@ -12,10 +12,11 @@ use packtok_pack::shard::{JoinOptions, join, list};
 use proptest::prelude::*;
 
 use super::{Kind, PROCEED, Setting, bytes_of, kind, output_files, pack_one};
+use crate::extent;
 use crate::fixture::{byte_tokenizer, line, run};
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(20))]
+    #![proptest_config(ProptestConfig::with_cases(extent(20, 12)))]
 
     #[test]
     fn joined_shards_are_the_file_of_one_run(
@@ -89,9 +90,9 @@ fn empty_files_are_listed_as_sources() {
 }
 
 #[test]
-fn a_thousand_shards_of_twenty_documents_are_one_file() {
+fn many_more_shards_than_documents_are_one_file() {
     let setting = Setting::small();
-    setting.pack_all(1000);
+    setting.pack_all(extent(1000, 100));
     setting.join().unwrap();
     run(&setting.options("expected.pbin")).unwrap();
     let read = |name| fs::read(setting.path(name)).unwrap();
