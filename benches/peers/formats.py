@@ -1,4 +1,4 @@
-"""Compares conversions and reshaping with `cp`, items of other formats with those of pbins, and two peers.
+"""Compares conversions and reshaping with `cp`, items of other formats with those of pbins, and three peers.
 
     python benches/peers/formats.py [--gigabytes 4] [--repetitions 3] [--work FOLDER] [--environments FOLDER]
 
@@ -51,7 +51,7 @@ PACKTOK_WRITES = """
 import sys, time
 from packtok import convert
 started = time.process_time()
-convert(sys.argv[1], sys.argv[2], to="megatron", existing="replace")
+convert(sys.argv[1], sys.argv[2], to=sys.argv[3], existing="replace")
 print(time.process_time() - started)
 """
 MEGATRON_READS = """
@@ -69,6 +69,32 @@ from packtok import PbinReader
 started = time.process_time()
 reader = PbinReader(sys.argv[1])
 num_tokens = sum(len(reader[i]) for i in range(len(reader)))
+print(time.process_time() - started)
+"""
+LITDATA_WRITES = """
+import itertools, shutil, sys, time
+import numpy as np
+import torch
+from litdata.streaming.cache import Cache
+from litdata.streaming.item_loader import TokensLoader
+data, ends = np.fromfile(sys.argv[1], np.uint16), np.fromfile(sys.argv[2], np.uint64).tolist()
+shutil.rmtree(sys.argv[3], ignore_errors=True)
+started = time.process_time()
+cache = Cache(sys.argv[3], chunk_bytes="64MB", item_loader=TokensLoader())
+for number, (start, end) in enumerate(itertools.pairwise([0, *ends])):
+    cache[number] = torch.from_numpy(data[start:end])
+cache.done()
+cache.merge()
+print(time.process_time() - started)
+"""
+LITDATA_READS = """
+import sys, time
+from litdata import StreamingDataset
+from litdata.streaming.item_loader import TokensLoader
+dataset = StreamingDataset(sys.argv[1], item_loader=TokensLoader(block_size=2048))
+dataset[0]
+started = time.process_time()
+num_tokens = sum(len(dataset[i]) for i in range(len(dataset)))
 print(time.process_time() - started)
 """
 DATATROVE_READS = """
@@ -110,7 +136,7 @@ def main() -> None:
         if arguments.only in (None, "items"):
             compare_items(folder, arguments.repetitions)
         if arguments.environments is not None and arguments.only in (None, "peers"):
-            make_environments(arguments.environments, ["megatron", "datatrove"])
+            make_environments(arguments.environments, ["megatron", "datatrove", "litdata"])
             compare_with_peers(folder, arguments.environments, arguments.repetitions)
 
 
@@ -251,7 +277,7 @@ def compare_with_peers(folder: Path, environments: Path, repetitions: int) -> No
         compare(
             f"writing {kind}",
             [megatron, "-c", MEGATRON_WRITES, here / "raw", here / "ends", theirs],
-            [sys.executable, "-c", PACKTOK_WRITES, pbin, ours],
+            [sys.executable, "-c", PACKTOK_WRITES, pbin, ours, "megatron"],
             repetitions,
         )
         compare(
@@ -265,6 +291,20 @@ def compare_with_peers(folder: Path, environments: Path, repetitions: int) -> No
         f"reading datatrove, rows of {CONTEXT_LENGTH}",
         [python_of(environments, "datatrove"), "-c", DATATROVE_READS, here / "d.ds"],
         [sys.executable, "-c", PACKTOK_BATCHES, here / "d.ds"],
+        repetitions,
+    )
+    litdata = python_of(environments, "litdata")
+    ours, theirs = here / "l", here / "l_of_peer"
+    compare(
+        f"writing litdata, {LONG} tokens a document",
+        [litdata, "-c", LITDATA_WRITES, here / "raw", here / "ends", theirs],
+        [sys.executable, "-c", PACKTOK_WRITES, pbin, ours, "litdata"],
+        repetitions,
+    )
+    compare(
+        f"reading litdata, rows of {CONTEXT_LENGTH}",
+        [litdata, "-c", LITDATA_READS, ours],
+        [sys.executable, "-c", PACKTOK_BATCHES, ours],
         repetitions,
     )
 

@@ -14,6 +14,22 @@ StrPath = str | os.PathLike[str]
 Source = StrPath | Sequence[StrPath]
 
 _NPY_MAGIC = b"\x93NUMPY"
+# Endings of the files of a folder, by format; of Megatron's two files, one.
+FORMAT_SUFFIXES = {
+    "pbin": ".pbin",
+    "cepe-npy": ".npy",
+    "megatron": ".idx",
+    "datatrove": ".ds",
+    "dolma": ".npy",
+    "llm-c": ".bin",
+    "litdata": ".bin",
+    "mds": ".mds",
+    "npy": ".npy",
+    "raw": ".bin",
+    "tatm": ".bin",
+    "parquet": ".parquet",
+    "arrow": ".arrow",
+}
 
 
 class Files(TypedDict, total=False):
@@ -27,12 +43,13 @@ def find_files(source: Source) -> Files:
     """Returns the files of ``source``, or the manifest if it is one.
 
     A list keeps its order. A folder stands for every ``*.pbin`` below it, or, if there is none, for every NPY
-    file, and a glob for every matching file, both in natural order. Shards of a run in a folder below it are
+    file, or else for the token files of another format; and a glob for every matching file, both in natural
+    order. Files that an index in the folder lists are in its order. Shards of a run in a folder below it are
     left out: they have the same documents as the file that they are joined to. Lists can contain folders and
     globs, but no manifests.
 
     Raises:
-        ConfigError: If a list is empty, a folder contains no pbin or a glob matches nothing.
+        ConfigError: If a list is empty, a folder contains no token file or a glob matches nothing.
     """
     if isinstance(source, str | os.PathLike):
         path = os.fspath(source)
@@ -70,7 +87,12 @@ def is_manifest(path: str) -> bool:
 
 def _expanded(path: str) -> list[str]:
     if os.path.isdir(path):
-        files = [str(file) for file in _pbins_below(Path(path)) or npy_files(Path(path))]
+        folder = Path(path)
+        files = [str(file) for file in _pbins_below(folder) or npy_files(folder)]
+        if not files:
+            files, is_indexed = _other_files(folder)
+            if is_indexed:
+                return files
         if not files:
             raise ConfigError(
                 f"{path}: no .pbin file in this folder; tokenize the corpus first, with packtok pack, or "
@@ -83,6 +105,71 @@ def _expanded(path: str) -> list[str]:
     else:
         return [path]
     return _packtok.natural_sorted(files)
+
+
+def token_files_below(folder: Path, format: str | None, *, reads_pbins: bool) -> list[str]:
+    """Returns the paths of the token files to read below a folder, relative to it, in natural order.
+
+    Files that an index in the folder lists are in its order.
+
+    Args:
+        folder: The folder.
+        format: The format of the files. Default: pbins if there are some, otherwise the only other format.
+        reads_pbins: Whether pbins are read without being named as the format.
+
+    Raises:
+        ConfigError: If there are no such files, or files of several other formats.
+    """
+    indexed = _packtok.indexed_files(folder)
+    if indexed is not None and format in (None, indexed[0]):
+        return indexed[1]
+    by_suffix = _names_by_suffix(folder)
+    pbins = by_suffix[FORMAT_SUFFIXES["pbin"]]
+    if format is not None:
+        suffix = FORMAT_SUFFIXES[format]
+    elif reads_pbins and pbins:
+        suffix = FORMAT_SUFFIXES["pbin"]
+    else:
+        suffixes = [
+            suffix for suffix, names in by_suffix.items() if names and suffix != FORMAT_SUFFIXES["pbin"]
+        ]
+        if len(suffixes) > 1:
+            raise ConfigError(f"{folder}: has {' and '.join(suffixes)} files; set --format (format)")
+        suffix = suffixes[0] if suffixes else FORMAT_SUFFIXES["pbin" if reads_pbins else "cepe-npy"]
+    if not by_suffix[suffix]:
+        of_format = "token file" if reads_pbins else "token file of a format other than pbin"
+        kind = of_format if format is None else f"{suffix} file"
+        raise ConfigError(f"{folder}: no {kind} in this folder")
+    return _packtok.natural_sorted(by_suffix[suffix])
+
+
+def _names_by_suffix(folder: Path) -> dict[str, list[str]]:
+    """Returns the paths of files below a folder, relative to it, by the endings of token files."""
+    by_suffix: dict[str, list[str]] = {suffix: [] for suffix in FORMAT_SUFFIXES.values()}
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder)
+        is_hidden = any(part.startswith(".") for part in name.parts)
+        # Of Megatron's files, the index is named.
+        is_data = path.suffix == ".bin" and path.with_suffix(".idx").exists()
+        is_described = is_data or path.name.endswith(".bos.idx")
+        if path.suffix in by_suffix and path.is_file() and not is_hidden and not is_described:
+            by_suffix[path.suffix].append(os.fspath(name))
+    return by_suffix
+
+
+def _other_files(folder: Path) -> tuple[list[str], bool]:
+    """Returns the token files below a folder that has neither pbins nor NPY files.
+
+    Also returns whether an index lists them, in whose order they are.
+    """
+    indexed = _packtok.indexed_files(folder)
+    if indexed is not None:
+        return [str(folder / name) for name in indexed[1]], True
+    by_suffix = {suffix: names for suffix, names in _names_by_suffix(folder).items() if names}
+    if len(by_suffix) > 1:
+        endings = " and ".join(by_suffix)
+        raise ConfigError(f"{folder}: has {endings} files; give those of one format, as a glob")
+    return [str(folder / name) for names in by_suffix.values() for name in names], False
 
 
 def _pbins_below(folder: Path) -> list[Path]:

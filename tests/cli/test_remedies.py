@@ -88,6 +88,8 @@ REACH: dict[str, tuple[str, ...]] = {
     "crates/packtok-reshape/src/error.rs: the retrieval": SAMPLE[1:],
     "crates/packtok-reshape/src/error.rs: {}: sample {sample}": IMPORT,
     "crates/packtok-formats/src/error.rs": CONVERT,
+    "crates/packtok-formats/src/mds/tokens.rs": CONVERT,
+    "python/packtok/sources.py: {}: has {} files": (*CONVERT, *RESHAPE),
     "crates/packtok-reshape/src/error.rs: {}: a shard": (*CONVERT, *RESHAPE),
     "crates/packtok-reshape/src/error.rs: {}: the output is": (*CONVERT, *RESHAPE),
     "crates/packtok-reshape/src/error.rs: {}: the bytes of": CONVERT,

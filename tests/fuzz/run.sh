@@ -56,7 +56,7 @@ pickled *.pickled
 plan_file *.plan
 raw_index *.pickle
 table_file *.parquet *.arrow
-token_index *.idx *.index *.csv.gz *.bin *.npy *.parquet
+token_index *.litdata_folder *.mds_folder *.idx *.index *.csv.gz *.bin *.npy *.parquet *.arrow
 tokenizer_file *.tokenizer_file
 tokenizer_json *.tokenizer_json
 TARGETS

@@ -7,7 +7,7 @@ import os
 import pickle
 import re
 import shutil
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,8 @@ from hypothesis import strategies as st
 from repository import GOLDEN
 
 import packtok
+from packtok._packtok import MdsReader
+from packtok.commands.token_folder import verify_folder
 
 # The files of a dataset named ``a``: that by which it opens, and the others.
 FILES = {
@@ -31,13 +33,14 @@ FILES = {
     "datatrove": ["a.ds", "a.ds.index", "a.ds.metadata"],
     "dolma": ["a.npy", "a.csv.gz"],
     "llm-c": ["a.bin"],
+    "litdata": ["a/chunk-0-0.bin", "a/index.json", "a/tokenizer.json", "a/tokenizer_config.json"],
     "npy": ["a/shard_00000.npy", "a/metadata.yaml", "a/tokenizer.json", "a/tokenizer_config.json"],
     "raw": ["a"],
     "parquet": ["a/shard_00000.parquet", "a/README.md", "a/tokenizer.json", "a/tokenizer_config.json"],
 }
 FORMATS = list(FILES)
 # Those that record documents by themselves, and those whose golden files were written by their tools.
-RECORDING = ["megatron", "datatrove", "dolma", "parquet"]
+RECORDING = ["megatron", "datatrove", "dolma", "litdata", "parquet"]
 GOLDENS = ["megatron", "datatrove", "dolma"]
 
 
@@ -79,6 +82,10 @@ def test_datasets_and_manifests_take_them(tmp_path: Path, format: str) -> None:
         assert [item["input_ids"].tolist() for item in dataset] == [
             item["input_ids"].tolist() for item in expected
         ]
+    rows = packtok.get_dataset(file, 3, create_doc_ids=False)
+    assert [row.token_ids.tolist() for row in rows] == [
+        row.token_ids.tolist() for row in packtok.get_dataset(pbin, 3, create_doc_ids=False)
+    ]
     checked = packtok.verify(str(file))
     assert checked["documents"] == 4
     assert "checksums" in checked["unchecked"]
@@ -200,6 +207,85 @@ def test_folder_of_shards_is_complete_for_its_trainer(tmp_path: Path) -> None:
     assert [item["input_ids"].tolist() for item in dataset] == [
         item["input_ids"].tolist() for item in expected
     ]
+
+
+@pytest.mark.parametrize(
+    ("format", "name"),
+    [
+        ("litdata", "chunks"),
+        ("litdata", "array_uint16"),
+        ("mds", "no_hashes"),
+        ("mds", "zstd"),
+        ("arrow_rows", "int64"),
+    ],
+)
+def test_folders_with_an_index_are_datasets(tmp_path: Path, format: str, name: str) -> None:
+    folder = GOLDEN / format / name
+    if format != "mds":
+        expected = json.loads((GOLDEN / format / "documents.json").read_text())[name]
+    else:
+        samples = MdsReader(str(folder), verify=False)
+        expected = [samples[number]["tokens"].tolist() for number in range(len(samples))]
+    others = ["text", "attention_mask"] if format == "arrow_rows" else []
+    if name == "zstd":
+        others = sorted(samples[0].keys() - {"tokens"})
+    for column in others:
+        with pytest.raises(ValueError, match=f"records {column}, which are not written as parquet"):
+            packtok.convert(folder, tmp_path / "x", to="parquet", accept_loss=others[: others.index(column)])
+    # Metadata of something else.
+    folder = Path(shutil.copytree(folder, tmp_path / "copy"))
+    (folder / "metadata.json").write_text("{}")
+    packtok.convert(folder, tmp_path / "x", to="parquet", accept_loss=others)
+    (folder / "metadata.json").unlink()
+    assert documents_of(tmp_path / "x" / "shard_00000.parquet") == expected
+    dataset = packtok.TokenDataset(folder, 4, by_file=False)
+    tokens = list(chain.from_iterable(expected))
+    assert len(dataset) == (len(tokens) - 1) // 4
+    assert dataset[len(dataset) - 1]["input_ids"].tolist() == tokens[4 * len(dataset) - 4 : 4 * len(dataset)]
+    checked = verify_folder(folder)
+    assert (checked["documents"], checked["tokens"], checked["faults"]) == (len(expected), len(tokens), [])
+    report = packtok.reshape(folder, tmp_path / "a.pbin", truncate=2, accept_loss=others)
+    assert report["documents"] == len(expected)
+    assert documents_of(tmp_path / "a.pbin") == [document[:2] for document in expected]
+    with pytest.raises(ValueError, match="is mds, which packtok only reads; choose another format"):
+        packtok.convert(tmp_path / "a.pbin", tmp_path / "y", to="mds")
+
+
+def test_chunks_of_litdata_are_described_as_litdata_does(tmp_path: Path) -> None:
+    pbin = packed(tmp_path)
+    documents = documents_of(pbin)
+    packtok.convert(pbin, tmp_path / "x", to="litdata", max_tokens=8, dtype="uint32", accept_loss="origins")
+    index = json.loads((tmp_path / "x" / "index.json").read_text())
+    real = json.loads((GOLDEN / "litdata" / "int32" / "index.json").read_text())
+    assert index["config"] == {**real["config"], "chunk_bytes": 32, "chunk_size": None}
+    assert (index.keys(), len(index["chunks"])) == (real.keys(), 3)
+    left = iter(documents)
+    for chunk in index["chunks"]:
+        joined = list(islice(left, chunk["chunk_size"]))
+        positions = np.cumsum([4 * (2 + len(joined)), *(4 * len(document) for document in joined)])
+        words = np.fromfile(tmp_path / "x" / chunk["filename"], "<i4").tolist()
+        assert words == [len(joined), *positions.tolist(), *chain.from_iterable(joined)]
+        assert (chunk["chunk_bytes"], chunk["dim"]) == (4 * len(words), sum(map(len, joined)))
+    # An output of another type is not completed.
+    with pytest.raises(ValueError, match="int32 ids; expected uint16"):
+        packtok.convert(
+            pbin, tmp_path / "x", to="litdata", max_tokens=8, existing="skip", accept_loss="origins"
+        )
+    # An index of something else is not replaced.
+    (tmp_path / "y").mkdir()
+    (tmp_path / "y" / "index.json").write_text("{}")
+    for existing in ("error", "replace", "skip"):
+        with pytest.raises(FileExistsError, match=r"index\.json"):
+            packtok.convert(pbin, tmp_path / "y", to="litdata", existing=existing)
+    packtok.convert(
+        pbin,
+        tmp_path / "x",
+        to="litdata",
+        max_tokens=8,
+        existing="skip",
+        dtype="uint32",
+        accept_loss="origins",
+    )
 
 
 def test_parquet_folder_is_a_dataset_of_hugging_face(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -387,6 +473,48 @@ def test_ids_that_the_type_cannot_hold_name_document_and_position(tmp_path: Path
         assert not list(tmp_path.glob("x/a*"))
 
 
+def test_folder_of_tatm_is_converted_as_its_metadata_say(tmp_path: Path) -> None:
+    packed(tmp_path)
+    folder = tmp_path / "tatm"
+    folder.mkdir()
+    shutil.copy(tmp_path / "a.pbin.tokenizer.json", folder / "tokenizer.json")
+    files = [[[5, 6, 50256], [7, 0, 50256]], [[8, 50256], [9]]]
+    for number, documents in enumerate(files):
+        ids = [*chain.from_iterable(documents), *[0] * 100]
+        np.array(ids, "uint32").tofile(folder / f"tokenized_{number}.bin")
+    info = {"tokenizer": "gpt2", "file_prefix": "tokenized", "dtype": "uint32", "file_extension": "bin"}
+    required = dict.fromkeys(("description", "date_downloaded", "download_source"), "")
+    metadata = {"name": "tokenized", **required, "data_content": "text", "tokenized_info": info}
+    (folder / "metadata.yaml").write_text(yaml.safe_dump(metadata))
+    report = packtok.convert(folder, tmp_path / "x", to="npy", boundaries="eos=50256")
+    assert documents_of(tmp_path / "x" / "shard_00000.npy") == list(chain.from_iterable(files))
+    assert np.load(tmp_path / "x" / "shard_00000.npy").dtype == np.uint16
+    assert "200 zeros at the ends of files are padding and left out" in report["warnings"][0]
+    assert any("the 1 tokens after the last EOS are a document" in text for text in report["warnings"])
+    # Each file becomes one, with the tokenizer in its trailer.
+    packtok.convert(folder, tmp_path / "y", to="pbin", boundaries="eos=50256")
+    for number, documents in enumerate(files):
+        pbin = tmp_path / "y" / f"tokenized_{number}.pbin"
+        assert documents_of(pbin) == documents
+        assert packtok.PbinReader(pbin).metadata["tokenizer"]["vocab_size"] == 50257
+    # This tokenizer appends no EOS, so that nothing says where documents end.
+    report = packtok.reshape(folder, tmp_path / "b.pbin", truncate=2)
+    assert "nothing says which id ends a document" in report["warnings"][0]
+    assert documents_of(tmp_path / "b.pbin") == [[5, 6], [8, 50256]]
+    with pytest.raises(ValueError, match="is tatm, which packtok only reads"):
+        packtok.convert(folder, tmp_path / "z", to="tatm")
+
+
+def test_loss_masks_of_datatrove_are_not_lost_unasked(tmp_path: Path) -> None:
+    packtok.convert(packed(tmp_path), tmp_path / "x" / "a", to="datatrove")
+    (tmp_path / "x" / "a.ds.loss").write_bytes(b"\1" * 100)
+    with pytest.raises(ValueError, match="records loss, which are not written as pbin; set accept_loss"):
+        packtok.convert(tmp_path / "x" / "a", tmp_path / "b.pbin", to="pbin")
+    assert packtok.convert(tmp_path / "x" / "a", tmp_path / "b.pbin", to="pbin", accept_loss="loss")[
+        "lost"
+    ] == ["loss"]
+
+
 def test_what_a_format_cannot_hold_must_be_accepted(tmp_path: Path, packtok_cli: PacktokCli) -> None:
     for name in ("modes.bin", "modes.idx"):
         shutil.copy(GOLDEN / "megatron" / name, tmp_path)
@@ -419,7 +547,7 @@ def test_files_of_others_are_not_overwritten(tmp_path: Path) -> None:
     assert documents_of(tmp_path / "c") == documents_of(pbin)
 
 
-@pytest.mark.parametrize("format", ["megatron", "llm-c", "raw"])
+@pytest.mark.parametrize("format", ["megatron", "litdata", "llm-c", "raw"])
 def test_replaced_output_keeps_nothing_of_the_one_before(tmp_path: Path, format: str) -> None:
     pbin = packed(tmp_path)
     packtok.convert(pbin, tmp_path / "x" / "a", to=format)
@@ -431,7 +559,7 @@ def test_replaced_output_keeps_nothing_of_the_one_before(tmp_path: Path, format:
     assert packtok.PbinReader(tmp_path / "b.pbin").metadata["eod"]["id"] == 50256
 
 
-@pytest.mark.parametrize("format", ["megatron", "parquet"])
+@pytest.mark.parametrize("format", ["megatron", "litdata", "parquet"])
 def test_failed_replacement_keeps_the_output(tmp_path: Path, format: str) -> None:
     pbin = packed(tmp_path)
     packtok.convert(pbin, tmp_path / "x" / "a", to=format)

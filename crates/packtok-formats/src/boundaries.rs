@@ -63,7 +63,7 @@ pub(crate) fn open_without_index(
     format: TokenFormat,
     path: &Path,
     map: MappedFile,
-    (first_byte, id_type, num_tokens): (u16, IdType, u64),
+    (first_byte, id_type, num_tokens): (u32, IdType, u64),
     options: &OpenOptions,
 ) -> Result<FlatFile> {
     let tokens = Tokens {

@@ -83,7 +83,6 @@ impl Ends {
     }
 
     /// These ends of a file that records more than documents.
-    #[cfg(feature = "tables")]
     pub(crate) fn with_extras(self, extras: Vec<String>) -> Self {
         Self { extras, ..self }
     }

@@ -367,6 +367,25 @@ pub enum Error {
         /// The type.
         dtype: &'static str,
     },
+    /// The index of a folder of litdata describes chunks that cannot be read.
+    #[error("{}: {reason}", path.display())]
+    LitdataIndex {
+        /// The index.
+        path: PathBuf,
+        /// The fault, and its remedy.
+        reason: String,
+    },
+    /// A chunk of litdata would be larger than the positions in it can say.
+    #[error(
+        "{}: the chunk has {found} bytes; expected at most 4294967295; set --max-tokens (max_tokens) to fewer tokens, or cut the documents",
+        path.display()
+    )]
+    LitdataChunkTooLarge {
+        /// The chunk.
+        path: PathBuf,
+        /// Its bytes.
+        found: u64,
+    },
     /// The type of the ids of a file without a header is not known.
     #[error(
         "{}: the file has only tokens and does not record their type; set --input-dtype (input_dtype), as uint16",
@@ -384,17 +403,17 @@ pub enum Error {
         /// The name of its format.
         format: &'static str,
     },
-    /// A Parquet file has no documents that can be read.
+    /// A Parquet or Arrow file has no documents that can be read.
     #[error("{}: {reason}", path.display())]
-    ParquetRows {
+    TableRows {
         /// The file.
         path: PathBuf,
         /// The fault, and its remedy.
         reason: String,
     },
-    /// A number in a Parquet file is no id.
+    /// A number in a Parquet or Arrow file is no id.
     #[error("{}: token {token} of row {row} is {id}; expected an id in 0..=4294967295", path.display())]
-    ParquetId {
+    RowId {
         /// The file.
         path: PathBuf,
         /// The row, from 0.
@@ -402,7 +421,7 @@ pub enum Error {
         /// Position in the row.
         token: u64,
         /// The number.
-        id: i64,
+        id: i128,
     },
     /// The header of an `.bin` file of llm.c can only count so many tokens.
     #[error(
@@ -666,6 +685,14 @@ pub enum Error {
     /// No columns.
     #[error("columns: expected at least one")]
     MdsNoColumns,
+    /// The samples of a shard file have no token ids.
+    #[error("{}: {reason}", path.display())]
+    MdsTokens {
+        /// The shard file.
+        path: PathBuf,
+        /// The fault, and its remedy.
+        reason: String,
+    },
     /// The wrong number of values for the columns.
     #[error("the sample has {found} values, expected {expected}, one for each column")]
     MdsNumValues {

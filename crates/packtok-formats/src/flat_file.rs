@@ -47,8 +47,8 @@ pub struct FlatFile {
     /// The file of the tokens, or the copy of its ids.
     map: MappedFile,
     num_tokens: u64,
-    /// Position in the map of the first token. Headers are short.
-    first_byte: u16,
+    /// Position in the map of the first token.
+    first_byte: u32,
     width: TokenWidth,
     /// Whether the map is a copy, which is filled as tokens are read.
     is_copy: bool,
@@ -74,7 +74,6 @@ pub(crate) enum IdType {
     /// Ids are copied to 32 bits.
     Wide(WideType),
     /// The map is a copy of the ids.
-    #[cfg(feature = "tables")]
     Copied(TokenWidth),
 }
 
@@ -96,7 +95,6 @@ impl IdType {
         match self {
             Self::Token(width) => width.bytes(),
             Self::Wide(wide_type) => wide_type.bytes(),
-            #[cfg(feature = "tables")]
             Self::Copied(width) => width.bytes(),
         }
     }
@@ -114,7 +112,7 @@ pub(crate) struct FlatParts {
     /// The map of that file.
     pub(crate) map: MappedFile,
     /// Position in the file of the first token.
-    pub(crate) first_byte: u16,
+    pub(crate) first_byte: u32,
     /// The type of the ids.
     pub(crate) id_type: IdType,
     /// Number of tokens; all are within the file.
@@ -131,7 +129,6 @@ impl FlatFile {
         let mut is_copy = false;
         let (map, first_byte, width, narrowed) = match parts.id_type {
             IdType::Token(width) => (parts.map, parts.first_byte, width, None),
-            #[cfg(feature = "tables")]
             IdType::Copied(width) => {
                 // The file itself is that which records the documents.
                 (is_copy, data_file_bytes) = (true, 0);

@@ -18,17 +18,25 @@ pub enum TokenFormat {
     Dolma,
     /// See [`crate::llm_c`].
     LlmC,
+    /// See [`crate::litdata`].
+    Litdata,
+    /// A shard of samples with ids, which is only read; see [`crate::mds`].
+    Mds,
     /// An NPY array that has only tokens; see [`crate::npy`].
     Npy,
     /// Tokens without a header; see [`crate::raw`].
     Raw,
+    /// The same with padding, which is only read: a file of tatm.
+    Tatm,
     /// A Parquet file whose rows are documents; see `parquet_rows`.
     Parquet,
+    /// The same of Arrow, which is only read; see `arrow_rows`.
+    Arrow,
 }
 
 /// All formats: each with the name that the user gives, and the name in manifests, in the order of
 /// the enum.
-const FORMATS: [(TokenFormat, &str, &str); 9] = [
+const FORMATS: [(TokenFormat, &str, &str); 13] = [
     (TokenFormat::Pbin, "pbin", "pbin"),
     // Manifests had this name for it before there was another format of NPY arrays.
     (TokenFormat::CepeNpy, "cepe-npy", "npy"),
@@ -36,9 +44,13 @@ const FORMATS: [(TokenFormat, &str, &str); 9] = [
     (TokenFormat::Datatrove, "datatrove", "datatrove"),
     (TokenFormat::Dolma, "dolma", "dolma"),
     (TokenFormat::LlmC, "llm-c", "llm-c"),
+    (TokenFormat::Litdata, "litdata", "litdata"),
+    (TokenFormat::Mds, "mds", "mds"),
     (TokenFormat::Npy, "npy", "numpy"),
     (TokenFormat::Raw, "raw", "raw"),
+    (TokenFormat::Tatm, "tatm", "tatm"),
     (TokenFormat::Parquet, "parquet", "parquet"),
+    (TokenFormat::Arrow, "arrow", "arrow"),
 ];
 
 impl TokenFormat {
@@ -71,6 +83,11 @@ impl TokenFormat {
         FORMATS[self as usize].2
     }
 
+    /// Whether packtok writes token files of the format, and does not only read them.
+    pub fn is_written(self) -> bool {
+        !matches!(self, Self::Mds | Self::Tatm | Self::Arrow)
+    }
+
     /// Whether files of the format record where documents start, always and by themselves.
     pub fn records_documents(self) -> bool {
         match self {
@@ -79,8 +96,11 @@ impl TokenFormat {
             | Self::Megatron
             | Self::Datatrove
             | Self::Dolma
-            | Self::Parquet => true,
-            Self::LlmC | Self::Npy | Self::Raw => false,
+            | Self::Litdata
+            | Self::Mds
+            | Self::Parquet
+            | Self::Arrow => true,
+            Self::LlmC | Self::Npy | Self::Raw | Self::Tatm => false,
         }
     }
 }

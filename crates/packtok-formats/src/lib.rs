@@ -5,7 +5,10 @@
 //! format is a variant; a new format is a module here and an arm in each method.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "tables")]
+pub mod arrow_rows;
 mod boundaries;
+mod copied;
 pub mod datatrove;
 pub mod dolma;
 mod ends;
@@ -14,6 +17,7 @@ mod first_bytes;
 mod flat_file;
 mod format;
 mod largest_ids;
+pub mod litdata;
 pub mod llm_c;
 pub mod mds;
 pub mod megatron;

@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::flat_file::{FlatFile, IdType};
 use crate::format::TokenFormat;
 use crate::npy::Element;
-use crate::open_options::OpenOptions;
+use crate::open_options::{Boundaries, OpenOptions};
 
 /// Bytes that are compared with zero at a time.
 const STEP_BYTES: u64 = 1 << 20;
@@ -40,7 +40,7 @@ impl RawFile {
     /// The file cannot be mapped, is shorter, or ends within a token.
     pub fn open(path: &Path, width: TokenWidth, num_tokens: u64) -> Result<Self> {
         let map = MappedFile::open(path)?;
-        let file_tokens = check_length(path, map.bytes().len() as u64, width)?;
+        let file_tokens = check_length(path, map.bytes().len() as u64, width.bytes())?;
         if num_tokens > file_tokens {
             return Err(Error::NoSuchRawTokens {
                 path: path.into(),
@@ -155,32 +155,54 @@ pub(crate) fn open_headless(
     dtype: Element,
     options: &OpenOptions,
 ) -> Result<FlatFile> {
-    let id_type = IdType::of(dtype).ok_or_else(|| Error::DtypeOfNoIds {
-        path: path.into(),
-        dtype: dtype.name(),
-    })?;
+    let id_type = id_type_of(path, dtype)?;
     let map = MappedFile::open(path)?;
-    let (bytes, width) = (map.bytes().len() as u64, id_type.bytes());
-    if !bytes.is_multiple_of(width) {
-        return Err(Error::RawPartialToken {
-            path: path.into(),
-            bytes,
-            width,
-        });
-    }
-    let place = (0, id_type, bytes / width);
+    let num_tokens = check_length(path, map.bytes().len() as u64, id_type.bytes())?;
+    let place = (0, id_type, num_tokens);
     open_without_index(TokenFormat::Raw, path, map, place, options)
 }
 
-/// The number of tokens of the file at `path` before the zeros at its end, and its length in
-/// bytes.
+/// Opens the file of tatm at `path`, whose zeros at the end are padding.
+///
+/// # Errors
+/// [`Error::UnknownDtype`]; as [`open_headless`].
+pub(crate) fn open_padded(path: &Path, options: &OpenOptions) -> Result<FlatFile> {
+    let Some(dtype) = options.dtype else {
+        return Err(Error::UnknownDtype { path: path.into() });
+    };
+    let id_type = id_type_of(path, dtype)?;
+    let (mut num_tokens, file_bytes) = num_tokens_without_padding(path, id_type.bytes())?;
+    // The last EOS looks like padding if its id is 0.
+    let is_padded = num_tokens < file_bytes / id_type.bytes();
+    if is_padded && options.boundaries == Some(Boundaries::Eos(0)) {
+        num_tokens += 1;
+    }
+    let place = (0, id_type, num_tokens);
+    open_without_index(
+        TokenFormat::Tatm,
+        path,
+        MappedFile::open(path)?,
+        place,
+        options,
+    )
+}
+
+fn id_type_of(path: &Path, dtype: Element) -> Result<IdType> {
+    IdType::of(dtype).ok_or_else(|| Error::DtypeOfNoIds {
+        path: path.into(),
+        dtype: dtype.name(),
+    })
+}
+
+/// The number of tokens of `width` bytes in the file at `path` before the zeros at its end, and the
+/// length of the file in bytes.
 ///
 /// Reads backwards from the end and skips holes of sparse files, so the cost only grows with the
 /// padding that is allocated on disk.
 ///
 /// # Errors
 /// The file cannot be read, or ends within a token.
-pub fn num_tokens_without_padding(path: &Path, width: TokenWidth) -> Result<(u64, u64)> {
+pub fn num_tokens_without_padding(path: &Path, width: u64) -> Result<(u64, u64)> {
     let mut file = File::open(path).map_err(Error::io(path))?;
     let file_bytes = file.metadata().map_err(Error::io(path))?.len();
     check_length(path, file_bytes, width)?;
@@ -197,7 +219,7 @@ pub fn num_tokens_without_padding(path: &Path, width: TokenWidth) -> Result<(u64
             && let Some(last) = bytes.iter().rposition(|&byte| byte != 0)
         {
             let used_bytes = start + last as u64 + 1;
-            return Ok((used_bytes.div_ceil(width.bytes()), file_bytes));
+            return Ok((used_bytes.div_ceil(width), file_bytes));
         }
         end = start;
     }
@@ -234,14 +256,14 @@ fn end_of_last_extent(_: &File, file_bytes: u64) -> u64 {
 }
 
 /// The number of tokens in `bytes`.
-fn check_length(path: &Path, bytes: u64, width: TokenWidth) -> Result<u64> {
-    if bytes.is_multiple_of(width.bytes()) {
-        return Ok(bytes / width.bytes());
+fn check_length(path: &Path, bytes: u64, width: u64) -> Result<u64> {
+    if bytes.is_multiple_of(width) {
+        return Ok(bytes / width);
     }
     Err(Error::RawPartialToken {
         path: path.into(),
         bytes,
-        width: width.bytes(),
+        width,
     })
 }
 
@@ -250,6 +272,8 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::TokenFile;
+    use crate::test_support::documents;
 
     fn file(bytes: &[u8]) -> tempfile::NamedTempFile {
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -274,7 +298,7 @@ mod tests {
                 let mut bytes = vec![7u8; len];
                 bytes.resize(len + padding, 0);
                 let file = file(&bytes);
-                let counts = num_tokens_without_padding(file.path(), TokenWidth::U8).unwrap();
+                let counts = num_tokens_without_padding(file.path(), 1).unwrap();
                 assert_eq!(counts, (len as u64, bytes.len() as u64), "{len} {padding}");
             }
         }
@@ -283,7 +307,7 @@ mod tests {
     #[test]
     fn a_token_whose_last_byte_is_zero_is_no_padding() {
         let file = file(&[5, 0, 0, 1, 6, 0, 0, 0, 0, 0]);
-        let counts = num_tokens_without_padding(file.path(), TokenWidth::U16).unwrap();
+        let counts = num_tokens_without_padding(file.path(), 2).unwrap();
         assert_eq!(counts, (3, 10));
     }
 
@@ -306,27 +330,47 @@ mod tests {
     }
 
     #[test]
+    fn a_file_of_tatm_ends_before_its_padding() {
+        let bytes: Vec<u8> = [5u16, 1, 6, 0, 7, 1, 0, 0].map(u16::to_le_bytes).concat();
+        let file = file(&bytes);
+        let mut options = OpenOptions {
+            format: Some(TokenFormat::Tatm),
+            dtype: Some(Element::U16),
+            boundaries: Some(Boundaries::Eos(1)),
+        };
+        let read =
+            |options: &OpenOptions| documents(&TokenFile::open_with(file.path(), options).unwrap());
+        assert_eq!(read(&options), [vec![5, 1], vec![6, 0, 7, 1]]);
+        // The last document ends with the first zero of the padding.
+        options.boundaries = Some(Boundaries::Eos(0));
+        assert_eq!(read(&options), [vec![5, 1, 6, 0], vec![7, 1, 0]]);
+        options.dtype = None;
+        let error = TokenFile::open_with(file.path(), &options).unwrap_err();
+        assert!(error.to_string().contains("--input-dtype"), "{error}");
+    }
+
+    #[test]
     fn holes_are_padding() {
         let file = file(&[7; 5000]);
         file.as_file().set_len(1 << 40).unwrap();
-        let counts = num_tokens_without_padding(file.path(), TokenWidth::U8).unwrap();
+        let counts = num_tokens_without_padding(file.path(), 1).unwrap();
         assert_eq!(counts, (5000, 1 << 40));
         // Data after a hole, and zeros that were written before another.
         let mut writer = file.as_file();
         writer.seek(SeekFrom::Start(1 << 30)).unwrap();
         std::io::Write::write_all(&mut writer, &[1, 2, 0, 0]).unwrap();
-        let counts = num_tokens_without_padding(file.path(), TokenWidth::U16).unwrap();
+        let counts = num_tokens_without_padding(file.path(), 2).unwrap();
         assert_eq!(counts, ((1 << 29) + 1, 1 << 40));
         let empty = tempfile::NamedTempFile::new().unwrap();
         empty.as_file().set_len(1 << 40).unwrap();
-        let counts = num_tokens_without_padding(empty.path(), TokenWidth::U8).unwrap();
+        let counts = num_tokens_without_padding(empty.path(), 1).unwrap();
         assert_eq!(counts, (0, 1 << 40));
     }
 
     #[test]
     fn a_partial_token_is_an_error() {
         let file = file(&[1, 2, 3]);
-        let error = num_tokens_without_padding(file.path(), TokenWidth::U16).unwrap_err();
+        let error = num_tokens_without_padding(file.path(), 2).unwrap_err();
         let expected = "the file is 3 bytes, which is no whole number of tokens of 2 bytes";
         assert!(error.to_string().contains(expected), "{error}");
         assert!(RawFile::open(file.path(), TokenWidth::U16, 1).is_err());

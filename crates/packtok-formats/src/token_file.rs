@@ -12,14 +12,16 @@ use crate::error::{Error, Result};
 use crate::first_bytes::first_bytes;
 use crate::flat_file::FlatFile;
 use crate::format::TokenFormat;
+use crate::litdata;
 use crate::llm_c;
+use crate::mds;
 use crate::megatron::{self, MegatronPaths};
 use crate::npy::{self, Element, MAGIC, NpyFile, NpyHeader};
 use crate::open_options::OpenOptions;
-#[cfg(feature = "tables")]
-use crate::parquet_rows;
 use crate::raw::{self, RawFile};
 use crate::sidecar::recorded_dtype;
+#[cfg(feature = "tables")]
+use crate::{arrow_rows, parquet_rows};
 
 /// An open token file: tokens of one width, divided into documents.
 ///
@@ -64,6 +66,8 @@ impl TokenFile {
         let file = match options.format {
             Some(TokenFormat::CepeNpy) => Self::Npy(NpyFile::open(path)?),
             Some(TokenFormat::Npy) => Self::Flat(npy::open_array(path, options)?),
+            Some(TokenFormat::Litdata) => Self::Flat(litdata::open(path, options)?),
+            Some(TokenFormat::Tatm) => Self::Flat(raw::open_padded(path, options)?),
             Some(TokenFormat::Raw) => Self::open_headless(path, options)?
                 .ok_or_else(|| Error::UnknownDtype { path: path.into() })?,
             _ => Self::recognize(path, options)?,
@@ -129,12 +133,22 @@ impl TokenFile {
         if let Some(paths) = DatatrovePaths::find(path) {
             return Ok(Some(Self::Flat(datatrove::open(path, &paths)?)));
         }
+        if mds::is_shard(path) {
+            return Ok(Some(Self::Flat(mds::open_tokens(path, options)?)));
+        }
+        if litdata::has_index(path)? {
+            return Ok(Some(Self::Flat(litdata::open(path, options)?)));
+        }
         if llm_c::starts_with_magic(path) {
             return Ok(Some(Self::Flat(llm_c::open(path, options)?)));
         }
         #[cfg(feature = "tables")]
         if parquet_rows::starts_with_magic(path) {
             return Ok(Some(Self::Flat(parquet_rows::open(path)?)));
+        }
+        #[cfg(feature = "tables")]
+        if arrow_rows::starts_as_arrow(path) {
+            return Ok(Some(Self::Flat(arrow_rows::open(path)?)));
         }
         if let Some(paths) = DolmaPaths::find(path) {
             return Ok(Some(Self::Flat(dolma::open(path, &paths, options)?)));
@@ -153,7 +167,7 @@ impl TokenFile {
 
     /// Checks that the file has ids of the type that the caller says.
     fn check_dtype(&self, options: &OpenOptions) -> Result<()> {
-        let is_raw = self.format() == TokenFormat::Raw;
+        let is_raw = matches!(self.format(), TokenFormat::Raw | TokenFormat::Tatm);
         let Some(expected) = options.dtype.filter(|_| !is_raw) else {
             return Ok(());
         };

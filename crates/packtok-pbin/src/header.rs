@@ -15,7 +15,6 @@ const _: () = assert!(HEADER_BYTES.is_multiple_of(TokenWidth::U32 as u64));
 
 /// Bytes of a token id on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u32)]
 pub enum TokenWidth {
     /// Ids `0..=255`.
     U8 = 1,

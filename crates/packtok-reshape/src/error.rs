@@ -255,6 +255,12 @@ pub enum Error {
         /// The type of the ids.
         dtype: &'static str,
     },
+    /// packtok reads the format and does not write it.
+    #[error("--to (to): is {format}, which packtok only reads; choose another format")]
+    OnlyRead {
+        /// The format.
+        format: &'static str,
+    },
     /// The bytes of an input are not those of the output.
     #[error("{}: the bytes of {found} are not those of {format}, so that a link cannot be the output; leave out --link (link)", path.display())]
     NotLinkable {

@@ -35,7 +35,8 @@ def convert(
             "--output",
             "-o",
             metavar="OUT",
-            help="The file or common name to write; with --to npy or parquet, and of a folder, a folder.",
+            help="The file or common name to write; with --to litdata, npy or parquet, and of a folder, a "
+            "folder.",
         ),
     ],
     format: TokenFormatOption = None,
@@ -52,7 +53,8 @@ def convert(
         int | None,
         typer.Option(
             "--max-tokens",
-            help="Write shards of at most so many tokens. [default: 2^30 with --to npy, 2^27 with parquet]",
+            help="Write shards of at most so many tokens. "
+            "[default: 2^30 with --to npy, 2^27 with parquet, 2^24 with litdata]",
         ),
     ] = None,
     multiple_of: Annotated[
@@ -66,8 +68,8 @@ def convert(
         str | None,
         typer.Option(
             "--dtype",
-            help="The type of ids to write: with --to cepe-npy int64 or uint32; with dolma, llm-c, npy and "
-            "raw uint16 or uint32. [default: int64; what the vocabulary needs]",
+            help="The type of ids to write: with --to cepe-npy int64 or uint32; with dolma, litdata, llm-c, "
+            "npy and raw uint16 or uint32. [default: int64; what the vocabulary needs]",
         ),
     ] = None,
     tokenizer: TokenizerOption = None,

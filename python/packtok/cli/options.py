@@ -86,7 +86,21 @@ QuietOption = Annotated[
     bool, typer.Option("--quiet", "-q", help="Hide progress and print the result in one line.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")]
-TokenFormat = Literal["pbin", "cepe-npy", "megatron", "datatrove", "dolma", "llm-c", "npy", "raw", "parquet"]
+TokenFormat = Literal[
+    "pbin",
+    "cepe-npy",
+    "megatron",
+    "datatrove",
+    "dolma",
+    "llm-c",
+    "litdata",
+    "mds",
+    "npy",
+    "raw",
+    "tatm",
+    "parquet",
+    "arrow",
+]
 TokenFormatOption = Annotated[
     TokenFormat | None, typer.Option("--format", help="The format of the token file. [default: by content]")
 ]

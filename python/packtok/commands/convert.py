@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,29 +12,18 @@ import yaml
 from packtok import _packtok
 from packtok.commands.merge import beside
 from packtok.commands.tokenize_npy import checked_dtype
+from packtok.data.token_sources import padded_files
 from packtok.errors import ConfigError
 from packtok.progress import Progress
 from packtok.remedies import entry_point, worded_here
 from packtok.resuming import KEPT_NOTE, LOST_NOTE, explaining
-from packtok.sources import StrPath
+from packtok.sources import FORMAT_SUFFIXES, StrPath, token_files_below
 from packtok.tokenizer.find import TOKENIZER_FILE, find_tokenizer
 
-# Endings of the files of a folder, by format; of Megatron's two files, one.
-SUFFIXES = {
-    "pbin": ".pbin",
-    "cepe-npy": ".npy",
-    "megatron": ".idx",
-    "datatrove": ".ds",
-    "dolma": ".npy",
-    "llm-c": ".bin",
-    "npy": ".npy",
-    "raw": ".bin",
-    "parquet": ".parquet",
-}
 # Formats that are written as a folder of shards.
-FOLDERS = ("npy", "parquet")
+FOLDERS = ("litdata", "npy", "parquet")
 # Formats whose ids can be uint16 or uint32, as the caller likes.
-OF_ANY_WIDTH = ("dolma", "llm-c", "npy", "raw")
+OF_ANY_WIDTH = ("dolma", "litdata", "llm-c", "npy", "raw")
 # Formats whose files of tokens can be links to those of the input.
 LINKED = ("megatron", "datatrove", "dolma", "raw")
 # What other formats do not know is kept in this folder beside their files.
@@ -90,9 +80,11 @@ def convert(
     Documents and ids stay as they are, BOS and EOD included; converting back gives the same bytes.
 
     Args:
-        input: A token file; several, whose documents are joined; or a folder.
-        output: The file to write; of a format with several files, the name that they share; for ``"npy"``
-            and ``"parquet"``, a folder of shards; for a folder, the folder in which its tree is mirrored.
+        input: A token file; several, whose documents are joined; or a folder, also one of tatm, whose
+            metadata say how its files are read.
+        output: The file to write; of a format with several files, the name that they share; for
+            ``"litdata"``, ``"npy"`` and ``"parquet"``, a folder of shards; for a folder, the folder in which
+            its tree is mirrored.
         to: The format to write, one of `packtok convert --help`.
         format: The format to read. Default: the one that the content has; of a folder, pbins, or with
             ``to="pbin"`` the only other format that is in it.
@@ -103,14 +95,14 @@ def convert(
             any, whose tokens the index finds after the header; for ``"datatrove"``, ``"dolma"`` and ``"raw"``
             to one without a header.
         max_tokens: Divides the output into shards of at most so many tokens, between documents. Default:
-            2^30 for ``"npy"``, 2^27 for ``"parquet"``; otherwise one output.
+            2^30 for ``"npy"``, 2^27 for ``"parquet"``, 2^24 for ``"litdata"``; otherwise one output.
         multiple_of: Cuts shards at multiples of so many tokens instead of between documents, because some
             trainers drop the rest of each file.
         accept_loss: What the input records and the output cannot hold: ``"sequences"``, ``"modes"``, and
             ``"origins"``, which only one output from one input keeps.
         dtype: The type of the ids to write: for ``"cepe-npy"``, ``"int64"`` or ``"uint32"``; for ``"dolma"``,
-            ``"llm-c"``, ``"npy"`` and ``"raw"``, ``"uint16"`` or ``"uint32"``. Default: ``"int64"``, and what
-            the vocabulary needs.
+            ``"litdata"``, ``"llm-c"``, ``"npy"`` and ``"raw"``, ``"uint16"`` or ``"uint32"``. Default:
+            ``"int64"``, and what the vocabulary needs.
         tokenizer: The tokenizer of the ids. Default: what the trailer or the marker records.
         add_special_tokens_from_config: As in `packtok.pack`, for ``tokenizer``.
         existing: ``"error"``; ``"skip"``, which keeps a file after comparing its documents; ``"replace"``.
@@ -131,15 +123,19 @@ def convert(
     if link and to not in LINKED:
         raise ConfigError(f"--link: has no effect with --to {to}; links can be {', '.join(LINKED)}")
     sharding = sharding_of(to, max_tokens, multiple_of, link=link)
+    inputs = [Path(input)] if isinstance(input, str | os.PathLike) else list(map(Path, input))
+    warnings: list[str] = []
+    is_folder = len(inputs) == 1 and inputs[0].is_dir()
+    inputs, reading, tokenizer = with_description(
+        inputs, Reading(format, input_dtype, boundaries), tokenizer, warnings.append
+    )
     loaded_tokenizer = None
     if tokenizer is not None:
         loaded_tokenizer = find_tokenizer(tokenizer, add_special_tokens_from_config).tokenizer
-    if to in FOLDERS and Path(output).suffix == SUFFIXES[to]:
+    if to in FOLDERS and Path(output).suffix == FORMAT_SUFFIXES[to]:
         raise ConfigError(f"--output: is {output}; expected the name of a folder, which gets shards")
-    inputs = [input] if isinstance(input, str | os.PathLike) else input
-    jobs = _jobs(list(map(Path, inputs)), Path(output), to, format, is_joined=sharding is not None)
+    jobs = _jobs(inputs, Path(output), to, format, is_joined=sharding is not None, is_folder=is_folder)
     reports: list[dict[str, Any]] = []
-    warnings: list[str] = []
 
     def note() -> str:
         if not reports:
@@ -150,9 +146,7 @@ def convert(
         for sources, target in jobs:
             report = _packtok.convert_tokens(
                 inputs=sources,
-                format=format,
-                input_dtype=input_dtype,
-                boundaries=boundaries,
+                **asdict(reading),
                 output=target,
                 to=to,
                 link=link,
@@ -218,8 +212,36 @@ def sharding_of(
     return None
 
 
+@dataclass(frozen=True)
+class Reading:
+    """What is said about token files that they do not record, as in `convert`."""
+
+    format: str | None
+    input_dtype: str | None
+    boundaries: str | None
+
+
+def with_description(
+    inputs: list[Path], reading: Reading, tokenizer: str | None, remark: Callable[[str], None]
+) -> tuple[list[Path], Reading, str | None]:
+    """Returns the files of a folder of tatm, how they are read and their tokenizer; other inputs as given."""
+    is_tatm = len(inputs) == 1 and reading.format in (None, "tatm")
+    files = padded_files(os.fspath(inputs[0]), remark) if is_tatm else None
+    if files is None:
+        return inputs, reading, tokenizer
+    boundaries = reading.boundaries
+    if boundaries is None and files.eos_token is not None:
+        boundaries = f"eos={files.eos_token}"
+    if boundaries is None:
+        remark(f"{inputs[0]}: nothing says which id ends a document, so each file is one document")
+    if files.num_padding:
+        remark(f"{inputs[0]}: {files.num_padding:,} zeros at the ends of files are padding and left out")
+    known = Reading("tatm", reading.input_dtype or files.dtype, boundaries)
+    return list(map(Path, files.paths)), known, tokenizer or files.tokenizer
+
+
 def _jobs(
-    sources: list[Path], target: Path, to: str, format: str | None, *, is_joined: bool
+    sources: list[Path], target: Path, to: str, format: str | None, *, is_joined: bool, is_folder: bool
 ) -> list[tuple[list[Path], Path]]:
     """Returns the files of each conversion, with its output.
 
@@ -227,52 +249,21 @@ def _jobs(
     file of the same name.
     """
     folders = [source for source in sources if source.is_dir()]
-    if not folders:
+    if not folders and (is_joined or not is_folder):
         return [(sources, target)]
-    if len(sources) > 1:
+    if folders and len(sources) > 1:
         raise ConfigError(
             f"{folders[0]}: a folder is converted by itself; name its files, or leave out the others"
         )
-    (folder,) = folders
-    files = files_of(folder, format, reads_pbins=to != "pbin")
-    if is_joined:
-        return [([folder / name for name in files], target)]
-    ending = SUFFIXES[to] if to in ("pbin", "cepe-npy", "raw") else ""
-    return [([folder / name], target / Path(name).with_suffix(ending)) for name in files]
-
-
-def files_of(folder: Path, format: str | None, *, reads_pbins: bool) -> list[str]:
-    """Returns the paths of the token files to read below a folder, relative to it, in natural order.
-
-    Args:
-        folder: The folder.
-        format: The format of the files. Default: pbins if there are some, otherwise the only other format.
-        reads_pbins: Whether pbins are read without being named as the format.
-
-    Raises:
-        ConfigError: If there are no such files, or files of several other formats.
-    """
-    by_suffix: dict[str, list[str]] = {suffix: [] for suffix in SUFFIXES.values()}
-    for path in folder.rglob("*"):
-        name = path.relative_to(folder)
-        is_hidden = any(part.startswith(".") for part in name.parts)
-        # Of Megatron's files, the index is named.
-        is_data = path.suffix == ".bin" and path.with_suffix(".idx").exists()
-        if path.suffix in by_suffix and path.is_file() and not is_hidden and not is_data:
-            by_suffix[path.suffix].append(os.fspath(name))
-    pbins = by_suffix[SUFFIXES["pbin"]]
-    if format is not None:
-        suffix = SUFFIXES[format]
-    elif reads_pbins and pbins:
-        suffix = SUFFIXES["pbin"]
+    if folders:
+        (folder,) = folders
+        names = token_files_below(folder, format, reads_pbins=to != "pbin")
     else:
-        suffixes = [suffix for suffix, names in by_suffix.items() if names and suffix != SUFFIXES["pbin"]]
-        if len(suffixes) > 1:
-            raise ConfigError(f"{folder}: has {' and '.join(suffixes)} files; set --format (format)")
-        suffix = suffixes[0] if suffixes else SUFFIXES["pbin" if reads_pbins else "cepe-npy"]
-    if not by_suffix[suffix]:
-        raise ConfigError(f"{folder}: no {suffix} file in this folder")
-    return _packtok.natural_sorted(by_suffix[suffix])
+        folder, names = sources[0].parent, [source.name for source in sources]
+    if is_joined:
+        return [([folder / name for name in names], target)]
+    ending = FORMAT_SUFFIXES[to] if to in ("pbin", "cepe-npy", "raw") else ""
+    return [([folder / name], target / Path(name).with_suffix(ending)) for name in names]
 
 
 def write_tokenizer(

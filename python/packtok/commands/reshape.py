@@ -3,17 +3,19 @@
 import fnmatch
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
 from packtok import _packtok
 from packtok.choices import check_choice
 from packtok.commands.convert import (
+    Reading,
     check_formats,
     checked_id_type,
-    files_of,
     sharding_of,
     tokenizer_beside,
+    with_description,
     write_card,
     write_metadata,
     write_tokenizer,
@@ -24,7 +26,7 @@ from packtok.integers import checked_integer
 from packtok.progress import Progress
 from packtok.remedies import entry_point
 from packtok.resuming import LOST_NOTE, explaining
-from packtok.sources import StrPath
+from packtok.sources import StrPath, token_files_below
 from packtok.tokenizer.find import default_eod, find_tokenizer
 
 # Kinds of `sample`; any other name is a glob of sources.
@@ -131,7 +133,12 @@ def reshape(
     sharding = sharding_of(to, max_tokens, multiple_of, link=False)
     id_type = checked_id_type(dtype, to)
     seed = checked_integer("--seed (seed)", seed, below=1 << 64)
-    paths = _inputs(input, format)
+    inputs = [Path(input)] if isinstance(input, str | os.PathLike) else list(map(Path, input))
+    remarks: list[str] = []
+    inputs, reading, tokenizer = with_description(
+        inputs, Reading(format, input_dtype, boundaries), tokenizer, remarks.append
+    )
+    paths = _token_files(inputs, format)
     num_threads = (
         _packtok.available_cpus() if threads is None else checked_integer("threads", threads, least=1)
     )
@@ -150,9 +157,7 @@ def reshape(
         return None if beside is None else find_tokenizer(beside).tokenizer
 
     with explaining(lambda: LOST_NOTE):
-        reshaper = _packtok.Reshaper(
-            paths, format=format, input_dtype=input_dtype, boundaries=boundaries, tokenizer=own
-        )
+        reshaper = _packtok.Reshaper(paths, **asdict(reading), tokenizer=own)
         _select(
             reshaper,
             chunk=chunk,
@@ -186,7 +191,7 @@ def reshape(
     converted = report.pop("converted", None)
     described = converted or {"to": to, "output": report["output"], "meaning": reshaper.meaning}
     written = own if target is None else target.tokenizer
-    warnings = _warnings(report) + (converted["notes"] if converted else [])
+    warnings = remarks + _warnings(report) + (converted["notes"] if converted else [])
     warnings += write_tokenizer(map(Path, paths), Path(output), described, written)
     if to == "npy":
         write_metadata(Path(output), described)
@@ -223,12 +228,11 @@ def _check_pairs(
             raise ConfigError(f"{name}: has no effect without --retokenize (retokenize)")
 
 
-def _inputs(input: StrPath | Sequence[StrPath], format: str | None) -> list[str]:
+def _token_files(inputs: list[Path], format: str | None) -> list[str]:
     """Returns the token files, those of a folder in natural order."""
-    inputs = [input] if isinstance(input, str | os.PathLike) else input
     paths: list[str] = []
-    for path in map(Path, inputs):
-        names = files_of(path, format, reads_pbins=True) if path.is_dir() else [""]
+    for path in inputs:
+        names = token_files_below(path, format, reads_pbins=True) if path.is_dir() else [""]
         paths += [os.fspath(path / name) for name in names]
     if not paths:
         raise ConfigError("the list of token files is empty; give at least one")

@@ -11,7 +11,7 @@ from packtok.commands.tokenize_npy import FORMAT, SUMMARY_NAME
 from packtok.errors import ConfigError, PacktokError
 from packtok.progress import Progress
 from packtok.remedies import entry_point
-from packtok.sources import StrPath, npy_files
+from packtok.sources import StrPath, find_files, npy_files
 from packtok.tokenizer.find import TOKENIZER_FILE, find_tokenizer
 
 SUFFIX = ".npy"
@@ -61,7 +61,9 @@ def verify_folder(
     add_special_tokens_from_config: bool = False,
     on_progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Checks all NPY files below a folder and returns what is wrong.
+    """Checks all token files below a folder and returns what is wrong.
+
+    These are its NPY files; if it has none, the files that `packtok.TokenDataset` finds in it.
 
     Args:
         folder: The folder.
@@ -77,14 +79,14 @@ def verify_folder(
         ``error``.
 
     Raises:
-        ConfigError: If the folder is none, or has no NPY file.
+        ConfigError: If the folder is none, or has no token file.
     """
     base = Path(folder)
     if not base.is_dir():
-        raise ConfigError(f"{base}: is not a folder; give a folder of NPY files")
+        raise ConfigError(f"{base}: is not a folder; give a folder of token files")
     files = _sorted_files(base)
     if not files and against is None:
-        raise ConfigError(f"{base}: no {SUFFIX} file in this folder")
+        files = [Path(path) for path in find_files(base)["paths"]]
     own = base / TOKENIZER_FILE
     name = tokenizer or (os.fspath(own) if own.is_file() else None)
     loaded_tokenizer = (

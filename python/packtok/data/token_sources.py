@@ -22,9 +22,10 @@ from packtok.catalog.schema import (
 from packtok.data.raw_files import files_with_prefix
 from packtok.errors import ConfigError
 from packtok.shard_folder import ShardFolder
-from packtok.sources import Source, StrPath, find_files, is_manifest
+from packtok.sources import FORMAT_SUFFIXES, Source, StrPath, find_files, is_manifest
+from packtok.tokenizer.find import TOKENIZER_FILE
 
-__all__ = ["TokenFiles", "files_of_dataset", "files_of_source", "is_described"]
+__all__ = ["PaddedFiles", "TokenFiles", "files_of_dataset", "files_of_source", "is_described", "padded_files"]
 
 _PBIN_SUFFIX = ".pbin"
 # The first line of a manifest has a path and six numbers.
@@ -53,6 +54,57 @@ class TokenFiles:
         """The size of the vocabulary in the metadata."""
         info = None if self.metadata is None else self.metadata.tokenized_info
         return None if info is None else info.vocab_size
+
+
+@dataclass(frozen=True)
+class PaddedFiles:
+    """The files of a dataset of tatm, and what is known of them."""
+
+    paths: list[str]
+    dtype: str
+    """NumPy's name of the type of the ids."""
+    eos_token: int | None
+    """The id that ends every document; ``None`` if the tokenizer appends none, or is not there."""
+    tokenizer: str | None
+    """The file of the tokenizer; ``None`` if it is not there."""
+    num_padding: int
+    """The number of zeros at the ends of the files."""
+
+
+def padded_files(folder: str, remark: Remark) -> PaddedFiles | None:
+    """Returns the files of a folder that tatm wrote; ``None`` for any other folder.
+
+    Raises:
+        ConfigError: If the metadata is invalid or files are missing.
+    """
+    if not os.path.isdir(folder) or _is_of_other_format(folder) or not is_described(folder):
+        return None
+    token_files = files_of_dataset(folder, remark)
+    if not token_files.is_raw or token_files.metadata is None or token_files.metadata.tokenized_info is None:
+        return None
+    entries = token_files.files["entries"]
+    paths = [os.fspath(path) for path, *_ in entries]
+    tokenizer = Path(paths[0]).parent / TOKENIZER_FILE
+    eos_token = token_files.eos_token
+    if eos_token is None and tokenizer.is_file():
+        eos_token = _packtok.appended_id(str(tokenizer), tokenizer.read_bytes().decode(errors="replace"))
+    return PaddedFiles(
+        paths=paths,
+        dtype=token_files.metadata.tokenized_info.dtype,
+        eos_token=eos_token,
+        tokenizer=str(tokenizer) if tokenizer.is_file() else None,
+        num_padding=sum(
+            file_bytes // token_bytes - tokens for _, file_bytes, token_bytes, _, tokens, *_ in entries
+        ),
+    )
+
+
+def _is_of_other_format(folder: str) -> bool:
+    """Returns whether a folder has files that tatm does not write, so that metadata do not describe them."""
+    endings = tuple(set(FORMAT_SUFFIXES.values()) - {".bin", ".npy"})
+    return _packtok.indexed_files(folder) is not None or any(
+        name.endswith(endings) for name in os.listdir(folder)
+    )
 
 
 def files_of_dataset(source: StrPath | DatasetMetadata, remark: Remark) -> TokenFiles:
@@ -98,7 +150,7 @@ def is_described(text: str) -> bool:
 
 
 def _is_of_token_files(path: str) -> bool:
-    """Returns whether the path or URL names pbins without a description."""
+    """Returns whether the path or URL names token files without a description."""
     if is_url(path):
         return True
     if os.path.isdir(path):
@@ -109,8 +161,9 @@ def _is_of_token_files(path: str) -> bool:
             _check_finished(Path(path))
         if not any(name.endswith(_PBIN_SUFFIX) for name in names):
             _refuse_unfinished(path, names)
-        return any(name.endswith(_PBIN_SUFFIX) for name in names)
-    return os.path.isfile(path) and (path.endswith(_PBIN_SUFFIX) or _is_manifest(path))
+        endings = tuple(FORMAT_SUFFIXES.values())
+        return any(name.endswith(endings) for name in names)
+    return os.path.isfile(path) and (not path.endswith(METADATA_SUFFIXES) or _is_manifest(path))
 
 
 def _refuse_unfinished(folder: str, names: Iterable[str]) -> None:

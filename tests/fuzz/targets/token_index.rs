@@ -1,8 +1,8 @@
 //! Any bytes as the index of a dataset of Megatron, datatrove or dolma, as the positions in a file of
-//! llm.c, or as a file of llm.c, an NPY array or a Parquet file: an error, or a file whose documents tile
-//! its tokens.
+//! llm.c, or as a file of llm.c, an NPY array, a Parquet or an Arrow file, or as the index and a file of a folder of
+//! litdata or MDS, with a zero byte in between: an error, or a file whose documents tile its tokens.
 //!
-//! Seeds: the files of these formats in `tests/golden`.
+//! Seeds: the files of these formats in `tests/golden`, and the folders in `seeds`.
 #![no_main]
 
 use std::fs::{self, File};
@@ -21,6 +21,12 @@ fuzz_target!(|bytes: &[u8]| {
     static HOOK: Once = Once::new();
     HOOK.call_once(keep_contained_panics_from_aborting);
     let folder = tempfile::tempdir().expect("a temporary folder can be created");
+    if bytes.starts_with(b"{") {
+        if let Some(end) = bytes.iter().position(|&byte| byte == 0) {
+            check_folder(folder.path(), &bytes[..end], &bytes[end + 1..]);
+        }
+        return;
+    }
     // The file that has the bytes, that of the tokens, and that which is opened.
     let (index, data, to_open) = match bytes {
         _ if bytes.starts_with(&megatron::MAGIC) => ("a.idx", "a.bin", "a.idx"),
@@ -30,6 +36,9 @@ fuzz_target!(|bytes: &[u8]| {
             ("a.bin", "b.ds", "a.bin")
         }
         [0x93, b'N', ..] => ("a.npy", "b.ds", "a.npy"),
+        [b'A', b'R', b'R', b'O', b'W', ..] | [0xff, 0xff, 0xff, 0xff, ..] => {
+            ("a.arrow", "b.ds", "a.arrow")
+        }
         [b'P', b'A', b'R', b'1', ..] => ("a.parquet", "b.ds", "a.parquet"),
         _ => ("a.ds.index", "a.ds", "a.ds"),
     };
@@ -40,6 +49,18 @@ fuzz_target!(|bytes: &[u8]| {
         check(&file);
     }
 });
+
+/// Checks a folder with this index and one file, under the name that the seeds have for it.
+fn check_folder(folder: &Path, index: &[u8], file: &[u8]) {
+    fs::write(folder.join("index.json"), index).expect("and written");
+    for name in ["chunk-0-0.bin", "shard.00000.mds", "shard.00000.mds.zstd"] {
+        let path = folder.join(name);
+        fs::write(&path, file).expect("and written");
+        if let Ok(file) = TokenFile::open(&path) {
+            check(&file);
+        }
+    }
+}
 
 /// The library that decodes Parquet panics on some damaged files, which packtok turns into errors;
 /// libFuzzer's own hook would end the process before that.

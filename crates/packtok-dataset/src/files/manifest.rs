@@ -66,7 +66,7 @@ impl Entry {
     /// # Errors
     /// [`Error::Formats`] if the file cannot be read or ends within a token.
     pub fn of_raw(path: &Path, width: TokenWidth) -> Result<Self> {
-        let (tokens, file_bytes) = num_tokens_without_padding(path, width)?;
+        let (tokens, file_bytes) = num_tokens_without_padding(path, width.bytes())?;
         Ok(Self {
             path: path.to_owned(),
             file_bytes,

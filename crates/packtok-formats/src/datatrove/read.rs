@@ -62,7 +62,7 @@ impl DatatrovePaths {
 /// A file cannot be mapped; the index is damaged, or does not match the size of the tokens; the
 /// metadata are damaged or differ.
 pub fn open(path: &Path, paths: &DatatrovePaths) -> Result<FlatFile> {
-    let index = Ends::open(&paths.index)?;
+    let index = Ends::open(&paths.index)?.with_extras(extras(&paths.data));
     let map = MappedFile::open(&paths.data)?;
     let (num_bytes, num_tokens) = (map.bytes().len() as u64, index.num_tokens());
     let metadata = metadata(&paths.metadata)?;
@@ -106,6 +106,12 @@ pub fn open(path: &Path, paths: &DatatrovePaths) -> Result<FlatFile> {
         num_tokens,
         documents: Box::new(index),
     })
+}
+
+/// The names of what other files record of these tokens.
+fn extras(data: &Path) -> Vec<String> {
+    let has_loss = with_suffix(data, ".loss").exists();
+    has_loss.then(|| "loss".to_owned()).into_iter().collect()
 }
 
 /// The metadata at `path`; `None` if the file does not exist.

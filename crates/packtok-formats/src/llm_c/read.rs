@@ -45,7 +45,7 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<FlatFile> {
         path: path.into(),
         data_path: path.into(),
         map,
-        first_byte: HEADER_BYTES as u16,
+        first_byte: HEADER_BYTES as u32,
         id_type,
         num_tokens,
         documents,

@@ -6,7 +6,7 @@
 //! index, and `entry.rs` has its entries. `read.rs` opens shard files and finds samples in them.
 //! `encoding.rs` has the encodings of columns, `columns.rs` the columns of a shard, `check.rs` the
 //! hashes and the compression of files, and `marker.rs` the file `packtok.json`, which describes a
-//! folder's samples. Shards in object stores, and the cache of decompressed shards, are left to
+//! folder's samples. `tokens.rs` opens a shard file as a file of documents. Shards in object stores, and the cache of decompressed shards, are left to
 //! packtok-dataset.
 //!
 //! A shard file:
@@ -30,6 +30,7 @@ mod read;
 mod shard_file;
 mod size;
 mod sized;
+mod tokens;
 mod write;
 
 pub use check::{Compression, Hash};
@@ -42,6 +43,7 @@ pub use marker::{MARKER_FILE, Marker};
 pub use options::{DEFAULT_SIZE_LIMIT, Options};
 pub use read::{Sample, Shard};
 pub use sized::SizedWriter;
+pub use tokens::{is_shard, open_tokens, shard_names};
 pub use write::{Finished, Writer};
 
 /// The largest file: positions in it are 32 bits wide.

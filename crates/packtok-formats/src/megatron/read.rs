@@ -68,7 +68,7 @@ pub fn open(path: &Path, paths: MegatronPaths) -> Result<FlatFile> {
         data_path: paths.data,
         map,
         // The index has checked that it is this small.
-        first_byte: index.first_byte() as u16,
+        first_byte: index.first_byte() as u32,
         id_type: index.id_type(),
         num_tokens: index.num_tokens(),
         documents: Box::new(index),

@@ -23,6 +23,6 @@ pub(crate) fn open_array(path: &Path, options: &OpenOptions) -> Result<FlatFile>
         path: path.into(),
         descr: header.element.descr().to_owned(),
     })?;
-    let place = (header.first_byte(path)?, id_type, header.elements);
+    let place = (header.first_byte(path)?.into(), id_type, header.elements);
     open_without_index(TokenFormat::Npy, path, map, place, options)
 }

@@ -7,7 +7,7 @@ mod read;
 mod write;
 
 pub use read::open;
-pub(crate) use read::starts_with_magic;
+pub(crate) use read::{RowsError, rows_error, starts_with_magic};
 pub use write::RowsWriter;
 
 /// The column of the ids.

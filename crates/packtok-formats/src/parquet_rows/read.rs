@@ -1,19 +1,13 @@
 //! Opens a Parquet file of documents.
-//!
-//! Pages are compressed, so that no ids can be views of the file: all are copied when the file is
-//! opened, to an unlinked temporary file that is mapped.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use packtok_pbin::{MappedFile, TokenWidth};
-
 use super::IDS_COLUMN;
-use crate::ends::EndsWriter;
+use crate::copied::CopiedDocuments;
 use crate::error::{Error, Result};
 use crate::first_bytes::first_bytes;
-use crate::flat_file::{FlatFile, FlatParts, IdType};
+use crate::flat_file::FlatFile;
 use crate::format::TokenFormat;
 use crate::table::{Fault, IdLists, Window};
 
@@ -34,73 +28,62 @@ pub fn open(path: &Path) -> Result<FlatFile> {
     let file = File::open(path).map_err(Error::io(path))?;
     let file_bytes = file.metadata().map_err(Error::io(path))?.len();
     let window = Window::new(file).map_err(Error::io(path))?;
-    let column = IdLists::open(window, IDS_COLUMN).map_err(|fault| parquet_error(path, fault))?;
-    let copy_error = |source: io::Error| Error::NarrowedCopy {
-        path: path.into(),
-        folder: std::env::temp_dir(),
-        source,
-    };
-    let mut copy = BufWriter::new(tempfile::tempfile().map_err(copy_error)?);
-    let mut ends = EndsWriter::new(path)?;
-    let (mut num_tokens, mut num_rows) = (0u64, 0u64);
-    let copied: Result<(), ReadError> = column.for_each(|lists| {
+    let error = |fault| rows_error(path, "a Parquet", fault);
+    let column = IdLists::open(window, IDS_COLUMN).map_err(error)?;
+    let mut documents = CopiedDocuments::new(path)?;
+    let copied: Result<(), RowsError> = column.for_each(|lists| {
         let mut ids = lists.ids.iter();
         for &length in &lists.lengths {
-            for (token, &id) in ids.by_ref().take(length as usize).enumerate() {
-                let id = u32::try_from(id).map_err(|_| Error::ParquetId {
+            let row = documents.num_documents();
+            let row_ids = ids.by_ref().take(length as usize).enumerate();
+            documents.push(row_ids.map(|(token, &id)| {
+                u32::try_from(id).map_err(|_| Error::RowId {
                     path: path.into(),
-                    row: num_rows,
+                    row,
                     token: token as u64,
-                    id,
-                })?;
-                copy.write_all(&id.to_le_bytes()).map_err(copy_error)?;
-            }
-            (num_tokens, num_rows) = (num_tokens + length, num_rows + 1);
-            ends.push(num_tokens)?;
+                    id: id.into(),
+                })
+            }))?;
         }
         Ok(())
     });
-    copied.map_err(|error| match error {
-        ReadError::Fault(fault) => parquet_error(path, fault),
-        ReadError::Other(error) => error,
-    })?;
-    let copy = copy
-        .into_inner()
-        .map_err(|error| copy_error(error.into_error()))?;
-    let ends = ends.finish(file_bytes)?;
-    FlatFile::new(FlatParts {
-        format: TokenFormat::Parquet,
-        path: path.into(),
-        data_path: path.into(),
-        map: MappedFile::of(&copy).map_err(copy_error)?,
-        first_byte: 0,
-        id_type: IdType::Copied(TokenWidth::U32),
-        num_tokens,
-        documents: Box::new(ends.with_extras(column.other_columns())),
-    })
+    copied.map_err(|fault| fault.into_error(error))?;
+    documents.finish(TokenFormat::Parquet, file_bytes, column.other_columns())
 }
 
-enum ReadError {
+/// The reason why the rows of a file cannot be copied.
+pub(crate) enum RowsError {
     Fault(Fault),
     Other(Error),
 }
 
-impl From<Fault> for ReadError {
+impl RowsError {
+    /// The error, if `of_fault` returns that of a fault.
+    pub(crate) fn into_error(self, of_fault: impl FnOnce(Fault) -> Error) -> Error {
+        match self {
+            Self::Fault(fault) => of_fault(fault),
+            Self::Other(error) => error,
+        }
+    }
+}
+
+impl From<Fault> for RowsError {
     fn from(fault: Fault) -> Self {
         Self::Fault(fault)
     }
 }
 
-impl From<Error> for ReadError {
+impl From<Error> for RowsError {
     fn from(error: Error) -> Self {
         Self::Other(error)
     }
 }
 
-fn parquet_error(path: &Path, fault: Fault) -> Error {
+/// The error for a table that is named with its article, as `a Parquet`.
+pub(crate) fn rows_error(path: &Path, format: &str, fault: Fault) -> Error {
     let reason = match fault {
         Fault::Io(source) | Fault::Temporary(source) => return Error::io(path)(source),
-        Fault::OtherFormat => "the file is not a Parquet file".to_owned(),
+        Fault::OtherFormat => format!("the file is not {format} file"),
         Fault::Damaged(reason) => format!("the file is damaged: {reason}"),
         Fault::Unsupported(reason) => reason,
         Fault::ColumnMissing(names) => format!(
@@ -111,7 +94,7 @@ fn parquet_error(path: &Path, fault: Fault) -> Error {
             format!("columns {first} and {second} have the same name; rename one")
         }
     };
-    Error::ParquetRows {
+    Error::TableRows {
         path: path.into(),
         reason,
     }

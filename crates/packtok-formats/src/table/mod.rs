@@ -16,6 +16,7 @@ mod parquet;
 mod values;
 mod window;
 
+pub use arrow::ArrowIdLists;
 pub use fault::{Fault, contained, is_panic_contained};
 pub use group::Group;
 pub use groups::{Groups, TableFormat};

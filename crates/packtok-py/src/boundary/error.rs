@@ -243,6 +243,7 @@ pub(crate) fn formats_error(error: FormatsError) -> PyErr {
         E::NpyDoesNotFit { .. }
         | E::MegatronDocumentTooLong { .. }
         | E::LlmCTooLong { .. }
+        | E::LitdataChunkTooLarge { .. }
         | E::OtherFormat { .. }
         | E::OtherDtype { .. }
         | E::DtypeOfNoIds { .. }
@@ -264,8 +265,10 @@ pub(crate) fn formats_error(error: FormatsError) -> PyErr {
         | E::Fault(_)
         | E::DataLength { .. }
         | E::NoSuchRawDocument { .. }
-        | E::ParquetRows { .. }
-        | E::ParquetId { .. }
+        | E::TableRows { .. }
+        | E::RowId { .. }
+        | E::LitdataIndex { .. }
+        | E::MdsTokens { .. }
         | E::NotNpy { .. }
         | E::NpyIsPickle { .. }
         | E::NpyVersion { .. }
@@ -336,6 +339,7 @@ pub(crate) fn reshape_error(error: ReshapeError) -> PyErr {
         | E::OtherMeaning { .. }
         | E::SeveralInputs { .. }
         | E::NotLinkable { .. }
+        | E::OnlyRead { .. }
         | E::Lost { .. }
         | E::SameNpyName { .. }
         | E::NotBelowRoot { .. }

@@ -7,7 +7,8 @@ use packtok_dataset::Error as DatasetError;
 use packtok_dataset::Result;
 use packtok_dataset::files::file_set::Files;
 use packtok_dataset::files::manifest::{self, Entry};
-use packtok_formats::TokenFormat;
+use packtok_formats::litdata::IndexedFolder;
+use packtok_formats::{TokenFormat, arrow_rows, mds};
 use packtok_pack::pbin::{Replace, TokenWidth};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -15,6 +16,22 @@ use pyo3::types::PyDict;
 
 use crate::boundary::error::dataset_error;
 use crate::boundary::monitor::watched_planning;
+
+/// The names of the token files of a folder and the name of their format, if an index in the folder lists
+/// them; otherwise None.
+#[pyfunction]
+pub(crate) fn indexed_files(folder: PathBuf) -> PyResult<Option<(&'static str, Vec<String>)>> {
+    let named = |format: TokenFormat, names| Some((format.name(), names));
+    let error = |error: packtok_formats::Error| dataset_error(error.into());
+    if let Some(index) = IndexedFolder::open(&folder).map_err(error)? {
+        return Ok(named(TokenFormat::Litdata, index.into_names()));
+    }
+    if let Some(names) = mds::shard_names(&folder).map_err(error)? {
+        return Ok(named(TokenFormat::Mds, names));
+    }
+    let names = arrow_rows::listed_names(&folder).map_err(error)?;
+    Ok(names.and_then(|names| named(TokenFormat::Arrow, names)))
+}
 
 /// The files: one of the first three fields, and the recorded fingerprint of a manifest.
 pub(crate) struct Sources {

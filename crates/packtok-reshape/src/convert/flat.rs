@@ -11,6 +11,7 @@ use std::path::Path;
 
 use packtok_formats::datatrove::{self, DatatroveMetadata};
 use packtok_formats::dolma::{self, DolmaRow};
+use packtok_formats::litdata;
 use packtok_formats::llm_c;
 use packtok_formats::megatron::{self, LEAST_INT32_VOCAB};
 use packtok_formats::npy::{Element, NpyHeader};
@@ -36,6 +37,8 @@ pub(super) struct FlatConversion<'a> {
     pub(super) paths: &'a OutputPaths,
     /// The width that the caller wants.
     pub(super) width: Option<TokenWidth>,
+    /// The greatest width of the inputs of all outputs.
+    pub(super) input_width: TokenWidth,
     /// Whether the file of the tokens is a link to that of the input.
     pub(super) link: bool,
     pub(super) replace: Replace,
@@ -85,6 +88,10 @@ impl FlatConversion<'_> {
             for path in [&self.paths.data].into_iter().chain(&self.paths.others) {
                 remove_if_there(path).map_err(Error::io(path))?;
             }
+            if self.format == TokenFormat::Litdata {
+                let index = self.paths.data.with_file_name(litdata::INDEX_FILE);
+                remove_if_there(&index).map_err(Error::io(&index))?;
+            }
             Marker::remove(&self.paths.data)?;
             rest::remove(&self.paths.data)?;
         }
@@ -102,7 +109,7 @@ impl FlatConversion<'_> {
 
     /// Bytes of a token of the output.
     pub(super) fn width_of_output(&self) -> TokenWidth {
-        let width = self.parts.width();
+        let width = self.input_width;
         let tokenizer = self.meaning.tokenizer.as_ref();
         let vocab_size = tokenizer.map(|tokenizer| tokenizer.vocab_size);
         let or_of_input = vocab_size.unwrap_or(u64::from(width.max_id()) + 1);
@@ -123,7 +130,9 @@ impl FlatConversion<'_> {
     /// The greatest id that the output can hold.
     fn max_id(&self) -> u32 {
         match self.format {
-            TokenFormat::Megatron => megatron::max_id(self.width_of_output()),
+            TokenFormat::Megatron | TokenFormat::Litdata => {
+                megatron::max_id(self.width_of_output())
+            }
             _ => self.width_of_output().max_id(),
         }
     }
@@ -131,6 +140,11 @@ impl FlatConversion<'_> {
     /// NumPy's name of the type of the ids in the output.
     pub(super) fn dtype(&self) -> &'static str {
         dtype(self.format, self.width_of_output())
+    }
+
+    /// The type of the ids in the output.
+    pub(super) fn element(&self) -> Element {
+        element(self.format, self.width_of_output())
     }
 
     fn is_read_as_int32_by_some(&self) -> bool {
@@ -150,6 +164,12 @@ impl FlatConversion<'_> {
         let (width, num_tokens) = (self.width_of_output(), self.parts.num_tokens());
         Ok(match self.format {
             TokenFormat::LlmC => llm_c::encode_header(width, num_tokens, &self.paths.data)?,
+            TokenFormat::Litdata => litdata::encode_header(
+                width,
+                self.parts.num_documents(),
+                self.parts.lengths(),
+                &self.paths.data,
+            )?,
             TokenFormat::Npy => NpyHeader::encode(Element::of_width(width), num_tokens),
             _ => Vec::new(),
         })
@@ -303,12 +323,16 @@ impl FlatConversion<'_> {
     }
 }
 
+fn element(format: TokenFormat, width: TokenWidth) -> Element {
+    match (width, format) {
+        (TokenWidth::U32, TokenFormat::Megatron | TokenFormat::Litdata) => Element::I32,
+        _ => Element::of_width(width),
+    }
+}
+
 /// NumPy's name of the type of ids of this width.
 pub(super) fn dtype(format: TokenFormat, width: TokenWidth) -> &'static str {
-    match (width, format) {
-        (TokenWidth::U32, TokenFormat::Megatron) => "int32",
-        _ => Element::of_width(width).name(),
-    }
+    element(format, width).name()
 }
 
 fn can_be_symbolic(error: &std::io::Error) -> bool {

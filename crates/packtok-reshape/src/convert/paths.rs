@@ -54,6 +54,10 @@ impl OutputPaths {
                 let others = vec![sidecar_ends_path(&data), llm_c::bos_index_path(&data)];
                 of_data(data, others)
             }
+            TokenFormat::Litdata => {
+                let data = with_suffix(&without(output, &["bin"]), ".bin");
+                of_data(data, Vec::new())
+            }
             TokenFormat::Npy => {
                 let data = with_suffix(&without(output, &["npy"]), ".npy");
                 let ends = sidecar_ends_path(&data);
@@ -63,7 +67,7 @@ impl OutputPaths {
                 let prefix = without(output, &["parquet"]);
                 of_data(with_suffix(&prefix, ".parquet"), Vec::new())
             }
-            TokenFormat::Raw => {
+            TokenFormat::Raw | TokenFormat::Tatm | TokenFormat::Mds | TokenFormat::Arrow => {
                 let ends = sidecar_ends_path(output);
                 of_data(output.to_owned(), vec![ends])
             }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use packtok_formats::litdata::{self, ChunkEntry, IndexedFolder};
 use packtok_formats::npy::{Element, IdType};
 use packtok_formats::{OpenOptions, TokenFile, TokenFormat};
 use packtok_jobs::Monitor;
@@ -108,6 +109,11 @@ pub struct ConvertReport {
 /// vocabulary of the tokenizer; inputs have different tokenizers; the output exists and may not be
 /// replaced.
 pub fn convert(options: &ConvertOptions, monitor: &mut Monitor<'_>) -> Result<ConvertReport> {
+    if !options.to.is_written() {
+        let format = options.to.name();
+        return Err(Error::OnlyRead { format });
+    }
+    check_index(options)?;
     let open = |path: &PathBuf| TokenFile::open_with(path, &options.open);
     let files = options.inputs.iter().map(open);
     let files = files.collect::<Result<Vec<_>, _>>()?;
@@ -158,13 +164,17 @@ pub fn convert(options: &ConvertOptions, monitor: &mut Monitor<'_>) -> Result<Co
         notes: files.iter().filter_map(tail_note).collect(),
     };
     let unseen = unseen_tokens(&outputs, options);
+    let input_width = Parts::whole(&files).width();
+    let (mut chunks, mut width) = (Vec::new(), input_width);
     for (paths, parts) in outputs {
         let output = Output {
             options,
             paths: &paths,
             parts: &parts,
             meaning: &report.meaning,
+            input_width,
         };
+        width = output.flat().width_of_output();
         let written = output.write(monitor)?;
         report.documents += parts.num_documents();
         report.tokens += parts.num_tokens();
@@ -172,10 +182,54 @@ pub fn convert(options: &ConvertOptions, monitor: &mut Monitor<'_>) -> Result<Co
         report.dtype = written.dtype;
         report.skipped_existing &= written.is_kept;
         report.notes.extend(written.notes);
+        if options.to == TokenFormat::Litdata {
+            chunks.push(chunk_entry(&paths.data, &parts, written.file_bytes));
+        }
         report.files.push(paths.data);
+    }
+    if options.to == TokenFormat::Litdata {
+        let sharding = options.sharding.unwrap_or_default();
+        let chunk_bytes = sharding.max_tokens_of(options.to) * width.bytes();
+        litdata::publish_index(
+            &options.output,
+            &chunks,
+            width,
+            chunk_bytes,
+            Replace::Existing,
+        )?;
     }
     report.notes.extend(unseen);
     Ok(report)
+}
+
+/// The index of an output whose chunks are listed in one, which completes it; `None` for other formats.
+fn index_path(options: &ConvertOptions) -> Option<PathBuf> {
+    let has_index = options.to == TokenFormat::Litdata;
+    has_index.then(|| options.output.join(litdata::INDEX_FILE))
+}
+
+/// Checks that the index of the output may be written.
+fn check_index(options: &ConvertOptions) -> Result<()> {
+    let Some(path) = index_path(options) else {
+        return Ok(());
+    };
+    let may_be_replaced =
+        options.existing != Existing::Error && IndexedFolder::open(&options.output)?.is_some();
+    if may_be_replaced || path.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    Err(packtok_pbin::Error::Exists { path }.into())
+}
+
+/// The entry of a chunk in the index.
+fn chunk_entry(path: &Path, parts: &Parts<'_>, file_bytes: u64) -> ChunkEntry {
+    let name = path.file_name().unwrap_or_default();
+    ChunkEntry {
+        chunk_bytes: file_bytes,
+        chunk_size: parts.num_documents(),
+        dim: Some(parts.num_tokens()),
+        filename: name.to_string_lossy().into_owned(),
+    }
 }
 
 /// Checks, before the input is there, that the output may be written.
@@ -184,6 +238,7 @@ pub fn convert(options: &ConvertOptions, monitor: &mut Monitor<'_>) -> Result<Co
 /// The output is an input, or exists and may not be replaced.
 pub(crate) fn check_outputs(options: &ConvertOptions) -> Result<()> {
     let (to, output) = (options.to, options.output.as_path());
+    check_index(options)?;
     let paths = match options.sharding {
         None => OutputPaths::new(to, output),
         Some(_) => OutputPaths::new(to, &shard_path(to, output, 0)),
@@ -292,6 +347,8 @@ struct Output<'a> {
     paths: &'a OutputPaths,
     parts: &'a Parts<'a>,
     meaning: &'a Meaning,
+    /// The greatest width of the inputs of all outputs.
+    input_width: TokenWidth,
 }
 
 /// What was written.
@@ -337,10 +394,11 @@ impl Output<'_> {
     /// The output as a token file, also where its bytes do not say what it is.
     fn open_written(&self) -> Result<TokenFile> {
         let to = self.options.to;
-        let is_headless = to == TokenFormat::Raw;
+        // The index of chunks is written after them.
+        let is_headless = matches!(to, TokenFormat::Raw | TokenFormat::Litdata);
         let open = OpenOptions {
             format: Some(to),
-            dtype: is_headless.then(|| Element::of_width(self.flat().width_of_output())),
+            dtype: is_headless.then(|| self.flat().element()),
             boundaries: None,
         };
         Ok(TokenFile::open_with(&self.paths.to_open, &open)?)
@@ -353,6 +411,7 @@ impl Output<'_> {
             meaning: self.meaning,
             paths: self.paths,
             width: self.options.width(),
+            input_width: self.input_width,
             link: self.options.link,
             replace: self.options.replace(),
         }

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use packtok_formats::{TokenFile, TokenFormat};
+use packtok_formats::{TokenFile, TokenFormat, litdata};
 
 use super::parts::{Parts, Span};
 use super::paths::without;
@@ -14,9 +14,11 @@ use crate::error::{Error, Result};
 const DEFAULT_MAX_TOKENS: u64 = 1 << 30;
 /// The same of a Parquet file, which Hugging Face's tools read as a whole in places.
 const PARQUET_MAX_TOKENS: u64 = 1 << 27;
+/// The same of a chunk of litdata, which is downloaded and cached as a whole: 64 MiB of 32-bit ids.
+const LITDATA_MAX_TOKENS: u64 = 1 << 24;
 
 /// How tokens are divided into shards.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sharding {
     /// The most tokens of a shard. A longer document is a shard of its own.
     pub max_tokens: Option<u64>,
@@ -29,6 +31,7 @@ impl Sharding {
     pub(crate) fn max_tokens_of(&self, to: TokenFormat) -> u64 {
         let max_tokens = self.max_tokens.unwrap_or(match to {
             TokenFormat::Parquet => PARQUET_MAX_TOKENS,
+            TokenFormat::Litdata => LITDATA_MAX_TOKENS,
             _ => DEFAULT_MAX_TOKENS,
         });
         match self.multiple_of {
@@ -162,6 +165,7 @@ impl<'a> Shards<'a> {
 /// with the number after its name. Numbers have leading zeros, because trainers sort by text.
 pub(super) fn shard_path(format: TokenFormat, output: &Path, i: usize) -> PathBuf {
     match format {
+        TokenFormat::Litdata => litdata::chunk_path(output, i),
         TokenFormat::Npy | TokenFormat::Parquet => output.join(format!("shard_{i:05}")),
         _ => {
             let output = without(output, &["bin", "idx", "ds", "npy"]);

@@ -15,6 +15,19 @@ pub(super) enum Storage {
     Views,
     /// Contiguous, each with this length in bytes.
     Fixed(u64),
+    /// Lists of numbers of this many bytes, with offsets of 32 bits that count numbers.
+    Lists32(u64),
+    /// The same with offsets of 64 bits.
+    Lists64(u64),
+}
+
+/// A column of lists of integers of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ListColumn {
+    pub(super) column: Column,
+    pub(super) is_signed: bool,
+    /// The names of the other columns.
+    pub(super) others: Vec<String>,
 }
 
 /// A column of bytes of a file.
@@ -42,9 +55,7 @@ pub(super) fn find_column(
     names: &[String],
 ) -> Result<Result<Column, &'static str>, Fault> {
     if schema.endianness() != Endianness::Little {
-        return Err(Fault::Unsupported(
-            "its numbers are big-endian; write it again on another machine".to_owned(),
-        ));
+        return Err(big_endian());
     }
     let fields: Vec<Field<'_>> = schema.fields().iter().flatten().collect();
     let mut position = Position::default();
@@ -76,6 +87,61 @@ pub(super) fn find_column(
         siblings = field.children().iter().flatten().collect();
     }
     Err(Fault::ColumnMissing(column_names(&fields)))
+}
+
+/// The column `name` of lists of integers, which is no field of a structure.
+pub(super) fn find_lists(schema: &Schema<'_>, name: &str) -> Result<ListColumn, Fault> {
+    if schema.endianness() != Endianness::Little {
+        return Err(big_endian());
+    }
+    let fields: Vec<Field<'_>> = schema.fields().iter().flatten().collect();
+    let mut same = (0..fields.len()).filter(|&i| fields[i].name() == Some(name));
+    let Some(first) = same.next() else {
+        return Err(Fault::ColumnMissing(column_names(&fields)));
+    };
+    if let Some(second) = same.next() {
+        return Err(Fault::ColumnTwice(first + 1, second + 1));
+    }
+    let mut position = Position::default();
+    for field in &fields[..first] {
+        skip(field, &mut position)?;
+    }
+    let refused = || {
+        Fault::Unsupported(format!(
+            "column {name} has no lists of integers; save it as list<int32>"
+        ))
+    };
+    let children: Vec<Field<'_>> = fields[first].children().iter().flatten().collect();
+    let element = match &children[..] {
+        [child] if child.dictionary().is_none() => child.type_as_int(),
+        _ => None,
+    };
+    let element = element.ok_or_else(refused)?;
+    let bytes = match element.bitWidth() {
+        8 => 1,
+        16 => 2,
+        32 => 4,
+        64 => 8,
+        _ => return Err(refused()),
+    };
+    let storage = match fields[first].type_type() {
+        Type::List => Storage::Lists32(bytes),
+        Type::LargeList => Storage::Lists64(bytes),
+        _ => return Err(refused()),
+    };
+    let names = column_names(&fields);
+    Ok(ListColumn {
+        column: Column {
+            storage,
+            path: vec![position],
+        },
+        is_signed: element.is_signed(),
+        others: names.into_iter().filter(|other| other != name).collect(),
+    })
+}
+
+fn big_endian() -> Fault {
+    Fault::Unsupported("its numbers are big-endian; write it again on another machine".to_owned())
 }
 
 /// The names of the columns of `schema` that contain texts, including fields of structures.

@@ -7,12 +7,15 @@
 
 mod buffer;
 mod column;
+mod id_lists;
 mod message;
 mod values;
 
 use std::io;
 
-use arrow_ipc::{MessageHeader, root_as_footer};
+use arrow_ipc::{MessageHeader, Schema, root_as_footer};
+pub use id_lists::ArrowIdLists;
+
 use column::{Column, find_column, text_columns};
 use message::{CONTINUATION, Message, message_at};
 
@@ -58,12 +61,14 @@ pub(super) fn open(
     window: &Window,
     names: Option<&[String]>,
 ) -> Result<(Vec<Group>, u32, Layout), Fault> {
-    let head_bytes = window.len_bytes().min(MAGIC.len() as u64) as usize;
-    let is_file = window.bytes(0, head_bytes)? == MAGIC;
-    let (layout, crc32c) = if is_file {
-        open_file(window, names)?
-    } else {
-        (open_stream(window, names)?, 0)
+    let (batches, (column, text_columns), crc32c) = read(window, |schema| {
+        let column = names.map(|names| find_column(schema, names)).transpose()?;
+        Ok((column, text_columns(schema)))
+    })?;
+    let layout = Layout {
+        batches,
+        column,
+        text_columns,
     };
     let mut first_row = 0;
     let group = |(index, message): (usize, &Message)| {
@@ -80,8 +85,25 @@ pub(super) fn open(
     Ok((list, crc32c, layout))
 }
 
-/// The layout of a file, by its footer, and the checksum of the footer.
-fn open_file(window: &Window, names: Option<&[String]>) -> Result<(Layout, u32), Fault> {
+/// The record batches of a file or stream, what `of_schema` returns, and the checksum of the footer of a
+/// file.
+fn read<T>(
+    window: &Window,
+    of_schema: impl FnOnce(&Schema<'_>) -> Result<T, Fault>,
+) -> Result<(Vec<Message>, T, u32), Fault> {
+    let head_bytes = window.len_bytes().min(MAGIC.len() as u64) as usize;
+    if window.bytes(0, head_bytes)? == MAGIC {
+        return read_file(window, of_schema);
+    }
+    let (batches, described) = read_stream(window, of_schema)?;
+    Ok((batches, described, 0))
+}
+
+/// A file, by its footer.
+fn read_file<T>(
+    window: &Window,
+    of_schema: impl FnOnce(&Schema<'_>) -> Result<T, Fault>,
+) -> Result<(Vec<Message>, T, u32), Fault> {
     let tail_bytes = 4 + MAGIC.len();
     let tail_start = window.len_bytes().saturating_sub(tail_bytes as u64);
     let tail = window.bytes(tail_start, tail_bytes)?;
@@ -97,8 +119,7 @@ fn open_file(window: &Window, names: Option<&[String]>) -> Result<(Layout, u32),
     let bytes = window.bytes(start, (tail_start - start) as usize)?;
     let footer = root_as_footer(&bytes)
         .map_err(|cause| Fault::Damaged(format!("the footer is invalid: {cause}")))?;
-    let schema = footer.schema().ok_or_else(no_schema)?;
-    let column = names.map(|names| find_column(&schema, names)).transpose()?;
+    let described = of_schema(&footer.schema().ok_or_else(no_schema)?)?;
     let blocks = footer.recordBatches();
     let batch = |offset: i64| {
         let start = u64::try_from(offset)
@@ -109,16 +130,15 @@ fn open_file(window: &Window, names: Option<&[String]>) -> Result<(Layout, u32),
         }
     };
     let batches = blocks.iter().flatten().map(|block| batch(block.offset()));
-    let layout = Layout {
-        batches: batches.collect::<Result<_, _>>()?,
-        column,
-        text_columns: text_columns(&schema),
-    };
-    Ok((layout, crc32c::crc32c(&bytes)))
+    let batches = batches.collect::<Result<_, _>>()?;
+    Ok((batches, described, crc32c::crc32c(&bytes)))
 }
 
-/// The layout of a stream, by all of its messages.
-fn open_stream(window: &Window, names: Option<&[String]>) -> Result<Layout, Fault> {
+/// A stream, by all of its messages.
+fn read_stream<T>(
+    window: &Window,
+    of_schema: impl FnOnce(&Schema<'_>) -> Result<T, Fault>,
+) -> Result<(Vec<Message>, T), Fault> {
     // Streams of Arrow before 0.15 start with the length of the schema instead.
     let head_bytes = window.len_bytes().min(CONTINUATION.len() as u64) as usize;
     let head = window.bytes(0, head_bytes)?;
@@ -128,8 +148,7 @@ fn open_stream(window: &Window, names: Option<&[String]>) -> Result<Layout, Faul
     let first = message_at(window, 0)?.ok_or_else(no_schema)?;
     let bytes = first.description(window)?;
     let parsed = message::parse(&bytes, 0)?;
-    let schema = parsed.header_as_schema().ok_or_else(no_schema)?;
-    let column = names.map(|names| find_column(&schema, names)).transpose()?;
+    let described = of_schema(&parsed.header_as_schema().ok_or_else(no_schema)?)?;
     let mut batches = Vec::new();
     let mut start = first.end();
     while start < window.len_bytes() {
@@ -144,11 +163,7 @@ fn open_stream(window: &Window, names: Option<&[String]>) -> Result<Layout, Faul
             batches.push(message);
         }
     }
-    Ok(Layout {
-        batches,
-        column,
-        text_columns: text_columns(&schema),
-    })
+    Ok((batches, described))
 }
 
 fn no_schema() -> Fault {

@@ -44,20 +44,26 @@ pub(super) fn open(
         validity,
     };
     Ok(match column.storage {
-        Storage::Offsets32 | Storage::Offsets64 => {
-            let width = if column.storage == Storage::Offsets32 {
-                4
-            } else {
-                8
+        Storage::Offsets32 | Storage::Offsets64 | Storage::Lists32(_) | Storage::Lists64(_) => {
+            let (width, unit, data) = match column.storage {
+                Storage::Offsets64 => (8, 1, first + 2),
+                // The numbers are a field of their own, whose first buffer is a validity bitmap.
+                Storage::Lists32(bytes) => (4, bytes, first + 3),
+                Storage::Lists64(bytes) => (8, bytes, first + 3),
+                _ => (4, 1, first + 2),
             };
+            if data > first + 2 {
+                check_no_null_element(&batch, column)?;
+            }
             if rows.rows == 0 {
                 rows.validity.clear();
             }
             Box::new(ContiguousValues {
                 rows,
                 width,
+                unit,
                 offsets: buffers.reader(first + 1)?,
-                data: buffers.reader(first + 2)?,
+                data: buffers.reader(data)?,
                 position: 0,
                 end: None,
                 value: Vec::new(),
@@ -77,6 +83,21 @@ pub(super) fn open(
             value: Vec::new(),
         }),
     })
+}
+
+/// Checks that no element of the lists of a column is null.
+fn check_no_null_element(batch: &RecordBatch<'_>, column: &Column) -> Result<(), Fault> {
+    let element = column.path.last().map_or(0, |position| position.node + 1);
+    let nodes = batch.nodes().filter(|nodes| element < nodes.len());
+    match nodes.map(|nodes| nodes.get(element).null_count()) {
+        Some(0) => Ok(()),
+        Some(_) => Err(Fault::Damaged(
+            "a list has a null instead of a number".to_owned(),
+        )),
+        None => Err(Fault::Damaged(
+            "a record batch has fewer nodes than its schema".to_owned(),
+        )),
+    }
 }
 
 /// The buffers of a record batch.
@@ -230,6 +251,8 @@ struct ContiguousValues {
     rows: Rows,
     /// Bytes of an offset.
     width: usize,
+    /// Bytes that an offset counts.
+    unit: u64,
     offsets: BufferReader,
     data: BufferReader,
     /// Bytes of `data` that were read.
@@ -249,7 +272,9 @@ impl ContiguousValues {
             ])),
             _ => i64::from_le_bytes(offset),
         };
-        u64::try_from(offset).map_err(|_| Fault::Damaged("an offset is negative".to_owned()))
+        let offset = u64::try_from(offset).ok();
+        let offset = offset.and_then(|offset| offset.checked_mul(self.unit));
+        offset.ok_or_else(|| Fault::Damaged("an offset is negative or too large".to_owned()))
     }
 
     fn move_to(&mut self, position: u64) -> Result<(), Fault> {

@@ -1,0 +1,91 @@
+//! Documents whose ids are copied when their file is opened, because no ids can be views of it.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use packtok_pbin::{MappedFile, TokenWidth};
+
+use crate::ends::EndsWriter;
+use crate::error::{Error, Result};
+use crate::flat_file::{FlatFile, FlatParts, IdType};
+use crate::format::TokenFormat;
+
+/// Copies documents to an unlinked temporary file, which is mapped, so that the system can evict it from
+/// memory.
+pub(crate) struct CopiedDocuments {
+    path: PathBuf,
+    ids: BufWriter<File>,
+    ends: EndsWriter,
+    num_tokens: u64,
+    num_documents: u64,
+}
+
+impl CopiedDocuments {
+    /// No documents yet of the file at `path`.
+    ///
+    /// # Errors
+    /// [`Error::NarrowedCopy`], [`Error::TemporaryIndex`].
+    pub(crate) fn new(path: &Path) -> Result<Self> {
+        let file = tempfile::tempfile().map_err(copy_error(path))?;
+        Ok(Self {
+            path: path.into(),
+            ids: BufWriter::new(file),
+            ends: EndsWriter::new(path)?,
+            num_tokens: 0,
+            num_documents: 0,
+        })
+    }
+
+    /// The number of the next document.
+    pub(crate) fn num_documents(&self) -> u64 {
+        self.num_documents
+    }
+
+    /// Copies the ids of the next document.
+    ///
+    /// # Errors
+    /// An id is an error; as [`CopiedDocuments::new`].
+    pub(crate) fn push(&mut self, ids: impl Iterator<Item = Result<u32>>) -> Result<()> {
+        for id in ids {
+            let written = self.ids.write_all(&id?.to_le_bytes());
+            written.map_err(copy_error(&self.path))?;
+            self.num_tokens += 1;
+        }
+        self.num_documents += 1;
+        self.ends.push(self.num_tokens)
+    }
+
+    /// The open file. `file_bytes` are the bytes of the original, and `extras` what it has besides ids.
+    ///
+    /// # Errors
+    /// As [`CopiedDocuments::new`].
+    pub(crate) fn finish(
+        self,
+        format: TokenFormat,
+        file_bytes: u64,
+        extras: Vec<String>,
+    ) -> Result<FlatFile> {
+        let path = self.path;
+        let ids = self.ids.into_inner();
+        let ids = ids.map_err(|error| copy_error(&path)(error.into_error()))?;
+        FlatFile::new(FlatParts {
+            format,
+            data_path: path.clone(),
+            map: MappedFile::of(&ids).map_err(copy_error(&path))?,
+            path,
+            first_byte: 0,
+            id_type: IdType::Copied(TokenWidth::U32),
+            num_tokens: self.num_tokens,
+            documents: Box::new(self.ends.finish(file_bytes)?.with_extras(extras)),
+        })
+    }
+}
+
+fn copy_error(path: &Path) -> impl FnOnce(io::Error) -> Error {
+    |source| Error::NarrowedCopy {
+        path: path.into(),
+        folder: std::env::temp_dir(),
+        source,
+    }
+}

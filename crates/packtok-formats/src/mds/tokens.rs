@@ -1,0 +1,301 @@
+//! Opens a shard file whose samples have token ids, as a file of documents.
+
+use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::io::BufWriter;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::copied::CopiedDocuments;
+use crate::error::{Error, Result};
+use crate::flat_file::FlatFile;
+use crate::format::TokenFormat;
+use crate::mds::columns::{Columns, Pickles};
+use crate::mds::encoding::{Dtype, Encoding, Value};
+use crate::mds::index::{INDEX_FILE, Index};
+use crate::mds::read::Shard;
+use crate::npy::Element;
+use crate::open_options::OpenOptions;
+
+/// The columns of ids, by the names that trainers use.
+const IDS_COLUMNS: [&str; 2] = ["tokens", "input_ids"];
+/// The type of ids in a column of bytes, as LLM Foundry's scripts write them.
+const DTYPE_OF_BYTES: Dtype = Dtype::I64;
+
+/// Whether the file at `path` is named as a shard file, compressed or not, and has an index beside it.
+pub fn is_shard(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let is_named = name.ends_with(".mds") || name.contains(".mds.");
+    is_named && path.with_file_name(INDEX_FILE).is_file()
+}
+
+/// Opens the shard file at `path`, each of whose samples is a document.
+///
+/// # Errors
+/// The index beside it is damaged or does not list the file; the file is damaged; no column has ids; an
+/// id is negative or does not fit in 32 bits; the copy cannot be written.
+pub fn open_tokens(path: &Path, options: &OpenOptions) -> Result<FlatFile> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    // Pickles are never loaded: they are columns that a conversion loses.
+    let index = Index::open(folder, Pickles::AsBytes)?;
+    let name = path.file_name().and_then(OsStr::to_str);
+    let is_named = |basename: &str| Some(basename) == name;
+    let mut shards = index.shards().iter();
+    let number = shards.position(|entry| {
+        let stored = entry.stored();
+        is_named(&stored.basename) || is_named(&entry.raw_data.basename)
+    });
+    let Some(number) = number else {
+        return Err(tokens_error(
+            path,
+            format!("{INDEX_FILE} beside the file does not list it"),
+        ));
+    };
+    let (entry, columns) = (&index.shards()[number], index.columns(number));
+    let ids = ids_column(path, columns)?;
+    let is_compressed = !is_named(&entry.raw_data.basename);
+    // Kept until the shard is read.
+    let decompressed = if is_compressed {
+        let file = tempfile::NamedTempFile::new().map_err(Error::io(&std::env::temp_dir()))?;
+        let out = (file.path(), BufWriter::new(file.as_file()));
+        Shard::decompress(path, path, entry, false, out)?;
+        Some(file)
+    } else {
+        None
+    };
+    let content = decompressed.as_ref().map_or(path, |file| file.path());
+    let shard = Shard::open_copy(content, path, entry, Arc::clone(columns))?;
+    let mut documents = CopiedDocuments::new(path)?;
+    for sample in 0..shard.num_samples() {
+        let value = shard.sample(sample)?;
+        let (dtype, bytes) = match value.value(ids)? {
+            Value::Array(dtype, dims, bytes) if dims.len() == 1 => (dtype, bytes),
+            Value::Bytes(bytes) => (dtype_of_bytes(options), bytes),
+            _ => {
+                let reason = format!(
+                    "sample {sample} has an array of several dimensions; expected one dimension"
+                );
+                return Err(tokens_error(path, reason));
+            }
+        };
+        documents.push(ids_of(dtype, bytes, |reason| {
+            tokens_error(path, format!("sample {sample} {reason}"))
+        })?)?;
+    }
+    let others = columns.all().iter().enumerate();
+    let others = others.filter(|&(column, _)| column != ids);
+    let others = others.map(|(_, column)| column.name.clone()).collect();
+    let file_bytes = path.metadata().map_err(Error::io(path))?.len();
+    documents.finish(TokenFormat::Mds, file_bytes, others)
+}
+
+/// The names of the shard files of a folder, in order; `None` if it has no index of this format.
+///
+/// # Errors
+/// The index is damaged.
+pub fn shard_names(folder: &Path) -> Result<Option<Vec<String>>> {
+    match Index::open(folder, Pickles::AsBytes) {
+        Ok(index) => {
+            let shards = index.shards().iter();
+            Ok(Some(
+                shards
+                    .map(|entry| entry.stored().basename.clone())
+                    .collect(),
+            ))
+        }
+        // Other formats have an index of this name.
+        Err(Error::MdsJson { .. } | Error::Io { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The position of the column of ids.
+fn ids_column(path: &Path, columns: &Columns) -> Result<usize> {
+    let mut all = columns.all().iter();
+    let column = all.position(|column| IDS_COLUMNS.contains(&column.name.as_str()));
+    let refused = |has: Cow<'_, str>| {
+        let names = IDS_COLUMNS.join(" or ");
+        let reason = format!("the samples have {has}; expected a column {names} of integers");
+        tokens_error(path, reason)
+    };
+    let Some(column) = column else {
+        let names: Vec<_> = columns
+            .all()
+            .iter()
+            .map(|column| column.name.as_str())
+            .collect();
+        return Err(refused(format!("the columns {}", names.join(", ")).into()));
+    };
+    let has_ids = match &columns.all()[column].encoding {
+        Encoding::Bytes | Encoding::Array { dtype: None, .. } => true,
+        Encoding::Array {
+            dtype: Some(dtype), ..
+        } => id_bytes(*dtype).is_some(),
+        _ => false,
+    };
+    if has_ids {
+        return Ok(column);
+    }
+    let column = &columns.all()[column];
+    Err(refused(
+        format!("the column {} of {}", column.name, column.encoding_text).into(),
+    ))
+}
+
+/// Bytes of an integer; `None` for a type of other numbers.
+fn id_bytes(dtype: Dtype) -> Option<usize> {
+    match dtype {
+        Dtype::F16 | Dtype::F32 | Dtype::F64 => None,
+        _ => Some(dtype.bytes() as usize),
+    }
+}
+
+fn dtype_of_bytes(options: &OpenOptions) -> Dtype {
+    let named = options.dtype.map(Element::name);
+    named.and_then(Dtype::of_name).unwrap_or(DTYPE_OF_BYTES)
+}
+
+/// The ids in `bytes`, little-endian integers of this type.
+fn ids_of(
+    dtype: Dtype,
+    bytes: &[u8],
+    error: impl Fn(String) -> Error,
+) -> Result<impl Iterator<Item = Result<u32>>> {
+    let width = id_bytes(dtype).filter(|&width| bytes.len().is_multiple_of(width));
+    let Some(width) = width else {
+        let reason = format!(
+            "has {} bytes, which are no whole number of ids of {}; set --input-dtype (input_dtype)",
+            bytes.len(),
+            dtype.name()
+        );
+        return Err(error(reason));
+    };
+    let is_signed = matches!(dtype, Dtype::I8 | Dtype::I16 | Dtype::I32 | Dtype::I64);
+    Ok(bytes.chunks_exact(width).enumerate().map(move |(token, bytes)| {
+        let is_negative = is_signed && bytes[width - 1] >= 0x80;
+        let mut wide = [if is_negative { 0xff } else { 0 }; 8];
+        wide[..width].copy_from_slice(bytes);
+        let id = u64::from_le_bytes(wide);
+        u32::try_from(id).map_err(|_| {
+            let number = if is_signed { (id as i64).to_string() } else { id.to_string() };
+            error(format!(
+                "has the id {number} as token {token}; expected a number in 0..=4294967295; if the ids are not {}, set --input-dtype (input_dtype)",
+                dtype.name()
+            ))
+        })
+    }))
+}
+
+fn tokens_error(path: &Path, reason: String) -> Error {
+    Error::MdsTokens {
+        path: path.into(),
+        reason,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use packtok_pbin::Replace;
+
+    use super::*;
+    use crate::TokenFile;
+    use crate::mds::{Compression, Options, Writer, publish_index};
+    use crate::test_support::documents;
+
+    fn folder(
+        encoding: &str,
+        values: &[Value<'_>],
+        compression: Option<&str>,
+    ) -> (tempfile::TempDir, Vec<PathBuf>) {
+        let folder = tempfile::tempdir().unwrap();
+        let columns = Columns::new([("tokens", encoding), ("url", "str")]).unwrap();
+        let options = Options {
+            size_limit: Some(1000),
+            compression: compression.map(|text| Compression::parse(text).unwrap()),
+            ..Options::default()
+        };
+        let mut writer = Writer::create(folder.path(), columns, options).unwrap();
+        for value in values {
+            writer.write(&[value.clone(), Value::Str("u")]).unwrap();
+        }
+        writer.finish().unwrap().publish(None).unwrap();
+        let names = shard_names(folder.path()).unwrap().unwrap();
+        let paths = names.iter().map(|name| folder.path().join(name)).collect();
+        (folder, paths)
+    }
+
+    #[test]
+    fn samples_are_documents() {
+        let ids = |width: usize| {
+            [1u64, 40_000, 7]
+                .map(|id| id.to_le_bytes()[..width].to_vec())
+                .concat()
+        };
+        let (short, int, long) = (ids(2), ids(4), ids(8));
+        for compression in [None, Some("zstd:3")] {
+            for (encoding, value) in [
+                ("ndarray:uint16", Value::row(Dtype::U16, &short)),
+                ("ndarray:int32", Value::row(Dtype::I32, &int)),
+                ("ndarray", Value::row(Dtype::I64, &long)),
+                ("bytes", Value::Bytes(&long)),
+            ] {
+                let (_folder, paths) = folder(encoding, &vec![value.clone(); 60], compression);
+                assert!(paths.len() > 1, "{encoding}");
+                let mut read = Vec::new();
+                for path in paths {
+                    let file = TokenFile::open(&path).unwrap();
+                    assert_eq!(file.format(), TokenFormat::Mds);
+                    read.extend(documents(&file));
+                }
+                assert_eq!(read, vec![vec![1, 40_000, 7]; 60], "{encoding}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_samples_are_errors() {
+        let negative = (-2i64).to_le_bytes();
+        for (encoding, value, expected) in [
+            (
+                "ndarray:float32",
+                Value::row(Dtype::F32, &[0; 8]),
+                "the column tokens of ndarray:float32; expected",
+            ),
+            ("str", Value::Str("a"), "the column tokens of str; expected"),
+            (
+                "bytes",
+                Value::Bytes(&[0; 6]),
+                "sample 0 has 6 bytes, which are no whole number of ids of int64",
+            ),
+            (
+                "ndarray:int64",
+                Value::row(Dtype::I64, &negative),
+                "sample 0 has the id -2 as token 0",
+            ),
+        ] {
+            let (_folder, paths) = folder(encoding, &[value], None);
+            let message = TokenFile::open(&paths[0]).unwrap_err().to_string();
+            assert!(message.contains(expected), "{message}");
+        }
+        let (folder, paths) = folder("bytes", &[Value::Bytes(&[1, 0, 2, 0])], None);
+        let options = OpenOptions {
+            dtype: Some(Element::U16),
+            ..OpenOptions::default()
+        };
+        assert_eq!(
+            documents(&TokenFile::open_with(&paths[0], &options).unwrap()),
+            [[1, 2]]
+        );
+        publish_index(folder.path(), &[], Replace::Existing).unwrap();
+        let message = TokenFile::open(&paths[0]).unwrap_err().to_string();
+        assert!(
+            message.contains("index.json beside the file does not list it"),
+            "{message}"
+        );
+        fs::write(folder.path().join(INDEX_FILE), r#"{"chunks": []}"#).unwrap();
+        assert!(shard_names(folder.path()).unwrap().is_none());
+    }
+}
