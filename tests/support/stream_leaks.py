@@ -1,4 +1,4 @@
-"""Measures what iterators of a stream leave behind, for test_stream_faults.py.
+"""Measures the resources that iterators of a stream do not release, for test_stream_faults.py.
 
 ``python stream_leaks.py PATH ROUNDS COUNT`` reads the JSON lines of PATH with COUNT iterators in each round,
 and prints one line of JSON: iterators, threads, descriptors and resident bytes, before the first round and

@@ -56,6 +56,27 @@ impl CopiedDocuments {
         self.ends.push(self.num_tokens)
     }
 
+    /// Copies the ids of the next document, little-endian integers of `width` bytes. `error` is called with
+    /// the position and the value of one that is no id.
+    ///
+    /// # Errors
+    /// That of `error`; as [`CopiedDocuments::new`].
+    pub(crate) fn push_integers(
+        &mut self,
+        bytes: &[u8],
+        (width, is_signed): (usize, bool),
+        error: impl Fn(u64, i128) -> Error,
+    ) -> Result<()> {
+        let ids = bytes.chunks_exact(width).enumerate();
+        self.push(ids.map(|(token, bytes)| {
+            let is_negative = is_signed && bytes[width - 1] >= 0x80;
+            let mut wide = [if is_negative { 0xff } else { 0 }; 16];
+            wide[..width].copy_from_slice(bytes);
+            let id = i128::from_le_bytes(wide);
+            u32::try_from(id).map_err(|_| error(token as u64, id))
+        }))
+    }
+
     /// The open file. `file_bytes` are the bytes of the original, and `extras` what it has besides ids.
     ///
     /// # Errors

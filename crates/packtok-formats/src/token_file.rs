@@ -136,8 +136,8 @@ impl TokenFile {
         if mds::is_shard(path) {
             return Ok(Some(Self::Flat(mds::open_tokens(path, options)?)));
         }
-        if litdata::has_index(path)? {
-            return Ok(Some(Self::Flat(litdata::open(path, options)?)));
+        if let Some(chunk) = litdata::open_if_listed(path, options)? {
+            return Ok(Some(Self::Flat(chunk)));
         }
         if llm_c::starts_with_magic(path) {
             return Ok(Some(Self::Flat(llm_c::open(path, options)?)));

@@ -34,16 +34,14 @@ pub(crate) fn open(path: &Path) -> Result<FlatFile> {
     let error = |fault| rows_error(path, "an Arrow", fault);
     let column = ArrowIdLists::open(window, IDS_COLUMN).map_err(error)?;
     let mut documents = CopiedDocuments::new(path)?;
-    let copied: Result<(), RowsError> = column.for_each(|ids| {
+    let copied: Result<(), RowsError> = column.for_each(|bytes| {
         let row = documents.num_documents();
-        documents.push(ids.enumerate().map(|(token, id)| {
-            u32::try_from(id).map_err(|_| Error::RowId {
-                path: path.into(),
-                row,
-                token: token as u64,
-                id,
-            })
-        }))?;
+        documents.push_integers(bytes, column.integer(), |token, id| Error::RowId {
+            path: path.into(),
+            row,
+            token,
+            id,
+        })?;
         Ok(())
     });
     copied.map_err(|fault| fault.into_error(error))?;

@@ -2,11 +2,12 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::path::{Component, Path};
+use std::path::Path;
 
 use serde::Deserialize;
 
 use crate::error::{Error, Result};
+use crate::litdata::is_file_name;
 
 /// The name of the list in a folder.
 const STATE_FILE: &str = "state.json";
@@ -54,9 +55,7 @@ pub fn listed_names(folder: &Path) -> Result<Option<Vec<String>>> {
         ));
     }
     for file in &state.data_files {
-        let mut parts = Path::new(&file.filename).components();
-        let is_name = matches!(parts.next(), Some(Component::Normal(_))) && parts.next().is_none();
-        if !is_name {
+        if !is_file_name(&file.filename) {
             return Err(error(format!(
                 "has the file name {:?}; expected the name of a file in the same folder",
                 file.filename

@@ -115,10 +115,7 @@ impl IndexedFolder {
             .map_err(|source| error(format!("is damaged: {source}")))?;
         let element = element(&content.config).map_err(error)?;
         for entry in &content.chunks {
-            let mut parts = Path::new(&entry.filename).components();
-            let is_name =
-                matches!(parts.next(), Some(Component::Normal(_))) && parts.next().is_none();
-            if !is_name {
+            if !is_file_name(&entry.filename) {
                 let name = &entry.filename;
                 return Err(error(format!(
                     "has the file name {name:?}; expected the name of a file in the same folder"
@@ -152,6 +149,12 @@ impl IndexedFolder {
         let chunks = self.chunks.into_iter();
         chunks.map(|entry| entry.filename).collect()
     }
+}
+
+/// Whether a name in an index is that of a file in the same folder.
+pub(crate) fn is_file_name(name: &str) -> bool {
+    let mut parts = Path::new(name).components();
+    matches!(parts.next(), Some(Component::Normal(_))) && parts.next().is_none()
 }
 
 /// The type of the ids of chunks that the index describes so.

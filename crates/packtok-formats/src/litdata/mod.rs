@@ -14,6 +14,7 @@ mod index;
 mod read;
 mod write;
 
+pub(crate) use index::is_file_name;
 pub use index::{ChunkEntry, INDEX_FILE, IndexedFolder, publish_index};
-pub use read::{has_index, open};
+pub use read::{open, open_if_listed};
 pub use write::{MAX_CHUNK_BYTES, chunk_path, encode_header};

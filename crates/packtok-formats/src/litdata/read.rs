@@ -15,21 +15,27 @@ use crate::open_options::OpenOptions;
 /// Bytes of the number of items, and of a position.
 const WORD_BYTES: u64 = 4;
 
-/// Whether the folder of the file at `path` has an index that lists the file as a chunk.
+/// Opens the chunk at `path`; `None` if no index in its folder lists it.
 ///
 /// # Errors
-/// As [`IndexedFolder::open`].
-pub fn has_index(path: &Path) -> Result<bool> {
+/// As [`open`] and [`IndexedFolder::open`].
+pub fn open_if_listed(path: &Path, options: &OpenOptions) -> Result<Option<FlatFile>> {
     // Most files have another name, or no index beside them.
     let is_named = path.extension().is_some_and(|extension| extension == "bin");
     if !is_named || !path.with_file_name(INDEX_FILE).is_file() {
-        return Ok(false);
+        return Ok(None);
     }
-    Ok(recorded(path)?.is_some())
+    let recorded = recorded(path)?;
+    recorded
+        .map(|recorded| open_chunk(path, Some(recorded), options))
+        .transpose()
 }
 
-/// The type of the ids of the chunk at `path`, and its number of tokens, if the index has them.
-fn recorded(path: &Path) -> Result<Option<(Element, Option<u64>)>> {
+/// The type of the ids of a chunk in the index, and its number of tokens, if the index has it.
+type Recorded = (Element, Option<u64>);
+
+/// The record of the chunk at `path` in the index beside it.
+fn recorded(path: &Path) -> Result<Option<Recorded>> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let name = path.file_name().and_then(|name| name.to_str());
     let (Some(index), Some(name)) = (IndexedFolder::open(folder)?, name) else {
@@ -46,7 +52,10 @@ fn recorded(path: &Path) -> Result<Option<(Element, Option<u64>)>> {
 /// The file cannot be mapped; the type of its ids is not known, not one of ids, or not the one in
 /// `options`; a position in it is damaged; it has another number of tokens than the index says.
 pub fn open(path: &Path, options: &OpenOptions) -> Result<FlatFile> {
-    let recorded = recorded(path)?;
+    open_chunk(path, recorded(path)?, options)
+}
+
+fn open_chunk(path: &Path, recorded: Option<Recorded>, options: &OpenOptions) -> Result<FlatFile> {
     let (element, num_tokens) = match (recorded, options.dtype) {
         (Some((element, _)), Some(dtype)) if element != dtype => {
             return Err(Error::OtherDtype {

@@ -78,9 +78,14 @@ pub fn open_tokens(path: &Path, options: &OpenOptions) -> Result<FlatFile> {
                 return Err(tokens_error(path, reason));
             }
         };
-        documents.push(ids_of(dtype, bytes, |reason| {
-            tokens_error(path, format!("sample {sample} {reason}"))
-        })?)?;
+        let error = |reason| tokens_error(path, format!("sample {sample} {reason}"));
+        let integer = integer_of(dtype, bytes, error)?;
+        documents.push_integers(bytes, integer, |token, id| {
+            error(format!(
+                "has the id {id} as token {token}; expected a number in 0..=4294967295; if the ids are not {}, set --input-dtype (input_dtype)",
+                dtype.name()
+            ))
+        })?;
     }
     let others = columns.all().iter().enumerate();
     let others = others.filter(|&(column, _)| column != ids);
@@ -155,35 +160,25 @@ fn dtype_of_bytes(options: &OpenOptions) -> Dtype {
     named.and_then(Dtype::of_name).unwrap_or(DTYPE_OF_BYTES)
 }
 
-/// The ids in `bytes`, little-endian integers of this type.
-fn ids_of(
+/// The bytes of an integer of this type, and whether it is signed.
+///
+/// # Errors
+/// That of `error`, if `bytes` are no whole number of integers.
+fn integer_of(
     dtype: Dtype,
     bytes: &[u8],
     error: impl Fn(String) -> Error,
-) -> Result<impl Iterator<Item = Result<u32>>> {
+) -> Result<(usize, bool)> {
     let width = id_bytes(dtype).filter(|&width| bytes.len().is_multiple_of(width));
-    let Some(width) = width else {
-        let reason = format!(
+    let width = width.ok_or_else(|| {
+        error(format!(
             "has {} bytes, which are no whole number of ids of {}; set --input-dtype (input_dtype)",
             bytes.len(),
             dtype.name()
-        );
-        return Err(error(reason));
-    };
+        ))
+    })?;
     let is_signed = matches!(dtype, Dtype::I8 | Dtype::I16 | Dtype::I32 | Dtype::I64);
-    Ok(bytes.chunks_exact(width).enumerate().map(move |(token, bytes)| {
-        let is_negative = is_signed && bytes[width - 1] >= 0x80;
-        let mut wide = [if is_negative { 0xff } else { 0 }; 8];
-        wide[..width].copy_from_slice(bytes);
-        let id = u64::from_le_bytes(wide);
-        u32::try_from(id).map_err(|_| {
-            let number = if is_signed { (id as i64).to_string() } else { id.to_string() };
-            error(format!(
-                "has the id {number} as token {token}; expected a number in 0..=4294967295; if the ids are not {}, set --input-dtype (input_dtype)",
-                dtype.name()
-            ))
-        })
-    }))
+    Ok((width, is_signed))
 }
 
 fn tokens_error(path: &Path, reason: String) -> Error {

@@ -23,11 +23,12 @@ use crate::boundary::monitor::watched_planning;
 pub(crate) fn indexed_files(folder: PathBuf) -> PyResult<Option<(&'static str, Vec<String>)>> {
     let named = |format: TokenFormat, names| Some((format.name(), names));
     let error = |error: packtok_formats::Error| dataset_error(error.into());
-    if let Some(index) = IndexedFolder::open(&folder).map_err(error)? {
-        return Ok(named(TokenFormat::Litdata, index.into_names()));
-    }
+    // The larger indices first: they are of the same name.
     if let Some(names) = mds::shard_names(&folder).map_err(error)? {
         return Ok(named(TokenFormat::Mds, names));
+    }
+    if let Some(index) = IndexedFolder::open(&folder).map_err(error)? {
+        return Ok(named(TokenFormat::Litdata, index.into_names()));
     }
     let names = arrow_rows::listed_names(&folder).map_err(error)?;
     Ok(names.and_then(|names| named(TokenFormat::Arrow, names)))

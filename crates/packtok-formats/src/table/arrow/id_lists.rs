@@ -4,7 +4,7 @@ use super::column::{ListColumn, Storage, find_lists};
 use super::message::Message;
 use super::{read, values};
 use crate::table::fault::{Fault, contained};
-use crate::table::values::Value;
+use crate::table::values::{Value, Values};
 use crate::table::window::Window;
 
 /// The most bytes of a list.
@@ -40,73 +40,51 @@ impl ArrowIdLists {
         &self.lists.others
     }
 
-    /// Calls `each` with the ids of one row after the other, which may be negative.
+    /// The bytes of an integer, and whether it is signed.
+    pub fn integer(&self) -> (usize, bool) {
+        let width = match self.lists.column.storage {
+            Storage::Lists32(bytes) | Storage::Lists64(bytes) => bytes as usize,
+            _ => 1,
+        };
+        (width, self.lists.is_signed)
+    }
+
+    /// Calls `each` with the integers of one row after the other, in little-endian.
     ///
     /// # Errors
     /// Those of `each`; the file is damaged, or has a null.
     pub fn for_each<E: From<Fault>>(
         &self,
-        mut each: impl FnMut(&mut dyn Iterator<Item = i128>) -> Result<(), E>,
+        mut each: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         let column = &self.lists.column;
-        let width = match column.storage {
-            Storage::Lists32(bytes) | Storage::Lists64(bytes) => bytes as usize,
-            _ => 1,
-        };
+        let (width, _) = self.integer();
         let num_bytes = self.window.len_bytes();
         let mut left = LEAST_MAX_VALUES + num_bytes.saturating_mul(MAX_VALUES_PER_BYTE);
         let mut row = 0u64;
         for message in &self.batches {
             let mut rows = contained(|| values::open(message, column, &self.window))?;
-            while let Some(value) = contained_next(&mut *rows, row)? {
+            while let Some(value) = next_list(&mut *rows, row)? {
                 let num_values = 1 + (value.len() / width) as u64;
                 left = left.checked_sub(num_values).ok_or_else(|| {
                     Fault::Damaged("it has more ids than its bytes can hold".to_owned())
                 })?;
-                each(&mut value.chunks_exact(width).map(|id| self.id(id)))?;
+                each(&value)?;
                 row += 1;
             }
         }
         Ok(())
     }
-
-    /// The integer with these little-endian bytes.
-    fn id(&self, bytes: &[u8]) -> i128 {
-        let is_negative = self.lists.is_signed && bytes.last().is_some_and(|&byte| byte >= 0x80);
-        let mut wide = [if is_negative { 0xff } else { 0 }; 16];
-        wide[..bytes.len()].copy_from_slice(bytes);
-        i128::from_le_bytes(wide)
-    }
 }
 
 /// The bytes of the next list; `None` after the last.
-fn contained_next(rows: &mut dyn super::Values, row: u64) -> Result<Option<Vec<u8>>, Fault> {
-    match contained(|| {
-        rows.next_value(MAX_LIST_BYTES)
-            .map(|value| value.map(Owned::of))
-    })? {
+fn next_list(rows: &mut dyn Values, row: u64) -> Result<Option<Vec<u8>>, Fault> {
+    contained(|| match rows.next_value(MAX_LIST_BYTES)? {
         None => Ok(None),
-        Some(Owned::Bytes(bytes)) => Ok(Some(bytes)),
-        Some(Owned::Oversize(bytes)) => Err(Fault::Unsupported(format!(
+        Some(Value::Bytes(bytes)) => Ok(Some(bytes.to_vec())),
+        Some(Value::Oversize(bytes)) => Err(Fault::Unsupported(format!(
             "the list of row {row} has {bytes} bytes; expected at most {MAX_LIST_BYTES}; divide the document"
         ))),
-        Some(Owned::Other) => Err(Fault::Damaged(format!("row {row} has no list"))),
-    }
-}
-
-/// A value that outlives the next.
-enum Owned {
-    Bytes(Vec<u8>),
-    Oversize(u64),
-    Other,
-}
-
-impl Owned {
-    fn of(value: Value<'_>) -> Self {
-        match value {
-            Value::Bytes(bytes) => Self::Bytes(bytes.to_vec()),
-            Value::Oversize(bytes) => Self::Oversize(bytes),
-            _ => Self::Other,
-        }
-    }
+        Some(_) => Err(Fault::Damaged(format!("row {row} has no list"))),
+    })
 }
