@@ -108,6 +108,7 @@ __all__ = [
     "wait_for_stream_calls",
     "with_tokens",
     "write_manifest",
+    "write_packed_rows",
     "write_raw_index",
     "written_list",
 ]
@@ -611,6 +612,7 @@ class Reshaper:
         truncate_to: int | None,
         retokenize: tuple[Tokenizer, Tokenizer, tuple[str, int], tuple[str, int] | None] | None,
         shuffle: tuple[int, int | None] | None,
+        row_tokens: int | None,
         num_threads: int,
         on_progress: _Progress | None,
         memory: tuple[int, int] | None = None,
@@ -663,15 +665,30 @@ def convert_tokens(
     to: str,
     link: bool,
     sharding: tuple[int | None, int | None] | None,
+    part: tuple[int, int] | None,
+    completes_parts: bool,
     accept_loss: Sequence[str],
     dtype: str | None,
+    tokenizer: Tokenizer | None,
+    existing: str,
+    num_threads: int,
+    on_start: Callable[[dict[str, list[str]]], None] | None,
+    on_progress: _Progress | None,
+) -> dict[str, Any]: ...
+def write_packed_rows(
+    blocks: Blocks,
+    *,
+    output: _StrPath,
+    max_tokens: int | None,
+    loss_markers: tuple[int, int] | None,
+    accept_loss: Sequence[str],
     tokenizer: Tokenizer | None,
     existing: str,
     on_progress: _Progress | None,
 ) -> dict[str, Any]: ...
 def find_token_marker(path: _StrPath) -> dict[str, Any] | None: ...
 def first_difference_of(
-    first: _StrPath, second: _StrPath, on_progress: _Progress | None = None
+    first: Sequence[_StrPath], second: Sequence[_StrPath], on_progress: _Progress | None = None
 ) -> dict[str, Any] | None: ...
 def plan_difference(actual: str, expected: str) -> tuple[str, str, str] | None: ...
 def npy_files(
@@ -698,6 +715,9 @@ def split_tokens(
 def verify(
     *,
     path: _StrPath,
+    format: str | None = None,
+    input_dtype: str | None = None,
+    boundaries: str | None = None,
     tokenizer: Tokenizer | None,
     on_progress: _Progress | None,
 ) -> dict[str, Any]: ...

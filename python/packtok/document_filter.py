@@ -35,12 +35,12 @@ _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.NotIn: lambda left, right: np.logical_not(_any_equal(left, right)),
 }
 _OPERATIONS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: lambda left, right: left + right,
-    ast.Sub: lambda left, right: left - right,
-    ast.Mult: lambda left, right: left * right,
+    ast.Add: lambda left, right: _narrow(left) + _narrow(right),
+    ast.Sub: lambda left, right: _narrow(left) - _narrow(right),
+    ast.Mult: lambda left, right: _narrow(left) * _narrow(right),
     ast.Div: lambda left, right: left / right,
-    ast.FloorDiv: lambda left, right: left // right,
-    ast.Mod: lambda left, right: left % right,
+    ast.FloorDiv: lambda left, right: _signed(left // _divisor(left, right), right, least=2),
+    ast.Mod: lambda left, right: _signed(left % _divisor(left, right), right, least=1),
 }
 
 
@@ -140,7 +140,10 @@ def _compiled(text: str, reshaper: Reshaper) -> Callable[[Documents], Any]:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ConfigError(f"--filter (filter): {text!r} is no expression: {error}") from None
-    compiled: _Value = _Compiler(text.strip(), reshaper.meaning).visit(tree)
+    try:
+        compiled: _Value = _Compiler(text.strip(), reshaper.meaning).visit(tree)
+    except RecursionError:
+        raise ConfigError(f"--filter (filter): {text[:40]!r}… is nested too deeply; simplify it") from None
     return compiled
 
 
@@ -164,7 +167,7 @@ class _Compiler(ast.NodeVisitor):
         if isinstance(node.op, ast.Not):
             return lambda documents: np.logical_not(operand(documents))
         if isinstance(node.op, ast.USub):
-            return lambda documents: -operand(documents)
+            return lambda documents: -_narrow(operand(documents))
         return self.generic_visit(node)
 
     def visit_BinOp(self, node: ast.BinOp) -> _Value:
@@ -244,6 +247,32 @@ class _Compiler(ast.NodeVisitor):
     def _error(self, node: ast.AST, message: str) -> ConfigError:
         part = ast.get_source_segment(self._text, node) or self._text
         return ConfigError(f"--filter (filter): {part!r} in {self._text!r}: {message}")
+
+
+def _narrow(value: Any) -> Any:
+    """Returns an operand of arithmetic whose results fit in 64 bits."""
+    if isinstance(value, np.ndarray) and value.dtype == np.uint64:
+        raise TypeError("hashes have 64 bits, so that the result would not fit; use hash % N")
+    return value
+
+
+def _divisor(dividend: Any, divisor: Any) -> Any:
+    """Returns the divisor of an exact quotient or remainder."""
+    if np.any(np.equal(divisor, 0)):
+        raise ZeroDivisionError("division by zero")
+    is_hash = isinstance(dividend, np.ndarray) and dividend.dtype == np.uint64
+    # NumPy would divide a hash by a column or a float as floats of 53 bits.
+    if is_hash and not (isinstance(divisor, int) and 0 < divisor < 1 << 63):
+        raise TypeError("a hash can be divided by a positive integer only")
+    return divisor
+
+
+def _signed(result: Any, divisor: Any, *, least: int) -> Any:
+    """Returns a quotient or remainder of hashes as signed integers, if the divisor makes it small enough."""
+    is_unsigned = isinstance(result, np.ndarray) and result.dtype == np.uint64
+    if is_unsigned and divisor >= least:
+        return result.astype(np.int64)
+    return result
 
 
 def _of_sources(documents: Documents, of: Callable[[str], bool]) -> _Array:

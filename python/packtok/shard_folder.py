@@ -19,6 +19,8 @@ from packtok.errors import PacktokError
 TASKS_NAME = "tasks.json"
 _JOINED_NAME = "joined.json"
 _TASKS_VERSION = 1
+# Commands whose tasks count documents and not samples.
+_OF_DOCUMENTS = ("convert", "reshape")
 
 
 @dataclass(frozen=True)
@@ -173,10 +175,10 @@ class TaskFile:
 class TaskFolder:
     """A folder with the markers of tasks. Caches the markers it has read."""
 
-    unit: ClassVar[str] = "samples"
-
     outdir: Path
     plan: Plan
+    unit: str
+    """As in `ShardFolder`."""
     _known: dict[int, Finished] = field(default_factory=dict)
 
     @classmethod
@@ -186,7 +188,8 @@ class TaskFolder:
         Raises:
             PacktokError: If it has no plan of tasks.
         """
-        return cls(outdir, _read_tasks(outdir)[0])
+        plan, facts = _read_tasks(outdir)
+        return cls(outdir, plan, "documents" if facts.get("command") in _OF_DOCUMENTS else "samples")
 
     @classmethod
     def create(
@@ -213,13 +216,13 @@ class TaskFolder:
         facts = json.loads(json.dumps({**facts, "shards": num_shards}))
         path = outdir / TASKS_NAME
         if path.is_file():
-            plan, existing_facts = _read_tasks(outdir)
+            _, existing_facts = _read_tasks(outdir)
             name = next(
                 (name for name in {**existing_facts, **facts} if existing_facts.get(name) != facts.get(name)),
                 None,
             )
             if name is None:
-                return cls(outdir, plan)
+                return cls.open(outdir)
             if not replace:
                 raise PacktokError(
                     f"{outdir}: the existing plan does not match: {name} is "
@@ -248,6 +251,17 @@ class TaskFolder:
             "seconds": seconds,
         }
         _packtok.publish_bytes(self._marker(shard), json.dumps(content).encode())
+
+    def reopen(self) -> None:
+        """Removes the marker of the last command, because a task writes again."""
+        (self.outdir / _JOINED_NAME).unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        """Removes all markers, so that all tasks are to be done."""
+        self.reopen()
+        for shard in range(self.plan.num_shards):
+            self._marker(shard).unlink(missing_ok=True)
+        self._known = {}
 
     def finish_join(self, files: Sequence[TaskFile], report: Mapping[str, Any]) -> None:
         """Writes the marker of the command that published ``files``, with its report."""

@@ -13,6 +13,8 @@ from packtok.errors import ConfigError
 StrPath = str | os.PathLike[str]
 Source = StrPath | Sequence[StrPath]
 
+# Describes a folder of several datasets that Hugging Face's `save_to_disk` wrote.
+_SPLITS_FILE = "dataset_dict.json"
 _NPY_MAGIC = b"\x93NUMPY"
 # Endings of the files of a folder, by format; of Megatron's two files, one.
 FORMAT_SUFFIXES = {
@@ -120,7 +122,7 @@ def token_files_below(folder: Path, format: str | None, *, reads_pbins: bool) ->
     Raises:
         ConfigError: If there are no such files, or files of several other formats.
     """
-    indexed = _packtok.indexed_files(folder)
+    indexed = indexed_files(folder)
     if indexed is not None and format in (None, indexed[0]):
         return indexed[1]
     by_suffix = _names_by_suffix(folder)
@@ -143,6 +145,28 @@ def token_files_below(folder: Path, format: str | None, *, reads_pbins: bool) ->
     return _packtok.natural_sorted(by_suffix[suffix])
 
 
+def indexed_files(folder: Path) -> tuple[str, list[str]] | None:
+    """Returns the format and the token files that an index in a folder lists; None if there is no index.
+
+    Raises:
+        ConfigError: If the index lists no files, or the folder has several datasets.
+    """
+    if (folder / _SPLITS_FILE).is_file():
+        names = ", ".join(sorted(path.parent.name for path in folder.glob("*/state.json")))
+        raise ConfigError(f"{folder}: has several splits ({names}); give the folder of one of them")
+    indexed = _packtok.indexed_files(folder)
+    if indexed is not None and not indexed[1]:
+        raise ConfigError(f"{folder}: its index lists no files, so that there are no documents")
+    return indexed
+
+
+def token_files_at(path: Path, format: str | None = None) -> list[str]:
+    """Returns the token file at ``path``, or those of a folder in the order of `token_files_below`."""
+    if not path.is_dir():
+        return [os.fspath(path)]
+    return [os.fspath(path / name) for name in token_files_below(path, format, reads_pbins=True)]
+
+
 def _names_by_suffix(folder: Path) -> dict[str, list[str]]:
     """Returns the paths of files below a folder, relative to it, by the endings of token files."""
     by_suffix: dict[str, list[str]] = {suffix: [] for suffix in FORMAT_SUFFIXES.values()}
@@ -162,7 +186,7 @@ def _other_files(folder: Path) -> tuple[list[str], bool]:
 
     Also returns whether an index lists them, in whose order they are.
     """
-    indexed = _packtok.indexed_files(folder)
+    indexed = indexed_files(folder)
     if indexed is not None:
         return [str(folder / name) for name in indexed[1]], True
     by_suffix = {suffix: names for suffix, names in _names_by_suffix(folder).items() if names}

@@ -227,7 +227,7 @@ def test_secrets_are_neither_written_nor_printed(folder: Path) -> None:
         (("inspect", "corpus.jsonl"), 1, "corpus.jsonl"),
         (("inspect", "none.pbin"), 1, "none.pbin"),
         (("merge", "a.pbin"), 2, "expected at least one PART, then OUT"),
-        (("merge", ".", "out.pbin"), 2, ".: no .pbin file in this folder"),
+        (("merge", ".", "out.pbin"), 2, ".: no token file in this folder"),
         (("index", "corpus.idx", "--index_path", "corpus.idx"), 1, "source and index are the same file"),
         (("verify", "none.pbin", "--sample", "2"), 2, "--sample 2: expected all, or a percentage such as 1%"),
     ],

@@ -265,8 +265,8 @@ def test_options_become_the_arguments_that_the_program_accepts() -> None:
         ([], "a command is missing; add pack and its arguments"),
         (
             ["verify", "x"],
-            "verify: only pack, tokenize, sample and logits can be run; put options of run before the "
-            "command",
+            "verify: only pack, tokenize, sample, logits, convert and reshape can be run; put options of run "
+            "before the command",
         ),
         (["pack", "--shard", "1"], "--shard cannot be given here; packtok run starts a task for each shard"),
         (

@@ -6,11 +6,9 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import oracle
 import pbins
@@ -18,11 +16,10 @@ import pytest
 import typer
 from command_line import PacktokCli
 from stories import TOKENIZER
-from typer.testing import CliRunner
+from task_runs import RUN, called, run_join, run_task, status, tree
 
 import packtok
 from packtok._packtok import MdsReader, MdsWriter
-from packtok.cli import app
 from packtok.cli.wrapped import wrapped
 from packtok.launch.record import read_record
 from packtok.shard_folder import TaskFolder
@@ -33,7 +30,6 @@ samples: {test: 6, train: 40}
 splits: {test: 0.3, train: 0.6, retrieval: 0.1}
 domains: {a: 0.5, b: 0.5}
 """
-RUN = ("run", "--no-submit", "--shards", "3")
 Compute = Callable[..., tuple[str, ...]]
 
 
@@ -57,40 +53,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     # Small files, so that each shard writes some.
     monkeypatch.setattr("packtok.commands.sample.SIZE_LIMIT", 800)
     return tmp_path
-
-
-def called(*arguments: object, code: int | None = 0) -> str:
-    """Runs the program in this process and returns its output; it fails if ``code`` is ``None``."""
-    before = signal.getsignal(signal.SIGINT)
-    try:
-        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    finally:
-        # The command ignores Ctrl-C while it reports its outcome.
-        signal.signal(signal.SIGINT, before)
-    assert result.exit_code == code if code is not None else result.exit_code != 0, result.output
-    return result.stdout if code == 0 else result.output
-
-
-def status(place: object) -> dict[str, Any]:
-    values: dict[str, Any] = json.loads(called("status", place, "--json"))
-    return values
-
-
-def run_task(outdir: Path, shard: int) -> None:
-    """Runs the command of a task of a recorded run."""
-    record = read_record(outdir)
-    assert record is not None
-    called(*record.launch(outdir).task_command(str(outdir), str(shard), "1"), "--quiet")
-
-
-def run_join(outdir: Path) -> None:
-    record = read_record(outdir)
-    assert record is not None
-    called(*record.launch(outdir).join_command(str(outdir)), "--quiet")
-
-
-def tree(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 SAMPLES: dict[str, tuple[str, ...]] = {
@@ -286,7 +248,7 @@ OF_LOGITS = ("logits", "--input_dir", "i", "--model_dir", "m", "--domain", "d")
             (*OF_LOGITS, "--merge"),
             "--merge cannot be given",
         ),
-        (("cat", "x"), "only pack, tokenize, sample and logits can be run"),
+        (("cat", "x"), "only pack, tokenize, sample, logits, convert and reshape can be run"),
     ],
 )
 def test_what_cannot_be_run_is_explained(command: tuple[str, ...], message: str) -> None:
@@ -310,7 +272,7 @@ def test_wrong_arguments_are_rejected_before_anything_is_written(folder: Path) -
     ):
         assert message in " ".join(called(*RUN, *command, code=2).split())
     manifest = called("run", "--no-submit", "--join", "manifest", "sample", *SAMPLES["pack"], "out", code=2)
-    assert "sample writes folders of samples; leave out --join" in " ".join(manifest.split())
+    assert "sample writes no pbins to list; leave out --join" in " ".join(manifest.split())
     assert sorted(folder.iterdir()) == before
 
 

@@ -589,6 +589,25 @@ def test_samples_and_teacher_signals_are_computed_by_tasks(site: Site, name: str
         assert all((rows[i]["target_index"] == expected_rows[i]["target_index"]).all() for i in range(30))
 
 
+def test_a_conversion_is_written_by_tasks(site: Site) -> None:
+    pbins.write(site.folder / "a.pbin", [[i] * (i % 40) for i in range(200)], 2)
+    command = ("convert", "a.pbin", "--to", "litdata", "--max-tokens", 500, "-o")
+    output = site.folder / "out"
+    printed = site.packtok("run", "-c", 1, "--shards", 3, *command, output).stdout
+    converting = re.findall(r"^job (\d+) +converts 0-2$", printed, re.M)
+    joining = re.findall(r"^job (\d+) +joins", printed, re.M)
+    states = site.wait((converting, joining[0]))
+    assert states == [dict.fromkeys("012", "COMPLETED"), {"N/A": "COMPLETED"}]
+    status = json.loads(site.packtok("status", output, "--json").stdout)
+    assert (status["done"], status["joined"], status["documents"]) == ([0, 1, 2], True, 200)
+    site.packtok(*command, "expected", "--quiet")
+    files = {path.relative_to(output) for path in output.rglob("*") if path.is_file()}
+    assert len(files) > 8
+    assert all(
+        (output / file).read_bytes() == (site.folder / "expected" / file).read_bytes() for file in files
+    )
+
+
 def submit_by_hand(site: Site, *arguments: object) -> str:
     """Submits one of the scripts in ``slurm/`` with the programs of this environment in ``PATH``."""
     env = {**site.cluster.env, "PATH": f"{Path(sys.executable).parent}:{site.cluster.env['PATH']}"}

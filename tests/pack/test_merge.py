@@ -278,3 +278,18 @@ def test_command_reports_its_result(tmp_path: Path, parts: list[Path], packtok_c
     done = packtok_cli("merge", *parts, tmp_path / "out.pbin", cwd=tmp_path, code=1)
     assert len(done.stderr.splitlines()) == 1
     assert "out.pbin" in done.stderr
+
+
+def test_files_of_other_formats_are_joined(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        oracle.write_lines(tmp_path / f"{name}.jsonl", [f"one {name}", f"and two {name}"])
+        pack(tmp_path / f"{name}.jsonl", tmp_path / f"{name}.pbin", "gpt2")
+        packtok.convert(tmp_path / f"{name}.pbin", tmp_path / "x" / name, to="megatron")
+    merge([str(tmp_path / "a.pbin"), str(tmp_path / "b.pbin")], str(tmp_path / "pbins.pbin"))
+    expected = reference.read_pbin(tmp_path / "pbins.pbin").documents
+    for parts in ([tmp_path / "x"], [tmp_path / "a.pbin", tmp_path / "x" / "b"]):
+        joined = merge(list(map(str, parts)), str(tmp_path / "joined.pbin"), existing="replace")
+        assert (joined["documents"], joined["tokens"]) == (4, sum(map(len, expected)))
+        assert reference.read_pbin(tmp_path / "joined.pbin").documents == expected
+        metadata = packtok.PbinReader(tmp_path / "joined.pbin").metadata
+        assert metadata["tokenizer"] == packtok.PbinReader(tmp_path / "a.pbin").metadata["tokenizer"]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import oracle
 import pytest
 import sentencepiece
 import tokenizers
@@ -396,7 +397,7 @@ def test_wrong_usage_is_explained(tmp_path: Path, packtok_cli: PacktokCli, token
         done = packtok_cli(*command, *arguments, cwd=tmp_path, code=2)
         assert message in done.stderr
     done = packtok_cli("tokenize", "a.jsonl", "-o", "out", "--dtype", "int64", cwd=tmp_path, code=2)
-    assert "--dtype needs --to cepe-npy" in done.stderr
+    assert "--dtype needs --to" in done.stderr
     assert not (tmp_path / "out").exists()
 
 
@@ -549,3 +550,26 @@ def test_run_writes_the_files_with_tasks(
     assert (tmp_path / "out" / "tokens.shards" / "plan.jsonl").is_file()
     status = json.loads(packtok_cli("status", "out/tokens.shards", "--json", cwd=tmp_path).stdout)
     assert status["shards"] == 2
+
+
+def test_shards_for_kempnerforge(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    (tmp_path / "in").mkdir()
+    for name in ("a", "b"):
+        oracle.write_lines(tmp_path / "in" / f"{name}.jsonl", [f"one {name}", "two"])
+    packtok.pack(input=str(tmp_path / "in"), output=str(tmp_path / "a.pbin"), tokenizer="gpt2")
+    packtok.convert(tmp_path / "a.pbin", tmp_path / "x", to="npy")
+    arguments = ("tokenize", "in", "--to", "npy", "-o", "y", "-t", "gpt2")
+    packtok_cli(*arguments, cwd=tmp_path)
+    names = ["metadata.yaml", "shard_00000.npy", "tokenizer.json", "tokenizer_config.json"]
+    assert sorted(path.name for path in (tmp_path / "y").iterdir() if path.name[0] != ".") == names
+    assert (tmp_path / "y" / names[1]).read_bytes() == (tmp_path / "x" / names[1]).read_bytes()
+    assert not (tmp_path / "y" / ".tokenized").exists()
+    assert "the folder is complete already" in packtok_cli(*arguments, cwd=tmp_path, code=1).stderr
+    packtok_cli(*arguments, "--existing", "skip", cwd=tmp_path)
+    # A run that was killed before its last step has shards without a description.
+    (tmp_path / "y" / "metadata.yaml").unlink()
+    packtok_cli(*arguments, cwd=tmp_path)
+    packtok_cli(*arguments, "--existing", "replace", "--dtype", "uint32", cwd=tmp_path)
+    assert np.load(tmp_path / "y" / names[1]).dtype == "uint32"
+    done = packtok_cli(*arguments, "--shard", "0/2", cwd=tmp_path, code=2)
+    assert "--outdir cannot be given with --to npy" in done.stderr

@@ -54,6 +54,20 @@ def test_formats_and_widths_are_compared_by_their_ids(tmp_path: Path) -> None:
         assert report["first"] == report["second"] | {"path": str(GOLDEN / "plain_u8.pbin")}
 
 
+def test_folders_are_compared_as_one_sequence_of_documents(tmp_path: Path) -> None:
+    documents = [[1, 2], [3], [4, 5, 6], [7]]
+    file = write(tmp_path / "a.npy", documents)
+    packtok.convert(file, tmp_path / "x", to="litdata", max_tokens=3)
+    packtok.convert(file, tmp_path / "y", to="parquet", max_tokens=4)
+    for first, second in ((file, tmp_path / "x"), (tmp_path / "x", tmp_path / "y")):
+        report = packtok.diff(first, second)
+        assert report["difference"] is None
+        assert (report["second"]["documents"], report["second"]["tokens"]) == (4, 7)
+    documents[2][1] = 9
+    report = packtok.diff(tmp_path / "x", write(tmp_path / "b.npy", documents))
+    assert report["difference"] == {"document": 2, "token": 1, "first": 5, "second": 9}
+
+
 def test_command_prints_the_difference(tmp_path: Path, packtok_cli: PacktokCli) -> None:
     write(tmp_path / "a.npy", [[1, 2], [3]])
     for documents, output in [

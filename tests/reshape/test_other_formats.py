@@ -9,8 +9,10 @@ import re
 import shutil
 from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import oracle
 import pyarrow
 import pyarrow.parquet
@@ -34,13 +36,14 @@ FILES = {
     "dolma": ["a.npy", "a.csv.gz"],
     "llm-c": ["a.bin"],
     "litdata": ["a/chunk-0-0.bin", "a/index.json", "a/tokenizer.json", "a/tokenizer_config.json"],
+    "mds": ["a/shard.00000.mds", "a/index.json", "a/tokenizer.json", "a/tokenizer_config.json"],
     "npy": ["a/shard_00000.npy", "a/metadata.yaml", "a/tokenizer.json", "a/tokenizer_config.json"],
     "raw": ["a"],
     "parquet": ["a/shard_00000.parquet", "a/README.md", "a/tokenizer.json", "a/tokenizer_config.json"],
 }
 FORMATS = list(FILES)
 # Those that record documents by themselves, and those whose golden files were written by their tools.
-RECORDING = ["megatron", "datatrove", "dolma", "litdata", "parquet"]
+RECORDING = ["megatron", "datatrove", "dolma", "litdata", "mds", "parquet"]
 GOLDENS = ["megatron", "datatrove", "dolma"]
 
 
@@ -98,6 +101,9 @@ def test_there_and_back_gives_the_same_bytes(
     tmp_path_factory: pytest.TempPathFactory, documents: list[list[int]], format: str
 ) -> None:
     folder = tmp_path_factory.mktemp("convert")
+    if format == "mds":
+        # It has no empty arrays.
+        documents = [document or [7] for document in documents]
     lengths = [len(document) for document in documents]
     np.save(folder / "a.npy", np.concatenate([[len(lengths)], lengths, *documents]).astype("int64"))
     packtok.convert(folder / "a.npy", folder / "a.pbin", to="pbin")
@@ -119,6 +125,8 @@ def test_documents_come_back_through_any_chain_of_formats(
     tmp_path_factory: pytest.TempPathFactory, documents: list[list[int]], formats: list[str]
 ) -> None:
     folder = tmp_path_factory.mktemp("chain")
+    if "mds" in formats:
+        documents = [document or [7] for document in documents]
     lengths = [len(document) for document in documents]
     file = folder / "a.npy"
     np.save(file, np.concatenate([[len(lengths)], lengths, *documents]).astype("int64"))
@@ -184,7 +192,7 @@ def test_shards_are_cut_at_documents_or_at_multiples(tmp_path: Path) -> None:
     assert lengths[:-1] == [6] * (len(files) - 1)
     assert sum(lengths) == 2 * len(tokens)
     rest = 2 * len(tokens) % 3
-    assert [f"the last {rest} tokens are fewer than 3" in warning for warning in report["warnings"]] == [True]
+    assert any(f"the last {rest} tokens are fewer than 3" in warning for warning in report["warnings"])
     pieces = list(chain.from_iterable(map(documents_of, files)))
     assert list(chain.from_iterable(pieces)) == tokens * 2
     # Of another number of shards, some would stay among the new ones.
@@ -247,8 +255,8 @@ def test_folders_with_an_index_are_datasets(tmp_path: Path, format: str, name: s
     report = packtok.reshape(folder, tmp_path / "a.pbin", truncate=2, accept_loss=others)
     assert report["documents"] == len(expected)
     assert documents_of(tmp_path / "a.pbin") == [document[:2] for document in expected]
-    with pytest.raises(ValueError, match="is mds, which packtok only reads; choose another format"):
-        packtok.convert(tmp_path / "a.pbin", tmp_path / "y", to="mds")
+    with pytest.raises(ValueError, match="is arrow, which packtok only reads; choose another format"):
+        packtok.convert(tmp_path / "a.pbin", tmp_path / "y", to="arrow")
 
 
 def test_chunks_of_litdata_are_described_as_litdata_does(tmp_path: Path) -> None:
@@ -286,6 +294,94 @@ def test_chunks_of_litdata_are_described_as_litdata_does(tmp_path: Path) -> None
         dtype="uint32",
         accept_loss="origins",
     )
+
+
+@pytest.mark.parametrize("format", ["litdata", "mds", "npy", "megatron"])
+def test_parts_of_a_conversion_are_the_whole(tmp_path: Path, format: str) -> None:
+    pbin = packed(tmp_path)
+    options = {"to": format, "max_tokens": 4, "accept_loss": "origins"}
+    whole = packtok.convert(pbin, tmp_path / "x" / "a", threads=1, **options)
+    files = 0
+    for part in ("2/3", "0/3", "1/3"):
+        files += packtok.convert(pbin, tmp_path / "y" / "a", shard=part, **options)["files"]
+    assert files == whole["files"] > 2
+    assert packtok.convert(pbin, tmp_path / "y" / "a", join=True, **options)["files"] == files
+    for path in (tmp_path / "x").rglob("*"):
+        copy = tmp_path / "y" / path.relative_to(tmp_path / "x")
+        assert not path.is_file() or copy.read_bytes() == path.read_bytes(), path
+    for shard in ("3/3", "1"):
+        with pytest.raises(ValueError, match="expected k/N with k below N"):
+            packtok.convert(pbin, tmp_path / "z" / "a", shard=shard, **options)
+    with pytest.raises(FileExistsError, match="a shard of another conversion"):
+        packtok.convert(pbin, tmp_path / "y" / "a", join=True, **{**options, "max_tokens": 9})
+    with pytest.raises(packtok.PacktokError, match="is missing; write all parts"):
+        packtok.convert(pbin, tmp_path / "none" / "a", join=True, **options)
+
+
+def test_parts_of_a_folder_are_its_files(tmp_path: Path) -> None:
+    pbin = packed(tmp_path)
+    for name in ("a", "b", "c"):
+        (tmp_path / "in").mkdir(exist_ok=True)
+        shutil.copy(pbin, tmp_path / "in" / f"{name}.pbin")
+    packtok.convert(tmp_path / "in", tmp_path / "x", to="megatron", shard="1/2")
+    assert sorted(path.name for path in (tmp_path / "x").glob("*.bin")) == ["b.bin"]
+    packtok.convert(tmp_path / "in", tmp_path / "x", to="megatron", shard="0/2")
+    assert sorted(path.name for path in (tmp_path / "x").glob("*.bin")) == ["a.bin", "b.bin", "c.bin"]
+
+
+def test_what_is_kept_is_known_before_anything_is_written(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    pbin = packed(tmp_path)
+    seen = []
+
+    def on_start(kept: dict[str, list[str]]) -> None:
+        seen.append(kept)
+        raise KeyError("stop")
+
+    with pytest.raises(KeyError, match="stop"):
+        packtok.convert(pbin, tmp_path / "x" / "a", to="dolma", on_start=on_start)
+    assert not (tmp_path / "x").exists()
+    assert seen == [
+        {"kept_in_files": ["documents", "ids"], "kept_beside": ["eod", "origins", "tokenizer"], "lost": []}
+    ]
+    done = packtok_cli("convert", pbin, "--to", "dolma", "-o", tmp_path / "x" / "a")
+    assert "keeps documents, ids in the files; eod, origins, tokenizer beside them\n" in done.stderr
+
+
+def test_samples_of_mds_are_documents(tmp_path: Path) -> None:
+    pbin = packed(tmp_path)
+    documents = documents_of(pbin)
+
+    def write(**options: object) -> dict[str, Any]:
+        options = {"max_tokens": 8, "accept_loss": "origins", **options}
+        return packtok.convert(pbin, tmp_path / "x", to="mds", **options)
+
+    for dtype, expected in ((None, "uint16"), ("uint32", "int32")):
+        assert write(dtype=dtype, existing="replace")["files"] == 3
+        index = json.loads((tmp_path / "x" / "index.json").read_text())
+        assert {tuple(shard["column_encodings"]) for shard in index["shards"]} == {(f"ndarray:{expected}",)}
+        samples = MdsReader(str(tmp_path / "x"), verify=False)
+        assert [samples[number]["tokens"].tolist() for number in range(len(samples))] == documents
+        assert samples[0]["tokens"].dtype == expected
+    # A killed conversion leaves shards without an index, which are complete.
+    (tmp_path / "x" / "index.json").unlink()
+    (tmp_path / "x" / "shard.00001.mds").unlink()
+    with pytest.raises(FileExistsError, match=r"shard\.00000\.mds"):
+        write(dtype="uint32")
+    write(dtype="uint32", existing="skip")
+    assert json.loads((tmp_path / "x" / "index.json").read_text()) == index
+    assert verify_folder(tmp_path / "x")["documents"] == 4
+    index["shards"][1]["raw_data"]["hashes"] = {"xxh64": "0" * 16, "sha1": "0" * 40}
+    (tmp_path / "x" / "index.json").write_text(json.dumps(index))
+    (fault,) = verify_folder(tmp_path / "x")["faults"]
+    assert (Path(fault["path"]).name, "xxh64" in fault["error"]) == ("shard.00001.mds", True)
+    # An array of MDS is never empty.
+    np.save(tmp_path / "a.npy", np.array([2, 1, 0, 7]))
+    packtok.convert(tmp_path / "a.npy", tmp_path / "empty.pbin", to="pbin")
+    with pytest.raises(ValueError, match=r"document 1 has no tokens, .* --filter \"length > 0\""):
+        packtok.convert(tmp_path / "empty.pbin", tmp_path / "y", to="mds")
+    assert not (tmp_path / "y").exists()
+    report = packtok.reshape(tmp_path / "empty.pbin", tmp_path / "y", filter="length > 0", to="mds")
+    assert report["documents"] == 1
 
 
 def test_parquet_folder_is_a_dataset_of_hugging_face(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -547,7 +643,7 @@ def test_files_of_others_are_not_overwritten(tmp_path: Path) -> None:
     assert documents_of(tmp_path / "c") == documents_of(pbin)
 
 
-@pytest.mark.parametrize("format", ["megatron", "litdata", "llm-c", "raw"])
+@pytest.mark.parametrize("format", ["megatron", "litdata", "mds", "llm-c", "raw"])
 def test_replaced_output_keeps_nothing_of_the_one_before(tmp_path: Path, format: str) -> None:
     pbin = packed(tmp_path)
     packtok.convert(pbin, tmp_path / "x" / "a", to=format)
@@ -559,7 +655,7 @@ def test_replaced_output_keeps_nothing_of_the_one_before(tmp_path: Path, format:
     assert packtok.PbinReader(tmp_path / "b.pbin").metadata["eod"]["id"] == 50256
 
 
-@pytest.mark.parametrize("format", ["megatron", "litdata", "parquet"])
+@pytest.mark.parametrize("format", ["megatron", "litdata", "mds", "parquet"])
 def test_failed_replacement_keeps_the_output(tmp_path: Path, format: str) -> None:
     pbin = packed(tmp_path)
     packtok.convert(pbin, tmp_path / "x" / "a", to=format)
@@ -601,3 +697,204 @@ def test_wrong_usage_is_explained(tmp_path: Path, packtok_cli: PacktokCli) -> No
     ]:
         done = packtok_cli("convert", *arguments, cwd=tmp_path, code=code)
         assert message in done.stderr
+
+
+def megatron_of(path: Path, code: int, ids: npt.NDArray[Any]) -> Path:
+    """A dataset of Megatron with one document, written by hand."""
+    header = b"MMIDIDX\0\0" + (1).to_bytes(8, "little") + bytes([code])
+    counts = (1).to_bytes(8, "little") + (2).to_bytes(8, "little")
+    index = np.array([len(ids)], "<i4").tobytes() + np.array([0, 0, 1], "<i8").tobytes()
+    path.with_suffix(".idx").write_bytes(header + counts + index)
+    path.with_suffix(".bin").write_bytes(ids.tobytes())
+    return path.with_suffix(".idx")
+
+
+@pytest.mark.parametrize(("code", "dtype"), [(2, "int8"), (3, "int16"), (4, "int32")])
+def test_negative_ids_of_megatron_are_errors(tmp_path: Path, code: int, dtype: str) -> None:
+    good = megatron_of(tmp_path / "good", code, np.array([1, 2, 127], dtype))
+    assert documents_of(good) == [[1, 2, 127]]
+    packtok.convert(good, tmp_path / "good.pbin", to="pbin")
+    bad = megatron_of(tmp_path / "bad", code, np.array([1, -2, 3], dtype))
+    offset = np.dtype(dtype).itemsize
+    message = rf"bad\.bin: an id is -2 \(byte {offset}\); expected a number in 0\.\.="
+    for call in (
+        lambda: packtok.convert(bad, tmp_path / "x.pbin", to="pbin"),
+        lambda: packtok.reshape(bad, tmp_path / "x.pbin"),
+        lambda: packtok.verify(str(bad)),
+    ):
+        with pytest.raises(packtok.PbinFormatError, match=message):
+            call()
+    assert not (tmp_path / "x.pbin").exists()
+
+
+def test_items_of_litdata_that_start_with_their_size(tmp_path: Path) -> None:
+    """As litdata writes them if nobody asks for `TokensLoader`."""
+    index = json.loads((GOLDEN / "litdata" / "int32" / "index.json").read_text())
+    documents = [[7, 8, 9], [1], [2, 3]]
+    index["config"]["item_loader"] = "PyTreeLoader"
+    index["chunks"][0] |= {"dim": None, "chunk_size": 3}
+    items = [np.array([4 * len(ids), *ids], "<i4").tobytes() for ids in documents]
+    positions = np.cumsum([4 * 5, *map(len, items)]).astype("<u4")
+    head = np.array([3], "<u4").tobytes() + positions.tobytes()
+    (tmp_path / "chunk-0-0.bin").write_bytes(head + b"".join(items))
+    (tmp_path / "index.json").write_text(json.dumps(index))
+    assert documents_of(tmp_path / "chunk-0-0.bin") == documents
+    packtok.convert(tmp_path, tmp_path / "x", to="parquet")
+    assert documents_of(tmp_path / "x" / "shard_00000.parquet") == documents
+    items[1] = np.array([8, 1], "<i4").tobytes()
+    (tmp_path / "chunk-0-0.bin").write_bytes(head + b"".join(items))
+    with pytest.raises(packtok.PbinFormatError, match=r"the number of bytes of an item is 8 \(byte 36\)"):
+        packtok.PbinReader(tmp_path / "chunk-0-0.bin")
+    index["chunks"] *= 2
+    (tmp_path / "index.json").write_text(json.dumps(index))
+    with pytest.raises(packtok.PbinFormatError, match=r'lists the file "chunk-0-0\.bin" twice'):
+        packtok.convert(tmp_path, tmp_path / "y", to="parquet")
+    (tmp_path / "index.json").write_text("{")
+    with pytest.raises(packtok.PbinFormatError, match=r"index\.json: is damaged"):
+        packtok.PbinReader(tmp_path / "chunk-0-0.bin")
+
+
+def test_a_folder_without_documents_or_of_several_datasets_is_an_error(tmp_path: Path) -> None:
+    for content in (
+        '{"chunks": [], "config": {"data_format": ["no_header_tensor:16"]}}',
+        '{"shards": [], "version": 2}',
+    ):
+        folder = tmp_path / str(len(content))
+        folder.mkdir()
+        (folder / "index.json").write_text(content)
+        for call in (
+            lambda folder=folder: packtok.convert(folder, tmp_path / "x", to="parquet"),
+            lambda folder=folder: packtok.reshape(folder, tmp_path / "x.pbin"),
+            lambda folder=folder: packtok.TokenDataset(folder, 4),
+        ):
+            with pytest.raises(ValueError, match="its index lists no files"):
+                call()
+    (tmp_path / "dict").mkdir()
+    (tmp_path / "dict" / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+    for name in ("train", "test"):
+        shutil.copytree(GOLDEN / "arrow_rows" / "int64", tmp_path / "dict" / name)
+    for call in (
+        lambda: packtok.convert(tmp_path / "dict", tmp_path / "x", to="parquet"),
+        lambda: packtok.TokenDataset(tmp_path / "dict", 4),
+    ):
+        with pytest.raises(ValueError, match=r"has several splits \(test, train\); give the folder of one"):
+            call()
+
+
+def test_a_link_is_one_to_the_file_itself(tmp_path: Path) -> None:
+    pbin = packed(tmp_path)
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "l.pbin").symlink_to("../a.pbin")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "a.pbin").write_bytes(b"something else")
+    packtok.convert(tmp_path / "links" / "l.pbin", tmp_path / "out" / "deep" / "m", to="megatron", link=True)
+    linked = tmp_path / "out" / "deep" / "m.bin"
+    assert not linked.is_symlink()
+    assert linked.samefile(pbin)
+    # The link still has all of the pbin.
+    packtok.convert(tmp_path / "out" / "deep" / "m", tmp_path / "b.pbin", to="pbin")
+    assert (tmp_path / "b.pbin").read_bytes() == pbin.read_bytes()
+    packtok.convert(tmp_path / "out" / "deep" / "m", tmp_path / "n", to="datatrove")
+    packtok.convert(tmp_path / "n.ds", tmp_path / "c.pbin", to="pbin")
+    assert (tmp_path / "c.pbin").read_bytes() == pbin.read_bytes()
+
+
+def test_arrays_that_packtok_wrote_are_not_taken_for_those_of_cepe(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.array([2, 3, 1, 1, 2, 3, 4]))
+    packtok.convert(tmp_path / "a.npy", tmp_path / "a.pbin", to="pbin")
+    packtok.convert(tmp_path / "a.pbin", tmp_path / "x", to="npy")
+    assert np.load(tmp_path / "x" / "shard_00000.npy").tolist() == [1, 2, 3, 4]
+    assert packtok.PbinReader(tmp_path / "x" / "shard_00000.npy").dialect == "npy"
+    packtok.convert(tmp_path / "x" / "shard_00000.npy", tmp_path / "b.pbin", to="pbin")
+    assert documents_of(tmp_path / "b.pbin") == [[1, 2, 3], [4]]
+    # Without a tokenizer too, the folder is one for all commands.
+    assert len(packtok.TokenDataset(tmp_path / "x", 2)) == 1
+    packtok.reshape(tmp_path / "x", tmp_path / "c.pbin")
+
+
+def test_a_pbin_that_becomes_a_pbin_is_copied(tmp_path: Path) -> None:
+    pbin = packed(tmp_path)
+    report = packtok.convert(pbin, tmp_path / "b.pbin", to="pbin")
+    assert "origins" in report["kept_in_files"]
+    assert (tmp_path / "b.pbin").read_bytes() == pbin.read_bytes()
+
+
+def test_shards_without_a_header_have_an_ending(tmp_path: Path) -> None:
+    pbin = packed(tmp_path)
+    packtok.convert(pbin, tmp_path / "x" / "a", to="raw", max_tokens=8, accept_loss="origins")
+    assert len(list((tmp_path / "x").glob("a_*.bin"))) == 3
+    packtok.convert(tmp_path / "x", tmp_path / "y", to="parquet", accept_loss="origins")
+    assert documents_of(tmp_path / "y" / "shard_00000.parquet") == documents_of(pbin)
+    report = packtok.convert(
+        pbin, tmp_path / "z", to="npy", multiple_of=4, max_tokens=4, accept_loss="origins"
+    )
+    assert any("documents are divided between shards" in warning for warning in report["warnings"])
+
+
+def test_files_that_record_little_are_verified_as_they_are_described(
+    tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
+    np.array([7, 2, 0, 5, 0], "<u2").tofile(tmp_path / "a.bin")
+    options = ("--input-dtype", "uint16", "--boundaries", "eos=0")
+    done = packtok_cli("verify", "a.bin", *options, "--json", cwd=tmp_path)
+    assert (json.loads(done.stdout)["documents"], json.loads(done.stdout)["tokens"]) == (2, 5)
+    np.save(tmp_path / "b.npy", np.array([7, 2, 0]))
+    assert packtok.verify(str(tmp_path / "b.npy"), format="npy")["tokens"] == 3
+    failed = packtok_cli("verify", ".", *options, cwd=tmp_path, code=2)
+    assert "are for a single file" in failed.stderr
+
+
+@pytest.mark.parametrize("format", ["mds", "litdata", "npy"])
+def test_an_output_of_another_type_is_not_kept(tmp_path: Path, format: str) -> None:
+    pbin = packed(tmp_path)
+    options = {"to": format, "max_tokens": 8, "accept_loss": "origins"}
+    packtok.convert(pbin, tmp_path / "x", dtype="uint32", **options)
+    before = {path: path.read_bytes() for path in (tmp_path / "x").rglob("*") if path.is_file()}
+    for policy in ({"existing": "skip"}, {"join": True}):
+        with pytest.raises((packtok.PacktokError, ValueError), match=r"has ids of u?int32, but|int32 ids;"):
+            packtok.convert(pbin, tmp_path / "x", **options, **policy)
+    assert {path: path.read_bytes() for path in (tmp_path / "x").rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("format", ["mds", "litdata", "megatron"])
+def test_parts_of_other_options_are_not_joined(tmp_path: Path, format: str) -> None:
+    np.save(tmp_path / "a.npy", np.array([3, 3, 1, 2, *range(6)]))
+    for part in ("0/2", "1/2"):
+        packtok.convert(tmp_path / "a.npy", tmp_path / "x" / "a", to=format, max_tokens=4, shard=part)
+    # Also two shards, but of others of the documents.
+    with pytest.raises(packtok.PacktokError, match="give the options that wrote the parts"):
+        packtok.convert(tmp_path / "a.npy", tmp_path / "x" / "a", to=format, max_tokens=3, join=True)
+    packtok.convert(tmp_path / "a.npy", tmp_path / "x" / "a", to=format, max_tokens=4, join=True)
+
+
+def test_an_mds_folder_grows(tmp_path: Path) -> None:
+    pbin = packed(tmp_path)
+    options = {"to": "mds", "max_tokens": 8, "accept_loss": "origins"}
+    packtok.convert(pbin, tmp_path / "x", **options)
+    packtok.convert([pbin, pbin], tmp_path / "x", existing="skip", **options)
+    assert packtok.merge([str(tmp_path / "x")], str(tmp_path / "all.pbin"))["documents"] == 8
+
+
+def test_a_pbin_without_a_tokenizer_gets_that_of_the_caller(tmp_path: Path) -> None:
+    bare = reference.modalities_bytes([[7, 50256]], 2)
+    (tmp_path / "a.pbin").write_bytes(bare)
+    packtok.convert(tmp_path / "a.pbin", tmp_path / "b.pbin", to="pbin", tokenizer="gpt2")
+    assert packtok.PbinReader(tmp_path / "b.pbin").metadata["tokenizer"]["name"] == "gpt2"
+    (tmp_path / "a.pbin").write_bytes(reference.modalities_bytes([[7, 65535]], 2))
+    for to in ("pbin", "npy", "mds", "megatron"):
+        with pytest.raises(packtok.PbinFormatError, match="65535, but the tokenizer"):
+            packtok.convert(tmp_path / "a.pbin", tmp_path / "x", to=to, tokenizer="gpt2")
+
+
+def test_a_linked_pbin_with_other_documents_is_not_restored_from_itself(tmp_path: Path) -> None:
+    pbin = packed(tmp_path)
+    packtok.convert(pbin, tmp_path / "x" / "m", to="megatron", link=True)
+    index = bytearray((tmp_path / "x" / "m.idx").read_bytes())
+    lengths = np.frombuffer(index, "<i4", 4, 34)
+    changed = np.array([lengths[0] + 1, lengths[1] - 1, *lengths[2:]], "<i4")
+    index[34:50] = changed.tobytes()
+    positions = 12 + 2 * np.concatenate([[0], np.cumsum(changed)[:-1]])
+    index[50:82] = positions.astype("<i8").tobytes()
+    (tmp_path / "x" / "m.idx").write_bytes(index)
+    packtok.convert(tmp_path / "x" / "m.idx", tmp_path / "b.pbin", to="pbin", tokenizer="gpt2")
+    assert list(map(len, documents_of(tmp_path / "b.pbin"))) == changed.tolist()

@@ -264,6 +264,28 @@ def test_blocks_keep_their_neighbours(corpus: Path) -> None:
     assert written == [*chain.from_iterable(blocks[number] for number in order)]
 
 
+@pytest.mark.parametrize("steps", [{}, {"truncate": 3}, {"retokenize": "cl100k_base"}])
+@pytest.mark.parametrize("memory", [None, NO_MEMORY])
+def test_rows_are_cut_from_the_joined_documents(corpus: Path, steps: dict[str, Any], memory: Any) -> None:
+    packtok.reshape(corpus, corpus.with_name("changed.pbin"), shuffle=True, seed=3, memory=memory, **steps)
+    tokens = [*chain.from_iterable(documents_of(corpus.with_name("changed.pbin")))]
+    for length in (1, 4, 1000):
+        output = corpus.with_name(f"{length}.pbin")
+        report = packtok.reshape(
+            corpus, output, rows=length, shuffle=True, seed=3, memory=memory, accept_loss="origins", **steps
+        )
+        rows = [tokens[start : start + length] for start in range(0, len(tokens) - length + 1, length)]
+        assert documents_of(output) == rows
+        assert report["documents"] == len(rows)
+        assert report["steps"][-1]["left_out_tokens"] == len(tokens) % length
+        packtok.verify(str(output))
+    in_order = [*chain.from_iterable(documents_of(corpus))]
+    packtok.reshape(corpus, corpus.with_name("rows"), rows=4, to="mds", accept_loss="origins")
+    assert documents_of(corpus.parent / "rows" / "shard.00000.mds") == [
+        in_order[start : start + 4] for start in range(0, len(in_order) - 3, 4)
+    ]
+
+
 def test_origins_survive_a_chain_through_formats(corpus: Path, tmp_path: Path) -> None:
     expected = dict(zip(origins_of(corpus), documents_of(corpus), strict=True))
     packtok.reshape(corpus, tmp_path / "m", to="megatron", shuffle=True)
@@ -360,6 +382,9 @@ def test_command_line(corpus: Path, packtok_cli: PacktokCli) -> None:
         ({"eod_token": "x"}, "has no effect without"),
         ({"retokenize": "gpt2", "eod_token": "nope"}, "has no token 'nope'"),
         ({"to": "pbin", "dtype": "uint16"}, "has no effect with"),
+        ({"rows": 0}, "expected an integer from 1"),
+        ({"rows": 4}, "records origins, which are not written as rows; set accept_loss"),
+        ({"rows": 4, "remove": "0"}, "cannot be combined with remove"),
     ],
 )
 def test_wrong_arguments(corpus: Path, options: dict[str, Any], message: str) -> None:
@@ -407,3 +432,87 @@ def test_the_output_is_never_an_input(corpus: Path) -> None:
         with pytest.raises((ValueError, packtok.PacktokError), match="output"):
             packtok.reshape(corpus, corpus, to=to, existing="replace")
     assert corpus.read_bytes() == before
+
+
+def test_columns_and_masks_are_lost_only_if_that_is_accepted(corpus: Path) -> None:
+    packtok.convert(corpus, corpus.with_name("d"), to="datatrove")
+    corpus.with_name("d.ds.loss").write_bytes(bytes(packtok.PbinReader(corpus).num_tokens))
+    with pytest.raises(ValueError, match="records loss, which are not written as pbin"):
+        packtok.reshape(corpus.with_name("d.ds"), corpus.with_name("out.pbin"))
+    packtok.reshape(corpus.with_name("d.ds"), corpus.with_name("out.pbin"), accept_loss="loss")
+
+
+def test_arithmetic_that_would_be_wrong_is_an_error(corpus: Path) -> None:
+    hashes = [xxhash.xxh64(np.array(ids, "<u4").tobytes()).intdigest() for ids in documents_of(corpus)]
+    for expression, message in [
+        ("hash * 2 > 5", "hashes have 64 bits"),
+        ("hash - 1 > 5", "hashes have 64 bits"),
+        ("-hash > 5", "hashes have 64 bits"),
+        ("hash % length == 0", "divided by a positive integer only"),
+        ("hash // 2.5 == 0", "divided by a positive integer only"),
+        ("length // 0 == 1", "division by zero"),
+        ("length % (length - length) == 1", "division by zero"),
+        ("not " * 5000 + "length > 0", "nested too deeply|too many nested|is no expression"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            reshaped(corpus, filter=expression)
+    for expression, expected in [
+        ("hash % 10 * 2 - 5 > 0", [value % 10 * 2 - 5 > 0 for value in hashes]),
+        ("hash // 3 - 1 > 5", [value // 3 - 1 > 5 for value in hashes]),
+        ("5 / length > 1", [len(ids) == 0 or 5 / len(ids) > 1 for ids in documents_of(corpus)]),
+    ]:
+        written, _ = reshaped(corpus, "out2.pbin", filter=expression, existing="replace")
+        documents = documents_of(corpus)
+        assert written == [ids for ids, keeps in zip(documents, expected, strict=True) if keeps]
+
+
+def test_the_tokenizer_of_a_replaced_output_is_replaced(corpus: Path) -> None:
+    output = corpus.with_name("out.pbin")
+    packtok.reshape(corpus, output, retokenize="cl100k_base")
+    report = packtok.reshape(corpus, output, existing="replace")
+    assert report["warnings"] == []
+    tokenizer = output.with_name("out.pbin.tokenizer.json")
+    assert tokenizer.read_bytes() == corpus.with_name("in.pbin.tokenizer.json").read_bytes()
+
+
+def test_an_input_behind_a_missing_folder_is_not_overwritten(corpus: Path) -> None:
+    before = corpus.read_bytes()
+    with pytest.raises(ValueError, match="input"):
+        packtok.reshape(corpus, corpus.parent / "none" / ".." / "in.pbin", existing="replace", shuffle=True)
+    assert corpus.read_bytes() == before
+
+
+def test_a_name_that_several_files_share_is_an_input(corpus: Path) -> None:
+    for form in ("megatron", "datatrove", "dolma"):
+        packtok.convert(corpus, corpus.with_name(form), to=form)
+        packtok.reshape(corpus.with_name(form), corpus.with_name(f"{form}.pbin"), truncate=2)
+        assert documents_of(corpus.with_name(f"{form}.pbin")) == [
+            ids if len(ids) <= 2 else [ids[0], EOD] for ids in documents_of(corpus)
+        ]
+
+
+def test_files_with_and_without_origins_are_joined_if_the_loss_is_accepted(corpus: Path) -> None:
+    (corpus.parent / "c.jsonl").write_text('{"text": "other"}\n')
+    other = corpus.with_name("other.pbin")
+    packtok.pack(input=str(corpus.parent / "c.jsonl"), output=str(other), tokenizer="gpt2")
+    packtok.convert(other, corpus.with_name("m"), to="megatron")
+    for second in (other, corpus.with_name("m")):
+        output = corpus.with_name("out.pbin")
+        with pytest.raises(
+            ValueError, match=r"in\.pbin: records origins, which are not written as an output that joins"
+        ):
+            packtok.reshape([corpus, second], output, existing="replace")
+        packtok.reshape([corpus, second], output, accept_loss="origins", existing="replace")
+        assert documents_of(output) == documents_of(corpus) + documents_of(other)
+        assert packtok.PbinReader(output).origin(0) is None
+        packtok.verify(str(output))
+
+
+def test_joined_rows_are_still_rows(corpus: Path) -> None:
+    rows = corpus.with_name("rows.pbin")
+    packtok.reshape(corpus, rows, rows=4, accept_loss="origins")
+    packtok.reshape(corpus, corpus.with_name("plain.pbin"), truncate=2)
+    for name, call in (("merged", packtok.merge), ("joined", packtok.reshape)):
+        output = corpus.with_name(f"{name}.pbin")
+        call([str(rows), str(rows)], str(output))
+        packtok.verify(str(output))

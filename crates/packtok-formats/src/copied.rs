@@ -17,6 +17,8 @@ pub(crate) struct CopiedDocuments {
     path: PathBuf,
     ids: BufWriter<File>,
     ends: EndsWriter,
+    /// The ids of a document.
+    wide: Vec<u8>,
     num_tokens: u64,
     num_documents: u64,
 }
@@ -32,6 +34,7 @@ impl CopiedDocuments {
             path: path.into(),
             ids: BufWriter::new(file),
             ends: EndsWriter::new(path)?,
+            wide: Vec::new(),
             num_tokens: 0,
             num_documents: 0,
         })
@@ -67,6 +70,23 @@ impl CopiedDocuments {
         (width, is_signed): (usize, bool),
         error: impl Fn(u64, i128) -> Error,
     ) -> Result<()> {
+        self.wide.clear();
+        let is_all_ids = match (width, is_signed) {
+            (1, false) => widen::<1>(bytes, &mut self.wide, |id| u8::from_le_bytes(id).into()),
+            (2, false) => widen::<2>(bytes, &mut self.wide, |id| u16::from_le_bytes(id).into()),
+            (4, false) => widen::<4>(bytes, &mut self.wide, |id| u32::from_le_bytes(id).into()),
+            (4, true) => widen::<4>(bytes, &mut self.wide, |id| i32::from_le_bytes(id).into()),
+            (8, _) => widen::<8>(bytes, &mut self.wide, i64::from_le_bytes),
+            _ => false,
+        };
+        if is_all_ids {
+            let written = self.ids.write_all(&self.wide);
+            written.map_err(copy_error(&self.path))?;
+            self.num_tokens += (bytes.len() / width) as u64;
+            self.num_documents += 1;
+            return self.ends.push(self.num_tokens);
+        }
+        // Small signed types, and the error of an integer that is no id.
         let ids = bytes.chunks_exact(width).enumerate();
         self.push(ids.map(|(token, bytes)| {
             let is_negative = is_signed && bytes[width - 1] >= 0x80;
@@ -101,6 +121,19 @@ impl CopiedDocuments {
             documents: Box::new(self.ends.finish(file_bytes)?.with_extras(extras)),
         })
     }
+}
+
+/// Appends integers of `N` bytes as ids of 32 bits; returns whether all of them are ids.
+fn widen<const N: usize>(bytes: &[u8], out: &mut Vec<u8>, parse: impl Fn([u8; N]) -> i64) -> bool {
+    let integers = bytes.as_chunks::<N>().0;
+    out.resize(4 * integers.len(), 0);
+    let mut are_ids = true;
+    for (id, &integer) in out.as_chunks_mut::<4>().0.iter_mut().zip(integers) {
+        let integer = parse(integer);
+        are_ids &= integer >> 32 == 0;
+        *id = (integer as u32).to_le_bytes();
+    }
+    are_ids
 }
 
 fn copy_error(path: &Path) -> impl FnOnce(io::Error) -> Error {

@@ -22,6 +22,19 @@ pub(crate) struct Ends {
     extras: Vec<String>,
 }
 
+/// The checksum of the index of documents with these lengths, whose ids are copied when their file is opened.
+///
+/// # Errors
+/// A length is an error.
+pub fn crc32c_of_lengths(lengths: impl Iterator<Item = Result<u64>>) -> Result<u32> {
+    let (mut end, mut crc32c) = (0, 0);
+    for length in lengths {
+        end += length?;
+        crc32c = crc32c::crc32c_append(crc32c, &u64::to_le_bytes(end));
+    }
+    Ok(crc32c)
+}
+
 impl Ends {
     /// Opens and checks the file of ends at `path`, in time that grows with the number of documents.
     pub(crate) fn open(path: &Path) -> Result<Self> {

@@ -34,6 +34,11 @@ pub(crate) trait DocumentIndex: Debug + Send + Sync {
         0
     }
 
+    /// Whether the ids are signed integers that are read as unsigned ones.
+    fn has_signed_ids(&self) -> bool {
+        false
+    }
+
     /// CRC32C of the bytes of the index.
     fn crc32c(&self) -> u32;
 
@@ -215,6 +220,40 @@ impl FlatFile {
     /// Number of tokens of the last document, if it has no EOS although the others have; otherwise 0.
     pub fn tail_tokens(&self) -> u64 {
         self.details.documents.tail_tokens()
+    }
+
+    /// Whether the ids are signed integers that are read as unsigned ones, so that a negative id, which no
+    /// tokenizer gives, is a large one. Checking that when tokens are read would cost more than reading.
+    pub fn has_signed_ids(&self) -> bool {
+        self.details.documents.has_signed_ids()
+    }
+
+    /// Checks that none of these tokens is a negative id.
+    ///
+    /// # Errors
+    /// [`Error::Fault`]; as [`FlatFile::tokens`].
+    pub fn check_signs(&self, tokens: Range<u64>) -> Result<()> {
+        if !self.has_signed_ids() {
+            return Ok(());
+        }
+        let bits = 8 * self.width.bytes();
+        let max_id = u32::MAX >> (33 - bits);
+        let bytes = self.tokens(tokens.clone())?;
+        if self.width.greatest_id(bytes) <= max_id {
+            return Ok(());
+        }
+        let mut ids = self.width.ids(bytes).zip(tokens.start..);
+        match ids.find(|&(id, _)| id > max_id) {
+            None => Ok(()),
+            Some((id, token)) => Err(Error::fault(Fault {
+                path: self.data_path().into(),
+                offset: u64::from(self.first_byte) + token * self.width.bytes(),
+                what: "an id",
+                found: (i64::from(id) - (1 << bits)).to_string(),
+                expected: format!("a number in 0..={max_id}"),
+                remedy: "the file is damaged, or its ids are of another type",
+            })),
+        }
     }
 
     /// CRC32C of the index.

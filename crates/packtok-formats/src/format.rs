@@ -20,7 +20,7 @@ pub enum TokenFormat {
     LlmC,
     /// See [`crate::litdata`].
     Litdata,
-    /// A shard of samples with ids, which is only read; see [`crate::mds`].
+    /// A shard of samples with ids; see [`crate::mds`].
     Mds,
     /// An NPY array that has only tokens; see [`crate::npy`].
     Npy,
@@ -85,7 +85,7 @@ impl TokenFormat {
 
     /// Whether packtok writes token files of the format, and does not only read them.
     pub fn is_written(self) -> bool {
-        !matches!(self, Self::Mds | Self::Tatm | Self::Arrow)
+        !matches!(self, Self::Tatm | Self::Arrow)
     }
 
     /// Whether files of the format record where documents start, always and by themselves.

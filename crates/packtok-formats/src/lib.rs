@@ -35,7 +35,7 @@ pub mod table;
 mod test_support;
 mod token_file;
 
-pub use ends::write_ends;
+pub use ends::{crc32c_of_lengths, write_ends};
 pub use error::{ElementValue, Error, Result};
 pub use flat_file::FlatFile;
 pub use format::TokenFormat;

@@ -46,6 +46,13 @@ struct Plan {
     dtype: String,
 }
 
+/// Whether packtok wrote the tokens in `data` in this format, as their marker says.
+pub(crate) fn is_marked_as(data: &Path, format: TokenFormat) -> bool {
+    let marker = fs::read(sidecar_marker_path(data)).ok();
+    let marker = marker.and_then(|bytes| serde_json::from_slice::<Marker>(&bytes).ok());
+    marker.is_some_and(|marker| marker.format == format.name())
+}
+
 /// The type of the ids in `data`, tokens without a header, that its marker records; `None` without a
 /// marker, and if that is one of another format, whose other file is missing.
 pub(crate) fn recorded_dtype(data: &Path) -> Result<Option<Element>> {

@@ -19,7 +19,7 @@ use crate::megatron::{self, MegatronPaths};
 use crate::npy::{self, Element, MAGIC, NpyFile, NpyHeader};
 use crate::open_options::OpenOptions;
 use crate::raw::{self, RawFile};
-use crate::sidecar::recorded_dtype;
+use crate::sidecar::{is_marked_as, recorded_dtype};
 #[cfg(feature = "tables")]
 use crate::{arrow_rows, parquet_rows};
 
@@ -66,6 +66,7 @@ impl TokenFile {
         let file = match options.format {
             Some(TokenFormat::CepeNpy) => Self::Npy(NpyFile::open(path)?),
             Some(TokenFormat::Npy) => Self::Flat(npy::open_array(path, options)?),
+            Some(TokenFormat::Mds) => Self::Flat(mds::open_tokens(path, options)?),
             Some(TokenFormat::Litdata) => Self::Flat(litdata::open(path, options)?),
             Some(TokenFormat::Tatm) => Self::Flat(raw::open_padded(path, options)?),
             Some(TokenFormat::Raw) => Self::open_headless(path, options)?
@@ -112,7 +113,7 @@ impl TokenFile {
         let element = NpyHeader::parse(map.bytes(), path)?.element;
         drop(map);
         let open_array = || Ok(Self::Flat(npy::open_array(path, options)?));
-        if matches!(element, Element::U8 | Element::U16) {
+        if matches!(element, Element::U8 | Element::U16) || is_marked_as(path, TokenFormat::Npy) {
             return open_array();
         }
         match NpyFile::open(path) {

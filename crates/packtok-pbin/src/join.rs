@@ -280,6 +280,10 @@ impl Joined {
         };
         self.metadata.stopped_early |= metadata.stopped_early;
         self.metadata.rearranged |= metadata.rearranged;
+        if metadata.has_rows() && !self.metadata.has_rows() {
+            // Readers must know that EOD does not end all documents.
+            self.metadata.steps.push(Metadata::rows_step());
+        }
         self.sources.extend(part.sources()?);
         self.add_tokenizer(part.path(), metadata.tokenizer.as_ref())?;
         if metadata.options.are_unknown() {

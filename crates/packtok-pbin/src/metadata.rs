@@ -46,6 +46,25 @@ pub struct Metadata {
     pub steps: Vec<Step>,
 }
 
+impl Metadata {
+    /// The name of the step that cut documents into rows of equal length.
+    pub const ROWS_STEP: &str = "rows";
+
+    /// The step, of which only the name is known.
+    pub fn rows_step() -> Step {
+        Step {
+            step: Self::ROWS_STEP.to_owned(),
+            value: None,
+            left_out: 0,
+        }
+    }
+
+    /// Whether documents of the file are rows, which EOD does not end.
+    pub fn has_rows(&self) -> bool {
+        self.steps.iter().any(|step| step.step == Self::ROWS_STEP)
+    }
+}
+
 /// A step that reshaped documents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {

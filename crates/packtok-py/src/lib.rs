@@ -56,7 +56,9 @@ mod _packtok {
     #[pymodule_export]
     use crate::pack::texts::PyTexts;
     #[pymodule_export]
-    use crate::reshape::convert::{convert_tokens, find_token_marker, plan_difference};
+    use crate::reshape::convert::{
+        convert_tokens, find_token_marker, plan_difference, write_packed_rows,
+    };
     #[pymodule_export]
     use crate::reshape::diff::first_difference_of;
     #[pymodule_export]

@@ -1,4 +1,4 @@
-//! Compares the documents of two token files, whatever their formats.
+//! Compares the documents of token files, whatever their formats.
 
 use std::ops::Range;
 
@@ -11,51 +11,69 @@ use crate::error::Result;
 /// Documents that are compared between two reports of progress.
 const STEP_DOCUMENTS: u64 = 1024;
 
-/// The first difference between two files.
+/// The first difference between two sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// The first document that differs, or that only one file has.
+    /// The first document that differs, or that only one side has.
     pub document: u64,
     /// Position in the document of the first id that differs, or that only one document has. `None`
-    /// if only one file has the document.
+    /// if only one side has the document.
     pub token: Option<u64>,
-    /// The id in the first file, if it has that token.
+    /// The id on the first side, if it has that token.
     pub first: Option<u32>,
-    /// The id in the second file, if it has that token.
+    /// The id on the second side, if it has that token.
     pub second: Option<u32>,
 }
 
-/// The first difference between the documents of two files; `None` if all are the same.
+/// The first difference between the documents of these files and of those; `None` if all are the same.
 ///
 /// # Errors
 /// A file is damaged; the monitor breaks.
 pub fn first_difference(
-    first: &TokenFile,
-    second: &TokenFile,
+    first: &[TokenFile],
+    second: &[TokenFile],
     monitor: &mut Monitor<'_>,
 ) -> Result<Option<Difference>> {
-    let num_documents = first.num_documents();
-    let documents = (0..num_documents).map(|i| Ok((first, first.document_tokens(i)?)));
-    let documents = (num_documents, documents);
-    difference_of(documents, first.data_bytes(), second, monitor)
+    let total_bytes = first.iter().map(TokenFile::data_bytes).sum();
+    difference_of(
+        documents_of(first),
+        documents_of(second),
+        total_bytes,
+        monitor,
+    )
 }
 
-/// As [`first_difference`], of documents that are tokens of any files, given with their number.
+/// The number of documents, and the tokens of each with their file.
+pub(crate) type Documents<I> = (u64, I);
+
+/// All documents of `files`.
+pub(crate) fn documents_of(
+    files: &[TokenFile],
+) -> Documents<impl Iterator<Item = packtok_formats::Result<(&TokenFile, Range<u64>)>>> {
+    let documents = files.iter().flat_map(|file| {
+        let numbers = 0..file.num_documents();
+        numbers.map(move |document| Ok((file, file.document_tokens(document)?)))
+    });
+    let num_documents = files.iter().map(TokenFile::num_documents).sum();
+    (num_documents, documents)
+}
+
+/// As [`first_difference`], of documents that are tokens of any files.
 pub(crate) fn difference_of<'a>(
-    (num_first, documents): (
-        u64,
+    (num_first, documents): Documents<
         impl Iterator<Item = packtok_formats::Result<(&'a TokenFile, Range<u64>)>>,
-    ),
+    >,
+    (num_second, other_documents): Documents<
+        impl Iterator<Item = packtok_formats::Result<(&'a TokenFile, Range<u64>)>>,
+    >,
     total_bytes: u64,
-    second: &TokenFile,
     monitor: &mut Monitor<'_>,
 ) -> Result<Option<Difference>> {
-    let num_documents = num_first.min(second.num_documents());
     let mut bytes_read = 0;
-    for (document, span) in (0..num_documents).zip(documents) {
-        let (first, tokens) = span?;
+    for (document, (span, other_span)) in (0..).zip(documents.zip(other_documents)) {
+        let ((first, tokens), (second, other_tokens)) = (span?, other_span?);
         let bytes = first.tokens(tokens)?;
-        let other_bytes = second.tokens(second.document_tokens(document)?)?;
+        let other_bytes = second.tokens(other_tokens)?;
         let is_same = first.width() == second.width() && bytes == other_bytes;
         if !is_same && let Some(token) = first_different_token(first, bytes, second, other_bytes) {
             return Ok(Some(Difference { document, ..token }));
@@ -73,9 +91,8 @@ pub(crate) fn difference_of<'a>(
             }
         }
     }
-    let has_same_number = num_first == second.num_documents();
-    Ok((!has_same_number).then_some(Difference {
-        document: num_documents,
+    Ok((num_first != num_second).then_some(Difference {
+        document: num_first.min(num_second),
         token: None,
         first: None,
         second: None,

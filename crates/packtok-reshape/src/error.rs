@@ -271,6 +271,19 @@ pub enum Error {
         /// The format of the output.
         format: &'static str,
     },
+    /// The output has no room for documents without tokens.
+    #[error(
+        "{}: document {document} has no tokens, and {format} has no room for that; leave such documents out with packtok reshape --filter \"length > 0\"",
+        path.display()
+    )]
+    EmptyDocument {
+        /// The file.
+        path: PathBuf,
+        /// The number of the document.
+        document: u64,
+        /// The format of the output.
+        format: &'static str,
+    },
     /// The output cannot hold something that the input records.
     #[error(
         "{}: records {name}, which are not written as {format}; set --accept-loss {name} (accept_loss) to lose them",
@@ -519,6 +532,41 @@ pub enum Error {
         path: PathBuf,
         /// The first document that differs.
         document: u64,
+    },
+    /// The existing output has ids of another type than this call writes.
+    #[error(
+        "{}: has ids of {found}, but this call writes {expected}; set --dtype (dtype), set --existing (existing) to replace, or choose another --output (output)",
+        path.display()
+    )]
+    ExistingDtype {
+        /// The output.
+        path: PathBuf,
+        /// The type in the file.
+        found: &'static str,
+        /// The type that would be written.
+        expected: &'static str,
+    },
+    /// A part of an output is missing.
+    #[error(
+        "{}: is missing; write all parts with --shard (shard) first",
+        path.display()
+    )]
+    PartMissing {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A part of an output has other documents than this call would write into it.
+    #[error(
+        "{}: has {} documents and {} tokens, expected {} and {}; give the options that wrote the parts",
+        path.display(), found.0, found.1, expected.0, expected.1
+    )]
+    OtherPart {
+        /// The file.
+        path: PathBuf,
+        /// Documents and tokens in the file.
+        found: (u64, u64),
+        /// Documents and tokens that would be written.
+        expected: (u64, u64),
     },
     /// The file was made with another tokenizer.
     #[error(

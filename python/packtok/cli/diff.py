@@ -10,12 +10,12 @@ from packtok.cli.progress import progress
 
 
 def diff(
-    first: Annotated[str, typer.Argument(metavar="FIRST", help="A token file, of any format.")],
-    second: Annotated[str, typer.Argument(metavar="SECOND", help="Another token file.")],
+    first: Annotated[str, typer.Argument(metavar="FIRST", help="A token file of any format, or a folder.")],
+    second: Annotated[str, typer.Argument(metavar="SECOND", help="Another one.")],
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Compare the documents of two token files; exit code 1 if they differ."""
+    """Compare the documents of two token files or folders; exit code 1 if they differ."""
     from packtok.commands import diff as command
 
     check_inputs("FIRST", [first])

@@ -7,6 +7,7 @@ import typer
 
 from packtok.cli import console
 from packtok.cli.options import (
+    AcceptLossOption,
     AddTokensOption,
     Existing,
     ExistingOption,
@@ -22,7 +23,7 @@ from packtok.cli.progress import engine_checks, progress
 
 Paths = Annotated[
     list[str],
-    typer.Argument(metavar="PART... OUT", help="Files or folders of *.pbin, then the file to write."),
+    typer.Argument(metavar="PART... OUT", help="Token files, or folders of them, then the pbin to write."),
 ]
 
 
@@ -30,18 +31,20 @@ def merge(
     paths: Paths,
     tokenizer: TokenizerOption = None,
     add_special_tokens_from_config: AddTokensOption = False,
+    accept_loss: AcceptLossOption = None,
     existing: ExistingOption = None,
     file_existence_policy: PolicyOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Join pbins into one; each is verified while it is read."""
+    """Join token files into one pbin; pbins are verified while they are read."""
     policy = existing_policy(existing, file_existence_policy)
     merge_with(
         paths,
         policy,
         tokenizer=tokenizer,
         add_special_tokens_from_config=add_special_tokens_from_config,
+        accept_loss=accept_loss,
         as_json=as_json,
         quiet=quiet,
     )
@@ -53,6 +56,7 @@ def merge_with(
     *,
     tokenizer: str | None,
     add_special_tokens_from_config: bool = False,
+    accept_loss: list[str] | None = None,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -70,6 +74,7 @@ def merge_with(
             existing=existing or "error",
             tokenizer=tokenizer,
             add_special_tokens_from_config=add_special_tokens_from_config,
+            accept_loss=accept_loss or (),
             on_progress=on_progress,
         )
     show_counts(counts, as_json=as_json, quiet=quiet)

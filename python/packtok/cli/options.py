@@ -101,6 +101,16 @@ TokenFormat = Literal[
     "parquet",
     "arrow",
 ]
+OutdirOption = Annotated[
+    str | None,
+    typer.Option(
+        "--outdir",
+        metavar="FOLDER",
+        help="With --shard or --join: where tasks leave markers, for packtok status.",
+    ),
+]
+# What `packtok convert` writes: also what is only written.
+WrittenFormat = Literal[TokenFormat, "packed-parquet"]
 TokenFormatOption = Annotated[
     TokenFormat | None, typer.Option("--format", help="The format of the token file. [default: by content]")
 ]

@@ -105,6 +105,10 @@ def reshape(
             help="Shuffle blocks of consecutive documents with N tokens or more.",
         ),
     ] = None,
+    rows: Annotated[
+        int | None,
+        typer.Option("--rows", metavar="N", help="Join the documents and cut them into rows of N tokens."),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of --sample and --shuffle.")] = 0,
     format: TokenFormatOption = None,
     input_dtype: InputDtypeOption = None,
@@ -126,47 +130,62 @@ def reshape(
         int | None,
         typer.Option("--threads", help="Threads that decode and encode. [default: all CPUs]", min=1),
     ] = None,
+    shard: Annotated[str | None, typer.Option("--shard", hidden=True, help="For packtok run.")] = None,
+    join: Annotated[bool, typer.Option("--join", hidden=True, help="For packtok run.")] = False,
+    outdir: Annotated[str | None, typer.Option("--outdir", hidden=True, help="For packtok run.")] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Select, change and reorder the documents of token files; steps run in the order of these options."""
     from packtok.commands import reshape as command
+    from packtok.commands.task_run import task_run
 
     check_inputs("FILE", files)
     check_output("--output", output, is_folder=True)
-    with engine_checks(quiet=quiet), progress(quiet=quiet) as on_progress:
-        counts = command.reshape(
-            files,
-            output,
-            to=to,
-            chunk=chunk,
-            remove=remove or (),
-            filter=filter or (),
-            split=split,
-            validation_fraction=validation_fraction,
-            validation_last=validation_last,
-            split_seed=split_seed,
-            sample=sample or (),
-            retokenize=retokenize,
-            eod_token=eod_token,
-            bos_token=bos_token,
-            truncate=truncate,
-            shuffle=shuffle,
-            block_tokens=block_tokens,
-            seed=seed,
-            format=format,
-            input_dtype=input_dtype,
-            boundaries=boundaries,
-            max_tokens=max_tokens,
-            multiple_of=multiple_of,
-            accept_loss=accept_loss or (),
-            dtype=dtype,
-            tokenizer=tokenizer,
-            add_special_tokens_from_config=add_special_tokens_from_config,
-            existing=existing or "error",
-            threads=threads,
-            on_progress=on_progress,
+    if outdir is None and (shard is not None or join):
+        raise typer.BadParameter(
+            "--shard and --join are for packtok run; use --chunk K/N to reshape in parts"
         )
+    options: dict[str, Any] = {
+        "to": to,
+        "chunk": chunk,
+        "remove": remove or (),
+        "filter": filter or (),
+        "split": split,
+        "validation_fraction": validation_fraction,
+        "validation_last": validation_last,
+        "split_seed": split_seed,
+        "sample": sample or (),
+        "retokenize": retokenize,
+        "eod_token": eod_token,
+        "bos_token": bos_token,
+        "truncate": truncate,
+        "shuffle": shuffle,
+        "block_tokens": block_tokens,
+        "rows": rows,
+        "seed": seed,
+        "format": format,
+        "input_dtype": input_dtype,
+        "boundaries": boundaries,
+        "max_tokens": max_tokens,
+        "multiple_of": multiple_of,
+        "accept_loss": accept_loss or (),
+        "dtype": dtype,
+        "tokenizer": tokenizer,
+        "add_special_tokens_from_config": add_special_tokens_from_config,
+        "existing": existing or "error",
+        "threads": threads,
+    }
+    with engine_checks(quiet=quiet), progress(quiet=quiet) as on_progress:
+        if outdir is not None:
+            counts = task_run("reshape", files, output, outdir, options).run(
+                shard, join=join, on_progress=on_progress
+            )
+        else:
+            counts = command.reshape(files, output, **options, on_progress=on_progress)
+    if "steps" not in counts:
+        show_counts(counts, as_json=as_json, quiet=quiet)
+        return
     show_counts(counts if as_json else _lines(counts), as_json=as_json, quiet=quiet)
 
 

@@ -41,7 +41,8 @@ def run(
     command: Annotated[
         list[str],
         typer.Argument(
-            metavar="pack|tokenize|sample|logits ARGS...", help="The command to run, with its options."
+            metavar="pack|tokenize|sample|logits|convert|reshape ARGS...",
+            help="The command to run, with its options.",
         ),
     ],
     conf: ConfOption = None,

@@ -72,14 +72,20 @@ def tokenize(
         str, typer.Option("--file-prefix", help="Start of the names of the token files.")
     ] = DEFAULT_PREFIX,
     to: Annotated[
-        Literal["cepe-npy"] | None,
+        Literal["cepe-npy", "npy"] | None,
         typer.Option(
-            "--to", help="Write one NPY file for each input file, as CEPE's scripts. [default: one pbin]"
+            "--to",
+            help="cepe-npy: one NPY file for each input file, as CEPE's scripts; npy: a folder of shards, as "
+            "KempnerForge reads it. [default: one pbin]",
         ),
     ] = None,
     dtype: Annotated[
         str | None,
-        typer.Option("--dtype", help="With --to cepe-npy: int64 or uint32. [default: int64]"),
+        typer.Option(
+            "--dtype",
+            help="With --to cepe-npy: int64 or uint32, with npy: uint16 or uint32. "
+            "[default: int64; what the vocabulary needs]",
+        ),
     ] = None,
     token_dtype: Annotated[
         str | None, typer.Option("--token-dtype", help="Widest tokens to accept: uint8, uint16, uint32.")
@@ -139,13 +145,14 @@ def tokenize(
     check_output("--outdir", outdir, is_folder=True)
     pack_options = {name: value for name, value in options.items() if value is not None}
     if to is not None:
-        check_npy(token_dtype, parts, file_prefix)
+        check_npy(to, token_dtype, parts, file_prefix)
         own = {"tokenizer": tokenizer, "output_dir": output_dir, "dtype": dtype, "outdir": outdir}
         pack_options |= {"field": field, "num_cpus": num_workers}
-        _tokenize_npy(datasets, own, pack_options, existing, shard, join=join, as_json=as_json, quiet=quiet)
+        tokenize_to = _tokenize_shards if to == "npy" else _tokenize_npy
+        tokenize_to(datasets, own, pack_options, existing, shard, join=join, as_json=as_json, quiet=quiet)
         return
     if dtype is not None:
-        raise typer.BadParameter("--dtype needs --to cepe-npy; the tokenizer sets the width of a pbin")
+        raise typer.BadParameter("--dtype needs --to; the tokenizer sets the width of a pbin")
     if field is not None or are_undescribed(datasets):
         check_undescribed(datasets, parts)
         console.remarks(undescribed_remarks(token_dtype))
@@ -187,19 +194,19 @@ def tokenize(
         _show(written, output_dir, is_kept=is_kept, as_json=as_json)
 
 
-def check_npy(token_dtype: str | None, parts: int | None, file_prefix: str) -> None:
-    """Raises a `BadParameter` if an option is given that has no meaning with --to cepe-npy."""
+def check_npy(to: str, token_dtype: str | None, parts: int | None, file_prefix: str) -> None:
+    """Raises a `BadParameter` if an option is given that has no meaning with --to."""
     refused_flags = {
         "--token-dtype": (token_dtype, "give --dtype"),
-        "--parts": (parts, "there is a file for each input file"),
+        "--parts": (parts, "there are several files"),
         "--file-prefix": (
             None if file_prefix == DEFAULT_PREFIX else file_prefix,
-            "files are named after the input files",
+            "the names of the files are fixed",
         ),
     }
     for flag, (value, remedy) in refused_flags.items():
         if value is not None:
-            raise typer.BadParameter(f"{flag} cannot be given with --to cepe-npy; {remedy}")
+            raise typer.BadParameter(f"{flag} cannot be given with --to {to}; {remedy}")
 
 
 def _tokenize_npy(
@@ -233,6 +240,33 @@ def _tokenize_npy(
         show_report(report, as_json=as_json, quiet=quiet)
     else:
         show_counts(counts, as_json=as_json, quiet=quiet)
+
+
+def _tokenize_shards(
+    inputs: list[str],
+    own: dict[str, Any],
+    options: dict[str, Any],
+    existing: Existing | None,
+    shard: str | None,
+    *,
+    join: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Tokenizes into a folder of shards."""
+    from packtok.commands.tokenize_shards import tokenize_shards
+
+    if shard is not None or join or own.pop("outdir") is not None:
+        raise typer.BadParameter(
+            "--shard, --join and --outdir cannot be given with --to npy; tokenize without --to, then use "
+            "packtok convert --to npy"
+        )
+    check_corpus("DATASET", inputs)
+    with engine_checks(quiet=quiet), progress(quiet=quiet) as on_progress:
+        counts = tokenize_shards(
+            inputs, **own, existing=existing or "error", on_progress=on_progress, **options
+        )
+    show_counts(counts, as_json=as_json, quiet=quiet)
 
 
 def are_undescribed(datasets: list[str]) -> bool:

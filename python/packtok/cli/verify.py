@@ -9,9 +9,12 @@ from packtok.cli import console
 from packtok.cli.merge import show_counts
 from packtok.cli.options import (
     AddTokensOption,
+    BoundariesOption,
+    InputDtypeOption,
     JsonOption,
     QuietOption,
     SourceOption,
+    TokenFormatOption,
     TokenizerOption,
     check_inputs,
     flag,
@@ -21,8 +24,11 @@ from packtok.cli.progress import engine_checks, progress
 
 def verify(
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="The token file or folder of NPY files to check.")
+        str, typer.Argument(metavar="FILE", help="The token file, or the folder of them, to check.")
     ],
+    format: TokenFormatOption = None,
+    input_dtype: InputDtypeOption = None,
+    boundaries: BoundariesOption = None,
     tokenizer: TokenizerOption = None,
     add_special_tokens_from_config: AddTokensOption = False,
     corpus: Annotated[
@@ -57,17 +63,22 @@ def verify(
         "tokenizer": tokenizer,
         "add_special_tokens_from_config": add_special_tokens_from_config,
     }
+    reading: dict[str, Any] = {"format": format, "input_dtype": input_dtype, "boundaries": boundaries}
     check_inputs("FILE", [file])
     if os.path.isdir(file) or against is not None:
         if corpus is not None or origins is not None:
             raise typer.BadParameter(f"--corpus and --origins need a pbin, and {file} is not one")
+        if any(value is not None for value in reading.values()):
+            raise typer.BadParameter(
+                f"--format, --input-dtype and --boundaries are for a single file, and {file} is a folder"
+            )
         _verify_folder(file, against, root, named, as_json=as_json, quiet=quiet)
         return
     if root is not None:
         raise typer.BadParameter("--root needs --against")
     check_inputs("--origins", () if origins is None else [origins])
     with engine_checks(quiet=quiet), progress(quiet=quiet) as on_progress:
-        counts = command.verify(file, **named, on_progress=on_progress)
+        counts = command.verify(file, **reading, **named, on_progress=on_progress)
         if corpus is not None:
             compared = command.verify_corpus(
                 file, corpus, sample=fraction, **named, source=source, on_progress=on_progress

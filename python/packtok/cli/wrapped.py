@@ -1,4 +1,4 @@
-"""The command that `packtok run` gives its tasks: `pack` or `tokenize`, with their options."""
+"""The command that `packtok run` gives its tasks, with its options."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from packtok.cli import console
-from packtok.cli.options import PACK_FLAGS, check_output, existing_policy
+from packtok.cli.options import PACK_FLAGS, check_inputs, check_output, existing_policy
 from packtok.cli.pack import checked_config, pack
 from packtok.cli.tokenize import (
     OPTIONS_OF_PACK,
@@ -34,6 +34,10 @@ _NOT_FOR_SHARDS = {
     "print_config": "use it with packtok pack, without run",
     "as_json": "put it before the command: packtok run --json {command}",
 }
+
+
+# Parameters of convert and reshape that do not say what is written.
+_OF_ONE_CALL = ("files", "output", "shard", "join", "outdir", "as_json", "quiet")
 
 
 @dataclass(frozen=True)
@@ -63,8 +67,11 @@ def wrapped(command: list[str]) -> Wrapped:
         return _sample(arguments)
     if name == "logits":
         return _logits(arguments)
+    if name in ("convert", "reshape"):
+        return _reshaping(name, arguments)
     raise typer.BadParameter(
-        f"{name}: only pack, tokenize, sample and logits can be run; put options of run before the command"
+        f"{name}: only pack, tokenize, sample, logits, convert and reshape can be run; put options of run "
+        "before the command"
     )
 
 
@@ -131,7 +138,11 @@ def _tokenize_npy(inputs: list[str], params: dict[str, Any]) -> Wrapped:
     from packtok.commands.run_command import npy_command, tokenize_arguments
     from packtok.commands.tokenize_npy import prepare_npy_tokenization
 
-    check_npy(params["token_dtype"], params["parts"], params["file_prefix"])
+    if params["to"] == "npy":
+        raise typer.BadParameter(
+            "tokenize --to npy cannot be run; run tokenize without --to, then use packtok convert --to npy"
+        )
+    check_npy(params["to"], params["token_dtype"], params["parts"], params["file_prefix"])
     own = {name: params[name] for name in ("tokenizer", "output_dir", "dtype")}
     options = _values_of(params, (*OPTIONS_OF_PACK, "field"))
     passed = tokenize_arguments(inputs, {"to": params["to"], **own}, options)
@@ -212,6 +223,31 @@ def _logits(arguments: list[str]) -> Wrapped:
     return Wrapped(passed, prepare)
 
 
+def _reshaping(name: str, arguments: list[str]) -> Wrapped:
+    from packtok.cli.convert import convert
+    from packtok.cli.reshape import reshape
+    from packtok.commands.run_command import reshape_command
+    from packtok.commands.task_run import task_run
+
+    is_conversion = name == "convert"
+    command = _command(convert if is_conversion else reshape, name)
+    params = _params(command, name, arguments)
+    if params["to"] == "packed-parquet":
+        raise typer.BadParameter("convert --to packed-parquet cannot be run; it has no shards")
+    passed = _arguments(command, params)
+    options = {option: value for option, value in params.items() if option not in _OF_ONE_CALL}
+    options["existing"] = params["existing"] or "error"
+
+    def prepare(settings: "LaunchSettings", outdir: str | None) -> "RunCommand":
+        check_inputs("FILE", params["files"])
+        check_output("--output", params["output"], is_folder=True)
+        kind: Any = name
+        tasks = task_run(kind, params["files"], params["output"], outdir, options)
+        return reshape_command(tasks, passed, settings)
+
+    return Wrapped(passed, prepare)
+
+
 def _arguments(command: Any, params: dict[str, Any], *first: str) -> "Arguments":
     """Returns the arguments of a command for a task, after the positional arguments ``first``."""
     from packtok.launch.tasks import Arguments, Value
@@ -223,11 +259,14 @@ def _arguments(command: Any, params: dict[str, Any], *first: str) -> "Arguments"
         if value is None:
             continue
         if param.param_type_name == "argument":
-            positional.append(value)
-        elif value != param.default:
+            positional += [value] if isinstance(value, str) else value
+        elif value != param.default and value not in ([], ()):
             # The name of a parameter can differ from that of its option.
             name = max(param.opts, key=len).removeprefix("--").replace("-", "_")
-            options[name] = value if isinstance(value, bool | int) else str(value)
+            if isinstance(value, list | tuple):
+                options[name] = tuple(map(str, value))
+            else:
+                options[name] = value if isinstance(value, bool | int) else str(value)
     return Arguments(positional=tuple(positional), options=options)
 
 

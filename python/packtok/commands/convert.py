@@ -2,6 +2,7 @@
 
 import json
 import os
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,20 +11,22 @@ from typing import Any, Literal
 import yaml
 
 from packtok import _packtok
-from packtok.commands.merge import beside
 from packtok.commands.tokenize_npy import checked_dtype
+from packtok.data.loss_markers import marker_ids
 from packtok.data.token_sources import padded_files
+from packtok.distributed import find_shard
 from packtok.errors import ConfigError
+from packtok.integers import checked_integer
 from packtok.progress import Progress
 from packtok.remedies import entry_point, worded_here
 from packtok.resuming import KEPT_NOTE, LOST_NOTE, explaining
-from packtok.sources import FORMAT_SUFFIXES, StrPath, token_files_below
-from packtok.tokenizer.find import TOKENIZER_FILE, find_tokenizer
+from packtok.sources import FORMAT_SUFFIXES, StrPath, token_files_at, token_files_below
+from packtok.tokenizer.find import TOKENIZER_FILE, find_tokenizer, tokenizer_next_to
 
 # Formats that are written as a folder of shards.
-FOLDERS = ("litdata", "npy", "parquet")
+FOLDERS = ("litdata", "mds", "npy", "parquet")
 # Formats whose ids can be uint16 or uint32, as the caller likes.
-OF_ANY_WIDTH = ("dolma", "litdata", "llm-c", "npy", "raw")
+OF_ANY_WIDTH = ("dolma", "litdata", "llm-c", "mds", "npy", "raw")
 # Formats whose files of tokens can be links to those of the input.
 LINKED = ("megatron", "datatrove", "dolma", "raw")
 # What other formats do not know is kept in this folder beside their files.
@@ -33,6 +36,8 @@ TOKENIZER_CONFIG_FILE = "tokenizer_config.json"
 METADATA_FILE = "metadata.yaml"
 # Describes a folder of Parquet files, as Hugging Face's `load_dataset` reads it.
 CARD_FILE = "README.md"
+# Rows of several documents, for Megatron-Bridge. They are not read again as these documents.
+PACKED = "packed-parquet"
 CARD = """---
 configs:
 - config_name: default
@@ -43,7 +48,7 @@ configs:
 
 # {name}
 
-Tokenized documents, one in each row. The column `input_ids` has their ids, BOS and EOS included. The
+{rows} The column `input_ids` has their ids, BOS and EOS included. The
 tokenizer is {tokenizer}.
 
 ```python
@@ -52,6 +57,11 @@ from datasets import load_dataset
 dataset = load_dataset("FOLDER", split="train")
 ```
 """
+DOCUMENT_ROWS = "Tokenized documents, one in each row."
+PACKED_ROWS = (
+    "Tokenized documents, several in each row, as Megatron-Bridge reads them. `seq_start_id` is where each\n"
+    "of them starts, `loss_mask` whether the label of each id, which is the id after it, counts in the loss."
+)
 # The note on an error if some files of the folder exist already.
 KEPT_FILES_NOTE = "finished files are kept; set --existing (existing) to skip to resume"
 
@@ -72,7 +82,14 @@ def convert(
     dtype: str | None = None,
     tokenizer: str | None = None,
     add_special_tokens_from_config: bool = False,
+    context_length: int | None = None,
+    loss_markers: tuple[int | str, int | str] | None = None,
+    shard: str | None = None,
+    join: bool = False,
     existing: Literal["error", "skip", "replace"] = "error",
+    threads: int | None = None,
+    on_start: Callable[[dict[str, list[str]]], None] | None = None,
+    on_written: Callable[[Path], None] | None = None,
     on_progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Writes the documents of token files, or of all files below a folder, in another format.
@@ -83,9 +100,10 @@ def convert(
         input: A token file; several, whose documents are joined; or a folder, also one of tatm, whose
             metadata say how its files are read.
         output: The file to write; of a format with several files, the name that they share; for
-            ``"litdata"``, ``"npy"`` and ``"parquet"``, a folder of shards; for a folder, the folder in which
-            its tree is mirrored.
-        to: The format to write, one of `packtok convert --help`.
+            ``"litdata"``, ``"mds"``, ``"npy"`` and both kinds of Parquet, a folder of shards; for a folder,
+            the folder in which its tree is mirrored.
+        to: The format to write, one of `packtok convert --help`. ``"packed-parquet"`` is a folder of rows of
+            several documents, the items of `TokenDataset` with ``packing="best_fit"``.
         format: The format to read. Default: the one that the content has; of a folder, pbins, or with
             ``to="pbin"`` the only other format that is in it.
         input_dtype: The type of the ids of files that do not record it, such as ``"uint16"``.
@@ -95,17 +113,28 @@ def convert(
             any, whose tokens the index finds after the header; for ``"datatrove"``, ``"dolma"`` and ``"raw"``
             to one without a header.
         max_tokens: Divides the output into shards of at most so many tokens, between documents. Default:
-            2^30 for ``"npy"``, 2^27 for ``"parquet"``, 2^24 for ``"litdata"``; otherwise one output.
+            2^30 for ``"npy"``, 2^27 for ``"parquet"``, 2^24 for ``"litdata"`` and ``"mds"``; otherwise one
+            output.
         multiple_of: Cuts shards at multiples of so many tokens instead of between documents, because some
             trainers drop the rest of each file.
         accept_loss: What the input records and the output cannot hold: ``"sequences"``, ``"modes"``, and
             ``"origins"``, which only one output from one input keeps.
         dtype: The type of the ids to write: for ``"cepe-npy"``, ``"int64"`` or ``"uint32"``; for ``"dolma"``,
-            ``"litdata"``, ``"llm-c"``, ``"npy"`` and ``"raw"``, ``"uint16"`` or ``"uint32"``. Default:
-            ``"int64"``, and what the vocabulary needs.
+            ``"litdata"``, ``"llm-c"``, ``"mds"``, ``"npy"`` and ``"raw"``, ``"uint16"`` or ``"uint32"``.
+            Default: ``"int64"``, and what the vocabulary needs.
         tokenizer: The tokenizer of the ids. Default: what the trailer or the marker records.
         add_special_tokens_from_config: As in `packtok.pack`, for ``tokenizer``.
+        context_length: With ``"packed-parquet"``, the most inputs of a row. A row has one id more for each
+            document, because the last one is only a label.
+        loss_markers: With ``"packed-parquet"``, as in `TokenDataset`.
+        shard: ``"k/N"``: writes every Nth of the outputs, from k on, so that N calls at once write all. With
+            ``"auto"``, k and N are those of a task of Slurm.
+        join: Completes what calls with ``shard`` have written, by the index of ``"litdata"`` and ``"mds"``.
         existing: ``"error"``; ``"skip"``, which keeps a file after comparing its documents; ``"replace"``.
+        threads: Shards that are written at once, at most 8. Default: the CPUs that the process may use.
+        on_start: Called with ``kept_in_files``, ``kept_beside`` and ``lost`` of each output before it is
+            written, but not with ``"packed-parquet"``.
+        on_written: Called with each file of tokens when all are written, but not with ``"packed-parquet"``.
         on_progress: As in `packtok.pack`.
 
     Returns:
@@ -118,12 +147,42 @@ def convert(
         FileExistsError: If the output exists and ``existing`` is ``"error"``.
         PbinFormatError: If the input is damaged, or has ids that the tokenizer lacks.
     """
-    check_formats(to, format)
+    check_formats("parquet" if to == PACKED else to, format)
+    if to == PACKED:
+        unused: dict[str, object] = {
+            "--format (format)": format,
+            "--input-dtype (input_dtype)": input_dtype,
+            "--boundaries (boundaries)": boundaries,
+            "--link (link)": link or None,
+            "--multiple-of (multiple_of)": multiple_of,
+            "--dtype (dtype)": dtype,
+            "--threads (threads)": threads,
+            "--shard (shard)": shard,
+            "--join (join)": join or None,
+            "--existing (existing) skip": existing if existing == "skip" else None,
+        }
+        _check_unused(unused, to)
+        return _write_packed(
+            input,
+            Path(output),
+            context_length=context_length,
+            loss_markers=loss_markers,
+            max_tokens=max_tokens,
+            accept_loss=accept_loss,
+            tokenizer=tokenizer,
+            add_special_tokens_from_config=add_special_tokens_from_config,
+            existing=existing,
+            on_progress=on_progress,
+        )
+    of_packed: dict[str, object] = {
+        "--context-length (context_length)": context_length,
+        "--loss-markers (loss_markers)": loss_markers,
+    }
+    _check_unused(of_packed, to)
     checked = checked_id_type(dtype, to)
-    if link and to not in LINKED:
-        raise ConfigError(f"--link: has no effect with --to {to}; links can be {', '.join(LINKED)}")
+    _check_target(to, Path(output), link=link)
     sharding = sharding_of(to, max_tokens, multiple_of, link=link)
-    inputs = [Path(input)] if isinstance(input, str | os.PathLike) else list(map(Path, input))
+    inputs = paths_of(input)
     warnings: list[str] = []
     is_folder = len(inputs) == 1 and inputs[0].is_dir()
     inputs, reading, tokenizer = with_description(
@@ -132,13 +191,16 @@ def convert(
     loaded_tokenizer = None
     if tokenizer is not None:
         loaded_tokenizer = find_tokenizer(tokenizer, add_special_tokens_from_config).tokenizer
-    if to in FOLDERS and Path(output).suffix == FORMAT_SUFFIXES[to]:
-        raise ConfigError(f"--output: is {output}; expected the name of a folder, which gets shards")
     jobs = _jobs(inputs, Path(output), to, format, is_joined=sharding is not None, is_folder=is_folder)
+    part = _part_of(shard, join=join)
+    if part is not None and sharding is None:
+        # Each job has one output.
+        jobs, part = jobs[part[0] :: part[1]], None
+    num_threads = threads_or_cpus(threads)
     reports: list[dict[str, Any]] = []
 
     def note() -> str:
-        if not reports:
+        if not reports and sharding is None:
             return LOST_NOTE
         return KEPT_NOTE if existing == "skip" else worded_here(KEPT_FILES_NOTE)
 
@@ -151,29 +213,145 @@ def convert(
                 to=to,
                 link=link,
                 sharding=sharding,
+                part=part,
+                completes_parts=join,
                 accept_loss=[accept_loss] if isinstance(accept_loss, str) else list(accept_loss),
                 dtype=checked,
                 tokenizer=loaded_tokenizer,
                 existing=existing,
+                num_threads=num_threads,
+                on_start=None if on_start is None else lambda kept: on_start(_kept([kept])),
                 on_progress=on_progress,
             )
             warnings += report["notes"]
-            warnings += write_tokenizer(sources, target, report, loaded_tokenizer)
-            if to == "npy":
+            replaces = existing == "replace"
+            warnings += write_tokenizer(sources, target, report, loaded_tokenizer, replaces=replaces)
+            if to == "npy" and report["files"]:
                 write_metadata(target, report)
             elif to == "parquet":
-                write_card(target, report)
+                write_card(target, report, replaces=replaces)
             reports.append(report)
+    name_files((file for report in reports for file in report["files"]), on_written)
     return {
         "output": os.fspath(output),
         "files": sum(len(report["files"]) for report in reports),
         **{name: sum(report[name] for report in reports) for name in ("documents", "tokens", "file_bytes")},
-        **{
-            shown: sorted({name for report in reports for name in report["kept"][place]})
-            for shown, place in (("kept_in_files", "in_files"), ("kept_beside", "beside"), ("lost", "lost"))
-        },
+        **_kept([report["kept"] for report in reports]),
         "warnings": warnings,
     }
+
+
+def name_files(files: Iterable[str], on_written: Callable[[Path], None] | None) -> None:
+    """Calls ``on_written`` with each file."""
+    if on_written is not None:
+        for file in files:
+            on_written(Path(file))
+
+
+def paths_of(input: StrPath | Sequence[StrPath]) -> list[Path]:
+    """Returns the inputs, which are at least one."""
+    paths = [Path(input)] if isinstance(input, str | os.PathLike) else list(map(Path, input))
+    if not paths:
+        raise ConfigError("the list of token files is empty; give at least one")
+    return paths
+
+
+def threads_or_cpus(threads: int | None) -> int:
+    """Returns the number of threads; by default the CPUs that the process may use."""
+    if threads is None:
+        return _packtok.available_cpus()
+    return checked_integer("--threads (threads)", threads, least=1)
+
+
+def _check_target(to: str, output: Path, *, link: bool) -> None:
+    if link and to not in LINKED:
+        raise ConfigError(f"--link: has no effect with --to {to}; links can be {', '.join(LINKED)}")
+    suffix = FORMAT_SUFFIXES["parquet" if to == PACKED else to]
+    if to in (*FOLDERS, PACKED) and output.suffix == suffix:
+        raise ConfigError(f"--output: is {output}; expected the name of a folder, which gets shards")
+
+
+def _part_of(shard: str | None, *, join: bool) -> tuple[int, int] | None:
+    """Returns which part of how many a shard is; None for all."""
+    if shard is None:
+        return None
+    if join:
+        raise ConfigError("--join (join): cannot be combined with --shard (shard)")
+    chosen = find_shard(shard)
+    count = chosen.num_shards or chosen.default_num_shards
+    if count is None or not chosen.shard_index < count:
+        raise ConfigError(f"--shard (shard): is {shard}; expected k/N with k below N")
+    return chosen.shard_index, count
+
+
+def _kept(kept: Iterable[dict[str, list[str]]]) -> dict[str, list[str]]:
+    """Returns the names of what the inputs record, by where the outputs have it."""
+    places = (("kept_in_files", "in_files"), ("kept_beside", "beside"), ("lost", "lost"))
+    outputs = list(kept)
+    return {shown: sorted({name for output in outputs for name in output[place]}) for shown, place in places}
+
+
+def _write_packed(
+    input: StrPath | Sequence[StrPath],
+    output: Path,
+    *,
+    context_length: int | None,
+    loss_markers: tuple[int | str, int | str] | None,
+    max_tokens: int | None,
+    accept_loss: str | Sequence[str],
+    tokenizer: str | None,
+    add_special_tokens_from_config: bool,
+    existing: str,
+    on_progress: Progress | None,
+) -> dict[str, Any]:
+    """Implements `convert` to packed rows."""
+    if context_length is None:
+        raise ConfigError(f"--context-length (context_length): is missing; --to {PACKED} needs it")
+    context_length = checked_integer(
+        "--context-length (context_length)", context_length, least=1, below=1 << 31
+    )
+    if max_tokens is not None:
+        max_tokens = checked_integer("--max-tokens (max_tokens)", max_tokens, least=1)
+    _check_target(PACKED, output, link=False)
+    inputs = paths_of(input)
+    files = [file for path in inputs for file in token_files_at(path)]
+    loaded_tokenizer = None
+    if tokenizer is not None:
+        loaded_tokenizer = find_tokenizer(tokenizer, add_special_tokens_from_config).tokenizer
+    markers = None if loss_markers is None else marker_ids(loss_markers, files[0])
+    whole = _packtok.Blocks(files, packing="whole")
+    with tempfile.TemporaryDirectory() as folder:
+        plan = _packtok.find_or_plan(
+            whole, planner="best_fit", block_size=context_length, folders=[folder], on_progress=on_progress
+        )
+        blocks = _packtok.Blocks(files, packing="planned", plan_path=plan)
+        report = _packtok.write_packed_rows(
+            blocks,
+            output=output,
+            max_tokens=max_tokens,
+            loss_markers=markers,
+            accept_loss=[accept_loss] if isinstance(accept_loss, str) else list(accept_loss),
+            tokenizer=loaded_tokenizer,
+            existing=existing,
+            on_progress=on_progress,
+        )
+    report["to"] = "parquet"
+    replaces = existing == "replace"
+    warnings = write_tokenizer(map(Path, files), output, report, loaded_tokenizer, replaces=replaces)
+    write_card(output, report, PACKED_ROWS, replaces=replaces)
+    counts = ("rows", "documents", "left_out_documents", "tokens", "file_bytes", "lost")
+    return {
+        "output": os.fspath(output),
+        "files": len(report["files"]),
+        **{name: report[name] for name in counts},
+        "warnings": warnings,
+    }
+
+
+def _check_unused(options: dict[str, object], to: str) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise ConfigError(f"{name}: has no effect with --to {to}")
 
 
 def check_formats(to: str, format: str | None) -> None:
@@ -267,7 +445,12 @@ def _jobs(
 
 
 def write_tokenizer(
-    sources: Iterable[Path], target: Path, report: dict[str, Any], tokenizer: _packtok.Tokenizer | None
+    sources: Iterable[Path],
+    target: Path,
+    report: dict[str, Any],
+    tokenizer: _packtok.Tokenizer | None,
+    *,
+    replaces: bool,
 ) -> list[str]:
     """Writes the tokenizer near the output, so that data and tokenizer stay together; returns warnings.
 
@@ -285,7 +468,9 @@ def write_tokenizer(
         folder = target.parent if to == "cepe-npy" else target.parent / SIDECAR_FOLDER
         folder = target if to in FOLDERS else folder
         name = folder / TOKENIZER_FILE
-    if not os.path.lexists(name):
+    # Other datasets of a folder can have the same sidecar folder.
+    is_own = to == "pbin" or to in FOLDERS
+    if (replaces and is_own) or not os.path.lexists(name):
         _packtok.publish_bytes(name, content)
     elif name.read_bytes() != content:
         return [f"{name}: is another tokenizer; that of {report['output']} is not kept"]
@@ -295,7 +480,7 @@ def write_tokenizer(
             if (named := report["meaning"][token]) is not None:
                 config[key] = named["token"]
         text = json.dumps(config, indent=2, ensure_ascii=False) + "\n"
-        if not os.path.lexists(name.with_name(TOKENIZER_CONFIG_FILE)):
+        if (replaces and is_own) or not os.path.lexists(name.with_name(TOKENIZER_CONFIG_FILE)):
             _packtok.publish_bytes(name.with_name(TOKENIZER_CONFIG_FILE), text.encode())
     return []
 
@@ -304,7 +489,8 @@ def write_metadata(folder: Path, report: dict[str, Any]) -> None:
     """Writes what describes a folder of NPY shards to KempnerForge and to catalogues."""
     tokenizer = report["meaning"]["tokenizer"] or {}
     info = {
-        "tokenizer": tokenizer.get("name"),
+        # A catalogue needs the key, also if it is not known.
+        "tokenizer": tokenizer.get("name", ""),
         "file_prefix": "shard",
         "dtype": report["dtype"],
         "file_extension": "npy",
@@ -318,11 +504,11 @@ def write_metadata(folder: Path, report: dict[str, Any]) -> None:
         _packtok.publish_bytes(path, text.encode())
 
 
-def write_card(folder: Path, report: dict[str, Any]) -> None:
+def write_card(folder: Path, report: dict[str, Any], rows: str = DOCUMENT_ROWS, *, replaces: bool) -> None:
     """Writes what tells `load_dataset` which files of a folder have the data."""
     tokenizer = (report["meaning"]["tokenizer"] or {}).get("name", "that is not known")
-    if not os.path.lexists(folder / CARD_FILE):
-        text = CARD.format(name=folder.name, tokenizer=tokenizer)
+    if replaces or not os.path.lexists(folder / CARD_FILE):
+        text = CARD.format(name=folder.name, tokenizer=tokenizer, rows=rows)
         _packtok.publish_bytes(folder / CARD_FILE, text.encode())
 
 
@@ -336,7 +522,7 @@ def tokenizer_beside(path: StrPath) -> str | None:
         path: The token file.
     """
     file = Path(path)
-    if (tokenizer := beside(os.fspath(path))) is not None:
+    if (tokenizer := tokenizer_next_to(path)) is not None:
         return tokenizer
     marker = _packtok.find_token_marker(file)
     if marker is None:

@@ -3,14 +3,15 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from packtok import _packtok
-from packtok.errors import ConfigError
+from packtok.commands.reshape import reshape
+from packtok.errors import ConfigError, PacktokError
 from packtok.progress import Progress
 from packtok.remedies import entry_point
-from packtok.sources import StrPath
-from packtok.tokenizer.find import TOKENIZER_FILE, find_tokenizer
+from packtok.sources import StrPath, token_files_at
+from packtok.tokenizer.find import find_tokenizer
 
 
 @entry_point()
@@ -18,20 +19,23 @@ def merge(
     parts: StrPath | Sequence[StrPath],
     output: str,
     *,
-    existing: str = "error",
+    existing: Literal["error", "skip", "replace"] = "error",
     tokenizer: str | None = None,
     add_special_tokens_from_config: bool = False,
+    accept_loss: str | Sequence[str] = (),
     on_progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Joins pbins into one, in the order given, and returns the counts.
+    """Joins token files into one pbin, in the order given, and returns the counts.
 
     Args:
         parts: A file or a folder, or a list of them. A folder stands for every ``*.pbin`` below it, in
-            natural order.
+            natural order, or for its files of another format. If a file is no pbin, the counts are those of
+            `packtok.reshape` without a step.
         output: The file to write. It is not a part, even if a folder contains it.
         existing: ``"error"``, ``"skip"`` or ``"replace"``.
         tokenizer: Tokenizer of the parts that do not record it themselves.
         add_special_tokens_from_config: As in `packtok.pack`, for ``tokenizer``.
+        accept_loss: As in `packtok.reshape`, for parts that are no pbins.
         on_progress: As in `packtok.pack`.
 
     Raises:
@@ -41,21 +45,34 @@ def merge(
     loaded_tokenizer = find_tokenizer(tokenizer, adds).tokenizer if tokenizer is not None else None
     listed = [parts] if isinstance(parts, str | os.PathLike) else parts
     files = [file for part in listed for file in _files(Path(part), Path(output))]
+    if not all(map(_is_pbin, files)):
+        return reshape(
+            files,
+            output,
+            existing=existing,
+            tokenizer=tokenizer,
+            add_special_tokens_from_config=adds,
+            accept_loss=accept_loss,
+            on_progress=on_progress,
+        )
     return _packtok.merge(
         parts=files, output=output, existing=existing, tokenizer=loaded_tokenizer, on_progress=on_progress
     )
 
 
 def _files(part: Path, output: Path) -> list[str]:
+    files = token_files_at(part)
     if not part.is_dir():
-        return [str(part)]
-    files = [file for file in part.rglob("*.pbin") if file.is_file() and file.resolve() != output.resolve()]
+        return files
+    files = [file for file in files if Path(file).resolve() != output.resolve()]
     if not files:
         raise ConfigError(f"{part}: no .pbin file in this folder")
-    return _packtok.natural_sorted([str(file) for file in files])
+    return files
 
 
-def beside(path: str) -> str | None:
-    """Returns the tokenizer file next to a pbin, or ``None``."""
-    file = Path(f"{path}.{TOKENIZER_FILE}")
-    return str(file) if file.is_file() else None
+def _is_pbin(file: str) -> bool:
+    """Returns whether a file is a pbin, or none that can be read, which the compiled module reports."""
+    try:
+        return _packtok.PbinReader(file).dialect not in _packtok.TOKEN_FORMATS
+    except (PacktokError, OSError):
+        return True

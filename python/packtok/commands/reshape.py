@@ -13,7 +13,10 @@ from packtok.commands.convert import (
     Reading,
     check_formats,
     checked_id_type,
+    name_files,
+    paths_of,
     sharding_of,
+    threads_or_cpus,
     tokenizer_beside,
     with_description,
     write_card,
@@ -26,7 +29,7 @@ from packtok.integers import checked_integer
 from packtok.progress import Progress
 from packtok.remedies import entry_point
 from packtok.resuming import LOST_NOTE, explaining
-from packtok.sources import StrPath, token_files_below
+from packtok.sources import StrPath, token_files_at
 from packtok.tokenizer.find import default_eod, find_tokenizer
 
 # Kinds of `sample`; any other name is a glob of sources.
@@ -55,6 +58,7 @@ def reshape(
     truncate: int | None = None,
     shuffle: bool = False,
     block_tokens: int | None = None,
+    rows: int | None = None,
     seed: int = 0,
     format: str | None = None,
     input_dtype: str | None = None,
@@ -67,12 +71,13 @@ def reshape(
     add_special_tokens_from_config: bool = False,
     existing: Literal["error", "skip", "replace"] = "error",
     threads: int | None = None,
+    on_written: Callable[[Path], None] | None = None,
     on_progress: Progress | None = None,
     memory: tuple[int, int] | None = None,
 ) -> dict[str, Any]:
     """Selects, changes and reorders the documents of token files, without their texts.
 
-    The steps are applied in the order of the arguments, from ``chunk`` to ``shuffle``, whatever their order
+    The steps are applied in the order of the arguments, from ``chunk`` to ``rows``, whatever their order
     in the call; another order needs two calls. Without a step, the documents are joined. Documents keep their
     origins, and the file records the steps.
 
@@ -101,6 +106,8 @@ def reshape(
         shuffle: Whether documents get a random order.
         block_tokens: With ``shuffle``, what is reordered is blocks: as many consecutive documents as have so
             many tokens together.
+        rows: Joins the documents and cuts them into rows of so many tokens, which become the documents of the
+            output. Tokens at the end that do not fill a row are left out. Rows have no origins.
         seed: The seed of ``sample`` and ``shuffle``.
         format: As in `packtok.convert`, for the input.
         input_dtype: As in `packtok.convert`.
@@ -112,7 +119,9 @@ def reshape(
         tokenizer: The tokenizer of the ids. Default: what the trailer or the marker records.
         add_special_tokens_from_config: As in `packtok.pack`, for ``tokenizer`` and ``retokenize``.
         existing: ``"error"``; ``"skip"``, which keeps the output after comparing it; ``"replace"``.
-        threads: Threads that decode and encode. Default: the CPUs that the process may use.
+        threads: Threads that decode and encode, and shards that are written at once. Default: the CPUs that
+            the process may use.
+        on_written: Called with each file of tokens when all are written.
         on_progress: As in `packtok.pack`.
         memory: Bytes of data that are shuffled in memory, and of the parts of larger data. For tests.
 
@@ -130,18 +139,18 @@ def reshape(
     _check_pairs(
         split, validation_fraction, validation_last, shuffle, block_tokens, retokenize, eod_token, bos_token
     )
+    if rows is not None:
+        rows = _checked_rows(rows, remove)
     sharding = sharding_of(to, max_tokens, multiple_of, link=False)
     id_type = checked_id_type(dtype, to)
     seed = checked_integer("--seed (seed)", seed, below=1 << 64)
-    inputs = [Path(input)] if isinstance(input, str | os.PathLike) else list(map(Path, input))
+    inputs = paths_of(input)
     remarks: list[str] = []
     inputs, reading, tokenizer = with_description(
         inputs, Reading(format, input_dtype, boundaries), tokenizer, remarks.append
     )
     paths = _token_files(inputs, format)
-    num_threads = (
-        _packtok.available_cpus() if threads is None else checked_integer("threads", threads, least=1)
-    )
+    num_threads = threads_or_cpus(threads)
 
     def find(name: str) -> Any:
         return find_tokenizer(name, add_special_tokens_from_config)
@@ -184,6 +193,7 @@ def reshape(
             truncate_to=truncate,
             retokenize=change,
             shuffle=(seed, block_tokens) if shuffle else None,
+            row_tokens=rows,
             num_threads=num_threads,
             on_progress=on_progress,
             memory=memory,
@@ -192,11 +202,13 @@ def reshape(
     described = converted or {"to": to, "output": report["output"], "meaning": reshaper.meaning}
     written = own if target is None else target.tokenizer
     warnings = remarks + _warnings(report) + (converted["notes"] if converted else [])
-    warnings += write_tokenizer(map(Path, paths), Path(output), described, written)
+    replaces = existing == "replace"
+    warnings += write_tokenizer(map(Path, paths), Path(output), described, written, replaces=replaces)
     if to == "npy":
         write_metadata(Path(output), described)
     elif to == "parquet":
-        write_card(Path(output), described)
+        write_card(Path(output), described, replaces=replaces)
+    name_files(report["files"], on_written)
     return {**report, "files": len(report["files"]), "warnings": warnings}
 
 
@@ -228,15 +240,18 @@ def _check_pairs(
             raise ConfigError(f"{name}: has no effect without --retokenize (retokenize)")
 
 
+def _checked_rows(rows: int, remove: StrPath | Sequence[StrPath]) -> int:
+    if _listed(remove):
+        raise ConfigError(
+            "--rows (rows): cannot be combined with --remove (remove), which compares the documents of the "
+            "output; reshape twice"
+        )
+    return checked_integer("--rows (rows)", rows, least=1, below=1 << 31)
+
+
 def _token_files(inputs: list[Path], format: str | None) -> list[str]:
-    """Returns the token files, those of a folder in natural order."""
-    paths: list[str] = []
-    for path in inputs:
-        names = token_files_below(path, format, reads_pbins=True) if path.is_dir() else [""]
-        paths += [os.fspath(path / name) for name in names]
-    if not paths:
-        raise ConfigError("the list of token files is empty; give at least one")
-    return paths
+    """Returns the token files, those of folders too."""
+    return [file for path in inputs for file in token_files_at(path, format)]
 
 
 def _select(
@@ -275,6 +290,8 @@ def _chunk(text: str) -> tuple[int, int]:
     index, separator, count = text.partition("/")
     if not (separator and index.isdecimal() and count.isdecimal()):
         raise ConfigError(f"--chunk (chunk): is {text!r}; expected K/N, such as 0/4")
+    if int(count) == 0:
+        raise ConfigError(f"--chunk (chunk): is {text!r}; expected at least one chunk, such as 0/1")
     if not int(index) < int(count):
         last = max(int(count) - 1, 0)
         raise ConfigError(f"--chunk (chunk): is {text!r}; expected 0/{count} to {last}/{count}")
@@ -356,7 +373,13 @@ def _retokenizing(
             raise ConfigError(f"{name}: the tokenizer {target.tokenizer.name} has no token {text!r}")
         return text, id
 
-    eod = token("--eod-token (eod_token)", eod_token or default_eod(target))
+    try:
+        eod_text = eod_token or default_eod(target)
+    except ConfigError:
+        raise ConfigError(
+            f"--eod-token (eod_token): is missing, and the tokenizer {target.tokenizer.name} has no EOS token"
+        ) from None
+    eod = token("--eod-token (eod_token)", eod_text)
     bos = None if bos_token is None else token("--bos-token (bos_token)", bos_token)
     return own, target.tokenizer, eod, bos
 

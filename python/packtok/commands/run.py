@@ -111,7 +111,7 @@ def run(
     """Packs a corpus with many tasks on a cluster; the result is the file that one process would write.
 
     Tasks of other commands are started by the command line: ``packtok run tokenize``, ``packtok run sample``,
-    ``packtok run logits``. `retry` works for all of them.
+    ``packtok run logits``, ``packtok run convert``, ``packtok run reshape``. `retry` works for all of them.
 
     With Slurm it submits jobs and returns. With Ray, if ``RAY_ADDRESS`` names a cluster, it packs there and
     returns when the file is complete. The same call resumes a run whose tasks failed.

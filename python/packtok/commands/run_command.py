@@ -9,6 +9,7 @@ from typing import Any
 from packtok import _packtok
 from packtok.commands.logits import LogitsRun
 from packtok.commands.sample import Existing, Sampling
+from packtok.commands.task_run import TaskRun
 from packtok.commands.tokenize import Tokenization, refuse_complete
 from packtok.commands.tokenize_npy import NpyTokenization
 from packtok.config import PackConfig
@@ -179,13 +180,42 @@ def logits_command(
     return replace(command, plan=plan)
 
 
+def reshape_command(tasks: TaskRun, arguments: Arguments, settings: LaunchSettings) -> RunCommand:
+    """Returns the command ``packtok convert`` or ``packtok reshape``.
+
+    The tasks of a conversion share its outputs. Reshaping is one task.
+
+    Args:
+        tasks: The run of the tasks.
+        arguments: Arguments of the command for a task, without those of one shard.
+        settings: Settings of the cluster.
+
+    Raises:
+        ConfigError: If the settings do not fit the command, or there are no token files.
+    """
+    command = _of_marked_tasks(tasks.name, tasks, arguments, settings)
+
+    def plan(shards: int) -> tuple[str, ...]:
+        replace(tasks, outdir=command.outdir).start(shards)
+        return ()
+
+    command = replace(command, plan=plan)
+    if tasks.name == "convert":
+        return command
+    if settings.slurm.shards not in (None, 1):
+        raise ConfigError(
+            f"--array-tasks: slurm.shards is {settings.slurm.shards}, but reshape is one task; leave it out"
+        )
+    return replace(command, num_shards=1)
+
+
 def _of_marked_tasks(
-    name: CommandName, work: Sampling | LogitsRun, arguments: Arguments, settings: LaunchSettings
+    name: CommandName, work: Sampling | LogitsRun | TaskRun, arguments: Arguments, settings: LaunchSettings
 ) -> RunCommand:
     """Returns a command whose tasks write elsewhere and leave markers in the folder of the run."""
     if settings.slurm.join == "manifest":
         raise ConfigError(
-            f"--join: slurm.join is 'manifest', but {name} writes folders of samples; leave out --join"
+            f"--join: slurm.join is 'manifest', but {name} writes no pbins to list; leave out --join"
         )
     output = os.path.abspath(work.output)
     folder = Path(f"{output}.shards" if work.outdir is None else os.path.abspath(work.outdir))

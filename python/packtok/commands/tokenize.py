@@ -28,6 +28,7 @@ from packtok.commands.join import join
 from packtok.commands.manifest import write_manifest
 from packtok.commands.output_folder import output_folder
 from packtok.commands.tokenize_npy import prepare_npy_tokenization
+from packtok.commands.tokenize_shards import tokenize_shards
 from packtok.config import load_config
 from packtok.config.options import DATASETS
 from packtok.distributed import ShardChoice
@@ -62,7 +63,7 @@ def tokenize(
     file_prefix: str = "tokenized",
     token_dtype: str | None = None,
     parts: int | None = None,
-    to: Literal["cepe-npy"] | None = None,
+    to: Literal["cepe-npy", "npy"] | None = None,
     dtype: str | None = None,
     existing: Existing = "error",
     on_progress: Progress | None = None,
@@ -85,7 +86,9 @@ def tokenize(
         parts: Number of pbins to write, with a manifest ``<file_prefix>.jsonl``. Default: one pbin without.
         to: With ``"cepe-npy"``, the datasets are files, folders, globs and ``@LIST`` without metadata, and
             each file becomes an NPY file as CEPE's scripts save it; complete files of the same plan are kept.
-        dtype: With ``to``, ``"int64"`` or ``"uint32"``. Default: ``"int64"``.
+            With ``"npy"``, the same datasets become one folder of shards as KempnerForge reads it.
+        dtype: With ``"cepe-npy"``, ``"int64"`` or ``"uint32"``. Default: ``"int64"``. With ``"npy"``,
+            ``"uint16"`` or ``"uint32"``. Default: what the vocabulary needs.
         existing: If the folder is complete: ``"error"``; ``"skip"`` keeps it after checking that this call
             would write the same; ``"replace"``, which keeps it until the new token files are complete.
         on_progress: As in `packtok.pack`.
@@ -103,6 +106,19 @@ def tokenize(
         FileNotFoundError: If there is no metadata file.
         PacktokError: If ``existing`` is ``"skip"`` and the folder has another dataset.
     """
+    if to is not None and (parts is not None or token_dtype is not None or file_prefix != "tokenized"):
+        raise ConfigError(f"parts, token_dtype and file_prefix have no effect with to={to!r}; leave them out")
+    if to == "npy":
+        inputs = [datasets] if isinstance(datasets, str) else list(datasets)
+        return tokenize_shards(
+            inputs,
+            tokenizer,
+            output_dir,
+            dtype=dtype,
+            existing=existing,
+            on_progress=on_progress,
+            **options,
+        )
     if to is not None:
         inputs = [datasets] if isinstance(datasets, str) else list(datasets)
         npy = prepare_npy_tokenization(

@@ -5,14 +5,13 @@ from typing import Any
 
 from packtok import _packtok
 from packtok.commands.convert import tokenizer_beside
-from packtok.commands.merge import beside
 from packtok.commands.token_folder import check_marked
 from packtok.config import ConfigSource, load_config
 from packtok.errors import ConfigError
 from packtok.packer.pack_run import prepare
 from packtok.progress import Progress
 from packtok.remedies import entry_point
-from packtok.tokenizer.find import find_tokenizer
+from packtok.tokenizer.find import find_tokenizer, tokenizer_next_to
 
 # The largest window: the option of the run is not recorded, and a window that the run accepted must not fail
 # here.
@@ -25,6 +24,9 @@ CHECKSUMS = "checksums"
 def verify(
     path: str,
     *,
+    format: str | None = None,
+    input_dtype: str | None = None,
+    boundaries: str | None = None,
     tokenizer: str | None = None,
     add_special_tokens_from_config: bool = False,
     on_progress: Progress | None = None,
@@ -32,7 +34,10 @@ def verify(
     """Checks the consistency of a token file and its tokenizer; returns its counts and what was ``checked``.
 
     Args:
-        path: The pbin, or the NPY file, which is compared with its marker, if it has one.
+        path: The pbin, or another token file, which is compared with its marker, if it has one.
+        format: As in `packtok.convert`, for the file.
+        input_dtype: As in `packtok.convert`.
+        boundaries: As in `packtok.convert`.
         tokenizer: Its tokenizer. Default: the file next to the pbin, if it exists.
         add_special_tokens_from_config: As in `packtok.pack`, for ``tokenizer``.
         on_progress: As in `packtok.pack`.
@@ -43,7 +48,14 @@ def verify(
     name = tokenizer or tokenizer_beside(path)
     adds = add_special_tokens_from_config
     loaded_tokenizer = find_tokenizer(name, adds).tokenizer if name is not None else None
-    counts = _packtok.verify(path=path, tokenizer=loaded_tokenizer, on_progress=on_progress)
+    counts = _packtok.verify(
+        path=path,
+        format=format,
+        input_dtype=input_dtype,
+        boundaries=boundaries,
+        tokenizer=loaded_tokenizer,
+        on_progress=on_progress,
+    )
     if CHECKSUMS in counts["unchecked"] and check_marked(path):
         counts["checked"].append(CHECKSUMS)
         counts["unchecked"].remove(CHECKSUMS)
@@ -122,7 +134,7 @@ def verify_origins(
         PacktokError: At the first difference; if the file has no origins; if a source has another length.
         ConfigError: If no tokenizer is given or found.
     """
-    name = tokenizer or beside(path) or _of_shards(path)
+    name = tokenizer or tokenizer_next_to(path) or _of_shards(path)
     if name is None:
         raise ConfigError(f"{path}: no tokenizer found next to the file; give --tokenizer")
     return _packtok.verify_origins(

@@ -22,7 +22,7 @@ from packtok.catalog.schema import (
 from packtok.data.raw_files import files_with_prefix
 from packtok.errors import ConfigError
 from packtok.shard_folder import ShardFolder
-from packtok.sources import FORMAT_SUFFIXES, Source, StrPath, find_files, is_manifest
+from packtok.sources import FORMAT_SUFFIXES, Source, StrPath, find_files, indexed_files, is_manifest
 from packtok.tokenizer.find import TOKENIZER_FILE
 
 __all__ = ["PaddedFiles", "TokenFiles", "files_of_dataset", "files_of_source", "is_described", "padded_files"]
@@ -102,7 +102,7 @@ def padded_files(folder: str, remark: Remark) -> PaddedFiles | None:
 def _is_of_other_format(folder: str) -> bool:
     """Returns whether a folder has files that tatm does not write, so that metadata do not describe them."""
     endings = tuple(set(FORMAT_SUFFIXES.values()) - {".bin", ".npy"})
-    return _packtok.indexed_files(folder) is not None or any(
+    return indexed_files(Path(folder)) is not None or any(
         name.endswith(endings) for name in os.listdir(folder)
     )
 
@@ -162,7 +162,8 @@ def _is_of_token_files(path: str) -> bool:
         if not any(name.endswith(_PBIN_SUFFIX) for name in names):
             _refuse_unfinished(path, names)
         endings = tuple(FORMAT_SUFFIXES.values())
-        return any(name.endswith(endings) for name in names)
+        # Compressed files have other endings, and their index lists them.
+        return any(name.endswith(endings) for name in names) or indexed_files(Path(path)) is not None
     return os.path.isfile(path) and (not path.endswith(METADATA_SUFFIXES) or _is_manifest(path))
 
 

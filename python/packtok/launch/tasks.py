@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from packtok.packer.staging import exists
 from packtok.shard_folder import ShardFolder, TaskFolder
 
-CommandName = Literal["pack", "tokenize", "sample", "logits"]
+CommandName = Literal["pack", "tokenize", "sample", "logits", "convert", "reshape"]
 Value = bool | int | str | tuple[str, ...]
 
 
@@ -114,19 +114,28 @@ def _other(task: Task) -> list[str]:
     return task.with_cpus([f"--outdir={task.outdir}", f"--shard={task.shard}/{task.num_shards}"])
 
 
+def _reshape(task: Task) -> list[str]:
+    options = [f"--outdir={task.outdir}", f"--shard={task.shard}/{task.num_shards}"]
+    return options if "threads" in task.arguments.options else [*options, f"--threads={task.num_cpus}"]
+
+
+def _join_of_same(outdir: str, _: int) -> list[str]:
+    return [f"--outdir={outdir}", "--join"]
+
+
 # --existing=skip, because a job that is requeued after it has written the output must not fail.
 COMMANDS: dict[CommandName, TaskCommand] = {
     "pack": TaskCommand(_pack),
-    "tokenize": TaskCommand(_tokenize, lambda outdir, _: [f"--outdir={outdir}", "--join"], "skip"),
-    "sample": TaskCommand(
-        _other, lambda outdir, _: [f"--outdir={outdir}", "--join"], keeps_output=True, verb="computes"
-    ),
+    "tokenize": TaskCommand(_tokenize, _join_of_same, "skip"),
+    "sample": TaskCommand(_other, _join_of_same, keeps_output=True, verb="computes"),
     "logits": TaskCommand(
         _other,
         lambda outdir, count: [f"--outdir={outdir}", "--merge", f"--num-shards={count}"],
         keeps_output=True,
         verb="computes",
     ),
+    "convert": TaskCommand(_reshape, _join_of_same, keeps_output=True, verb="converts"),
+    "reshape": TaskCommand(_reshape, _join_of_same, keeps_output=True, verb="reshapes"),
 }
 
 

@@ -191,6 +191,12 @@ def _special_tokens(tokenizer: Tokenizer) -> str:
     return listed(token for token, _ in tokenizer.special_tokens)
 
 
+def tokenizer_next_to(path: str | os.PathLike[str]) -> str | None:
+    """Returns the tokenizer file next to a pbin, or ``None``."""
+    file = Path(f"{os.fspath(path)}.{TOKENIZER_FILE}")
+    return str(file) if file.is_file() else None
+
+
 def _beside(path: Path) -> Callable[[str], Path | None]:
     """Returns a function that finds a file by its name next to another."""
 

@@ -12,7 +12,7 @@ use std::sync::Once;
 
 use libfuzzer_sys::fuzz_target;
 use packtok_formats::table::is_panic_contained;
-use packtok_formats::{Error, TokenFile, megatron};
+use packtok_formats::{Error, OpenOptions, TokenFile, TokenFormat, megatron};
 
 /// The longest file of tokens that is made.
 const MAX_DATA_BYTES: u64 = 1 << 20;
@@ -59,6 +59,15 @@ fn check_folder(folder: &Path, index: &[u8], file: &[u8]) {
         if let Ok(file) = TokenFile::open(&path) {
             check(&file);
         }
+    }
+    // Without an index, a shard describes itself.
+    fs::remove_file(folder.join("index.json")).expect("and removed");
+    let options = OpenOptions {
+        format: Some(TokenFormat::Mds),
+        ..OpenOptions::default()
+    };
+    if let Ok(file) = TokenFile::open_with(&folder.join("shard.00000.mds"), &options) {
+        check(&file);
     }
 }
 

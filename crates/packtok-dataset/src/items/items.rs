@@ -325,7 +325,7 @@ impl Items {
     }
 
     /// The pieces of item `i`, which must be below [`Items::len`].
-    fn pieces(&self, i: u64) -> Result<impl Iterator<Item = Result<FileSpan>> + '_> {
+    pub(crate) fn pieces(&self, i: u64) -> Result<impl Iterator<Item = Result<FileSpan>> + '_> {
         let spans = self.spans(i)?;
         Ok(spans.flat_map(|span| self.stream.pieces(span)))
     }

@@ -1,10 +1,12 @@
 //! `index.json`: the chunks of a folder, and the type of their ids.
 
+use std::collections::HashSet;
 use std::fs::File;
-use std::io::Read;
+use std::io::{BufReader, Read};
 use std::path::{Component, Path, PathBuf};
 
 use packtok_pbin::{Replace, TokenWidth, publish_bytes};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -38,6 +40,8 @@ const ARRAY_ELEMENTS: [(u8, Element); 8] = [
     (6, Element::U32),
     (7, Element::U64),
 ];
+/// The loader of items that are ids and nothing else.
+const TOKENS_LOADER: &str = "TokensLoader";
 /// An item is a tensor and nothing more, as litdata's writer describes it.
 const DATA_SPEC: &str = r#"[1, {"type": null, "context": null, "children_spec": []}]"#;
 
@@ -68,6 +72,8 @@ struct Config {
     data_format: Option<Vec<String>>,
     #[serde(default)]
     encryption: Option<serde_json::Value>,
+    #[serde(default)]
+    item_loader: Option<String>,
 }
 
 /// The index of a folder.
@@ -76,6 +82,7 @@ pub struct IndexedFolder {
     path: PathBuf,
     chunks: Vec<ChunkEntry>,
     element: Element,
+    has_sizes: bool,
 }
 
 impl IndexedFolder {
@@ -99,6 +106,28 @@ impl IndexedFolder {
         Self::parse(path, &bytes)
     }
 
+    /// Checks that the index beside the chunk at `path` is JSON. Only names of chunks are checked: other
+    /// programs have an index of this name.
+    ///
+    /// # Errors
+    /// [`Error::LitdataIndex`].
+    pub(super) fn check_json(path: &Path) -> Result<()> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let index = path.with_file_name(INDEX_FILE);
+        if !name.starts_with("chunk-") {
+            return Ok(());
+        }
+        let Ok(file) = File::open(&index) else {
+            return Ok(());
+        };
+        let file = BufReader::new(file.take(MAX_INDEX_BYTES));
+        let parsed: Result<IgnoredAny, _> = serde_json::from_reader(file);
+        parsed.map(drop).map_err(|source| Error::LitdataIndex {
+            path: index,
+            reason: format!("is damaged: {source}"),
+        })
+    }
+
     fn parse(path: PathBuf, bytes: &[u8]) -> Result<Option<Self>> {
         let value: serde_json::Value = match serde_json::from_slice(bytes) {
             Ok(value) => value,
@@ -114,7 +143,12 @@ impl IndexedFolder {
         let content: Content = serde_json::from_value(value)
             .map_err(|source| error(format!("is damaged: {source}")))?;
         let element = element(&content.config).map_err(error)?;
+        let mut names = HashSet::new();
         for entry in &content.chunks {
+            if !names.insert(entry.filename.as_str()) {
+                let name = &entry.filename;
+                return Err(error(format!("lists the file {name:?} twice")));
+            }
             if !is_file_name(&entry.filename) {
                 let name = &entry.filename;
                 return Err(error(format!(
@@ -122,10 +156,16 @@ impl IndexedFolder {
                 )));
             }
         }
+        let has_sizes = match content.config.item_loader.as_deref() {
+            Some(loader) => loader != TOKENS_LOADER,
+            // Before the index named the loader, only chunks of tokens had their number.
+            None => content.chunks.iter().any(|chunk| chunk.dim.is_none()),
+        };
         Ok(Some(Self {
             chunks: content.chunks,
             path,
             element,
+            has_sizes,
         }))
     }
 
@@ -137,6 +177,12 @@ impl IndexedFolder {
     /// The type of the ids.
     pub fn element(&self) -> Element {
         self.element
+    }
+
+    /// Whether each item starts with its number of bytes, as all do that are not written for
+    /// `TokensLoader`.
+    pub fn has_sizes(&self) -> bool {
+        self.has_sizes
     }
 
     /// The chunk whose file has this name.
@@ -240,7 +286,7 @@ pub fn publish_index(
             data_spec: DATA_SPEC,
             encryption: None,
             ipc_compression: None,
-            item_loader: "TokensLoader",
+            item_loader: TOKENS_LOADER,
             types: "tensor",
         },
         // litdata writes the time, and reads it for nothing but its cache of remote folders. The same

@@ -6,6 +6,7 @@ use packtok_pbin::MappedFile;
 
 use super::index::{INDEX_FILE, IndexedFolder};
 use super::write::MAX_CHUNK_BYTES;
+use crate::copied::CopiedDocuments;
 use crate::error::{Error, Fault, Result};
 use crate::flat_file::{DocumentIndex, FlatFile, FlatParts, IdType};
 use crate::format::TokenFormat;
@@ -25,14 +26,23 @@ pub fn open_if_listed(path: &Path, options: &OpenOptions) -> Result<Option<FlatF
     if !is_named || !path.with_file_name(INDEX_FILE).is_file() {
         return Ok(None);
     }
+    IndexedFolder::check_json(path)?;
     let recorded = recorded(path)?;
     recorded
-        .map(|recorded| open_chunk(path, Some(recorded), options))
+        .map(|recorded| open_chunk(path, &recorded, options))
         .transpose()
 }
 
-/// The type of the ids of a chunk in the index, and its number of tokens, if the index has it.
-type Recorded = (Element, Option<u64>);
+/// The record of a chunk in the index.
+#[derive(Default)]
+struct Recorded {
+    /// The type of the ids.
+    element: Option<Element>,
+    /// The number of tokens.
+    num_tokens: Option<u64>,
+    /// Whether each item starts with its number of bytes.
+    has_sizes: bool,
+}
 
 /// The record of the chunk at `path` in the index beside it.
 fn recorded(path: &Path) -> Result<Option<Recorded>> {
@@ -42,7 +52,11 @@ fn recorded(path: &Path) -> Result<Option<Recorded>> {
         return Ok(None);
     };
     let entry = index.chunk(name);
-    Ok(entry.map(|entry| (index.element(), entry.dim)))
+    Ok(entry.map(|entry| Recorded {
+        element: Some(index.element()),
+        num_tokens: entry.dim,
+        has_sizes: index.has_sizes(),
+    }))
 }
 
 /// Opens the chunk at `path`. The type of its ids is that in the index, or without an index, that in
@@ -52,20 +66,19 @@ fn recorded(path: &Path) -> Result<Option<Recorded>> {
 /// The file cannot be mapped; the type of its ids is not known, not one of ids, or not the one in
 /// `options`; a position in it is damaged; it has another number of tokens than the index says.
 pub fn open(path: &Path, options: &OpenOptions) -> Result<FlatFile> {
-    open_chunk(path, recorded(path)?, options)
+    open_chunk(path, &recorded(path)?.unwrap_or_default(), options)
 }
 
-fn open_chunk(path: &Path, recorded: Option<Recorded>, options: &OpenOptions) -> Result<FlatFile> {
-    let (element, num_tokens) = match (recorded, options.dtype) {
-        (Some((element, _)), Some(dtype)) if element != dtype => {
+fn open_chunk(path: &Path, recorded: &Recorded, options: &OpenOptions) -> Result<FlatFile> {
+    let element = match (recorded.element, options.dtype) {
+        (Some(element), Some(dtype)) if element != dtype => {
             return Err(Error::OtherDtype {
                 path: path.into(),
                 found: element.name(),
                 expected: dtype.name(),
             });
         }
-        (Some(recorded), _) => recorded,
-        (None, Some(dtype)) => (dtype, None),
+        (Some(element), _) | (None, Some(element)) => element,
         (None, None) => return Err(Error::UnknownDtype { path: path.into() }),
     };
     let Some(id_type) = IdType::of(element) else {
@@ -77,8 +90,12 @@ fn open_chunk(path: &Path, recorded: Option<Recorded>, options: &OpenOptions) ->
             ),
         });
     };
+    if recorded.has_sizes {
+        return open_sized(path, element, id_type.bytes());
+    }
     let items = Items::open(path, id_type.bytes())?;
     let num_in_file = items.start(items.num_documents());
+    let num_tokens = recorded.num_tokens;
     if let Some(expected) = num_tokens.filter(|&expected| expected != num_in_file) {
         return Err(Error::fault(Fault {
             path: path.into(),
@@ -99,6 +116,50 @@ fn open_chunk(path: &Path, recorded: Option<Recorded>, options: &OpenOptions) ->
         num_tokens: num_in_file,
         documents: Box::new(items),
     })
+}
+
+/// Opens a chunk whose items start with their number of bytes: their ids are not back to back, and are
+/// copied.
+fn open_sized(path: &Path, element: Element, id_bytes: u64) -> Result<FlatFile> {
+    let items = Items::open(path, 1)?;
+    let bytes = items.map.bytes();
+    let mut documents = CopiedDocuments::new(path)?;
+    let is_signed = matches!(element, Element::I32 | Element::I64);
+    for item in 0..items.num_items {
+        let (start, stop) = (items.position(item), items.position(item + 1));
+        let fault = |offset: u64, what, value: String, expected: String| {
+            Error::fault(Fault {
+                path: path.into(),
+                offset: u64::from(start) + offset,
+                what,
+                found: value,
+                expected,
+                remedy: "the file is damaged, or has items of another kind than tokens",
+            })
+        };
+        // Opening has checked that positions are within the file and ascend.
+        let bytes = bytes.get(start as usize..stop as usize);
+        let bytes = bytes.unwrap_or_default();
+        let (size, ids) = match bytes.split_first_chunk() {
+            Some((size, ids)) => (u32::from_le_bytes(*size), ids),
+            None => (u32::MAX, bytes),
+        };
+        if u64::from(size) != ids.len() as u64 || !u64::from(size).is_multiple_of(id_bytes) {
+            let expected = format!("{}, a whole number of ids of {id_bytes} bytes", ids.len());
+            return Err(fault(
+                0,
+                "the number of bytes of an item",
+                size.to_string(),
+                expected,
+            ));
+        }
+        documents.push_integers(ids, (id_bytes as usize, is_signed), |token, id| {
+            let expected = "a number in 0..=4294967295".to_owned();
+            fault(4 + token * id_bytes, "an id", id.to_string(), expected)
+        })?;
+    }
+    let file_bytes = bytes.len() as u64;
+    documents.finish(TokenFormat::Litdata, file_bytes, Vec::new())
 }
 
 /// The items of a chunk, each a document.

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::mds::encoding::Encoding;
-use crate::mds::entry::ShardEntry;
+use crate::mds::entry::{FileEntry, ShardEntry};
 use crate::mds::fault::EncodingFault;
 use crate::python_json::dumps;
 
@@ -49,6 +49,14 @@ struct Config<'a> {
     version: u64,
 }
 
+/// What reading needs of the description.
+#[derive(Deserialize)]
+struct OwnColumns {
+    column_encodings: Vec<String>,
+    column_names: Vec<String>,
+    column_sizes: Vec<Option<u64>>,
+}
+
 impl Columns {
     /// The columns with these names and encodings, sorted by name.
     ///
@@ -66,6 +74,26 @@ impl Columns {
         Ok(Self(columns))
     }
 
+    /// The entry in an index of a shard with these columns, which is not compressed and has no hashes.
+    pub(super) fn entry(&self, raw_data: FileEntry, samples: u64) -> ShardEntry {
+        let columns = self.0.iter();
+        let encodings = columns.clone().map(|column| column.encoding_text.clone());
+        let names = columns.clone().map(|column| column.name.clone());
+        ShardEntry {
+            column_encodings: encodings.collect(),
+            column_names: names.collect(),
+            column_sizes: columns.map(|column| column.size).collect(),
+            compression: None,
+            format: "mds".to_owned(),
+            hashes: Vec::new(),
+            raw_data,
+            samples,
+            size_limit: serde_json::Value::Null,
+            version: 2,
+            zip_data: None,
+        }
+    }
+
     /// The columns that an index lists for a shard.
     pub(super) fn of_entry(
         path: &Path,
@@ -73,8 +101,35 @@ impl Columns {
         entry: &ShardEntry,
         pickles: Pickles,
     ) -> Result<Self> {
-        let (names, encodings) = (&entry.column_names, &entry.column_encodings);
-        let sizes = &entry.column_sizes;
+        let lists = (
+            &entry.column_names[..],
+            &entry.column_encodings[..],
+            &entry.column_sizes[..],
+        );
+        Self::of_lists(path, shard, lists, pickles)
+    }
+
+    /// The columns in the description `config` of the shard file at `path`.
+    pub(super) fn of_config(path: &Path, config: &[u8], pickles: Pickles) -> Result<Self> {
+        let own: OwnColumns = serde_json::from_slice(config).map_err(|source| Error::MdsJson {
+            path: path.into(),
+            what: "the description of the columns",
+            source,
+        })?;
+        let lists = (
+            &own.column_names[..],
+            &own.column_encodings[..],
+            &own.column_sizes[..],
+        );
+        Self::of_lists(path, 0, lists, pickles)
+    }
+
+    fn of_lists(
+        path: &Path,
+        shard: usize,
+        (names, encodings, sizes): (&[String], &[String], &[Option<u64>]),
+        pickles: Pickles,
+    ) -> Result<Self> {
         if names.is_empty() || names.len() != encodings.len() || names.len() != sizes.len() {
             return Err(Error::MdsColumnLists {
                 path: path.into(),

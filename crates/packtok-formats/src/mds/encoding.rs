@@ -312,16 +312,25 @@ fn bytes_of(dtype: Dtype, dims: &[u64]) -> Option<u64> {
     dims.try_fold(dtype.bytes(), |bytes, &dim| bytes.checked_mul(dim))
 }
 
-/// Appends one byte with the number of dimensions and their width, then the dimensions. The width
-/// is the smallest that fits all dimensions.
-fn encode_shape(dims: &[u64], out: &mut Vec<u8>) {
-    let most = dims.iter().copied().max().unwrap_or_default();
-    let log_width = match most {
+/// Bytes of the shape of an array with one dimension.
+pub(super) fn shape_bytes(dim: u64) -> u64 {
+    1 + (1 << log_width(dim))
+}
+
+/// The logarithm of the bytes that a dimension needs.
+fn log_width(dim: u64) -> u8 {
+    match dim {
         0..=0xff => 0,
         0x100..=0xffff => 1,
         0x1_0000..=0xffff_ffff => 2,
         _ => 3,
-    };
+    }
+}
+
+/// Appends one byte with the number of dimensions and their width, then the dimensions. The width
+/// is the smallest that fits all dimensions.
+fn encode_shape(dims: &[u64], out: &mut Vec<u8>) {
+    let log_width = log_width(dims.iter().copied().max().unwrap_or_default());
     out.push((dims.len() as u8) << 2 | log_width);
     for dim in dims {
         out.extend_from_slice(&dim.to_le_bytes()[..1 << log_width]);

@@ -1,5 +1,6 @@
 //! `index.json`: the shards of a folder.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
@@ -64,6 +65,16 @@ impl Index {
             columns: Vec::new(),
             starts: vec![0],
         };
+        let mut names = HashSet::new();
+        for entry in &content.shards {
+            let name = &entry.stored().basename;
+            if !names.insert(name.as_str()) {
+                return Err(Error::MdsTokens {
+                    path: path.into(),
+                    reason: format!("lists the file {name:?} twice"),
+                });
+            }
+        }
         for (number, entry) in content.shards.into_iter().enumerate() {
             index.add(number, entry, pickles)?;
         }
@@ -243,9 +254,20 @@ mod tests {
 
     #[test]
     fn shards_without_samples_are_skipped() {
-        let index = parse(&[entry(0), entry(2), entry(0), entry(1)]).unwrap();
+        let mut entries = [entry(0), entry(2), entry(0), entry(1)];
+        for (number, entry) in (0..).zip(&mut entries) {
+            entry.set_number(number);
+        }
+        let index = parse(&entries).unwrap();
         let places: Vec<_> = (0..4).map(|sample| index.find(sample)).collect();
         assert_eq!(places, [Some((1, 0)), Some((1, 1)), Some((3, 0)), None]);
+    }
+
+    #[test]
+    fn a_file_that_is_listed_twice_is_refused() {
+        let message = parse(&[entry(1), entry(1)]).unwrap_err().to_string();
+        assert!(message.contains("lists the file"), "{message}");
+        assert!(message.contains("twice"), "{message}");
     }
 
     #[test]

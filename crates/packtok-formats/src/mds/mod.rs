@@ -6,7 +6,8 @@
 //! index, and `entry.rs` has its entries. `read.rs` opens shard files and finds samples in them.
 //! `encoding.rs` has the encodings of columns, `columns.rs` the columns of a shard, `check.rs` the
 //! hashes and the compression of files, and `marker.rs` the file `packtok.json`, which describes a
-//! folder's samples. `tokens.rs` opens a shard file as a file of documents. Shards in object stores, and the cache of decompressed shards, are left to
+//! folder's samples. `tokens.rs` opens a shard file as a file of documents, and `write_tokens.rs`
+//! writes one. Shards in object stores, and the cache of decompressed shards, are left to
 //! packtok-dataset.
 //!
 //! A shard file:
@@ -32,6 +33,7 @@ mod size;
 mod sized;
 mod tokens;
 mod write;
+mod write_tokens;
 
 pub use check::{Compression, Hash};
 pub use columns::{Column, Columns, Pickles};
@@ -43,8 +45,9 @@ pub use marker::{MARKER_FILE, Marker};
 pub use options::{DEFAULT_SIZE_LIMIT, Options};
 pub use read::{Sample, Shard};
 pub use sized::SizedWriter;
-pub use tokens::{is_shard, open_tokens, shard_names};
+pub use tokens::{describe_tokens, is_shard, open_tokens, shard_names, verify_hashes};
 pub use write::{Finished, Writer};
+pub use write_tokens::{TokensWriter, shard_path, tokens_entry};
 
 /// The largest file: positions in it are 32 bits wide.
 const MAX_FILE_BYTES: u64 = u32::MAX as u64;

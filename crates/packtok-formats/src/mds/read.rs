@@ -1,5 +1,6 @@
 //! Reads samples from a mapped shard file.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,10 +9,13 @@ use packtok_pbin::MappedFile;
 
 use crate::error::{Error, Result};
 use crate::mds::check::{check_bytes, decompress, verify};
-use crate::mds::columns::Columns;
+use crate::mds::columns::{Columns, Pickles};
 use crate::mds::encoding::Value;
-use crate::mds::entry::ShardEntry;
+use crate::mds::entry::{FileEntry, ShardEntry};
 use crate::mds::fault::SampleFault;
+
+/// Bounds the memory for a description of columns.
+const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
 /// An open shard file.
 ///
@@ -32,6 +36,40 @@ impl Shard {
     /// The file cannot be mapped, or its size or number of samples differs.
     pub fn open(path: &Path, entry: &ShardEntry, columns: Arc<Columns>) -> Result<Self> {
         Self::open_copy(path, path, entry, columns)
+    }
+
+    /// The entry and the columns of the uncompressed shard file at `path`, which describes itself.
+    ///
+    /// # Errors
+    /// The file cannot be mapped, or has no description of its columns.
+    pub fn own_entry(path: &Path, pickles: Pickles) -> Result<(ShardEntry, Columns)> {
+        let map = MappedFile::open(path)?;
+        let (bytes, file_bytes) = (map.bytes(), map.bytes().len() as u64);
+        let too_short = |expected| Error::MdsTooShort {
+            path: path.into(),
+            found: file_bytes,
+            expected,
+        };
+        let num_samples = u32_at(bytes, 0).ok_or_else(|| too_short(4))?;
+        let start = 4 + 4 * (u64::from(num_samples) + 1);
+        let stop = u32_at(bytes, 4).ok_or_else(|| too_short(start))?;
+        let config = bytes.get(start as usize..stop as usize);
+        let config = config.ok_or_else(|| too_short(start.max(stop.into())))?;
+        if config.len() as u64 > MAX_CONFIG_BYTES {
+            return Err(Error::MdsJsonTooLarge {
+                path: path.into(),
+                bytes: config.len() as u64,
+                most: MAX_CONFIG_BYTES,
+            });
+        }
+        let columns = Columns::of_config(path, config, pickles)?;
+        let name = path.file_name().unwrap_or_default();
+        let file = FileEntry {
+            basename: name.to_string_lossy().into_owned(),
+            bytes: file_bytes,
+            hashes: BTreeMap::new(),
+        };
+        Ok((columns.entry(file, num_samples.into()), columns))
     }
 
     /// Opens the uncompressed shard file at `path`, a copy of the file `original`. Errors about

@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use packtok_pbin::{Replace, TempFile, remove_abandoned};
+use packtok_pbin::{TempFile, remove_abandoned};
 
 use crate::error::{Error, Result};
 use crate::mds::MAX_FILE_BYTES;
@@ -14,7 +14,6 @@ use crate::mds::check::{Compression, Hashed, STEP_BYTES};
 use crate::mds::columns::Columns;
 use crate::mds::encoding::Value;
 use crate::mds::entry::{FileEntry, ShardEntry, shard_name};
-use crate::mds::index::INDEX_FILE;
 use crate::mds::options::Options;
 
 /// The properties that all shard files of a writer share.
@@ -35,10 +34,6 @@ impl Layout {
             && !(1..=MAX_FILE_BYTES).contains(&size_limit)
         {
             return Err(Error::MdsSizeLimit { found: size_limit });
-        }
-        let index = folder.join(INDEX_FILE);
-        if index.exists() {
-            return Err(packtok_pbin::Error::Exists { path: index }.into());
         }
         fs::create_dir_all(folder).map_err(Error::io(folder))?;
         remove_unfinished(folder)?;
@@ -141,8 +136,8 @@ impl Layout {
         })
     }
 
-    /// Publishes a file with `samples` samples.
-    pub(super) fn publish(&self, file: ShardFile, samples: u64) -> Result<ShardEntry> {
+    /// The complete file with `samples` samples, and its entry in the index.
+    pub(super) fn finish(&self, file: ShardFile, samples: u64) -> Result<(TempFile, ShardEntry)> {
         let ShardFile {
             path,
             raw_name,
@@ -157,28 +152,17 @@ impl Layout {
                 (raw_data, Some(file.entry(stored_name)), file)
             }
         };
-        file.inner.publish(Replace::Existing)?;
-        Ok(self.entry(raw_data, zip_data, samples))
+        Ok((file.inner, self.entry(raw_data, zip_data, samples)))
     }
 
     fn entry(&self, raw_data: FileEntry, zip_data: Option<FileEntry>, samples: u64) -> ShardEntry {
-        let columns = self.columns.all();
         let compression = self.options.compression.as_ref();
         ShardEntry {
-            column_encodings: columns
-                .iter()
-                .map(|column| column.encoding_text.clone())
-                .collect(),
-            column_names: columns.iter().map(|column| column.name.clone()).collect(),
-            column_sizes: columns.iter().map(|column| column.size).collect(),
             compression: compression.map(|compression| compression.text().to_owned()),
-            format: "mds".to_owned(),
             hashes: self.hash_names.clone(),
-            raw_data,
-            samples,
             size_limit: self.options.size_limit.into(),
-            version: 2,
             zip_data,
+            ..self.columns.entry(raw_data, samples)
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use packtok_pbin::{Replace, TempFile};
+
 use crate::error::{Error, Result};
 use crate::mds::MAX_FILE_BYTES;
 use crate::mds::check::STEP_BYTES;
@@ -33,7 +35,7 @@ impl SizedWriter {
     /// sizes in bytes ([`Columns::sample_bytes`]). The size limit is only recorded.
     ///
     /// # Errors
-    /// As [`Writer::create`](crate::mds::Writer::create); [`Error::MdsSampleTooLarge`] if the samples exceed a file.
+    /// An option is invalid; the folder cannot be written; [`Error::MdsSampleTooLarge`] if the samples exceed a file.
     pub fn create(
         folder: &Path,
         columns: Columns,
@@ -95,10 +97,23 @@ impl SizedWriter {
     ///
     /// # Panics
     /// If a sample has not been written.
-    pub fn finish(mut self) -> Result<ShardEntry> {
+    pub fn finish(self) -> Result<ShardEntry> {
+        let (file, entry) = self.into_file()?;
+        file.publish(Replace::Existing)?;
+        Ok(entry)
+    }
+
+    /// The complete file under a temporary name, and its entry in the index.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    ///
+    /// # Panics
+    /// If a sample has not been written.
+    pub fn into_file(mut self) -> Result<(TempFile, ShardEntry)> {
         assert_eq!(self.written, self.ends.len(), "the number of samples");
         self.file.write_all(&self.step)?;
-        self.layout.publish(self.file, self.ends.len() as u64)
+        self.layout.finish(self.file, self.ends.len() as u64)
     }
 }
 

@@ -6,12 +6,16 @@ use std::io::BufWriter;
 use std::path::Path;
 use std::sync::Arc;
 
+use packtok_pbin::MappedFile;
+
 use crate::copied::CopiedDocuments;
 use crate::error::{Error, Result};
 use crate::flat_file::FlatFile;
 use crate::format::TokenFormat;
+use crate::mds::check::verify;
 use crate::mds::columns::{Columns, Pickles};
 use crate::mds::encoding::{Dtype, Encoding, Value};
+use crate::mds::entry::{FileEntry, ShardEntry};
 use crate::mds::index::{INDEX_FILE, Index};
 use crate::mds::read::Shard;
 use crate::npy::Element;
@@ -32,28 +36,28 @@ pub fn is_shard(path: &Path) -> bool {
 /// Opens the shard file at `path`, each of whose samples is a document.
 ///
 /// # Errors
-/// The index beside it is damaged or does not list the file; the file is damaged; no column has ids; an
+/// An index beside it is damaged or does not list the file; the file is damaged; no column has ids; an
 /// id is negative or does not fit in 32 bits; the copy cannot be written.
 pub fn open_tokens(path: &Path, options: &OpenOptions) -> Result<FlatFile> {
-    let folder = path.parent().unwrap_or(Path::new(""));
     // Pickles are never loaded: they are columns that a conversion loses.
-    let index = Index::open(folder, Pickles::AsBytes)?;
-    let name = path.file_name().and_then(OsStr::to_str);
-    let is_named = |basename: &str| Some(basename) == name;
-    let mut shards = index.shards().iter();
-    let number = shards.position(|entry| {
-        let stored = entry.stored();
-        is_named(&stored.basename) || is_named(&entry.raw_data.basename)
-    });
-    let Some(number) = number else {
-        return Err(tokens_error(
-            path,
-            format!("{INDEX_FILE} beside the file does not list it"),
-        ));
+    let has_index = path.with_file_name(INDEX_FILE).exists();
+    let listed = if has_index { listed(path)? } else { None };
+    let is_known = options.format == Some(TokenFormat::Mds);
+    let (entry, columns) = match listed {
+        Some(listed) => listed,
+        None if is_known || !has_index => {
+            // A conversion that is killed leaves shards that no index lists.
+            let (entry, columns) = Shard::own_entry(path, Pickles::AsBytes)?;
+            (entry, Arc::new(columns))
+        }
+        None => {
+            let reason = format!("{INDEX_FILE} beside the file does not list it");
+            return Err(tokens_error(path, reason));
+        }
     };
-    let (entry, columns) = (&index.shards()[number], index.columns(number));
+    let (entry, columns) = (&entry, &columns);
     let ids = ids_column(path, columns)?;
-    let is_compressed = !is_named(&entry.raw_data.basename);
+    let is_compressed = !is_named(path, &entry.raw_data);
     // Kept until the shard is read.
     let decompressed = if is_compressed {
         let file = tempfile::NamedTempFile::new().map_err(Error::io(&std::env::temp_dir()))?;
@@ -92,6 +96,64 @@ pub fn open_tokens(path: &Path, options: &OpenOptions) -> Result<FlatFile> {
     let others = others.map(|(_, column)| column.name.clone()).collect();
     let file_bytes = path.metadata().map_err(Error::io(path))?.len();
     documents.finish(TokenFormat::Mds, file_bytes, others)
+}
+
+/// NumPy's name of the type of the ids in the shard file at `path`, and its number of documents, as the file
+/// itself says.
+///
+/// # Errors
+/// The file is damaged, or has no column of ids.
+pub fn describe_tokens(path: &Path) -> Result<(&'static str, u64)> {
+    let (entry, columns) = Shard::own_entry(path, Pickles::AsBytes)?;
+    let ids = ids_column(path, &columns)?;
+    let dtype = match &columns.all()[ids].encoding {
+        Encoding::Array {
+            dtype: Some(dtype), ..
+        } => dtype.name(),
+        _ => DTYPE_OF_BYTES.name(),
+    };
+    Ok((dtype, entry.samples))
+}
+
+/// Verifies the hashes of the shard file at `path` that the index beside it has, as far as they are known.
+///
+/// # Errors
+/// A hash differs; the index is damaged.
+pub fn verify_hashes(path: &Path) -> Result<()> {
+    if !path.with_file_name(INDEX_FILE).exists() {
+        return Ok(());
+    }
+    let Some((entry, _)) = listed(path)? else {
+        return Ok(());
+    };
+    let file = if is_named(path, &entry.raw_data) {
+        &entry.raw_data
+    } else {
+        entry.stored()
+    };
+    match verify(path, MappedFile::open(path)?.bytes(), file, true) {
+        Err(Error::MdsNoHash { .. }) => Ok(()),
+        verified => verified,
+    }
+}
+
+/// The entry and the columns of the shard file at `path` in the index beside it; `None` if that does not
+/// list the file.
+fn listed(path: &Path) -> Result<Option<(ShardEntry, Arc<Columns>)>> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let index = Index::open(folder, Pickles::AsBytes)?;
+    let mut shards = index.shards().iter();
+    let is_this =
+        |entry: &ShardEntry| is_named(path, entry.stored()) || is_named(path, &entry.raw_data);
+    let number = shards.position(is_this);
+    Ok(number.map(|number| {
+        let columns = Arc::clone(index.columns(number));
+        (index.shards()[number].clone(), columns)
+    }))
+}
+
+fn is_named(path: &Path, entry: &FileEntry) -> bool {
+    path.file_name().and_then(OsStr::to_str) == Some(&entry.basename)
 }
 
 /// The names of the shard files of a folder, in order; `None` if it has no index of this format.
@@ -282,6 +344,16 @@ mod tests {
         };
         assert_eq!(
             documents(&TokenFile::open_with(&paths[0], &options).unwrap()),
+            [[1, 2]]
+        );
+        // Without an index, the shard describes itself.
+        fs::remove_file(folder.path().join(INDEX_FILE)).unwrap();
+        let alone = OpenOptions {
+            format: Some(TokenFormat::Mds),
+            ..options
+        };
+        assert_eq!(
+            documents(&TokenFile::open_with(&paths[0], &alone).unwrap()),
             [[1, 2]]
         );
         publish_index(folder.path(), &[], Replace::Existing).unwrap();

@@ -12,7 +12,7 @@ use crate::mds::check::STEP_BYTES;
 use crate::mds::columns::Columns;
 use crate::mds::encoding::Value;
 use crate::mds::entry::ShardEntry;
-use crate::mds::index::publish_index;
+use crate::mds::index::{INDEX_FILE, publish_index};
 use crate::mds::marker::Marker;
 use crate::mds::options::Options;
 use crate::mds::shard_file::Layout;
@@ -75,6 +75,10 @@ impl Writer {
     /// # Errors
     /// The folder has an index; an option is invalid; the folder cannot be written.
     pub fn create(folder: &Path, columns: Columns, options: Options) -> Result<Self> {
+        let index = folder.join(INDEX_FILE);
+        if index.exists() {
+            return Err(packtok_pbin::Error::Exists { path: index }.into());
+        }
         Ok(Self {
             layout: Layout::new(folder, columns, options)?,
             samples: Vec::new(),
@@ -172,7 +176,8 @@ impl Writer {
         for step in self.samples[..stop].chunks(STEP_BYTES) {
             file.write_all(step)?;
         }
-        let entry = self.layout.publish(file, self.ends.len() as u64)?;
+        let (file, entry) = self.layout.finish(file, self.ends.len() as u64)?;
+        file.publish(Replace::Existing)?;
         self.entries.push(entry);
         self.ends.clear();
         self.spooled = 0;

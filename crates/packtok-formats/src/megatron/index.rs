@@ -18,6 +18,8 @@ const SEQUENCES_AT: u64 = 18;
 const BOUNDARIES_AT: u64 = 26;
 const HEADER_BYTES: u64 = 34;
 
+/// The codes of signed types that are read as unsigned.
+const SIGNED_CODES: [u8; 3] = [2, 3, 4];
 /// Bytes of a sequence's length and of its position.
 const LENGTH_BYTES: u64 = 4;
 const POSITION_BYTES: u64 = 8;
@@ -28,6 +30,7 @@ const BOUNDARY_BYTES: u64 = 8;
 pub(super) struct Index {
     map: MappedFile,
     id_type: IdType,
+    has_signed_ids: bool,
     num_sequences: u64,
     num_documents: u64,
     /// Position in `.bin` of the first token.
@@ -102,6 +105,7 @@ impl Index {
         let mut index = Self {
             map,
             id_type,
+            has_signed_ids: SIGNED_CODES.contains(&code),
             num_sequences,
             num_documents: 0,
             first_byte: 0,
@@ -254,6 +258,10 @@ impl DocumentIndex for Index {
         position.saturating_sub(self.first_byte) / self.id_type.bytes()
     }
 
+    fn has_signed_ids(&self) -> bool {
+        self.has_signed_ids
+    }
+
     fn extras(&self) -> Vec<String> {
         let extras = [("sequences", self.has_sequences), ("modes", self.has_modes)];
         let extras = extras.into_iter().filter(|&(_, is_there)| is_there);
@@ -292,8 +300,8 @@ fn check_length(
 
 /// The type of ids with this code; `None` for a type that is not an integer.
 ///
-/// Signed ids of up to 32 bits are read as unsigned: a negative one, which no tokenizer gives, is
-/// beyond every vocabulary.
+/// Signed ids of up to 32 bits are read as unsigned; [`FlatFile::check_signs`](crate::FlatFile::check_signs)
+/// finds negative ones.
 fn id_type_of(code: u8) -> Option<IdType> {
     Some(match code {
         1 | 2 => IdType::Token(TokenWidth::U8),

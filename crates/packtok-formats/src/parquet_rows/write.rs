@@ -18,15 +18,25 @@ use crate::error::{Error, Result};
 const ROW_GROUP_IDS: usize = 1 << 22;
 /// Rows of a row group.
 const ROW_GROUP_ROWS: usize = 1 << 20;
+/// The same of packed rows: Megatron-Bridge reads a row group for each row, in a random order.
+const PACKED_GROUP_ROWS: usize = 64;
 
 /// Writes documents as rows.
 pub struct RowsWriter<W: Write + Send> {
     path: PathBuf,
     writer: SerializedFileWriter<W>,
-    ids: Vec<i32>,
+    ids: ListColumn,
+    /// The columns of packed rows.
+    others: Option<[ListColumn; 2]>,
+    rows: usize,
+}
+
+/// The lists of a row group, as Parquet stores them.
+#[derive(Default)]
+struct ListColumn {
+    values: Vec<i32>,
     def_levels: Vec<i16>,
     rep_levels: Vec<i16>,
-    rows: usize,
 }
 
 impl<W: Write + Send> RowsWriter<W> {
@@ -35,10 +45,31 @@ impl<W: Write + Send> RowsWriter<W> {
     /// # Errors
     /// `out` cannot be written.
     pub fn new(out: W, path: &Path) -> Result<Self> {
+        Self::with_columns(out, path, None)
+    }
+
+    /// Starts a file of rows of several documents, with the columns `loss_mask` and `seq_start_id`, as
+    /// Megatron-Bridge reads them.
+    ///
+    /// # Errors
+    /// As [`RowsWriter::new`].
+    pub fn packed(out: W, path: &Path) -> Result<Self> {
+        Self::with_columns(out, path, Some(Default::default()))
+    }
+
+    fn with_columns(out: W, path: &Path, others: Option<[ListColumn; 2]>) -> Result<Self> {
         let error = |source| parquet_error(path, source);
-        let message = format!(
-            "message schema {{ required group {IDS_COLUMN} (LIST) {{ repeated group list {{ required int32 element; }} }} }}"
-        );
+        let list = |name: &str, kind: &str| {
+            format!(
+                "required group {name} (LIST) {{ repeated group list {{ required int32 element{kind}; }} }} "
+            )
+        };
+        let mut columns = list(IDS_COLUMN, "");
+        if others.is_some() {
+            columns += &list("loss_mask", " (INTEGER(8,true))");
+            columns += &list("seq_start_id", "");
+        }
+        let message = format!("message schema {{ {columns}}}");
         let schema = parse_message_type(&message).map_err(error)?;
         let level = ZstdLevel::try_new(1).map_err(error)?;
         let properties = WriterProperties::builder()
@@ -52,9 +83,8 @@ impl<W: Write + Send> RowsWriter<W> {
         Ok(Self {
             path: path.into(),
             writer,
-            ids: Vec::new(),
-            def_levels: Vec::new(),
-            rep_levels: Vec::new(),
+            ids: ListColumn::default(),
+            others,
             rows: 0,
         })
     }
@@ -64,18 +94,36 @@ impl<W: Write + Send> RowsWriter<W> {
     /// # Errors
     /// The file cannot be written.
     pub fn push(&mut self, ids: impl Iterator<Item = i32>) -> Result<()> {
-        let before = self.ids.len();
-        self.ids.extend(ids);
-        let length = self.ids.len() - before;
-        // A list without elements has an entry of level 0.
-        self.rep_levels.push(0);
-        self.rep_levels
-            .extend(std::iter::repeat_n(1, length.saturating_sub(1)));
-        let level = i16::from(length > 0);
-        self.def_levels
-            .extend(std::iter::repeat_n(level, length.max(1)));
+        self.ids.push(ids);
+        self.end_row()
+    }
+
+    /// Appends a row of several documents to a file that was started as [`packed`](RowsWriter::packed):
+    /// whether the label of each id counts in the loss, and where each document starts.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn push_packed(
+        &mut self,
+        ids: impl Iterator<Item = i32>,
+        loss_mask: &[bool],
+        starts: &[u32],
+    ) -> Result<()> {
+        self.ids.push(ids);
+        if let Some([masks, all_starts]) = &mut self.others {
+            masks.push(loss_mask.iter().map(|&counts| counts.into()));
+            all_starts.push(starts.iter().map(|&start| start as i32));
+        }
+        self.end_row()
+    }
+
+    fn end_row(&mut self) -> Result<()> {
         self.rows += 1;
-        if self.ids.len() >= ROW_GROUP_IDS || self.rows >= ROW_GROUP_ROWS {
+        let max_rows = match self.others {
+            Some(_) => PACKED_GROUP_ROWS,
+            None => ROW_GROUP_ROWS,
+        };
+        if self.ids.values.len() >= ROW_GROUP_IDS || self.rows >= max_rows {
             self.write_row_group()?;
         }
         Ok(())
@@ -98,23 +146,48 @@ impl<W: Write + Send> RowsWriter<W> {
     fn write_row_group(&mut self) -> Result<()> {
         let mut write = || -> Result<(), ParquetError> {
             let mut row_group = self.writer.next_row_group()?;
-            if let Some(mut column) = row_group.next_column()? {
-                column.typed::<Int32Type>().write_batch(
-                    &self.ids,
-                    Some(&self.def_levels),
-                    Some(&self.rep_levels),
-                )?;
-                column.close()?;
+            for lists in [&mut self.ids]
+                .into_iter()
+                .chain(self.others.iter_mut().flatten())
+            {
+                if let Some(mut column) = row_group.next_column()? {
+                    column.typed::<Int32Type>().write_batch(
+                        &lists.values,
+                        Some(&lists.def_levels),
+                        Some(&lists.rep_levels),
+                    )?;
+                    column.close()?;
+                }
+                lists.clear();
             }
             row_group.close()?;
             Ok(())
         };
         write().map_err(|source| parquet_error(&self.path, source))?;
-        self.ids.clear();
-        self.def_levels.clear();
-        self.rep_levels.clear();
         self.rows = 0;
         Ok(())
+    }
+}
+
+impl ListColumn {
+    /// Appends the list of the next row.
+    fn push(&mut self, values: impl Iterator<Item = i32>) {
+        let before = self.values.len();
+        self.values.extend(values);
+        let length = self.values.len() - before;
+        // A list without elements has an entry of level 0.
+        self.rep_levels.push(0);
+        self.rep_levels
+            .extend(std::iter::repeat_n(1, length.saturating_sub(1)));
+        let level = i16::from(length > 0);
+        self.def_levels
+            .extend(std::iter::repeat_n(level, length.max(1)));
+    }
+
+    fn clear(&mut self) {
+        self.values.clear();
+        self.def_levels.clear();
+        self.rep_levels.clear();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use packtok_formats::TokenFile;
+use packtok_formats::{OpenOptions, TokenFile, TokenFormat, mds};
 use packtok_jobs::{Monitor, Progress};
 use packtok_pbin::Dialect;
 use packtok_tokenizer::Tokenizer;
@@ -33,10 +33,14 @@ pub struct FileReport {
 /// The first fault found.
 pub fn verify_file(
     path: &Path,
+    open: &OpenOptions,
     tokenizer: Option<&Tokenizer>,
     monitor: &mut Monitor<'_>,
 ) -> Result<FileReport> {
-    let file = TokenFile::open(path)?;
+    let file = TokenFile::open_with(path, open)?;
+    if file.format() == TokenFormat::Mds {
+        mds::verify_hashes(path)?;
+    }
     let metadata = file.metadata()?;
     let recorded = metadata.and_then(|metadata| metadata.tokenizer.as_ref());
     if let (Some(recorded), Some(tokenizer)) = (recorded, tokenizer)
@@ -66,7 +70,8 @@ pub fn verify_file(
     let vocab_size = recorded
         .map(|recorded| recorded.vocab_size)
         .or(tokenizer.map(Tokenizer::vocab_size));
-    let eod_id = metadata.and_then(|metadata| metadata.eod.as_ref().map(|eod| eod.id));
+    let of_documents = metadata.filter(|metadata| !metadata.has_rows());
+    let eod_id = of_documents.and_then(|metadata| metadata.eod.as_ref().map(|eod| eod.id));
     // Reading the ids of other formats checks that they fit in 32 bits.
     if vocab_size.is_some() || eod_id.is_some() || dialect.is_none() {
         let mut scan = Scan {
@@ -116,7 +121,11 @@ impl Scan<'_> {
     ) -> Result<()> {
         let mut bytes = 0;
         for i in 0..self.file.num_documents() {
-            let document = self.file.tokens(self.file.document_tokens(i)?)?;
+            let tokens = self.file.document_tokens(i)?;
+            if let TokenFile::Flat(flat) = self.file {
+                flat.check_signs(tokens.clone())?;
+            }
+            let document = self.file.tokens(tokens)?;
             self.check(i, document)?;
             bytes += document.len() as u64;
             // Reading the clock for each document would take longer than checking a short one.

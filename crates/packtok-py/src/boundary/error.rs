@@ -341,6 +341,7 @@ pub(crate) fn reshape_error(error: ReshapeError) -> PyErr {
         | E::NotLinkable { .. }
         | E::OnlyRead { .. }
         | E::Lost { .. }
+        | E::EmptyDocument { .. }
         | E::SameNpyName { .. }
         | E::NotBelowRoot { .. }
         | E::NameNotUtf8 { .. } => PyValueError::new_err(chain(&error)),
@@ -367,6 +368,9 @@ pub(crate) fn reshape_error(error: ReshapeError) -> PyErr {
         | E::EmptyValue { .. }
         | E::ColumnExists { .. }
         | E::ExistingDocumentDiffers { .. }
+        | E::ExistingDtype { .. }
+        | E::PartMissing { .. }
+        | E::OtherPart { .. }
         | E::TokenizerDiffers { .. }
         | E::NoOrigins { .. }
         | E::NotPacked { .. }

@@ -19,6 +19,7 @@ use serde::Serialize;
 
 use crate::boundary::error::{pack_error, pbin_error};
 use crate::boundary::monitor::{watched, watched_writing};
+use crate::boundary::token_formats::open_options;
 use crate::boundary::values::choice;
 use crate::boundary::{memory, values};
 use crate::pack::plugin::PyPlugin;
@@ -193,15 +194,19 @@ pub(crate) fn merge<'py>(
 
 /// Verifies checksums, index, ids and EODs of a pbin and returns the verified properties.
 #[pyfunction]
-#[pyo3(signature = (*, path, tokenizer, on_progress))]
+#[pyo3(signature = (*, path, format=None, input_dtype=None, boundaries=None, tokenizer, on_progress))]
 pub(crate) fn verify<'py>(
     py: Python<'py>,
     path: PathBuf,
+    format: Option<&str>,
+    input_dtype: Option<&str>,
+    boundaries: Option<&str>,
     tokenizer: Option<Py<PyTokenizer>>,
     on_progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let tokenizer = tokenizer.as_ref().map(|tokenizer| &tokenizer.get().inner);
+    let open = open_options(format, input_dtype, boundaries)?;
     run(py, on_progress, |monitor| {
-        packtok_pack::verify::verify_file(&path, tokenizer, monitor)
+        packtok_pack::verify::verify_file(&path, &open, tokenizer, monitor)
     })
 }

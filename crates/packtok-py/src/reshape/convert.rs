@@ -1,11 +1,13 @@
 //! Conversions between formats of token files, and the content of markers.
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
+use packtok_dataset::items::LossMarkers;
 use packtok_formats::npy::IdType;
 use packtok_pack::pbin::TokenizerInfo;
 use packtok_reshape::convert::marker::{Marker, TokenPlan};
-use packtok_reshape::convert::{self, ConvertOptions, Sharding};
+use packtok_reshape::convert::{self, ConvertOptions, Kept, PackedOptions, Sharding};
 use packtok_tokenizer::Tokenizer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -14,14 +16,16 @@ use crate::boundary::error::reshape_error;
 use crate::boundary::monitor::watched_reshaping;
 use crate::boundary::token_formats::{element, format_of, open_options};
 use crate::boundary::values::{self, choice};
+use crate::dataset::blocks::PyBlocks;
 use crate::tokenizer::PyTokenizer;
 
 /// Writes the documents of token files in another format and returns a report.
 ///
 /// `sharding` is None for one output, otherwise the most tokens of a shard and the number that the
-/// tokens of a shard are a multiple of.
+/// tokens of a shard are a multiple of. `part` is `(k, N)` to write each Nth output from the kth on; with
+/// `completes_parts`, calls with it have written all, and only the index of a folder is missing. `on_start` is called with what is kept before anything is written.
 #[pyfunction]
-#[pyo3(signature = (*, inputs, format, input_dtype, boundaries, output, to, link, sharding, accept_loss, dtype, tokenizer, existing, on_progress))]
+#[pyo3(signature = (*, inputs, format, input_dtype, boundaries, output, to, link, sharding, part, completes_parts, accept_loss, dtype, tokenizer, existing, num_threads, on_start, on_progress))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn convert_tokens<'py>(
     py: Python<'py>,
@@ -33,10 +37,14 @@ pub(crate) fn convert_tokens<'py>(
     to: &str,
     link: bool,
     sharding: Option<(Option<u64>, Option<u64>)>,
+    part: Option<(u64, u64)>,
+    completes_parts: bool,
     accept_loss: Vec<String>,
     dtype: Option<&str>,
     tokenizer: Option<Py<PyTokenizer>>,
     existing: &str,
+    num_threads: usize,
+    on_start: Option<Py<PyAny>>,
     on_progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let options = ConvertOptions {
@@ -49,14 +57,68 @@ pub(crate) fn convert_tokens<'py>(
             max_tokens,
             multiple_of,
         }),
+        part,
+        completes_parts,
         accept_loss,
         dtype: dtype.map(|name| element(name, "dtype")).transpose()?,
         tokenizer: tokenizer.map(|tokenizer| info(&tokenizer.get().inner)),
         existing: choice("existing", existing)?,
         source_name: None,
+        num_threads,
     };
+    let mut raised = None;
+    let mut started = |kept: &Kept| {
+        let Some(on_start) = &on_start else {
+            return ControlFlow::Continue(());
+        };
+        let called = Python::attach(|py| {
+            let kept = values::to_python(py, kept)?;
+            on_start.call1(py, (kept,)).map(drop)
+        });
+        match called {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                raised = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    };
+    let outcome = watched_reshaping(py, on_progress, |monitor| {
+        convert::convert(&options, &mut started, monitor)
+    });
+    let report = match raised {
+        Some(error) => return Err(error),
+        None => outcome?,
+    };
+    values::to_python(py, &report)
+}
+
+/// Writes the rows of a best-fit plan as Parquet files and returns a report.
+#[pyfunction]
+#[pyo3(signature = (blocks, *, output, max_tokens, loss_markers, accept_loss, tokenizer, existing, on_progress))]
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn write_packed_rows<'py>(
+    py: Python<'py>,
+    blocks: Py<PyBlocks>,
+    output: PathBuf,
+    max_tokens: Option<u64>,
+    loss_markers: Option<(u32, u32)>,
+    accept_loss: Vec<String>,
+    tokenizer: Option<Py<PyTokenizer>>,
+    existing: &str,
+    on_progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let options = PackedOptions {
+        output,
+        max_tokens,
+        loss_markers: loss_markers.map(|(begin, end)| LossMarkers { begin, end }),
+        accept_loss,
+        tokenizer: tokenizer.map(|tokenizer| info(&tokenizer.get().inner)),
+        existing: choice("existing", existing)?,
+    };
+    let items = &blocks.get().items;
     let report = watched_reshaping(py, on_progress, |monitor| {
-        convert::convert(&options, monitor)
+        convert::write_packed(items, &options, monitor)
     })?;
     values::to_python(py, &report)
 }

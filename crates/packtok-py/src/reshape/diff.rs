@@ -15,17 +15,17 @@ use crate::boundary::values;
 #[pyo3(signature = (first, second, on_progress = None))]
 pub(crate) fn first_difference_of<'py>(
     py: Python<'py>,
-    first: PathBuf,
-    second: PathBuf,
+    first: Vec<PathBuf>,
+    second: Vec<PathBuf>,
     on_progress: Option<Py<PyAny>>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let difference = watched_reshaping(py, on_progress, |monitor| {
-        first_difference(
-            &TokenFile::open(&first)?,
-            &TokenFile::open(&second)?,
-            monitor,
-        )
+        first_difference(&opened(&first)?, &opened(&second)?, monitor)
     })?;
     let difference = difference.map(|difference| values::to_python(py, &difference));
     difference.transpose()
+}
+
+fn opened(paths: &[PathBuf]) -> packtok_formats::Result<Vec<TokenFile>> {
+    paths.iter().map(|path| TokenFile::open(path)).collect()
 }

@@ -230,7 +230,7 @@ impl PyReshaper {
     /// `retokenize` is the tokenizer of the input and the new one, each new EOD and BOS as token and id.
     /// `shuffle` is a seed, and the least tokens of a block or None for documents. `memory` is as in
     /// `shuffle_files`.
-    #[pyo3(signature = (*, inputs, output, to, sharding, accept_loss, dtype, existing, truncate_to, retokenize, shuffle, num_threads, on_progress, memory = None))]
+    #[pyo3(signature = (*, inputs, output, to, sharding, accept_loss, dtype, existing, truncate_to, retokenize, shuffle, row_tokens, num_threads, on_progress, memory = None))]
     #[allow(clippy::too_many_arguments, clippy::type_complexity)]
     fn write<'py>(
         &self,
@@ -250,6 +250,7 @@ impl PyReshaper {
             Option<(String, u32)>,
         )>,
         shuffle: Option<(u64, Option<u64>)>,
+        row_tokens: Option<u64>,
         num_threads: usize,
         on_progress: Option<Py<PyAny>>,
         memory: Option<(u64, u64)>,
@@ -273,11 +274,14 @@ impl PyReshaper {
                     max_tokens,
                     multiple_of,
                 }),
+                part: None,
+                completes_parts: false,
                 accept_loss,
                 dtype: dtype.map(|name| element(name, "dtype")).transpose()?,
                 tokenizer: None,
                 existing: choice("existing", existing)?,
                 source_name: None,
+                num_threads,
             },
             retokenizing,
             truncate_to,
@@ -289,6 +293,7 @@ impl PyReshaper {
                 },
                 budget: budget(memory),
             }),
+            row_tokens,
         };
         let report = watched_reshaping(py, on_progress, |monitor| {
             lock(&self.inner).write(&options, monitor)

@@ -1,4 +1,4 @@
-//! Writes the formats whose tokens lie back to back in one file.
+//! Writes the formats whose tokens lie back to back in one file, and publishes what `rows.rs` writes.
 //!
 //! The tokens keep their order, so their file is one copy of bytes, made by the kernel where the
 //! width stays the same, or a link.
@@ -19,6 +19,7 @@ use packtok_formats::{TokenFile, TokenFormat, write_ends};
 use packtok_jobs::{Monitor, remove_if_there};
 use packtok_pbin::{Replace, TempFile, TokenWidth};
 
+use super::folder_index::remove_index;
 use super::marker::Marker;
 use super::meaning::Meaning;
 use super::parts::{Parts, check_ids, check_vocabulary, convert_width};
@@ -88,10 +89,8 @@ impl FlatConversion<'_> {
             for path in [&self.paths.data].into_iter().chain(&self.paths.others) {
                 remove_if_there(path).map_err(Error::io(path))?;
             }
-            if self.format == TokenFormat::Litdata {
-                let index = self.paths.data.with_file_name(litdata::INDEX_FILE);
-                remove_if_there(&index).map_err(Error::io(&index))?;
-            }
+            let folder = self.paths.data.parent().unwrap_or(Path::new(""));
+            remove_index(self.format, folder)?;
             Marker::remove(&self.paths.data)?;
             rest::remove(&self.paths.data)?;
         }
@@ -130,7 +129,8 @@ impl FlatConversion<'_> {
     /// The greatest id that the output can hold.
     fn max_id(&self) -> u32 {
         match self.format {
-            TokenFormat::Megatron | TokenFormat::Litdata => {
+            TokenFormat::Parquet => megatron::max_id(TokenWidth::U32),
+            TokenFormat::Megatron | TokenFormat::Litdata | TokenFormat::Mds => {
                 megatron::max_id(self.width_of_output())
             }
             _ => self.width_of_output().max_id(),
@@ -181,7 +181,7 @@ impl FlatConversion<'_> {
             .for_each_step(monitor, |file, tokens| self.check_step(file, tokens))
     }
 
-    fn check_step(&self, file: &TokenFile, tokens: Range<u64>) -> Result<()> {
+    pub(super) fn check_step(&self, file: &TokenFile, tokens: Range<u64>) -> Result<()> {
         if let Some(tokenizer) = &self.meaning.tokenizer {
             check_vocabulary(file, tokens.clone(), tokenizer.vocab_size)?;
         }
@@ -300,6 +300,8 @@ impl FlatConversion<'_> {
         let Some(linked) = self.parts.first_file().map(TokenFile::data_path) else {
             return Ok(None);
         };
+        // A hard link to a symbolic link would be another symbolic link, which may lead elsewhere.
+        let linked = &linked.canonicalize().map_err(Error::io(linked))?;
         let data = self.paths.data.as_path();
         if let Some(folder) = data.parent() {
             fs::create_dir_all(folder).map_err(Error::io(folder))?;
@@ -310,12 +312,11 @@ impl FlatConversion<'_> {
                 Err(packtok_pbin::Error::Exists { path: data.into() }.into())
             }
             Err(error) if can_be_symbolic(&error) => {
-                let target = linked.canonicalize().map_err(Error::io(linked))?;
-                symlink(&target, data).map_err(Error::io(data))?;
+                symlink(linked, data).map_err(Error::io(data))?;
                 Ok(Some(format!(
                     "{}: a symbolic link, since a hard link is not possible here; the dataset is lost if {} is moved",
                     data.display(),
-                    target.display()
+                    linked.display()
                 )))
             }
             Err(error) => Err(Error::io(data)(error)),
@@ -325,7 +326,10 @@ impl FlatConversion<'_> {
 
 fn element(format: TokenFormat, width: TokenWidth) -> Element {
     match (width, format) {
-        (TokenWidth::U32, TokenFormat::Megatron | TokenFormat::Litdata) => Element::I32,
+        (_, TokenFormat::Parquet) => Element::I32,
+        (TokenWidth::U32, TokenFormat::Megatron | TokenFormat::Litdata | TokenFormat::Mds) => {
+            Element::I32
+        }
         _ => Element::of_width(width),
     }
 }

@@ -69,13 +69,12 @@ impl Kept {
             if !has_origins(file)? {
                 continue;
             }
-            let is_restored = is_pbin && !matches!(file, TokenFile::Pbin(_));
-            if is_restored {
+            if is_pbin {
                 kept.in_files.push(ORIGINS);
             } else if has_rest && !is_pbin {
                 kept.beside.push(ORIGINS);
             } else {
-                check_accepted(file.path(), ORIGINS, to, accept_loss)?;
+                check_accepted(file.path(), ORIGINS, to.name(), accept_loss)?;
                 kept.lost.push(ORIGINS.to_owned());
             }
         }
@@ -86,6 +85,28 @@ impl Kept {
         kept.lost.dedup();
         Ok(kept)
     }
+}
+
+/// The names of what a file records besides documents, and rows of several documents do not have.
+///
+/// # Errors
+/// [`Error::Lost`] for what the caller does not accept to lose.
+pub(super) fn lost_in_rows(
+    file: &TokenFile,
+    format: &'static str,
+    accept_loss: &[String],
+) -> Result<Vec<String>> {
+    let mut names = match file {
+        TokenFile::Flat(flat) => flat.extras(),
+        _ => Vec::new(),
+    };
+    if has_origins(file)? {
+        names.push(ORIGINS.to_owned());
+    }
+    for name in &names {
+        check_accepted(file.path(), name, format, accept_loss)?;
+    }
+    Ok(names)
 }
 
 fn has_origins(file: &TokenFile) -> Result<bool> {
@@ -102,7 +123,7 @@ fn has_origins(file: &TokenFile) -> Result<bool> {
 pub(crate) fn check_accepted(
     path: &Path,
     name: &str,
-    to: TokenFormat,
+    to: &'static str,
     accept_loss: &[String],
 ) -> Result<()> {
     if accept_loss.iter().any(|accepted| accepted == name) {
@@ -111,6 +132,6 @@ pub(crate) fn check_accepted(
     Err(Error::Lost {
         path: path.into(),
         name: name.to_owned(),
-        format: to.name(),
+        format: to,
     })
 }

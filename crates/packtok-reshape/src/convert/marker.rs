@@ -11,7 +11,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use packtok_formats::npy::IdType;
-use packtok_formats::{TokenFile, TokenFormat, sidecar_marker_path};
+use packtok_formats::{TokenFile, TokenFormat, crc32c_of_lengths, sidecar_marker_path};
 use packtok_jobs::{remove_if_there, with_suffix};
 use packtok_pbin::{Options, Replace, SpecialToken, TokenizerInfo, WriterInfo, publish_bytes};
 use serde::{Deserialize, Serialize};
@@ -138,6 +138,27 @@ impl Marker {
         }
     }
 
+    /// The marker of a written file of rows or samples, without opening it again.
+    pub(super) fn of_rows(
+        parts: &Parts<'_>,
+        meaning: &Meaning,
+        format: TokenFormat,
+        dtype: &str,
+        file_bytes: u64,
+    ) -> Result<Self> {
+        Ok(Self {
+            format: format.name().to_owned(),
+            writer: WriterInfo::default(),
+            documents: parts.num_documents(),
+            tokens: parts.num_tokens(),
+            file_bytes,
+            crc32c: crc32c_of_lengths(parts.lengths())?,
+            rejected: 0,
+            source: source_of(parts),
+            plan: plan_of(meaning, dtype),
+        })
+    }
+
     /// The marker of a written NPY file.
     pub(crate) fn of(
         written: &NpyWritten,
@@ -244,15 +265,16 @@ fn linked_marker_path(path: &Path) -> PathBuf {
 
 /// The meaning of the ids of all files, each from its trailer or its marker. They must agree, and
 /// with the caller's tokenizer, if any.
-pub(crate) fn meaning_of_all(
-    files: &[TokenFile],
+pub(crate) fn meaning_of_all<'a>(
+    files: impl IntoIterator<Item = &'a TokenFile>,
     tokenizer: Option<&TokenizerInfo>,
 ) -> Result<Meaning> {
-    let Some((first, others)) = files.split_first() else {
+    let mut files = files.into_iter();
+    let Some(first) = files.next() else {
         return Ok(Meaning::default());
     };
     let meaning = meaning_of(first, tokenizer)?;
-    for file in others {
+    for file in files {
         if let Some((what, found, expected)) = meaning_of(file, tokenizer)?.difference(&meaning) {
             let paths = [file.path(), first.path()].map(Path::to_owned);
             return Err(Error::OtherMeaning {

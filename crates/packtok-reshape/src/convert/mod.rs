@@ -5,15 +5,18 @@
 //! room for of a pbin is kept beside the output (`rest.rs`), and so are the ends of documents.
 
 mod flat;
+mod folder_index;
 mod kept;
 pub mod marker;
 mod meaning;
 mod npy;
-mod parquet;
+mod outputs;
+mod packed;
 mod parts;
 mod paths;
 mod pbin;
 pub(crate) mod rest;
+mod rows;
 mod run;
 mod shards;
 mod stated_dtype;
@@ -22,7 +25,8 @@ pub use kept::Kept;
 pub(crate) use kept::{ORIGINS, check_accepted};
 pub use meaning::Meaning;
 pub use npy::{NpyWritten, write_npy};
+pub use packed::{PackedOptions, PackedReport, write_packed};
 pub(crate) use parts::{check_vocabulary, convert_width};
-pub(crate) use run::check_outputs;
 pub use run::{ConvertOptions, ConvertReport, convert};
+pub(crate) use run::{check_extras, check_outputs};
 pub use shards::Sharding;

@@ -9,6 +9,7 @@ use packtok_formats::npy::{DocumentsWriter, IdType};
 use packtok_jobs::{Monitor, Progress};
 use packtok_pbin::{Replace, TempFile};
 
+use super::parts::check_vocabulary;
 use crate::error::{Error, Result};
 
 /// Tokens that are copied between two reports of progress.
@@ -27,7 +28,8 @@ pub struct NpyWritten {
     pub crc32c: u32,
 }
 
-/// Writes the documents of `files` with the given numbers to `dst` and publishes `dst`.
+/// Writes the documents of `files` with the given numbers to `dst` and publishes `dst`. Ids must be below
+/// `vocab_size`, if that is given.
 ///
 /// # Errors
 /// A file is damaged; an id, a length or the number of documents does not fit in the type of the
@@ -36,6 +38,7 @@ pub fn write_npy(
     files: &[(&TokenFile, Range<u64>)],
     dst: &Path,
     id_type: IdType,
+    vocab_size: Option<u64>,
     replace: Replace,
     monitor: &mut Monitor<'_>,
 ) -> Result<NpyWritten> {
@@ -62,6 +65,9 @@ pub fn write_npy(
         let mut start = tokens.start;
         while start < tokens.end {
             let stop = (start + STEP_TOKENS).min(tokens.end);
+            if let Some(vocab_size) = vocab_size {
+                check_vocabulary(file, start..stop, vocab_size)?;
+            }
             writer.push_ids(file.tokens(start..stop)?, width)?;
             copied += stop - start;
             start = stop;

@@ -7,11 +7,14 @@ use packtok_formats::{Result as FormatsResult, TokenFile};
 use packtok_jobs::{Monitor, Progress};
 use packtok_pbin::TokenWidth;
 
-use crate::diff::difference_of;
+use crate::diff::{difference_of, documents_of};
 use crate::error::{Error, Result};
 
 /// Tokens that are copied between two reports of progress.
 const STEP_TOKENS: u64 = 16 << 20;
+
+/// Documents that are written between two reports of progress.
+const STEP_DOCUMENTS: u64 = 1024;
 
 /// Consecutive documents of a file. Where `tokens` starts or stops within a document, that is cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -155,6 +158,37 @@ impl<'a> Parts<'a> {
         Ok(())
     }
 
+    /// Calls `each` with one document after the other, and reports progress in between.
+    ///
+    /// # Errors
+    /// Those of `each`; an index is damaged; the monitor breaks.
+    pub(super) fn for_each_document(
+        &self,
+        monitor: &mut Monitor<'_>,
+        mut each: impl FnMut(&'a TokenFile, Range<u64>) -> Result<()>,
+    ) -> Result<()> {
+        let width = self.width().bytes();
+        let mut progress = Progress {
+            total_bytes: self.num_tokens() * width,
+            ..Progress::default()
+        };
+        for span in self.document_spans() {
+            let (file, tokens) = span?;
+            let num_tokens = tokens.end - tokens.start;
+            each(file, tokens)?;
+            progress.tokens += num_tokens;
+            progress.bytes_read += num_tokens * width;
+            progress.documents += 1;
+            if progress.documents.is_multiple_of(STEP_DOCUMENTS) {
+                file.release_pages();
+                if monitor(&progress).is_break() {
+                    return Err(packtok_jobs::Error::Cancelled.into());
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The first document that differs from those of `file`; `None` if all are the same.
     pub(super) fn first_difference(
         &self,
@@ -163,7 +197,8 @@ impl<'a> Parts<'a> {
     ) -> Result<Option<u64>> {
         let total_bytes = self.num_tokens() * self.width().bytes();
         let documents = (self.num_documents(), self.document_spans());
-        let difference = difference_of(documents, total_bytes, file, monitor)?;
+        let others = documents_of(std::slice::from_ref(file));
+        let difference = difference_of(documents, others, total_bytes, monitor)?;
         Ok(difference.map(|difference| difference.document))
     }
 }
@@ -190,7 +225,8 @@ pub(super) fn check_ids(
     }
 }
 
-/// Checks that the ids of a range of tokens are in the vocabulary. Those of pbins are: packing wrote them.
+/// Checks that the ids of a range of tokens are in the vocabulary. Those of pbins that name their tokenizer are:
+/// packing wrote them.
 ///
 /// # Errors
 /// [`Error::IdBeyondVocab`].
@@ -199,7 +235,7 @@ pub(crate) fn check_vocabulary(
     tokens: Range<u64>,
     vocab_size: u64,
 ) -> Result<()> {
-    if matches!(file, TokenFile::Pbin(_)) {
+    if names_its_tokenizer(file) {
         return Ok(());
     }
     match first_beyond(file, tokens, vocab_size)? {
@@ -212,6 +248,15 @@ pub(crate) fn check_vocabulary(
             vocab_size,
         }),
     }
+}
+
+/// Whether a file is a pbin that names its tokenizer.
+pub(super) fn names_its_tokenizer(file: &TokenFile) -> bool {
+    let TokenFile::Pbin(reader) = file else {
+        return false;
+    };
+    let metadata = reader.metadata().ok().flatten();
+    metadata.is_some_and(|metadata| metadata.tokenizer.is_some())
 }
 
 /// The first of the tokens whose id is not below `limit`: its document, its position there, and the id.

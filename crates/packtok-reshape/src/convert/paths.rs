@@ -67,7 +67,8 @@ impl OutputPaths {
                 let prefix = without(output, &["parquet"]);
                 of_data(with_suffix(&prefix, ".parquet"), Vec::new())
             }
-            TokenFormat::Raw | TokenFormat::Tatm | TokenFormat::Mds | TokenFormat::Arrow => {
+            TokenFormat::Mds => of_data(output.to_owned(), Vec::new()),
+            TokenFormat::Raw | TokenFormat::Tatm | TokenFormat::Arrow => {
                 let ends = sidecar_ends_path(output);
                 of_data(output.to_owned(), vec![ends])
             }

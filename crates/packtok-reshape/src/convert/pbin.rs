@@ -1,17 +1,46 @@
 //! Writes the documents of a token file as a pbin.
 
+use std::fs::File;
 use std::path::Path;
 
 use packtok_formats::TokenFile;
-use packtok_jobs::{Monitor, Progress};
-use packtok_pbin::{Counts, Metadata, Replace, Source, TokenWidth, Writer};
+use packtok_jobs::{Monitor, Progress, report_progress};
+use packtok_pbin::{Counts, Metadata, Reader, Replace, Source, TempFile, TokenWidth, Writer};
 
 use super::meaning::Meaning;
 use super::parts::{check_vocabulary, convert_width};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
+/// Bytes that are copied between two reports of progress.
+const STEP_BYTES: u64 = 64 << 20;
 /// Tokens of documents that are written at a time, at least.
 const BATCH_TOKENS: u64 = 4 << 20;
+
+/// Copies a pbin to `dst` and returns its length in bytes.
+pub(super) fn copy(
+    pbin: &Reader,
+    dst: &Path,
+    replace: Replace,
+    monitor: &mut Monitor<'_>,
+) -> Result<u64> {
+    let (path, file_bytes) = (pbin.path(), pbin.file_bytes());
+    let source = File::open(path).map_err(Error::io(path))?;
+    let mut out = TempFile::create(dst)?;
+    let mut start = 0;
+    while start < file_bytes {
+        let stop = (start + STEP_BYTES).min(file_bytes);
+        out.append_from(&source, start..stop)?;
+        start = stop;
+        let progress = Progress {
+            bytes_read: start,
+            total_bytes: file_bytes,
+            ..Progress::default()
+        };
+        report_progress(monitor, &progress)?;
+    }
+    out.publish(replace)?;
+    Ok(file_bytes)
+}
 
 /// Writes all documents of `file` to `dst` and returns its length in bytes.
 pub(super) fn write(

@@ -72,8 +72,11 @@ pub(super) fn of_file(file: &TokenFile, data: &Path) -> Result<Option<TempFile>>
     if let TokenFile::Pbin(reader) = file {
         return of_pbin(reader, data).map(Some);
     }
-    if kept_reader(file)?.is_none() {
+    let Some(reader) = kept_reader(file)? else {
         return Ok(None);
+    };
+    if linked_pbin(file).is_some() {
+        return of_pbin(&reader, data).map(Some);
     }
     let path = rest_path(file.data_path());
     let mut rest = File::open(&path).map_err(Error::io(&path))?;
@@ -99,6 +102,9 @@ fn of_pbin(pbin: &Reader, data: &Path) -> Result<TempFile> {
 /// # Errors
 /// [`Error::RestDiffers`] if the documents have other lengths than those of the pbin.
 pub(crate) fn kept_reader(file: &TokenFile) -> Result<Option<Reader>> {
+    if let Some(reader) = linked_pbin(file) {
+        return Ok(Some(reader));
+    }
     let Some(mut rest) = Rest::open(file)? else {
         return Ok(None);
     };
@@ -122,6 +128,27 @@ pub(crate) fn kept_reader(file: &TokenFile) -> Result<Option<Reader>> {
         }
     }
     Ok(Some(reader))
+}
+
+/// The pbin whose tokens and documents the index of a linked dataset names. `None` if it names others.
+pub(super) fn linked_pbin(file: &TokenFile) -> Option<Reader> {
+    let is_after_header = file.data_position() == Some(HEADER_BYTES);
+    if matches!(file, TokenFile::Pbin(_)) || !is_after_header {
+        return None;
+    }
+    let reader = Reader::open(file.data_path()).ok();
+    reader.filter(|reader| {
+        let is_same = |document| match (
+            reader.document_tokens(document),
+            file.document_tokens(document),
+        ) {
+            (Ok(tokens), Ok(others)) => tokens == others,
+            _ => false,
+        };
+        reader.len() == file.num_documents()
+            && reader.data_bytes() == file.data_bytes()
+            && (0..reader.len()).all(is_same)
+    })
 }
 
 /// Removes what an earlier conversion to the tokens `data` has kept.

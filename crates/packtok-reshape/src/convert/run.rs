@@ -1,25 +1,29 @@
 //! One conversion.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use packtok_formats::litdata::{self, ChunkEntry, IndexedFolder};
+use packtok_formats::mds;
 use packtok_formats::npy::{Element, IdType};
 use packtok_formats::{OpenOptions, TokenFile, TokenFormat};
 use packtok_jobs::Monitor;
 use packtok_pack::pack::Existing;
-use packtok_pbin::{Replace, TokenWidth, TokenizerInfo};
+use packtok_pbin::{Reader, Replace, TokenWidth, TokenizerInfo};
 use serde::Serialize;
 
 use super::flat::{FlatConversion, dtype};
+use super::folder_index::{FolderIndex, check_index, check_no_empty_documents};
 use super::kept::{Kept, check_accepted};
 use super::marker::{Marker, meaning_of_all};
 use super::meaning::Meaning;
 use super::npy::{NpyWritten, write_npy};
+use super::outputs::write_all;
 use super::parts::Parts;
 use super::paths::OutputPaths;
 use super::shards::{Sharding, check_no_others, shard_path};
-use super::{parquet, pbin, rest};
+use super::{pbin, rest, rows};
 use crate::error::{Error, Result};
+use crate::existing::without_dots;
 
 /// The files to convert, and the target format.
 #[derive(Debug, Clone)]
@@ -37,6 +41,12 @@ pub struct ConvertOptions {
     pub link: bool,
     /// How the output is divided into several; `None` for one.
     pub sharding: Option<Sharding>,
+    /// Which of them are written: those whose number is `.0` modulo `.1`. `None` for all, and the index of a
+    /// folder that has one.
+    pub part: Option<(u64, u64)>,
+    /// Whether all outputs are there, written in parts, and only the index of a folder is missing. Their
+    /// documents are not compared.
+    pub completes_parts: bool,
     /// What the input records and the output may lose.
     pub accept_loss: Vec<String>,
     /// The type of ids in formats that have several; `None` for what the tokenizer needs.
@@ -47,6 +57,8 @@ pub struct ConvertOptions {
     pub existing: Existing,
     /// The file that outputs record as their source; `None` for the input.
     pub source_name: Option<PathBuf>,
+    /// Outputs that are written at once.
+    pub num_threads: usize,
 }
 
 impl ConvertOptions {
@@ -63,6 +75,11 @@ impl ConvertOptions {
         let dtype = self.dtype?;
         let mut widths = [TokenWidth::U8, TokenWidth::U16, TokenWidth::U32].into_iter();
         widths.find(|&width| Element::of_width(width) == dtype)
+    }
+
+    /// Whether the output of this number is left to others.
+    fn is_of_other_part(&self, number: u64) -> bool {
+        (self.part).is_some_and(|(part, num_parts)| number % num_parts != part)
     }
 
     fn replace(&self) -> Replace {
@@ -102,24 +119,33 @@ pub struct ConvertReport {
     pub notes: Vec<String>,
 }
 
-/// Writes the documents of token files in another format.
+/// Writes the documents of token files in another format. `started` receives what is kept before anything
+/// is written, and may stop the conversion.
 ///
 /// # Errors
 /// An input is damaged, does not have the format that the caller set, or has ids outside the
 /// vocabulary of the tokenizer; inputs have different tokenizers; the output exists and may not be
 /// replaced.
-pub fn convert(options: &ConvertOptions, monitor: &mut Monitor<'_>) -> Result<ConvertReport> {
+pub fn convert(
+    options: &ConvertOptions,
+    started: &mut dyn FnMut(&Kept) -> ControlFlow<()>,
+    monitor: &mut Monitor<'_>,
+) -> Result<ConvertReport> {
     if !options.to.is_written() {
         let format = options.to.name();
         return Err(Error::OnlyRead { format });
     }
-    check_index(options)?;
+    if !options.completes_parts {
+        check_index(options.to, &options.output, options.existing)?;
+    }
     let open = |path: &PathBuf| TokenFile::open_with(path, &options.open);
     let files = options.inputs.iter().map(open);
     let files = files.collect::<Result<Vec<_>, _>>()?;
     for file in &files {
         check_input(file, options)?;
     }
+    check_signs(&files, monitor)?;
+    check_no_empty_documents(options.to, &files)?;
     let meaning = meaning_of_all(&files, options.tokenizer.as_ref())?;
     let outputs = outputs(&files, options)?;
     if options.to == TokenFormat::Pbin && files.len() > 1 {
@@ -142,12 +168,19 @@ pub fn convert(options: &ConvertOptions, monitor: &mut Monitor<'_>) -> Result<Co
             .collect();
         check_no_others(&data)?;
     }
-    if options.existing == Existing::Error {
-        let mut existing = outputs.iter().filter_map(|(paths, _)| paths.existing());
-        if let Some(path) = existing.next() {
+    if options.existing == Existing::Error && !options.completes_parts {
+        let mut outputs = (0..).zip(&outputs);
+        let existing = outputs.find_map(|(number, (paths, _))| {
+            let path = paths.existing()?;
+            (!options.is_of_other_part(number)).then_some(path)
+        });
+        if let Some(path) = existing {
             let path = path.to_owned();
             return Err(packtok_pbin::Error::Exists { path }.into());
         }
+    }
+    if started(&kept).is_break() {
+        return Err(packtok_jobs::Error::Cancelled.into());
     }
     let mut report = ConvertReport {
         output: options.output.clone(),
@@ -164,72 +197,55 @@ pub fn convert(options: &ConvertOptions, monitor: &mut Monitor<'_>) -> Result<Co
         notes: files.iter().filter_map(tail_note).collect(),
     };
     let unseen = unseen_tokens(&outputs, options);
+    let num_documents: u64 = files.iter().map(TokenFile::num_documents).sum();
     let input_width = Parts::whole(&files).width();
-    let (mut chunks, mut width) = (Vec::new(), input_width);
-    for (paths, parts) in outputs {
-        let output = Output {
+    let mut index = FolderIndex::new(options.to).filter(|_| options.part.is_none());
+    let outputs: Vec<_> = (0..)
+        .zip(&outputs)
+        .filter(|(number, _)| !options.is_of_other_part(*number))
+        .map(|(number, (paths, parts))| Output {
             options,
-            paths: &paths,
-            parts: &parts,
+            number,
+            paths,
+            parts,
             meaning: &report.meaning,
             input_width,
-        };
-        width = output.flat().width_of_output();
-        let written = output.write(monitor)?;
+        })
+        .collect();
+    let bytes_of = |output: &Output<'_>| output.parts.num_tokens() * output.parts.width().bytes();
+    let all_written = write_all(
+        outputs.len(),
+        options.num_threads,
+        outputs.iter().map(bytes_of).sum(),
+        |i, monitor| outputs[i].write(monitor),
+        monitor,
+    )?;
+    for (output, written) in outputs.iter().zip(all_written) {
+        let (paths, parts) = (output.paths, output.parts);
+        if let Some(index) = &mut index {
+            let width = output.flat().width_of_output();
+            index.push(&paths.data, parts, width, written.file_bytes)?;
+        }
         report.documents += parts.num_documents();
         report.tokens += parts.num_tokens();
         report.file_bytes += written.file_bytes;
         report.dtype = written.dtype;
         report.skipped_existing &= written.is_kept;
         report.notes.extend(written.notes);
-        if options.to == TokenFormat::Litdata {
-            chunks.push(chunk_entry(&paths.data, &parts, written.file_bytes));
-        }
-        report.files.push(paths.data);
+        report.files.push(paths.data.clone());
     }
-    if options.to == TokenFormat::Litdata {
+    if let Some(index) = index {
         let sharding = options.sharding.unwrap_or_default();
-        let chunk_bytes = sharding.max_tokens_of(options.to) * width.bytes();
-        litdata::publish_index(
-            &options.output,
-            &chunks,
-            width,
-            chunk_bytes,
-            Replace::Existing,
-        )?;
+        index.publish(&options.output, sharding.max_tokens_of(options.to))?;
     }
     report.notes.extend(unseen);
+    let num_parts = report.documents.saturating_sub(num_documents);
+    if num_parts > 0 && options.part.is_none() {
+        report.notes.push(format!(
+            "{num_parts} documents are divided between shards, and each part counts as a document"
+        ));
+    }
     Ok(report)
-}
-
-/// The index of an output whose chunks are listed in one, which completes it; `None` for other formats.
-fn index_path(options: &ConvertOptions) -> Option<PathBuf> {
-    let has_index = options.to == TokenFormat::Litdata;
-    has_index.then(|| options.output.join(litdata::INDEX_FILE))
-}
-
-/// Checks that the index of the output may be written.
-fn check_index(options: &ConvertOptions) -> Result<()> {
-    let Some(path) = index_path(options) else {
-        return Ok(());
-    };
-    let may_be_replaced =
-        options.existing != Existing::Error && IndexedFolder::open(&options.output)?.is_some();
-    if may_be_replaced || path.symlink_metadata().is_err() {
-        return Ok(());
-    }
-    Err(packtok_pbin::Error::Exists { path }.into())
-}
-
-/// The entry of a chunk in the index.
-fn chunk_entry(path: &Path, parts: &Parts<'_>, file_bytes: u64) -> ChunkEntry {
-    let name = path.file_name().unwrap_or_default();
-    ChunkEntry {
-        chunk_bytes: file_bytes,
-        chunk_size: parts.num_documents(),
-        dim: Some(parts.num_tokens()),
-        filename: name.to_string_lossy().into_owned(),
-    }
 }
 
 /// Checks, before the input is there, that the output may be written.
@@ -238,7 +254,7 @@ fn chunk_entry(path: &Path, parts: &Parts<'_>, file_bytes: u64) -> ChunkEntry {
 /// The output is an input, or exists and may not be replaced.
 pub(crate) fn check_outputs(options: &ConvertOptions) -> Result<()> {
     let (to, output) = (options.to, options.output.as_path());
-    check_index(options)?;
+    check_index(to, output, options.existing)?;
     let paths = match options.sharding {
         None => OutputPaths::new(to, output),
         Some(_) => OutputPaths::new(to, &shard_path(to, output, 0)),
@@ -308,6 +324,21 @@ fn tail_note(file: &TokenFile) -> Option<String> {
     })
 }
 
+/// Checks that no id of `files` is negative, where that does not show when they are read.
+pub(super) fn check_signs<'a>(
+    files: impl IntoIterator<Item = &'a TokenFile>,
+    monitor: &mut Monitor<'_>,
+) -> Result<()> {
+    let is_signed =
+        |file: &&TokenFile| matches!(file, TokenFile::Flat(flat) if flat.has_signed_ids());
+    Parts::whole(files.into_iter().filter(is_signed)).for_each_step(monitor, |file, tokens| {
+        if let TokenFile::Flat(flat) = file {
+            flat.check_signs(tokens)?;
+        }
+        Ok(())
+    })
+}
+
 /// Checks that the input can be linked, if it is to be, and that the caller accepts the loss of what it
 /// records besides documents. No output holds it: in Megatron's files, too, each document is written as
 /// one sequence.
@@ -319,12 +350,19 @@ fn check_input(file: &TokenFile, options: &ConvertOptions) -> Result<()> {
             format: options.to.name(),
         });
     }
+    check_extras(file, options)
+}
+
+/// Checks that the caller accepts the loss of what a file records besides documents.
+pub(crate) fn check_extras(file: &TokenFile, options: &ConvertOptions) -> Result<()> {
     let TokenFile::Flat(flat) = file else {
         return Ok(());
     };
     let extras = flat.extras();
     let mut extras = extras.iter();
-    extras.try_for_each(|name| check_accepted(file.path(), name, options.to, &options.accept_loss))
+    extras.try_for_each(|name| {
+        check_accepted(file.path(), name, options.to.name(), &options.accept_loss)
+    })
 }
 
 /// Whether the file of the tokens is, as it is, one of this format.
@@ -344,6 +382,8 @@ fn can_be_linked(file: &TokenFile, to: TokenFormat) -> bool {
 /// One output of a conversion.
 struct Output<'a> {
     options: &'a ConvertOptions,
+    /// Its number among all outputs.
+    number: u64,
     paths: &'a OutputPaths,
     parts: &'a Parts<'a>,
     meaning: &'a Meaning,
@@ -361,6 +401,9 @@ struct Written {
 
 impl Output<'_> {
     fn write(&self, monitor: &mut Monitor<'_>) -> Result<Written> {
+        if self.options.completes_parts {
+            return self.written_by_others();
+        }
         if self.options.existing == Existing::Skip && self.paths.existing().is_some() {
             return self.keep_existing(monitor);
         }
@@ -368,14 +411,75 @@ impl Output<'_> {
         match self.options.to {
             TokenFormat::Pbin => self.write_pbin(monitor),
             TokenFormat::CepeNpy => self.write_cepe(monitor),
-            TokenFormat::Parquet => self.write_parquet(monitor),
+            TokenFormat::Parquet | TokenFormat::Mds => self.write_rows(monitor),
             _ => self.write_flat(monitor),
         }
+    }
+
+    /// The output that another call has written.
+    fn written_by_others(&self) -> Result<Written> {
+        let data = self.paths.data.as_path();
+        if !data.exists() {
+            let path = data.to_owned();
+            return Err(Error::PartMissing { path });
+        }
+        let expected = (self.parts.num_documents(), self.parts.num_tokens());
+        // Opening a file of rows would copy it, and an MDS shard has its number of documents at its start.
+        let counts = match self.options.to {
+            TokenFormat::Parquet => expected,
+            TokenFormat::Mds => {
+                self.check_dtype(data, TokenWidth::U32)?;
+                (mds::describe_tokens(data)?.1, expected.1)
+            }
+            _ => {
+                let written = self.open_written()?;
+                self.check_dtype(data, written.width())?;
+                (written.num_documents(), written.num_tokens())
+            }
+        };
+        // Not all formats record documents.
+        let is_same =
+            counts == expected || (counts.1 == expected.1 && !self.options.to.records_documents());
+        if !is_same {
+            return Err(Error::OtherPart {
+                path: data.into(),
+                found: counts,
+                expected,
+            });
+        }
+        Ok(Written {
+            file_bytes: data.metadata().map_err(Error::io(data))?.len(),
+            dtype: self.flat().dtype(),
+            is_kept: true,
+            notes: Vec::new(),
+        })
+    }
+
+    /// Checks that the existing output at `path`, whose ids are read in this width, has the type of ids that
+    /// this call would write.
+    fn check_dtype(&self, path: &Path, width: TokenWidth) -> Result<()> {
+        let to = self.options.to;
+        let found = match to {
+            // Theirs may be others than those of the call that wrote them.
+            TokenFormat::Pbin | TokenFormat::CepeNpy => return Ok(()),
+            TokenFormat::Mds => mds::describe_tokens(path)?.0,
+            _ => dtype(to, width),
+        };
+        let expected = self.flat().dtype();
+        if found == expected {
+            return Ok(());
+        }
+        Err(Error::ExistingDtype {
+            path: path.into(),
+            found,
+            expected,
+        })
     }
 
     /// Checks that the existing output has the same documents, and completes its marker.
     fn keep_existing(&self, monitor: &mut Monitor<'_>) -> Result<Written> {
         let existing = self.open_written()?;
+        self.check_dtype(&self.paths.data, existing.width())?;
         if let Some(document) = self.parts.first_difference(&existing, monitor)? {
             return Err(Error::ExistingDocumentDiffers {
                 path: existing.path().into(),
@@ -423,6 +527,26 @@ impl Output<'_> {
         let Some(file) = self.parts.as_whole_file() else {
             return Err(Error::SeveralInputs { format });
         };
+        let linked = rest::linked_pbin(file);
+        let own = match file {
+            TokenFile::Pbin(reader) => Some(reader),
+            _ => linked.as_ref(),
+        };
+        // A file that does not name its tokenizer gets a trailer if the caller does.
+        let is_complete = |reader: &&Reader| {
+            let metadata = reader.metadata().ok().flatten();
+            let has_tokenizer = metadata.is_some_and(|metadata| metadata.tokenizer.is_some());
+            has_tokenizer || self.options.tokenizer.is_none()
+        };
+        if let Some(reader) = own.filter(is_complete) {
+            let file_bytes = pbin::copy(reader, dst, replace, monitor)?;
+            return Ok(Written {
+                file_bytes,
+                dtype: dtype(TokenFormat::Pbin, reader.width()),
+                is_kept: false,
+                notes: Vec::new(),
+            });
+        }
         let restored = rest::restore(file, dst, replace, monitor)?;
         let file_bytes = match restored {
             Some(file_bytes) => file_bytes,
@@ -439,7 +563,9 @@ impl Output<'_> {
     fn write_cepe(&self, monitor: &mut Monitor<'_>) -> Result<Written> {
         let (dst, id_type) = (&self.paths.data, self.options.cepe_type());
         let documents = self.parts.documents();
-        let written = write_npy(&documents, dst, id_type, self.options.replace(), monitor)?;
+        let vocab_size = (self.meaning.tokenizer.as_ref()).map(|tokenizer| tokenizer.vocab_size);
+        let replace = self.options.replace();
+        let written = write_npy(&documents, dst, id_type, vocab_size, replace, monitor)?;
         Marker::of_conversion(self.parts, self.meaning, id_type, &written).publish(dst)?;
         Ok(Written {
             file_bytes: written.file_bytes,
@@ -449,11 +575,23 @@ impl Output<'_> {
         })
     }
 
-    fn write_parquet(&self, monitor: &mut Monitor<'_>) -> Result<Written> {
+    fn write_rows(&self, monitor: &mut Monitor<'_>) -> Result<Written> {
         let conversion = self.flat();
-        let rows = parquet::written(self.parts, &self.paths.data, monitor)?;
-        conversion.publish(Some(rows))?;
-        self.marked(parquet::DTYPE, Vec::new())
+        let file = match self.options.to {
+            TokenFormat::Mds => rows::mds(&conversion, self.number, monitor)?,
+            _ => rows::parquet(&conversion, monitor)?,
+        };
+        conversion.publish(Some(file))?;
+        let (data, to, dtype) = (&self.paths.data, self.options.to, conversion.dtype());
+        let file_bytes = data.metadata().map_err(Error::io(data))?.len();
+        let marker = Marker::of_rows(self.parts, self.meaning, to, dtype, file_bytes)?;
+        marker.publish_for_dataset(data, false)?;
+        Ok(Written {
+            file_bytes,
+            dtype,
+            is_kept: false,
+            notes: Vec::new(),
+        })
     }
 
     fn write_flat(&self, monitor: &mut Monitor<'_>) -> Result<Written> {
@@ -511,7 +649,7 @@ impl Output<'_> {
 }
 
 fn is_same_file(a: &Path, b: &Path) -> bool {
-    match (a.canonicalize(), b.canonicalize()) {
+    match (a.canonicalize(), without_dots(b).canonicalize()) {
         (Ok(a), Ok(b)) => a == b,
         _ => false,
     }

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use packtok_formats::{TokenFile, TokenFormat, litdata};
+use packtok_formats::{TokenFile, TokenFormat, litdata, mds};
 
 use super::parts::{Parts, Span};
 use super::paths::without;
@@ -13,9 +13,10 @@ use crate::error::{Error, Result};
 /// Tokens of a shard if the caller sets no limit.
 const DEFAULT_MAX_TOKENS: u64 = 1 << 30;
 /// The same of a Parquet file, which Hugging Face's tools read as a whole in places.
-const PARQUET_MAX_TOKENS: u64 = 1 << 27;
-/// The same of a chunk of litdata, which is downloaded and cached as a whole: 64 MiB of 32-bit ids.
-const LITDATA_MAX_TOKENS: u64 = 1 << 24;
+pub(super) const PARQUET_MAX_TOKENS: u64 = 1 << 27;
+/// The same of a chunk of litdata and a shard of MDS, which are downloaded and cached as a whole: 64 MiB of
+/// 32-bit ids.
+const CHUNK_MAX_TOKENS: u64 = 1 << 24;
 
 /// How tokens are divided into shards.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -31,7 +32,7 @@ impl Sharding {
     pub(crate) fn max_tokens_of(&self, to: TokenFormat) -> u64 {
         let max_tokens = self.max_tokens.unwrap_or(match to {
             TokenFormat::Parquet => PARQUET_MAX_TOKENS,
-            TokenFormat::Litdata => LITDATA_MAX_TOKENS,
+            TokenFormat::Litdata | TokenFormat::Mds => CHUNK_MAX_TOKENS,
             _ => DEFAULT_MAX_TOKENS,
         });
         match self.multiple_of {
@@ -166,11 +167,18 @@ impl<'a> Shards<'a> {
 pub(super) fn shard_path(format: TokenFormat, output: &Path, i: usize) -> PathBuf {
     match format {
         TokenFormat::Litdata => litdata::chunk_path(output, i),
+        TokenFormat::Mds => mds::shard_path(output, i as u64),
         TokenFormat::Npy | TokenFormat::Parquet => output.join(format!("shard_{i:05}")),
         _ => {
             let output = without(output, &["bin", "idx", "ds", "npy"]);
             let name = output.file_name().unwrap_or_default().to_string_lossy();
-            output.with_file_name(format!("{name}_{i:05}"))
+            // Tokens without a header have no ending of their own.
+            let ending = if format == TokenFormat::Raw {
+                ".bin"
+            } else {
+                ""
+            };
+            output.with_file_name(format!("{name}_{i:05}{ending}"))
         }
     }
 }
@@ -186,6 +194,8 @@ pub(super) fn check_no_others(paths: &[&Path]) -> Result<()> {
     };
     let stem = |path: &Path| {
         let stem = path.file_stem().and_then(OsStr::to_str)?;
+        // Packed rows have an ending of two parts.
+        let stem = stem.strip_suffix(".idx").unwrap_or(stem);
         let (name, number) = stem.rsplit_once('_')?;
         let is_number = number.len() >= 5 && number.bytes().all(|byte| byte.is_ascii_digit());
         is_number.then(|| name.to_owned())

@@ -327,12 +327,15 @@ impl Part<'_> {
 /// The data is damaged, or has an id that is not in the vocabulary.
 pub(crate) fn check_piece(file: &TokenFile, piece: u64, vocab_size: Option<u64>) -> Result<()> {
     file.verify_data_piece(piece)?;
-    let Some(vocab_size) = vocab_size else {
-        return Ok(());
-    };
     let piece_tokens = CHECKED_DATA_BYTES / file.width().bytes();
     let start = piece * piece_tokens;
     let stop = (start + piece_tokens).min(file.num_tokens());
+    if let TokenFile::Flat(flat) = file {
+        flat.check_signs(start..stop)?;
+    }
+    let Some(vocab_size) = vocab_size else {
+        return Ok(());
+    };
     check_vocabulary(file, start..stop, vocab_size)
 }
 
@@ -401,6 +404,8 @@ pub(crate) struct PbinSink {
     batch: Vec<u8>,
     /// Bytes of the current document.
     document_bytes: u64,
+    /// Bytes of a row, if rows are written instead of documents.
+    row_bytes: Option<usize>,
 }
 
 impl PbinSink {
@@ -409,7 +414,25 @@ impl PbinSink {
             writer,
             batch: Vec::with_capacity(2 * BATCH_BYTES),
             document_bytes: 0,
+            row_bytes: None,
         }
+    }
+
+    /// Joins the documents and cuts them into rows of this many bytes. What does not fill the last row is
+    /// not written.
+    pub(crate) fn of_rows(writer: Writer, row_bytes: usize) -> Self {
+        Self {
+            row_bytes: Some(row_bytes),
+            ..Self::new(writer)
+        }
+    }
+
+    /// Bytes that do not fill a row.
+    pub(crate) fn rest_bytes(&self) -> u64 {
+        let rest = self
+            .row_bytes
+            .map_or(0, |row_bytes| self.batch.len() % row_bytes);
+        rest as u64
     }
 
     pub(crate) fn num_bytes(&self) -> u64 {
@@ -417,8 +440,16 @@ impl PbinSink {
     }
 
     fn flush(&mut self) -> Result<()> {
-        self.writer.write_data(&self.batch)?;
-        self.batch.clear();
+        let rest = self.rest_bytes() as usize;
+        let whole = self.batch.len() - rest;
+        self.writer.write_data(&self.batch[..whole])?;
+        if let Some(row_bytes) = self.row_bytes {
+            for _ in 0..whole / row_bytes {
+                self.writer.push_document(row_bytes as u64)?;
+            }
+        }
+        self.batch.copy_within(whole.., 0);
+        self.batch.truncate(rest);
         Ok(())
     }
 
@@ -441,6 +472,9 @@ impl Sink for PbinSink {
 
     #[inline]
     fn end(&mut self, origin: Option<Origin>) -> Result<()> {
+        if self.row_bytes.is_some() {
+            return Ok(());
+        }
         self.writer.push_document(self.document_bytes)?;
         self.document_bytes = 0;
         match origin {

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use packtok_formats::{OpenOptions, TokenFile};
 use packtok_pbin::{
-    CHECKED_DATA_BYTES, Counts, Joined, Metadata, Origin, Reader, Source, TokenWidth, TokenizerInfo,
+    CHECKED_DATA_BYTES, Counts, Joined, Metadata, Origin, Reader, Source, Step, TokenWidth,
+    TokenizerInfo,
 };
 
 use crate::convert::marker::meaning_of_all;
@@ -24,6 +25,8 @@ pub(super) struct Inputs {
     pub(super) sources: Vec<Source>,
     /// Whether the origin of every document is recorded.
     pub(super) has_origins: bool,
+    /// The first file with origins, if others have none, so that they are lost.
+    pub(super) lost_origins: Option<PathBuf>,
     /// Bytes of a token in a pbin of these documents.
     pub(super) width: TokenWidth,
 }
@@ -75,18 +78,23 @@ impl Inputs {
                 verified: verified.collect(),
             });
         }
-        let has_origins = inputs
+        let have_origins = |input: &Input| input.reader().is_some_and(Reader::has_origins);
+        let has_origins = inputs.iter().all(have_origins);
+        let lost_origins = inputs
             .iter()
-            .all(|input| input.reader().is_some_and(Reader::has_origins));
+            .find(|input| !has_origins && have_origins(input));
+        let lost_origins = lost_origins.map(|input| input.file.path().to_owned());
+        let is_mixed = lost_origins.is_some();
         let mut all = Self {
             files: inputs,
             num_documents,
             metadata: Metadata::default(),
             sources: Vec::new(),
             has_origins,
+            lost_origins,
             width: TokenWidth::U32,
         };
-        if all.files.iter().all(|input| input.reader().is_some()) {
+        if !is_mixed && all.files.iter().all(|input| input.reader().is_some()) {
             all.join(tokenizer)?;
             return Ok(all);
         }
@@ -106,6 +114,7 @@ impl Inputs {
             },
             ..Metadata::default()
         };
+        all.metadata.steps = all.rows_step();
         for input in &mut all.files {
             input.first_source = all.sources.len() as u64;
             match input.reader().filter(|_| has_origins) {
@@ -133,11 +142,23 @@ impl Inputs {
         // Steps of some of the files only would read as if all had them.
         let first = steps.first().cloned().unwrap_or_default();
         let all_have_them = steps.iter().all(|other| *other == first);
-        self.metadata.steps = if all_have_them { first } else { Vec::new() };
+        if all_have_them {
+            self.metadata.steps = first;
+        }
         if !self.has_origins && self.sources.is_empty() {
             self.sources = self.files.iter().map(Input::as_source).collect();
         }
         Ok(())
+    }
+
+    /// The step by which readers know that documents are rows, if those of a file are.
+    fn rows_step(&self) -> Vec<Step> {
+        let has_rows = |input: &Input| {
+            let metadata = input.reader().and_then(|reader| reader.metadata().ok()?);
+            metadata.is_some_and(Metadata::has_rows)
+        };
+        let is_some = self.files.iter().any(has_rows);
+        is_some.then(Metadata::rows_step).into_iter().collect()
     }
 
     /// The file of a document, and the number of the document in it.
@@ -219,7 +240,8 @@ impl Input {
     /// # Errors
     /// As [`check_piece`].
     pub(super) fn tokens(&self, tokens: Range<u64>) -> Result<&[u8]> {
-        let is_checked = self.file.has_data_checksums() || self.vocab_size.is_some();
+        let is_signed = matches!(&self.file, TokenFile::Flat(flat) if flat.has_signed_ids());
+        let is_checked = self.file.has_data_checksums() || self.vocab_size.is_some() || is_signed;
         if is_checked && !tokens.is_empty() {
             let width = self.file.width().bytes();
             let first = tokens.start * width / CHECKED_DATA_BYTES;

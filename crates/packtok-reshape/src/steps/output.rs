@@ -1,11 +1,13 @@
 //! Writes the used documents.
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use packtok_formats::{OpenOptions, TokenFile, TokenFormat};
 use packtok_jobs::Monitor;
 use packtok_pbin::{
-    Counts, Finished, Options, Origin, Reader, ShuffleGenerator, TokenWidth, TokenizerInfo, Writer,
+    Counts, Finished, Metadata, Options, Origin, Reader, ShuffleGenerator, TokenWidth,
+    TokenizerInfo, Writer,
 };
 use serde::Serialize;
 
@@ -15,7 +17,8 @@ use super::retokenize::{RetokenizeReport, Retokenizing};
 use super::selection::{Reshaper, StepReport, next_number};
 use super::truncation::shortened;
 use crate::convert::{
-    ConvertOptions, ConvertReport, ORIGINS, check_accepted, check_outputs, convert, convert_width,
+    ConvertOptions, ConvertReport, ORIGINS, check_accepted, check_extras, check_outputs, convert,
+    convert_width,
 };
 use crate::error::Result;
 use crate::existing::{compare, prepare};
@@ -25,6 +28,10 @@ use crate::shuffle::{Budget, Seed, Shuffle, Sink, checked_len};
 
 /// The name of the step that shortens documents.
 const TRUNCATE: &str = "truncate";
+/// The name of the step that cuts documents into rows.
+const ROWS: &str = Metadata::ROWS_STEP;
+/// What an output with documents of files with and without origins is called in errors.
+const MIXED: &str = "an output that joins inputs with and without them";
 /// Documents that are tokenized again at a time.
 const RETOKENIZED_DOCUMENTS: usize = 1024;
 /// Documents, and bytes, between two calls of the monitor.
@@ -66,6 +73,8 @@ pub struct WriteOptions {
     pub truncate_to: Option<u64>,
     /// Documents get a new order.
     pub shuffling: Option<Shuffling>,
+    /// Documents are joined and cut into rows of so many tokens.
+    pub row_tokens: Option<u64>,
 }
 
 /// What was written.
@@ -107,6 +116,8 @@ pub struct ReshapeReport {
 struct Changes {
     truncated: u64,
     truncated_tokens: u64,
+    /// Tokens that do not fill a row.
+    rest_tokens: u64,
     retokenized: Option<RetokenizeReport>,
 }
 
@@ -129,16 +140,21 @@ impl Reshaper {
         if !is_pbin {
             packtok_pbin::remove_abandoned(&[output])?;
             check_outputs(&options.convert)?;
-            self.check_origins_are_kept(&options.convert)?;
         }
+        for input in &self.inputs.files {
+            check_extras(&input.file, &options.convert)?;
+        }
+        self.check_origins_are_kept(options)?;
         self.add_changing_steps(options);
         let passes = 1 + u64::from(options.shuffling.is_some());
         let mut meter = Meter::new(monitor, passes * self.inputs.data_bytes());
         let (finished, changes) = self.written(options, &mut meter)?;
         let summary = finished.summary();
         for report in &mut self.steps {
-            if report.step.step == TRUNCATE {
-                report.left_out_tokens = changes.truncated_tokens;
+            match report.step.step.as_str() {
+                TRUNCATE => report.left_out_tokens = changes.truncated_tokens,
+                ROWS => report.left_out_tokens = changes.rest_tokens,
+                _ => {}
             }
         }
         let written = Reader::open(finished.path())?;
@@ -171,7 +187,8 @@ impl Reshaper {
                 source_name: inputs.first().cloned(),
                 ..options.convert.clone()
             };
-            let converted = convert(&conversion, monitor)?;
+            let mut started = |_: &_| ControlFlow::Continue(());
+            let converted = convert(&conversion, &mut started, monitor)?;
             report.files.clone_from(&converted.files);
             report.file_bytes = converted.file_bytes;
             report.skipped_existing = converted.skipped_existing;
@@ -182,9 +199,20 @@ impl Reshaper {
 
     /// Checks, before a pbin of the documents is there, that converting it may lose their origins if it
     /// will. Truncation may make a single shard of what looks like several here.
-    fn check_origins_are_kept(&self, convert: &ConvertOptions) -> Result<()> {
-        if !self.inputs.has_origins {
+    fn check_origins_are_kept(&self, options: &WriteOptions) -> Result<()> {
+        let convert = &options.convert;
+        if let Some(path) = &self.inputs.lost_origins {
+            return check_accepted(path, ORIGINS, MIXED, &convert.accept_loss);
+        }
+        let is_pbin = convert.to == TokenFormat::Pbin;
+        if !self.inputs.has_origins || (is_pbin && options.row_tokens.is_none()) {
             return Ok(());
+        }
+        let Some(path) = convert.inputs.first() else {
+            return Ok(());
+        };
+        if options.row_tokens.is_some() {
+            return check_accepted(path, ORIGINS, ROWS, &convert.accept_loss);
         }
         let max_tokens = match convert.sharding {
             Some(sharding) => sharding.max_tokens_of(convert.to),
@@ -195,10 +223,10 @@ impl Reshaper {
             num_tokens += self.inputs.length(number)? * u64::from(self.copies[number as usize]);
         }
         let is_lost = convert.to == TokenFormat::CepeNpy || num_tokens > max_tokens;
-        match convert.inputs.first().filter(|_| is_lost) {
-            Some(path) => check_accepted(path, ORIGINS, convert.to, &convert.accept_loss),
-            None => Ok(()),
+        if is_lost {
+            check_accepted(path, ORIGINS, convert.to.name(), &convert.accept_loss)?;
         }
+        Ok(())
     }
 
     /// Records the steps that change documents or their order.
@@ -219,6 +247,23 @@ impl Reshaper {
             };
             self.start_step("shuffle", Some(value));
         }
+        if let Some(row_tokens) = options.row_tokens {
+            self.start_step(ROWS, Some(row_tokens.to_string()));
+        }
+    }
+
+    /// What the output is written to.
+    fn sink(&self, options: &WriteOptions) -> Result<PbinSink> {
+        let (output, width) = (options.convert.output.as_path(), self.width(options));
+        let has_origins = self.inputs.has_origins && options.row_tokens.is_none();
+        let writer = Writer::create(output, width, has_origins)?;
+        Ok(match options.row_tokens {
+            None => PbinSink::new(writer),
+            Some(row_tokens) => {
+                let row_bytes = row_tokens.saturating_mul(width.bytes());
+                PbinSink::of_rows(writer, row_bytes as usize)
+            }
+        })
     }
 
     /// The pbin of the used documents under a temporary name.
@@ -228,14 +273,14 @@ impl Reshaper {
         meter: &mut Meter<'_, '_>,
     ) -> Result<(Finished, Changes)> {
         let Some(shuffling) = &options.shuffling else {
-            return self.written_in_turn(options, meter);
+            return self.written_in_turn(self.sink(options)?, options, meter);
         };
         let output = options.convert.output.as_path();
         let width = self.width(options);
         let is_changed = options.retokenizing.is_some() || options.truncate_to.is_some();
         let mut files = self.inputs.files.iter();
         let can_be_copied = !is_changed && files.all(|input| input.file.width() == width);
-        let mut sink = PbinSink::new(Writer::create(output, width, self.inputs.has_origins)?);
+        let mut sink = self.sink(options)?;
         let budget = &shuffling.budget;
         if can_be_copied {
             let used = self.inputs.files.iter().map(|input| self.used_of(input));
@@ -247,9 +292,12 @@ impl Reshaper {
             });
             let order = order_of(parts.num_documents(), lengths, shuffling, meter)?;
             parts.write_in_order(order, &mut sink, output, budget, meter)?;
-            return Ok((self.finished(sink, options)?, Changes::default()));
+            let changes = Changes::of_rest(&sink, width);
+            return Ok((self.finished(sink, options)?, changes));
         }
-        let (changed, changes) = self.written_in_turn(options, meter)?;
+        let documents = Writer::create(output, width, self.inputs.has_origins)?;
+        let documents = PbinSink::new(documents);
+        let (changed, mut changes) = self.written_in_turn(documents, options, meter)?;
         let file = TokenFile::open(changed.path())?;
         let TokenFile::Pbin(reader) = &file else {
             return Ok((changed, changes));
@@ -269,19 +317,18 @@ impl Reshaper {
         });
         let order = order_of(parts.num_documents(), lengths, shuffling, meter)?;
         parts.write_in_order(order, &mut sink, output, budget, meter)?;
+        changes.rest_tokens = Changes::of_rest(&sink, width).rest_tokens;
         Ok((self.finished(sink, options)?, changes))
     }
 
     /// As [`Reshaper::written`], without a new order.
     fn written_in_turn(
         &self,
+        mut sink: PbinSink,
         options: &WriteOptions,
         meter: &mut Meter<'_, '_>,
     ) -> Result<(Finished, Changes)> {
-        let output = &options.convert.output;
         let width = self.width(options);
-        let writer = Writer::create(output, width, self.inputs.has_origins)?;
-        let mut sink = PbinSink::new(writer);
         let mut changes = Changes::default();
         match &options.retokenizing {
             None => {
@@ -296,6 +343,7 @@ impl Reshaper {
                 self.retokenize(retokenizing, width, limit, &mut sink, &mut changes, meter)?;
             }
         }
+        changes.rest_tokens = Changes::of_rest(&sink, width).rest_tokens;
         Ok((self.finished(sink, options)?, changes))
     }
 
@@ -446,6 +494,14 @@ impl Reshaper {
 }
 
 impl Changes {
+    /// The tokens that do not fill a row, when all documents are in `sink`.
+    fn of_rest(sink: &PbinSink, width: TokenWidth) -> Self {
+        Self {
+            rest_tokens: width.tokens_in(sink.rest_bytes()),
+            ..Self::default()
+        }
+    }
+
     fn add_cut(&mut self, num_tokens: u64) {
         self.truncated += u64::from(num_tokens > 0);
         self.truncated_tokens += num_tokens;

@@ -136,7 +136,14 @@ fn write(
     };
     remove_abandoned(&[npy, &marker_path(npy)])?;
     let documents = [(file, documents)];
-    match write_npy(&documents, npy, options.id_type, options.replace, monitor) {
+    match write_npy(
+        &documents,
+        npy,
+        options.id_type,
+        None,
+        options.replace,
+        monitor,
+    ) {
         // A process was killed between the file and its marker, or another program wrote the file.
         Err(crate::Error::Pbin(packtok_pbin::Error::Exists { path })) => {
             let existing = existing(&path)?;
@@ -145,6 +152,7 @@ fn write(
                 &documents,
                 &beside,
                 options.id_type,
+                None,
                 Replace::Existing,
                 monitor,
             );
