@@ -1,4 +1,4 @@
-"""Compares conversions and reshaping with `cp`, items of other formats with those of pbins, and three peers.
+"""Compares conversions and reshaping with `cp`, items of other formats with those of pbins, and peers.
 
     python benches/peers/formats.py [--gigabytes 4] [--repetitions 3] [--work FOLDER] [--environments FOLDER]
 
@@ -115,6 +115,99 @@ for start in range(0, len(dataset) - 32, 32):
     dataset.__getitems__(range(start, start + 32))
 print(time.process_time() - started)
 """
+MDS_WRITES = """
+import sys, time
+import numpy as np
+from streaming import MDSWriter
+data = np.fromfile(sys.argv[1], np.uint16).astype(sys.argv[3])
+started = time.process_time()
+with MDSWriter(out=sys.argv[2], columns={"tokens": f"ndarray:{sys.argv[3]}"}, exist_ok=True) as writer:
+    for start in range(0, len(data) // 1024 * 1024, 1024):
+        writer.write({"tokens": data[start : start + 1024]})
+print(time.process_time() - started)
+"""
+
+MDS_CONVERTED = """
+import sys, time
+from packtok import convert
+started = time.process_time()
+convert(sys.argv[1], sys.argv[2], to="mds", dtype=sys.argv[3], existing="replace")
+print(time.process_time() - started)
+"""
+
+# Each program defines a reader: `read` opens a path and returns its items, `tokens` returns those of an item.
+MDS_READER = """
+from streaming import StreamingDataset
+def read(path):
+    dataset = StreamingDataset(local=path, batch_size=1)
+    return (dataset[i] for i in range(len(dataset)))
+def tokens(item):
+    return item["tokens"]
+"""
+MDS_STREAM_READER = """
+from streaming import StreamingDataset
+def read(path):
+    return StreamingDataset(local=path, batch_size=1, num_canonical_nodes=1, shuffle=False)
+def tokens(item):
+    return item["tokens"]
+"""
+OLMO_READER = """
+import numpy as np
+from olmo_core.data.numpy_dataset import NumpyFSLDataset
+def read(path):
+    ids = {"pad_token_id": 50256, "eos_token_id": 50256, "vocab_size": 50257}
+    dataset = NumpyFSLDataset(path, sequence_length=2048, include_instance_metadata=False, **ids)
+    dataset.prepare()
+    return (dataset[i] for i in range(len(dataset)))
+def tokens(item):
+    return item["input_ids"]
+"""
+NEMO_READER = """
+import itertools
+from nemo_automodel.components.datasets.llm.nanogpt_dataset import NanogptDataset, load_bin_shard
+def read(path):
+    # The dataset starts again after its last row.
+    return itertools.islice(NanogptDataset(path, 2048), len(load_bin_shard(path)) // 2049)
+def tokens(item):
+    return item["input_ids"] + item["labels"][-1:]
+"""
+DOCUMENT_READER = """
+from pathlib import Path
+import numpy
+from packtok import PbinReader
+def read(path):
+    readers = map(PbinReader, sorted(Path(path).glob("*.mds")))
+    return (reader[i] for reader in readers for i in range(len(reader)))
+def tokens(item):
+    return item
+"""
+# With aligned labels, rows do not overlap, as those of these peers.
+ROW_READER = """
+import sys
+from packtok import TokenDataset
+def read(path):
+    dataset = TokenDataset(path, int(sys.argv[2]), labels="aligned")
+    starts = range(0, len(dataset), 32)
+    return (dataset.__getitems__(range(start, min(start + 32, len(dataset)))) for start in starts)
+def tokens(items):
+    return items.batch["input_ids"]
+"""
+# One of these follows a reader.
+HASHES = """
+import hashlib, sys
+import numpy as np
+digest = hashlib.sha256()
+for item in read(sys.argv[1]):
+    digest.update(np.asarray(tokens(item)).astype(np.int64).tobytes())
+print(digest.hexdigest())
+"""
+TIMES = """
+import sys, time
+started = time.process_time()
+for item in read(sys.argv[1]):
+    pass
+print(time.process_time() - started)
+"""
 
 
 def main() -> None:
@@ -125,7 +218,7 @@ def main() -> None:
     parser.add_argument(
         "--environments", type=Path, help="folder of the peers; without it, they are left out"
     )
-    parser.add_argument("--only", choices=("copies", "items", "peers"), help="only this part")
+    parser.add_argument("--only", choices=("copies", "items", "peers", "readers"), help="only this part")
     arguments = parser.parse_args()
     print(machine())
     with tempfile.TemporaryDirectory(dir=arguments.work) as name:
@@ -138,6 +231,9 @@ def main() -> None:
         if arguments.environments is not None and arguments.only in (None, "peers"):
             make_environments(arguments.environments, ["megatron", "datatrove", "litdata"])
             compare_with_peers(folder, arguments.environments, arguments.repetitions)
+        if arguments.environments is not None and arguments.only in (None, "readers"):
+            make_environments(arguments.environments, ["mds", "olmo", "nemo"])
+            compare_with_readers(folder, arguments.environments, arguments.repetitions)
 
 
 def write_pbin(folder: Path, num_tokens: int, mean_length: int) -> Path:
@@ -307,6 +403,45 @@ def compare_with_peers(folder: Path, environments: Path, repetitions: int) -> No
         [sys.executable, "-c", PACKTOK_BATCHES, ours],
         repetitions,
     )
+
+
+def compare_with_readers(folder: Path, environments: Path, repetitions: int) -> None:
+    """Prints how many times as fast as readers of other formats packtok opens and reads the same files."""
+    pbin = write_pbin(folder / "readers", PEER_TOKENS, LONG)
+    here = pbin.parent
+    packtok.convert(pbin, here / "o", to="dolma")
+    packtok.convert(pbin, here / "c", to="llm-c")
+    mds, olmo, nemo = (python_of(environments, peer) for peer in ("mds", "olmo", "nemo"))
+    cases: list[tuple[str, Path, str, str, list[str | Path]]] = [
+        ("OLMo-core, rows of 2048", olmo, OLMO_READER, ROW_READER, [here / "o.npy", "2048"]),
+        ("llm.c by NeMo AutoModel, rows of 2049", nemo, NEMO_READER, ROW_READER, [here / "c.bin", "2049"]),
+    ]
+    rows, ours = here / "rows.pbin", here / "ours"
+    packtok.reshape(pbin, rows, rows=1024, existing="replace")
+    for dtype in ("uint16", "int32"):
+        compare(
+            f"writing MDS, samples of 1024 {dtype}",
+            [mds, "-c", MDS_WRITES, here / "raw", here / dtype, dtype],
+            [sys.executable, "-c", MDS_CONVERTED, rows, ours, "uint32" if dtype == "int32" else dtype],
+            repetitions,
+        )
+        name = f"MDS by index, samples of 1024 {dtype}"
+        cases.append((name, mds, MDS_READER, DOCUMENT_READER, [here / dtype]))
+        if packtok.diff(ours, here / dtype)["difference"] is not None:
+            raise SystemExit(f"MDS, {dtype}: packtok writes other tokens")
+    name = "MDS by iteration, samples of 1024 uint16"
+    cases.append((name, mds, MDS_STREAM_READER, DOCUMENT_READER, [here / "uint16"]))
+    for name, python, theirs, ours, arguments in cases:
+        peer_hash = run([python, "-c", theirs + HASHES, *arguments]).output.splitlines()[-1]
+        our_hash = run([sys.executable, "-c", ours + HASHES, *arguments]).output.splitlines()[-1]
+        if our_hash != peer_hash:
+            raise SystemExit(f"{name}: packtok reads other tokens")
+        compare(
+            f"reading {name}",
+            [python, "-c", theirs + TIMES, *arguments],
+            [sys.executable, "-c", ours + TIMES, *arguments],
+            repetitions,
+        )
 
 
 def compare(name: str, peer: list[str | Path], ours: list[str | Path], repetitions: int) -> None:

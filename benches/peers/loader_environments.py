@@ -1,7 +1,7 @@
-"""Python environments for the peers of `loaders.py`, with the versions for which figures are published.
+"""Python environments for the peers of `loaders.py` and `formats.py`.
 
-Torch is installed once, in an environment that the others use through a .pth file, because it is larger than
-all peers together.
+They have the versions for which figures are published. Torch is installed once, in an environment that the
+others use through a .pth file, because it is larger than all peers together.
 """
 
 import subprocess
@@ -16,6 +16,7 @@ REQUIREMENTS = {
     "datatrove": ("datatrove[io]==0.10.1",),
     "litdata": ("litdata==0.2.76",),
     "mds": ("mosaicml-streaming==0.13.0",),
+    "nemo": ("nemo-automodel==0.7.0",),
 }
 
 

@@ -28,7 +28,7 @@ def test_readers_give_the_same_tokens(
 ) -> None:
     example.compare(tmp_path, 3)
     lines = dict(line.split(": ", 1) for line in capsys.readouterr().out.splitlines())
-    for name in ("KempnerForge's arrays", "Hugging Face datasets"):
+    for name in ("NumPy", "Hugging Face datasets"):
         assert lines[name] == lines["packtok"]
 
 
