@@ -728,7 +728,7 @@ def test_negative_ids_of_megatron_are_errors(tmp_path: Path, code: int, dtype: s
 
 
 def test_items_of_litdata_that_start_with_their_size(tmp_path: Path) -> None:
-    """As litdata writes them if nobody asks for `TokensLoader`."""
+    """Items as `litdata.optimize` writes them without `TokensLoader`."""
     index = json.loads((GOLDEN / "litdata" / "int32" / "index.json").read_text())
     documents = [[7, 8, 9], [1], [2, 3]]
     index["config"]["item_loader"] = "PyTreeLoader"

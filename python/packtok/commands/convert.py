@@ -224,12 +224,7 @@ def convert(
                 on_progress=on_progress,
             )
             warnings += report["notes"]
-            replaces = existing == "replace"
-            warnings += write_tokenizer(sources, target, report, loaded_tokenizer, replaces=replaces)
-            if to == "npy" and report["files"]:
-                write_metadata(target, report)
-            elif to == "parquet":
-                write_card(target, report, replaces=replaces)
+            warnings += describe_output(sources, target, report, loaded_tokenizer, existing)
             reports.append(report)
     name_files((file for report in reports for file in report["files"]), on_written)
     return {
@@ -336,9 +331,8 @@ def _write_packed(
             on_progress=on_progress,
         )
     report["to"] = "parquet"
-    replaces = existing == "replace"
-    warnings = write_tokenizer(map(Path, files), output, report, loaded_tokenizer, replaces=replaces)
-    write_card(output, report, PACKED_ROWS, replaces=replaces)
+    sources = map(Path, files)
+    warnings = describe_output(sources, output, report, loaded_tokenizer, existing, rows=PACKED_ROWS)
     counts = ("rows", "documents", "left_out_documents", "tokens", "file_bytes", "lost")
     return {
         "output": os.fspath(output),
@@ -444,7 +438,38 @@ def _jobs(
     return [([folder / name], target / Path(name).with_suffix(ending)) for name in names]
 
 
-def write_tokenizer(
+def describe_output(
+    sources: Iterable[Path],
+    target: Path,
+    report: dict[str, Any],
+    tokenizer: _packtok.Tokenizer | None,
+    existing: str,
+    *,
+    rows: str = DOCUMENT_ROWS,
+) -> list[str]:
+    """Writes what belongs to an output beside its tokens; returns warnings.
+
+    That is the tokenizer, and for some formats a file in which other tools find what the tokens are.
+
+    Args:
+        sources: The token files that were read.
+        target: The output.
+        report: The report of the conversion: ``to``, ``output`` and ``meaning``; for NPY also ``files``
+            and ``dtype``.
+        tokenizer: The tokenizer of the output; without one, that beside a source is copied.
+        existing: What happens to files that exist.
+        rows: What a row of a table is.
+    """
+    replaces = existing == "replace"
+    warnings = _write_tokenizer(sources, target, report, tokenizer, replaces=replaces)
+    if report["to"] == "npy" and report["files"]:
+        _write_metadata(target, report)
+    elif report["to"] == "parquet":
+        _write_card(target, report, rows, replaces=replaces)
+    return warnings
+
+
+def _write_tokenizer(
     sources: Iterable[Path],
     target: Path,
     report: dict[str, Any],
@@ -485,7 +510,7 @@ def write_tokenizer(
     return []
 
 
-def write_metadata(folder: Path, report: dict[str, Any]) -> None:
+def _write_metadata(folder: Path, report: dict[str, Any]) -> None:
     """Writes what describes a folder of NPY shards to KempnerForge and to catalogues."""
     tokenizer = report["meaning"]["tokenizer"] or {}
     info = {
@@ -504,7 +529,7 @@ def write_metadata(folder: Path, report: dict[str, Any]) -> None:
         _packtok.publish_bytes(path, text.encode())
 
 
-def write_card(folder: Path, report: dict[str, Any], rows: str = DOCUMENT_ROWS, *, replaces: bool) -> None:
+def _write_card(folder: Path, report: dict[str, Any], rows: str, *, replaces: bool) -> None:
     """Writes what tells `load_dataset` which files of a folder have the data."""
     tokenizer = (report["meaning"]["tokenizer"] or {}).get("name", "that is not known")
     if replaces or not os.path.lexists(folder / CARD_FILE):

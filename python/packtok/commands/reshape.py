@@ -13,15 +13,13 @@ from packtok.commands.convert import (
     Reading,
     check_formats,
     checked_id_type,
+    describe_output,
     name_files,
     paths_of,
     sharding_of,
     threads_or_cpus,
     tokenizer_beside,
     with_description,
-    write_card,
-    write_metadata,
-    write_tokenizer,
 )
 from packtok.document_filter import DocumentFilter, filter_documents
 from packtok.errors import ConfigError
@@ -202,12 +200,7 @@ def reshape(
     described = converted or {"to": to, "output": report["output"], "meaning": reshaper.meaning}
     written = own if target is None else target.tokenizer
     warnings = remarks + _warnings(report) + (converted["notes"] if converted else [])
-    replaces = existing == "replace"
-    warnings += write_tokenizer(map(Path, paths), Path(output), described, written, replaces=replaces)
-    if to == "npy":
-        write_metadata(Path(output), described)
-    elif to == "parquet":
-        write_card(Path(output), described, replaces=replaces)
+    warnings += describe_output(map(Path, paths), Path(output), described, written, existing)
     name_files(report["files"], on_written)
     return {**report, "files": len(report["files"]), "warnings": warnings}
 

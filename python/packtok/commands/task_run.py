@@ -151,10 +151,11 @@ def task_run(
     options: Mapping[str, Any],
 ) -> TaskRun:
     """Returns the run of a command; options that are None, False or empty count as not given."""
-    is_given = {
-        option: value is not None and value is not False and value != () for option, value in options.items()
+    given = {
+        option: value
+        for option, value in options.items()
+        if value is not None and value is not False and value != ()
     }
-    given = {option: value for option, value in options.items() if is_given[option]}
     return TaskRun(name, tuple(inputs), output, given, None if outdir is None else Path(outdir))
 
 

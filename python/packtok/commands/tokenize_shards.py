@@ -1,6 +1,7 @@
 """Implements ``packtok tokenize --to npy``: packs a corpus and converts the pbin to a folder of shards."""
 
 import contextlib
+import errno
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -63,7 +64,7 @@ def tokenize_shards(
     is_complete = os.path.lexists(folder / METADATA_FILE)
     if existing == "error" and is_complete:
         raise FileExistsError(
-            17,
+            errno.EEXIST,
             "the folder is complete already; choose another --output-dir (output_dir), or set --existing "
             "(existing) to skip or replace",
             str(folder / METADATA_FILE),
@@ -72,14 +73,14 @@ def tokenize_shards(
     # What an interrupted run has completed is kept after it is compared.
     policy: Literal["skip", "replace"] = "replace" if existing == "replace" else "skip"
     with output_folder(pbin.parent), _removed_after_failure(pbin.parent, applies=is_complete):
-        chosen = {name: value for name, value in options.items() if value is not None}
+        given = {name: value for name, value in options.items() if value is not None}
         pack(
             input=list(inputs),
             output=pbin,
             tokenizer=tokenizer,
             existing=policy,
             on_progress=on_progress,
-            **chosen,
+            **given,
         )
         report = convert(pbin, folder, to="npy", dtype=dtype, existing=policy, on_progress=on_progress)
     shutil.rmtree(pbin.parent)

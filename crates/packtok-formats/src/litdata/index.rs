@@ -2,11 +2,10 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
 use packtok_pbin::{Replace, TokenWidth, publish_bytes};
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -91,6 +90,21 @@ impl IndexedFolder {
     /// # Errors
     /// The index cannot be read, or describes chunks that packtok cannot read.
     pub fn open(folder: &Path) -> Result<Option<Self>> {
+        Self::read(folder, false)
+    }
+
+    /// As [`open`](Self::open), for the folder of the file at `path`. If the file has the name of a chunk,
+    /// the index must be JSON: other programs have an index of this name, but not beside chunks.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); the index beside a chunk is not JSON.
+    pub(super) fn open_beside(path: &Path) -> Result<Option<Self>> {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        Self::read(folder, name.starts_with("chunk-"))
+    }
+
+    fn read(folder: &Path, must_be_json: bool) -> Result<Option<Self>> {
         let path = folder.join(INDEX_FILE);
         let Ok(file) = File::open(&path) else {
             return Ok(None);
@@ -103,43 +117,22 @@ impl IndexedFolder {
             let reason = format!("has more than {MAX_INDEX_BYTES} bytes");
             return Err(Error::LitdataIndex { path, reason });
         }
-        Self::parse(path, &bytes)
+        Self::parse(path, &bytes, must_be_json)
     }
 
-    /// Checks that the index beside the chunk at `path` is JSON. Only names of chunks are checked: other
-    /// programs have an index of this name.
-    ///
-    /// # Errors
-    /// [`Error::LitdataIndex`].
-    pub(super) fn check_json(path: &Path) -> Result<()> {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let index = path.with_file_name(INDEX_FILE);
-        if !name.starts_with("chunk-") {
-            return Ok(());
-        }
-        let Ok(file) = File::open(&index) else {
-            return Ok(());
+    fn parse(path: PathBuf, bytes: &[u8], must_be_json: bool) -> Result<Option<Self>> {
+        let error = |reason| Error::LitdataIndex {
+            path: path.clone(),
+            reason,
         };
-        let file = BufReader::new(file.take(MAX_INDEX_BYTES));
-        let parsed: Result<IgnoredAny, _> = serde_json::from_reader(file);
-        parsed.map(drop).map_err(|source| Error::LitdataIndex {
-            path: index,
-            reason: format!("is damaged: {source}"),
-        })
-    }
-
-    fn parse(path: PathBuf, bytes: &[u8]) -> Result<Option<Self>> {
         let value: serde_json::Value = match serde_json::from_slice(bytes) {
             Ok(value) => value,
+            Err(source) if must_be_json => return Err(error(format!("is damaged: {source}"))),
             Err(_) => return Ok(None),
         };
         if value.get("chunks").is_none() || value.get("config").is_none() {
             return Ok(None);
         }
-        let error = |reason| Error::LitdataIndex {
-            path: path.clone(),
-            reason,
-        };
         let content: Content = serde_json::from_value(value)
             .map_err(|source| error(format!("is damaged: {source}")))?;
         let element = element(&content.config).map_err(error)?;
@@ -309,7 +302,7 @@ mod tests {
         let chunk =
             format!(r#"{{"chunk_bytes": 12, "chunk_size": 1, "dim": 0, "filename": {name:?}}}"#);
         let json = format!(r#"{{"chunks": [{chunk}], "config": {{{config}}}}}"#);
-        IndexedFolder::parse("i".into(), json.as_bytes())
+        IndexedFolder::parse("i".into(), json.as_bytes(), false)
     }
 
     #[test]
@@ -362,7 +355,7 @@ mod tests {
             let message = parsed(config, name).unwrap_err().to_string();
             assert!(message.contains(expected), "{message}");
         }
-        let other = IndexedFolder::parse("i".into(), br#"{"shards": []}"#);
+        let other = IndexedFolder::parse("i".into(), br#"{"shards": []}"#, false);
         assert!(other.unwrap().is_none());
     }
 }

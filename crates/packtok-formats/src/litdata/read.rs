@@ -26,9 +26,7 @@ pub fn open_if_listed(path: &Path, options: &OpenOptions) -> Result<Option<FlatF
     if !is_named || !path.with_file_name(INDEX_FILE).is_file() {
         return Ok(None);
     }
-    IndexedFolder::check_json(path)?;
-    let recorded = recorded(path)?;
-    recorded
+    recorded(path, IndexedFolder::open_beside(path)?)
         .map(|recorded| open_chunk(path, &recorded, options))
         .transpose()
 }
@@ -44,19 +42,15 @@ struct Recorded {
     has_sizes: bool,
 }
 
-/// The record of the chunk at `path` in the index beside it.
-fn recorded(path: &Path) -> Result<Option<Recorded>> {
-    let folder = path.parent().unwrap_or(Path::new(""));
-    let name = path.file_name().and_then(|name| name.to_str());
-    let (Some(index), Some(name)) = (IndexedFolder::open(folder)?, name) else {
-        return Ok(None);
-    };
-    let entry = index.chunk(name);
-    Ok(entry.map(|entry| Recorded {
+/// The record of the chunk at `path` in `index`.
+fn recorded(path: &Path, index: Option<IndexedFolder>) -> Option<Recorded> {
+    let index = index?;
+    let entry = index.chunk(path.file_name()?.to_str()?)?;
+    Some(Recorded {
         element: Some(index.element()),
         num_tokens: entry.dim,
         has_sizes: index.has_sizes(),
-    }))
+    })
 }
 
 /// Opens the chunk at `path`. The type of its ids is that in the index, or without an index, that in
@@ -66,7 +60,8 @@ fn recorded(path: &Path) -> Result<Option<Recorded>> {
 /// The file cannot be mapped; the type of its ids is not known, not one of ids, or not the one in
 /// `options`; a position in it is damaged; it has another number of tokens than the index says.
 pub fn open(path: &Path, options: &OpenOptions) -> Result<FlatFile> {
-    open_chunk(path, &recorded(path)?.unwrap_or_default(), options)
+    let index = IndexedFolder::open(path.parent().unwrap_or(Path::new("")))?;
+    open_chunk(path, &recorded(path, index).unwrap_or_default(), options)
 }
 
 fn open_chunk(path: &Path, recorded: &Recorded, options: &OpenOptions) -> Result<FlatFile> {

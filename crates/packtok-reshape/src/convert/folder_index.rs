@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use packtok_formats::TokenFormat;
 use packtok_formats::litdata::{self, ChunkEntry, IndexedFolder};
 use packtok_formats::mds::{self, ShardEntry};
-use packtok_formats::{TokenFile, TokenFormat};
 use packtok_jobs::remove_if_there;
 use packtok_pack::pack::Existing;
 use packtok_pbin::{Replace, TokenWidth};
@@ -112,26 +112,4 @@ fn index_path(to: TokenFormat, folder: &Path) -> Option<PathBuf> {
         TokenFormat::Mds => Some(folder.join(mds::INDEX_FILE)),
         _ => None,
     }
-}
-
-/// Checks that no document is empty, if the format has no room for that.
-///
-/// # Errors
-/// [`Error::EmptyDocument`].
-pub(super) fn check_no_empty_documents(to: TokenFormat, files: &[TokenFile]) -> Result<()> {
-    if to != TokenFormat::Mds {
-        return Ok(());
-    }
-    for file in files {
-        for document in 0..file.num_documents() {
-            if file.document_tokens(document)?.is_empty() {
-                return Err(Error::EmptyDocument {
-                    path: file.path().into(),
-                    document,
-                    format: to.name(),
-                });
-            }
-        }
-    }
-    Ok(())
 }

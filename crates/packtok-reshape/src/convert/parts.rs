@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use packtok_formats::{Result as FormatsResult, TokenFile};
+use packtok_formats::{Result as FormatsResult, TokenFile, TokenFormat};
 use packtok_jobs::{Monitor, Progress};
 use packtok_pbin::TokenWidth;
 
@@ -248,6 +248,28 @@ pub(crate) fn check_vocabulary(
             vocab_size,
         }),
     }
+}
+
+/// Checks that no document is empty, if the format has no room for that.
+///
+/// # Errors
+/// [`Error::EmptyDocument`].
+pub(super) fn check_no_empty_documents(to: TokenFormat, files: &[TokenFile]) -> Result<()> {
+    if to != TokenFormat::Mds {
+        return Ok(());
+    }
+    for file in files {
+        for document in 0..file.num_documents() {
+            if file.document_tokens(document)?.is_empty() {
+                return Err(Error::EmptyDocument {
+                    path: file.path().into(),
+                    document,
+                    format: to.name(),
+                });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Whether a file is a pbin that names its tokenizer.

@@ -12,13 +12,13 @@ use packtok_pbin::{Reader, Replace, TokenWidth, TokenizerInfo};
 use serde::Serialize;
 
 use super::flat::{FlatConversion, dtype};
-use super::folder_index::{FolderIndex, check_index, check_no_empty_documents};
+use super::folder_index::{FolderIndex, check_index};
 use super::kept::{Kept, check_accepted};
 use super::marker::{Marker, meaning_of_all};
 use super::meaning::Meaning;
 use super::npy::{NpyWritten, write_npy};
 use super::outputs::write_all;
-use super::parts::Parts;
+use super::parts::{Parts, check_no_empty_documents};
 use super::paths::OutputPaths;
 use super::shards::{Sharding, check_no_others, shard_path};
 use super::{pbin, rest, rows};
@@ -459,19 +459,19 @@ impl Output<'_> {
     /// this call would write.
     fn check_dtype(&self, path: &Path, width: TokenWidth) -> Result<()> {
         let to = self.options.to;
-        let found = match to {
+        let existing = match to {
             // Theirs may be others than those of the call that wrote them.
             TokenFormat::Pbin | TokenFormat::CepeNpy => return Ok(()),
             TokenFormat::Mds => mds::describe_tokens(path)?.0,
             _ => dtype(to, width),
         };
         let expected = self.flat().dtype();
-        if found == expected {
+        if existing == expected {
             return Ok(());
         }
         Err(Error::ExistingDtype {
             path: path.into(),
-            found,
+            found: existing,
             expected,
         })
     }
