@@ -6,7 +6,7 @@ use packtok_pbin::MappedFile;
 
 use crate::ends::Ends;
 use crate::error::{Error, Fault, Result};
-use crate::flat_file::{DocumentIndex, FlatFile, FlatParts, IdType};
+use crate::flat_file::{DocumentIndex, FlatFile, FlatParts, StoredType};
 use crate::format::TokenFormat;
 use crate::open_options::{Boundaries, OpenOptions};
 use crate::sidecar::sidecar_ends_path;
@@ -48,7 +48,7 @@ pub(crate) struct Tokens<'a> {
     /// Position in the file of the first token.
     pub(crate) first_byte: u64,
     /// The type of the ids.
-    pub(crate) id_type: IdType,
+    pub(crate) stored_type: StoredType,
     /// Number of tokens.
     pub(crate) num_tokens: u64,
 }
@@ -63,14 +63,14 @@ pub(crate) fn open_without_index(
     format: TokenFormat,
     path: &Path,
     map: MappedFile,
-    (first_byte, id_type, num_tokens): (u32, IdType, u64),
+    (first_byte, stored_type, num_tokens): (u32, StoredType, u64),
     options: &OpenOptions,
 ) -> Result<FlatFile> {
     let tokens = Tokens {
         path,
         map: &map,
         first_byte: first_byte.into(),
-        id_type,
+        stored_type,
         num_tokens,
     };
     let documents = documents_of(tokens, options)?;
@@ -80,7 +80,7 @@ pub(crate) fn open_without_index(
         data_path: path.into(),
         map,
         first_byte,
-        id_type,
+        stored_type,
         num_tokens,
         documents,
     })
@@ -158,7 +158,7 @@ fn at_each(tokens: Tokens<'_>, id: u32) -> Result<Ends> {
 
 /// The tokens that have this id.
 fn positions(tokens: Tokens<'_>, id: u32) -> Box<dyn Iterator<Item = u64> + '_> {
-    match tokens.id_type.bytes() {
+    match tokens.stored_type.bytes() {
         1 => Box::new(
             u8::try_from(id)
                 .into_iter()

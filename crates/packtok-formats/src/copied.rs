@@ -8,7 +8,7 @@ use packtok_pbin::{MappedFile, TokenWidth};
 
 use crate::ends::EndsWriter;
 use crate::error::{Error, Result};
-use crate::flat_file::{FlatFile, FlatParts, IdType};
+use crate::flat_file::{FlatFile, FlatParts, StoredType};
 use crate::format::TokenFormat;
 
 /// Copies documents to an unlinked temporary file, which is mapped, so that the system can evict it from
@@ -116,7 +116,7 @@ impl CopiedDocuments {
             map: MappedFile::of(&ids).map_err(copy_error(&path))?,
             path,
             first_byte: 0,
-            id_type: IdType::Copied(TokenWidth::U32),
+            stored_type: StoredType::Copied(TokenWidth::U32),
             num_tokens: self.num_tokens,
             documents: Box::new(self.ends.finish(file_bytes)?.with_extras(extras)),
         })

@@ -73,7 +73,7 @@ struct Details {
 
 /// The type of the ids in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum IdType {
+pub(crate) enum StoredType {
     /// The bytes of an id are those of a token.
     Token(TokenWidth),
     /// Ids are copied to 32 bits.
@@ -82,7 +82,7 @@ pub(crate) enum IdType {
     Copied(TokenWidth),
 }
 
-impl IdType {
+impl StoredType {
     /// Ids that are elements of this type; `None` if the type is not one of ids.
     pub(crate) fn of(element: Element) -> Option<Self> {
         match element {
@@ -119,7 +119,7 @@ pub(crate) struct FlatParts {
     /// Position in the file of the first token.
     pub(crate) first_byte: u32,
     /// The type of the ids.
-    pub(crate) id_type: IdType,
+    pub(crate) stored_type: StoredType,
     /// Number of tokens; all are within the file.
     pub(crate) num_tokens: u64,
     /// Where the documents start.
@@ -132,14 +132,14 @@ impl FlatFile {
     pub(crate) fn new(parts: FlatParts) -> Result<Self> {
         let mut data_file_bytes = parts.map.bytes().len() as u64;
         let mut is_copy = false;
-        let (map, first_byte, width, narrowed) = match parts.id_type {
-            IdType::Token(width) => (parts.map, parts.first_byte, width, None),
-            IdType::Copied(width) => {
+        let (map, first_byte, width, narrowed) = match parts.stored_type {
+            StoredType::Token(width) => (parts.map, parts.first_byte, width, None),
+            StoredType::Copied(width) => {
                 // The file itself is that which records the documents.
                 (is_copy, data_file_bytes) = (true, 0);
                 (parts.map, parts.first_byte, width, None)
             }
-            IdType::Wide(wide_type) => {
+            StoredType::Wide(wide_type) => {
                 let first_byte = parts.first_byte.into();
                 let (copy, narrowed) = NarrowedIds::new(
                     parts.map,

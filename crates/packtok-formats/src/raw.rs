@@ -15,7 +15,7 @@ use packtok_pbin::{AccessPattern, MappedFile, TokenWidth};
 
 use crate::boundaries::open_without_index;
 use crate::error::{Error, Result};
-use crate::flat_file::{FlatFile, IdType};
+use crate::flat_file::{FlatFile, StoredType};
 use crate::format::TokenFormat;
 use crate::npy::Element;
 use crate::open_options::{Boundaries, OpenOptions};
@@ -155,10 +155,10 @@ pub(crate) fn open_headless(
     dtype: Element,
     options: &OpenOptions,
 ) -> Result<FlatFile> {
-    let id_type = id_type_of(path, dtype)?;
+    let stored_type = stored_type_of(path, dtype)?;
     let map = MappedFile::open(path)?;
-    let num_tokens = check_length(path, map.bytes().len() as u64, id_type.bytes())?;
-    let place = (0, id_type, num_tokens);
+    let num_tokens = check_length(path, map.bytes().len() as u64, stored_type.bytes())?;
+    let place = (0, stored_type, num_tokens);
     open_without_index(TokenFormat::Raw, path, map, place, options)
 }
 
@@ -170,14 +170,14 @@ pub(crate) fn open_padded(path: &Path, options: &OpenOptions) -> Result<FlatFile
     let Some(dtype) = options.dtype else {
         return Err(Error::UnknownDtype { path: path.into() });
     };
-    let id_type = id_type_of(path, dtype)?;
-    let (mut num_tokens, file_bytes) = num_tokens_without_padding(path, id_type.bytes())?;
+    let stored_type = stored_type_of(path, dtype)?;
+    let (mut num_tokens, file_bytes) = num_tokens_without_padding(path, stored_type.bytes())?;
     // The last EOS looks like padding if its id is 0.
-    let is_padded = num_tokens < file_bytes / id_type.bytes();
+    let is_padded = num_tokens < file_bytes / stored_type.bytes();
     if is_padded && options.boundaries == Some(Boundaries::Eos(0)) {
         num_tokens += 1;
     }
-    let place = (0, id_type, num_tokens);
+    let place = (0, stored_type, num_tokens);
     open_without_index(
         TokenFormat::Tatm,
         path,
@@ -187,8 +187,8 @@ pub(crate) fn open_padded(path: &Path, options: &OpenOptions) -> Result<FlatFile
     )
 }
 
-fn id_type_of(path: &Path, dtype: Element) -> Result<IdType> {
-    IdType::of(dtype).ok_or_else(|| Error::DtypeOfNoIds {
+fn stored_type_of(path: &Path, dtype: Element) -> Result<StoredType> {
+    StoredType::of(dtype).ok_or_else(|| Error::DtypeOfNoIds {
         path: path.into(),
         dtype: dtype.name(),
     })

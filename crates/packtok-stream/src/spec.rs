@@ -61,7 +61,7 @@ impl Operator {
     /// The row of this operator in the table.
     fn row(&self) -> Row<'_> {
         use Gives::{Batches, Records, Same, Samples};
-        use Place::{Anywhere, BeforeDistribute, BeforeOutputs, EqualRanks, Undivided};
+        use MayFollow::{Anywhere, BeforeDistribute, BeforeOutputs, EqualRanks, Undivided};
         use Takes::{Nothing, Stream, Streams, UncheckedStream};
         match self {
             Self::FromFiles(spec) => row(spec, Nothing, Records, Anywhere),
@@ -92,15 +92,15 @@ struct Row<'a> {
     spec: &'a dyn OperatorSpec,
     takes: Takes,
     gives: Gives,
-    place: Place,
+    may_follow: MayFollow,
 }
 
-fn row(spec: &dyn OperatorSpec, takes: Takes, gives: Gives, place: Place) -> Row<'_> {
+fn row(spec: &dyn OperatorSpec, takes: Takes, gives: Gives, may_follow: MayFollow) -> Row<'_> {
     Row {
         spec,
         takes,
         gives,
-        place,
+        may_follow,
     }
 }
 
@@ -130,9 +130,9 @@ enum Gives {
     Same,
 }
 
-/// The place of an operator: which operators it may follow.
+/// The operators that an operator may follow.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum MayFollow {
     /// It may follow all operators, as far as its arguments permit.
     Anywhere,
     /// It cannot follow `distribute`: its buffer would make states depend on the number of ranks.
@@ -159,19 +159,22 @@ impl Operator {
     /// The stream after this operator.
     fn flow(&self, inputs: &[&Flow]) -> Result<Flow> {
         let Row {
-            spec, gives, place, ..
+            spec,
+            gives,
+            may_follow,
+            ..
         } = self.row();
         let is_distributed = inputs.iter().any(|input| input.is_distributed);
         let keeps_outputs = inputs.iter().any(|input| input.keeps_outputs);
-        match place {
-            Place::Undivided if is_distributed => return Err(Error::DividedAlready),
-            Place::BeforeDistribute | Place::BeforeOutputs if is_distributed => {
+        match may_follow {
+            MayFollow::Undivided if is_distributed => return Err(Error::DividedAlready),
+            MayFollow::BeforeDistribute | MayFollow::BeforeOutputs if is_distributed => {
                 return Err(Error::AfterDistribute { op: self.name() });
             }
-            Place::EqualRanks if is_distributed => {
+            MayFollow::EqualRanks if is_distributed => {
                 return Err(Error::DropsAfterDistribute { op: self.name() });
             }
-            Place::BeforeOutputs if keeps_outputs => {
+            MayFollow::BeforeOutputs if keeps_outputs => {
                 return Err(Error::AfterOutputs { op: self.name() });
             }
             _ => spec.check(inputs)?,

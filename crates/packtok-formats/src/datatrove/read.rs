@@ -10,7 +10,7 @@ use packtok_pbin::{MappedFile, TokenWidth};
 use super::metadata::DatatroveMetadata;
 use crate::ends::Ends;
 use crate::error::{Error, Fault, Result};
-use crate::flat_file::{FlatFile, FlatParts, IdType};
+use crate::flat_file::{FlatFile, FlatParts, StoredType};
 use crate::format::TokenFormat;
 
 /// The longest metadata that is read. The name of a tokenizer may be a path.
@@ -102,7 +102,7 @@ pub fn open(path: &Path, paths: &DatatrovePaths) -> Result<FlatFile> {
         data_path: paths.data.clone(),
         map,
         first_byte: 0,
-        id_type: IdType::Token(width),
+        stored_type: StoredType::Token(width),
         num_tokens,
         documents: Box::new(index),
     })

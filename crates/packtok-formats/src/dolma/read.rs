@@ -7,7 +7,7 @@ use packtok_pbin::MappedFile;
 
 use super::index;
 use crate::error::{Error, Result};
-use crate::flat_file::{FlatFile, FlatParts, IdType};
+use crate::flat_file::{FlatFile, FlatParts, StoredType};
 use crate::format::TokenFormat;
 use crate::npy::Element;
 use crate::open_options::OpenOptions;
@@ -60,7 +60,7 @@ pub fn open(path: &Path, paths: &DolmaPaths, options: &OpenOptions) -> Result<Fl
         found: num_bytes,
         expected: num_tokens.saturating_mul(expected.bytes()),
     })?;
-    let id_type = IdType::of(element).ok_or_else(|| Error::DtypeOfNoIds {
+    let stored_type = StoredType::of(element).ok_or_else(|| Error::DtypeOfNoIds {
         path: paths.data.clone(),
         dtype: element.name(),
     })?;
@@ -70,7 +70,7 @@ pub fn open(path: &Path, paths: &DolmaPaths, options: &OpenOptions) -> Result<Fl
         data_path: paths.data.clone(),
         map,
         first_byte: 0,
-        id_type,
+        stored_type,
         num_tokens,
         documents: Box::new(documents),
     })

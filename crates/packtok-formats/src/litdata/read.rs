@@ -8,7 +8,7 @@ use super::index::{INDEX_FILE, IndexedFolder};
 use super::write::MAX_CHUNK_BYTES;
 use crate::copied::CopiedDocuments;
 use crate::error::{Error, Fault, Result};
-use crate::flat_file::{DocumentIndex, FlatFile, FlatParts, IdType};
+use crate::flat_file::{DocumentIndex, FlatFile, FlatParts, StoredType};
 use crate::format::TokenFormat;
 use crate::npy::Element;
 use crate::open_options::OpenOptions;
@@ -76,7 +76,7 @@ fn open_chunk(path: &Path, recorded: &Recorded, options: &OpenOptions) -> Result
         (Some(element), _) | (None, Some(element)) => element,
         (None, None) => return Err(Error::UnknownDtype { path: path.into() }),
     };
-    let Some(id_type) = IdType::of(element) else {
+    let Some(stored_type) = StoredType::of(element) else {
         return Err(Error::LitdataIndex {
             path: path.with_file_name(INDEX_FILE),
             reason: format!(
@@ -86,9 +86,9 @@ fn open_chunk(path: &Path, recorded: &Recorded, options: &OpenOptions) -> Result
         });
     };
     if recorded.has_sizes {
-        return open_sized(path, element, id_type.bytes());
+        return open_sized(path, element, stored_type.bytes());
     }
-    let items = Items::open(path, id_type.bytes())?;
+    let items = Items::open(path, stored_type.bytes())?;
     let num_in_file = items.start(items.num_documents());
     let num_tokens = recorded.num_tokens;
     if let Some(expected) = num_tokens.filter(|&expected| expected != num_in_file) {
@@ -107,7 +107,7 @@ fn open_chunk(path: &Path, recorded: &Recorded, options: &OpenOptions) -> Result
         data_path: path.into(),
         first_byte: items.position(0),
         map: MappedFile::open(path)?,
-        id_type,
+        stored_type,
         num_tokens: num_in_file,
         documents: Box::new(items),
     })

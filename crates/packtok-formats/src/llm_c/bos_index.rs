@@ -34,7 +34,7 @@ pub(super) fn documents_of(tokens: Tokens<'_>, path: &Path) -> Result<Ends> {
     }
     // uint32, because the positions in bytes of large files are negative as int32.
     let positions = positions.iter().map(|&bytes| u32::from_le_bytes(bytes));
-    let width = tokens.id_type.bytes();
+    let width = tokens.stored_type.bytes();
     let of_tokens = |position: u32| Some(u64::from(position));
     let of_bytes = |position: u32| {
         let data = u64::from(position).checked_sub(HEADER_BYTES)?;
@@ -88,7 +88,7 @@ fn check(
         else {
             return Err(bad(format!("one in {least}..{}", tokens.num_tokens)));
         };
-        let width = tokens.id_type.bytes();
+        let width = tokens.stored_type.bytes();
         let first = (tokens.first_byte + token * width) as usize;
         let id = &tokens.map.bytes()[first..first + width as usize];
         if *bos.get_or_insert(id) != id {

@@ -9,7 +9,7 @@ use super::header::{HEADER_BYTES, Header, version_of};
 use crate::boundaries::{Tokens, documents_of};
 use crate::error::Result;
 use crate::first_bytes::first_bytes;
-use crate::flat_file::{DocumentIndex, FlatFile, FlatParts, IdType};
+use crate::flat_file::{DocumentIndex, FlatFile, FlatParts, StoredType};
 use crate::format::TokenFormat;
 use crate::open_options::OpenOptions;
 
@@ -26,12 +26,12 @@ pub fn bos_index_path(data: &Path) -> PathBuf {
 pub fn open(path: &Path, options: &OpenOptions) -> Result<FlatFile> {
     let map = MappedFile::open(path)?;
     let Header { width, num_tokens } = Header::parse(map.bytes(), path)?;
-    let id_type = IdType::Token(width);
+    let stored_type = StoredType::Token(width);
     let tokens = Tokens {
         path,
         map: &map,
         first_byte: HEADER_BYTES,
-        id_type,
+        stored_type,
         num_tokens,
     };
     let index = bos_index_path(path);
@@ -46,7 +46,7 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<FlatFile> {
         data_path: path.into(),
         map,
         first_byte: HEADER_BYTES as u32,
-        id_type,
+        stored_type,
         num_tokens,
         documents,
     })

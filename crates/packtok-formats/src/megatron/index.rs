@@ -5,7 +5,7 @@ use std::path::Path;
 use packtok_pbin::{MappedFile, TokenWidth};
 
 use crate::error::{Error, Fault, Result};
-use crate::flat_file::{DocumentIndex, IdType};
+use crate::flat_file::{DocumentIndex, StoredType};
 use crate::narrowed::WideType;
 
 /// The first bytes of an index.
@@ -29,7 +29,7 @@ const BOUNDARY_BYTES: u64 = 8;
 #[derive(Debug)]
 pub(super) struct Index {
     map: MappedFile,
-    id_type: IdType,
+    stored_type: StoredType,
     has_signed_ids: bool,
     num_sequences: u64,
     num_documents: u64,
@@ -81,7 +81,7 @@ impl Index {
             ));
         }
         let code = bytes[DTYPE_AT as usize];
-        let id_type = id_type_of(code).ok_or_else(|| {
+        let stored_type = stored_type_of(code).ok_or_else(|| {
             let expected = "1, 2, 3, 4, 5 or 8, the codes of integers".to_owned();
             fault(
                 DTYPE_AT,
@@ -104,7 +104,7 @@ impl Index {
             })?;
         let mut index = Self {
             map,
-            id_type,
+            stored_type,
             has_signed_ids: SIGNED_CODES.contains(&code),
             num_sequences,
             num_documents: 0,
@@ -119,8 +119,8 @@ impl Index {
     }
 
     /// The type of the ids in `.bin`.
-    pub(super) fn id_type(&self) -> IdType {
-        self.id_type
+    pub(super) fn stored_type(&self) -> StoredType {
+        self.stored_type
     }
 
     /// Number of tokens of all sequences.
@@ -147,7 +147,7 @@ impl Index {
                 remedy: "the index is damaged, write it again",
             })
         };
-        let width = self.id_type.bytes() as i64;
+        let width = self.stored_type.bytes() as i64;
         let mut expected = 0;
         for sequence in 0..self.num_sequences {
             let length_at = HEADER_BYTES + sequence * LENGTH_BYTES;
@@ -255,7 +255,7 @@ impl DocumentIndex for Index {
         let position = u64_at(bytes, positions_at + sequence * POSITION_BYTES);
         // Opening has checked the positions. If another program changes the file, reading tokens
         // fails or gives others, within the file.
-        position.saturating_sub(self.first_byte) / self.id_type.bytes()
+        position.saturating_sub(self.first_byte) / self.stored_type.bytes()
     }
 
     fn has_signed_ids(&self) -> bool {
@@ -302,12 +302,12 @@ fn check_length(
 ///
 /// Signed ids of up to 32 bits are read as unsigned; [`FlatFile::check_signs`](crate::FlatFile::check_signs)
 /// finds negative ones.
-fn id_type_of(code: u8) -> Option<IdType> {
+fn stored_type_of(code: u8) -> Option<StoredType> {
     Some(match code {
-        1 | 2 => IdType::Token(TokenWidth::U8),
-        3 | 8 => IdType::Token(TokenWidth::U16),
-        4 => IdType::Token(TokenWidth::U32),
-        5 => IdType::Wide(WideType::Bits64),
+        1 | 2 => StoredType::Token(TokenWidth::U8),
+        3 | 8 => StoredType::Token(TokenWidth::U16),
+        4 => StoredType::Token(TokenWidth::U32),
+        5 => StoredType::Wide(WideType::Bits64),
         _ => return None,
     })
 }

@@ -9,7 +9,7 @@ use packtok_pbin::{MappedFile, Reader};
 use super::index::{Index, MAGIC};
 use crate::error::{Error, Result};
 use crate::first_bytes::first_bytes;
-use crate::flat_file::{DocumentIndex, FlatFile, FlatParts, IdType};
+use crate::flat_file::{DocumentIndex, FlatFile, FlatParts, StoredType};
 use crate::format::TokenFormat;
 
 /// The two files of a dataset.
@@ -52,7 +52,7 @@ impl MegatronPaths {
 pub fn open(path: &Path, paths: MegatronPaths) -> Result<FlatFile> {
     let index = Index::open(&paths.index)?;
     let map = MappedFile::open(&paths.data)?;
-    let end = index.first_byte() + index.num_tokens() * index.id_type().bytes();
+    let end = index.first_byte() + index.num_tokens() * index.stored_type().bytes();
     let num_bytes = map.bytes().len() as u64;
     if num_bytes != end && !is_pbin_ending_at(&paths.data, &index, end) {
         return Err(Error::DataLength {
@@ -69,7 +69,7 @@ pub fn open(path: &Path, paths: MegatronPaths) -> Result<FlatFile> {
         map,
         // The index has checked that it is this small.
         first_byte: index.first_byte() as u32,
-        id_type: index.id_type(),
+        stored_type: index.stored_type(),
         num_tokens: index.num_tokens(),
         documents: Box::new(index),
     })
@@ -81,7 +81,7 @@ fn is_pbin_ending_at(data: &Path, index: &Index, end: u64) -> bool {
         let first_byte = packtok_pbin::HEADER_BYTES;
         index.first_byte() == first_byte
             && index.num_documents() == reader.len()
-            && IdType::Token(reader.width()) == index.id_type()
+            && StoredType::Token(reader.width()) == index.stored_type()
             && first_byte + reader.data_bytes() == end
     })
 }

@@ -7,7 +7,7 @@ use packtok_pbin::MappedFile;
 use super::NpyHeader;
 use crate::boundaries::open_without_index;
 use crate::error::{Error, Result};
-use crate::flat_file::{FlatFile, IdType};
+use crate::flat_file::{FlatFile, StoredType};
 use crate::format::TokenFormat;
 use crate::open_options::OpenOptions;
 
@@ -19,10 +19,14 @@ use crate::open_options::OpenOptions;
 pub(crate) fn open_array(path: &Path, options: &OpenOptions) -> Result<FlatFile> {
     let map = MappedFile::open(path)?;
     let header = NpyHeader::parse(map.bytes(), path)?;
-    let id_type = IdType::of(header.element).ok_or_else(|| Error::NpyElementType {
+    let stored_type = StoredType::of(header.element).ok_or_else(|| Error::NpyElementType {
         path: path.into(),
         descr: header.element.descr().to_owned(),
     })?;
-    let place = (header.first_byte(path)?.into(), id_type, header.elements);
+    let place = (
+        header.first_byte(path)?.into(),
+        stored_type,
+        header.elements,
+    );
     open_without_index(TokenFormat::Npy, path, map, place, options)
 }

@@ -34,7 +34,7 @@ use crate::error::{Error, Result};
 pub use long::{LongDomain, LongDomainReport, LongRecipe, LongReport, pack_long};
 use output::{Form, Output, Part};
 use plan::Plan;
-pub use recipe::{Domain, From, IdType, Recipe, Retrieval, Side, Splits, Task};
+pub use recipe::{Domain, From, Recipe, Retrieval, SampleIdType, Side, Splits, Task};
 use report::Written;
 pub use report::{SampleReport, SideReport};
 use samples::Samples;

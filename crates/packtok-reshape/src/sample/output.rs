@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
 use crate::sample::plan::Plan;
-use crate::sample::recipe::{IdType, Recipe, Side};
+use crate::sample::recipe::{Recipe, SampleIdType, Side};
 
 /// A folder of samples, or a shard of the retrieval corpus.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub(super) struct Part {
 
 /// The options for writing samples.
 pub(super) struct Form {
-    pub(super) dtype: IdType,
+    pub(super) dtype: SampleIdType,
     pub(super) columns: Columns,
     pub(super) options: mds::Options,
 }
@@ -54,7 +54,7 @@ pub(super) struct Form {
 impl Form {
     pub(super) fn new(recipe: &Recipe, plan: &Plan) -> Result<Self> {
         let width = plan.files.first().map_or(2, |file| file.token_bytes);
-        let dtype = recipe.dtype.unwrap_or(IdType::of_width(width));
+        let dtype = recipe.dtype.unwrap_or(SampleIdType::of_width(width));
         let ids = format!("ndarray:{}", dtype.name());
         let mut columns = vec![
             ("domain", "str"),

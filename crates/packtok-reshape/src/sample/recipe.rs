@@ -61,7 +61,7 @@ pub struct Retrieval {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
-pub enum IdType {
+pub enum SampleIdType {
     Uint16,
     Uint32,
     Int32,
@@ -97,7 +97,7 @@ pub struct Recipe {
     pub seed: u64,
     /// Type of the ids; `None` for the narrowest unsigned type of at least 16 bits that fits the
     /// files.
-    pub dtype: Option<IdType>,
+    pub dtype: Option<SampleIdType>,
     /// Compression of the MDS files.
     pub compression: Option<String>,
     /// Whether samples have the columns `source` and `start`.

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::error::{Error, Result};
 use crate::sample::output::{Output, Part};
 use crate::sample::plan::Plan;
-use crate::sample::recipe::{IdType, Recipe};
+use crate::sample::recipe::{Recipe, SampleIdType};
 use crate::sample::tokens::OpenFiles;
 
 #[derive(Serialize)]
@@ -50,7 +50,7 @@ pub(super) fn write(
         files.append(
             entry.file,
             entry.token..entry.token + entry.extra,
-            IdType::Uint32,
+            SampleIdType::Uint32,
             &mut bytes,
         )?;
         ids.clear();

@@ -10,7 +10,7 @@ use packtok_formats::mds::{Dtype, ShardEntry, SizedWriter, Value, Writer};
 use crate::error::Result;
 use crate::sample::output::{Form, Output, Part};
 use crate::sample::plan::{Group, Plan};
-use crate::sample::recipe::{From, IdType, Recipe, Side};
+use crate::sample::recipe::{From, Recipe, SampleIdType, Side};
 use crate::sample::tokens::OpenFiles;
 
 /// The start of the tokens of a sample.
@@ -112,9 +112,9 @@ impl<'a> Samples<'a> {
         let (context, decoder) =
             ids.split_at(self.recipe.context as usize * self.form.dtype.bytes());
         let dtype = match self.form.dtype {
-            IdType::Uint16 => Dtype::U16,
-            IdType::Uint32 => Dtype::U32,
-            IdType::Int32 => Dtype::I32,
+            SampleIdType::Uint16 => Dtype::U16,
+            SampleIdType::Uint32 => Dtype::U32,
+            SampleIdType::Int32 => Dtype::I32,
         };
         let domain = Value::Str(&self.recipe.domains[self.output.domain].name);
         let (context, decoder) = (Value::row(dtype, context), Value::row(dtype, decoder));

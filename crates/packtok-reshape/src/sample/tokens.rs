@@ -12,7 +12,7 @@ use packtok_formats::TokenFile;
 use packtok_pbin::{CHECKED_DATA_BYTES, TokenWidth};
 
 use crate::error::{Error, Result};
-use crate::sample::recipe::IdType;
+use crate::sample::recipe::SampleIdType;
 
 /// Mapped pages count as memory of the process. They are released after reading about this many
 /// bytes.
@@ -95,7 +95,7 @@ impl<'a> OpenFiles<'a> {
         &mut self,
         file: u32,
         tokens: Range<u64>,
-        dtype: IdType,
+        dtype: SampleIdType,
         out: &mut Vec<u8>,
     ) -> Result<()> {
         let entry = &self.entries[file as usize];
@@ -233,8 +233,8 @@ fn changed(entry: &Entry) -> Error {
     Error::TokenFileChanged { path }
 }
 
-fn too_large(entry: &Entry, token: u64, id: u32, dtype: IdType) -> Error {
-    let is_wide = id > i32::MAX as u32 || dtype == IdType::Int32;
+fn too_large(entry: &Entry, token: u64, id: u32, dtype: SampleIdType) -> Error {
+    let is_wide = id > i32::MAX as u32 || dtype == SampleIdType::Int32;
     Error::IdTooLarge {
         path: entry.path.clone(),
         token,
@@ -244,7 +244,7 @@ fn too_large(entry: &Entry, token: u64, id: u32, dtype: IdType) -> Error {
     }
 }
 
-impl IdType {
+impl SampleIdType {
     /// NumPy's name.
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -273,10 +273,10 @@ impl IdType {
 }
 
 /// Whether tokens of this width have other bytes than ids of `dtype`.
-fn is_converted(width: TokenWidth, dtype: IdType) -> bool {
+fn is_converted(width: TokenWidth, dtype: SampleIdType) -> bool {
     !matches!(
         (width, dtype),
-        (TokenWidth::U16, IdType::Uint16) | (TokenWidth::U32, IdType::Uint32)
+        (TokenWidth::U16, SampleIdType::Uint16) | (TokenWidth::U32, SampleIdType::Uint32)
     )
 }
 
@@ -285,18 +285,18 @@ fn is_converted(width: TokenWidth, dtype: IdType) -> bool {
 fn converted(
     bytes: &[u8],
     width: TokenWidth,
-    dtype: IdType,
+    dtype: SampleIdType,
     out: &mut Vec<u8>,
 ) -> std::result::Result<(), (usize, u32)> {
     match (width, dtype) {
-        (TokenWidth::U16, IdType::Uint16) | (TokenWidth::U32, IdType::Uint32) => {
+        (TokenWidth::U16, SampleIdType::Uint16) | (TokenWidth::U32, SampleIdType::Uint32) => {
             out.extend_from_slice(bytes)
         }
-        (TokenWidth::U8, IdType::Uint16) => out.extend(bytes.iter().flat_map(|&id| [id, 0])),
-        (TokenWidth::U8, IdType::Uint32 | IdType::Int32) => {
+        (TokenWidth::U8, SampleIdType::Uint16) => out.extend(bytes.iter().flat_map(|&id| [id, 0])),
+        (TokenWidth::U8, SampleIdType::Uint32 | SampleIdType::Int32) => {
             out.extend(bytes.iter().flat_map(|&id| [id, 0, 0, 0]))
         }
-        (TokenWidth::U16, IdType::Uint32 | IdType::Int32) => {
+        (TokenWidth::U16, SampleIdType::Uint32 | SampleIdType::Int32) => {
             out.extend(
                 bytes
                     .as_chunks()
@@ -305,8 +305,8 @@ fn converted(
                     .flat_map(|&[low, high]| [low, high, 0, 0]),
             );
         }
-        (TokenWidth::U32, IdType::Uint16 | IdType::Int32) => {
-            let most = if dtype == IdType::Uint16 {
+        (TokenWidth::U32, SampleIdType::Uint16 | SampleIdType::Int32) => {
+            let most = if dtype == SampleIdType::Uint16 {
                 u32::from(u16::MAX)
             } else {
                 i32::MAX as u32
@@ -337,7 +337,11 @@ mod tests {
                 .iter()
                 .flat_map(|id| id.to_le_bytes()[..width.bytes() as usize].to_vec())
                 .collect();
-            for dtype in [IdType::Uint16, IdType::Uint32, IdType::Int32] {
+            for dtype in [
+                SampleIdType::Uint16,
+                SampleIdType::Uint32,
+                SampleIdType::Int32,
+            ] {
                 let mut out = vec![9];
                 converted(&bytes, width, dtype, &mut out).unwrap();
                 let expected: Vec<u8> = ids
@@ -382,17 +386,19 @@ mod tests {
         let mut out = Vec::new();
         for number in (0..num_files).chain(0..num_files) {
             out.clear();
-            let tokens = files.append(number, 0..2, IdType::Uint16, &mut out);
+            let tokens = files.append(number, 0..2, SampleIdType::Uint16, &mut out);
             tokens.unwrap();
             assert_eq!(out, [number as u8, 0, 7, 0]);
         }
         // File 0 is closed now.
         write(0, [1, 2]);
         for number in 2..num_files {
-            let tokens = files.append(number, 0..1, IdType::Uint16, &mut out);
+            let tokens = files.append(number, 0..1, SampleIdType::Uint16, &mut out);
             tokens.unwrap();
         }
-        let error = files.append(0, 0..1, IdType::Uint16, &mut out).unwrap_err();
+        let error = files
+            .append(0, 0..1, SampleIdType::Uint16, &mut out)
+            .unwrap_err();
         let expected = changed(&entries[0]).to_string();
         assert_eq!(error.to_string(), expected);
     }
@@ -404,8 +410,8 @@ mod tests {
             .flat_map(|id| id.to_le_bytes())
             .collect();
         let convert = |dtype| converted(&bytes, TokenWidth::U32, dtype, &mut Vec::new());
-        assert_eq!(convert(IdType::Uint16), Err((1, 65_536)));
-        assert_eq!(convert(IdType::Int32), Err((2, 1 << 31)));
-        assert_eq!(convert(IdType::Uint32), Ok(()));
+        assert_eq!(convert(SampleIdType::Uint16), Err((1, 65_536)));
+        assert_eq!(convert(SampleIdType::Int32), Err((2, 1 << 31)));
+        assert_eq!(convert(SampleIdType::Uint32), Ok(()));
     }
 }

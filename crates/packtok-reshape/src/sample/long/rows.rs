@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::sample::long::plan::{LongPlan, RowPiece, columns, with_values};
 use crate::sample::long::recipe::LongRecipe;
 use crate::sample::output::{Output, Part};
-use crate::sample::recipe::IdType;
+use crate::sample::recipe::SampleIdType;
 use crate::sample::tokens::OpenFiles;
 
 /// The rows of a plan.
@@ -60,7 +60,7 @@ impl<'a> Rows<'a> {
                 files.append(
                     file as u32,
                     first..first + u64::from(len),
-                    IdType::Uint32,
+                    SampleIdType::Uint32,
                     &mut ids,
                 )?;
                 indices.extend_from_slice(&end.to_le_bytes());
