@@ -234,11 +234,11 @@ def test_folders_with_an_index_are_datasets(tmp_path: Path, format: str, name: s
     else:
         samples = MdsReader(str(folder), verify=False)
         expected = [samples[number]["tokens"].tolist() for number in range(len(samples))]
-    others = ["text", "attention_mask"] if format == "arrow_rows" else []
+    others = ["text"] if format == "arrow_rows" else []
     if name == "zstd":
         others = sorted(samples[0].keys() - {"tokens"})
     for column in others:
-        with pytest.raises(ValueError, match=f"records {column}, which are not written as parquet"):
+        with pytest.raises(ValueError, match=f"records {column}, which parquet does not keep"):
             packtok.convert(folder, tmp_path / "x", to="parquet", accept_loss=others[: others.index(column)])
     # Metadata of something else.
     folder = Path(shutil.copytree(folder, tmp_path / "copy"))
@@ -398,10 +398,10 @@ def test_parquet_folder_is_a_dataset_of_hugging_face(tmp_path: Path, monkeypatch
     assert (len(tokenizer), tokenizer.eos_token) == (50257, "<|endoftext|>")
     # Files of other writers: int64 lists with nulls allowed, several row groups, other columns.
     rows = [[1, 2, 3], [], [4], list(range(5000))]
-    table = pyarrow.table({"input_ids": rows, "labels": rows})
+    table = pyarrow.table({"input_ids": rows, "labels": [[0, *row[1:]] for row in rows]})
     pyarrow.parquet.write_table(table, tmp_path / "b.parquet", row_group_size=2, compression="gzip")
     assert documents_of(tmp_path / "b.parquet") == rows
-    with pytest.raises(ValueError, match="records labels, which are not written as pbin; set accept_loss"):
+    with pytest.raises(ValueError, match="records labels, which pbin does not keep; set accept_loss"):
         packtok.convert(tmp_path / "b.parquet", tmp_path / "b.pbin", to="pbin")
     packtok.convert(tmp_path / "b.parquet", tmp_path / "b.pbin", to="pbin", accept_loss=["labels"])
     assert documents_of(tmp_path / "b.pbin") == rows
@@ -601,24 +601,14 @@ def test_folder_of_tatm_is_converted_as_its_metadata_say(tmp_path: Path) -> None
         packtok.convert(folder, tmp_path / "z", to="tatm")
 
 
-def test_loss_masks_of_datatrove_are_not_lost_unasked(tmp_path: Path) -> None:
-    packtok.convert(packed(tmp_path), tmp_path / "x" / "a", to="datatrove")
-    (tmp_path / "x" / "a.ds.loss").write_bytes(b"\1" * 100)
-    with pytest.raises(ValueError, match="records loss, which are not written as pbin; set accept_loss"):
-        packtok.convert(tmp_path / "x" / "a", tmp_path / "b.pbin", to="pbin")
-    assert packtok.convert(tmp_path / "x" / "a", tmp_path / "b.pbin", to="pbin", accept_loss="loss")[
-        "lost"
-    ] == ["loss"]
-
-
 def test_what_a_format_cannot_hold_must_be_accepted(tmp_path: Path, packtok_cli: PacktokCli) -> None:
     for name in ("modes.bin", "modes.idx"):
         shutil.copy(GOLDEN / "megatron" / name, tmp_path)
     arguments = ("convert", "modes.idx", "--to", "pbin", "-o", "a.pbin")
     done = packtok_cli(*arguments, cwd=tmp_path, code=1)
     assert done.stderr == (
-        "packtok: modes.idx: records sequences, which are not written as pbin; set --accept-loss sequences "
-        "to lose them\n"
+        "packtok: modes.idx: records sequences, which pbin does not keep; set --accept-loss sequences "
+        "to accept that\n"
     )
     done = packtok_cli(*arguments, "--accept-loss", "sequences", cwd=tmp_path, code=1)
     assert "records modes" in done.stderr

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import oracle
 import pbins
+import pyarrow
+import pyarrow.parquet
 import pytest
 import xxhash
 from command_line import PacktokCli
@@ -383,7 +385,7 @@ def test_command_line(corpus: Path, packtok_cli: PacktokCli) -> None:
         ({"retokenize": "gpt2", "eod_token": "nope"}, "has no token 'nope'"),
         ({"to": "pbin", "dtype": "uint16"}, "has no effect with"),
         ({"rows": 0}, "expected an integer from 1"),
-        ({"rows": 4}, "records origins, which are not written as rows; set accept_loss"),
+        ({"rows": 4}, "records origins, which rows does not keep; set accept_loss"),
         ({"rows": 4, "remove": "0"}, "cannot be combined with remove"),
     ],
 )
@@ -413,7 +415,7 @@ def test_origins_are_lost_only_if_that_is_accepted(corpus: Path) -> None:
     shards = {"to": "npy", "max_tokens": 8}
     for call in (packtok.convert, packtok.reshape):
         output = corpus.with_name(call.__name__)
-        with pytest.raises(ValueError, match="records origins, which are not written as npy"):
+        with pytest.raises(ValueError, match="records origins, which npy does not keep"):
             call(corpus, output, **shards)
         assert not output.exists()
         report = call(corpus, output, **shards, accept_loss=["origins"])
@@ -434,12 +436,12 @@ def test_the_output_is_never_an_input(corpus: Path) -> None:
     assert corpus.read_bytes() == before
 
 
-def test_columns_and_masks_are_lost_only_if_that_is_accepted(corpus: Path) -> None:
-    packtok.convert(corpus, corpus.with_name("d"), to="datatrove")
-    corpus.with_name("d.ds.loss").write_bytes(bytes(packtok.PbinReader(corpus).num_tokens))
-    with pytest.raises(ValueError, match="records loss, which are not written as pbin"):
-        packtok.reshape(corpus.with_name("d.ds"), corpus.with_name("out.pbin"))
-    packtok.reshape(corpus.with_name("d.ds"), corpus.with_name("out.pbin"), accept_loss="loss")
+def test_columns_are_lost_only_if_that_is_accepted(corpus: Path) -> None:
+    table = pyarrow.table({"input_ids": [[1, 2], [3]], "scores": [0.5, 1.0]})
+    pyarrow.parquet.write_table(table, corpus.with_name("d.parquet"))
+    with pytest.raises(ValueError, match="records scores, which pbin does not keep"):
+        packtok.reshape(corpus.with_name("d.parquet"), corpus.with_name("out.pbin"))
+    packtok.reshape(corpus.with_name("d.parquet"), corpus.with_name("out.pbin"), accept_loss="scores")
 
 
 def test_arithmetic_that_would_be_wrong_is_an_error(corpus: Path) -> None:
@@ -499,7 +501,7 @@ def test_files_with_and_without_origins_are_joined_if_the_loss_is_accepted(corpu
     for second in (other, corpus.with_name("m")):
         output = corpus.with_name("out.pbin")
         with pytest.raises(
-            ValueError, match=r"in\.pbin: records origins, which are not written as an output that joins"
+            ValueError, match=r"in\.pbin: records origins, which an output that joins inputs with and"
         ):
             packtok.reshape([corpus, second], output, existing="replace")
         packtok.reshape([corpus, second], output, accept_loss="origins", existing="replace")

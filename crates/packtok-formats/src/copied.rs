@@ -97,16 +97,11 @@ impl CopiedDocuments {
         }))
     }
 
-    /// The open file. `file_bytes` are the bytes of the original, and `extras` what it has besides ids.
+    /// The open file. `file_bytes` are the bytes of the original.
     ///
     /// # Errors
     /// As [`CopiedDocuments::new`].
-    pub(crate) fn finish(
-        self,
-        format: TokenFormat,
-        file_bytes: u64,
-        extras: Vec<String>,
-    ) -> Result<FlatFile> {
+    pub(crate) fn finish(self, format: TokenFormat, file_bytes: u64) -> Result<FlatFile> {
         let path = self.path;
         let ids = self.ids.into_inner();
         let ids = ids.map_err(|error| copy_error(&path)(error.into_error()))?;
@@ -118,7 +113,7 @@ impl CopiedDocuments {
             first_byte: 0,
             stored_type: StoredType::Copied(TokenWidth::U32),
             num_tokens: self.num_tokens,
-            documents: Box::new(self.ends.finish(file_bytes)?.with_extras(extras)),
+            documents: Box::new(self.ends.finish(file_bytes)?),
         })
     }
 }

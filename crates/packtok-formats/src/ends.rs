@@ -19,7 +19,6 @@ pub(crate) struct Ends {
     /// Bytes of the file that records them.
     file_bytes: u64,
     tail_tokens: u64,
-    extras: Vec<String>,
 }
 
 /// The checksum of the index of documents with these lengths, whose ids are copied when their file is opened.
@@ -44,7 +43,6 @@ impl Ends {
             map,
             file_bytes,
             tail_tokens: 0,
-            extras: Vec::new(),
         };
         let fault = |offset, what, found: u64, expected: String| {
             Error::fault(Fault {
@@ -95,11 +93,6 @@ impl Ends {
         }
     }
 
-    /// These ends of a file that records more than documents.
-    pub(crate) fn with_extras(self, extras: Vec<String>) -> Self {
-        Self { extras, ..self }
-    }
-
     /// Number of tokens of all documents.
     pub(crate) fn num_tokens(&self) -> u64 {
         self.start(self.num_documents())
@@ -129,10 +122,6 @@ impl DocumentIndex for Ends {
 
     fn file_bytes(&self) -> u64 {
         self.file_bytes
-    }
-
-    fn extras(&self) -> Vec<String> {
-        self.extras.clone()
     }
 
     fn tail_tokens(&self) -> u64 {
@@ -170,7 +159,6 @@ impl EndsWriter {
             map: MappedFile::of(&file).map_err(|source| temporary_error(&path, source))?,
             file_bytes,
             tail_tokens: 0,
-            extras: Vec::new(),
         })
     }
 }

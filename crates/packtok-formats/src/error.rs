@@ -90,6 +90,21 @@ pub enum Error {
         /// Bytes that the index implies.
         expected: u64,
     },
+    /// A loss mask of other tokens.
+    #[error(
+        "{}: the loss mask has {found} bytes; expected {expected}, one for each token of {}; the files do not belong together",
+        path.display(), data.display()
+    )]
+    MaskLength {
+        /// The file of the mask.
+        path: PathBuf,
+        /// The file of the tokens.
+        data: PathBuf,
+        /// Bytes of the mask.
+        found: u64,
+        /// Number of tokens.
+        expected: u64,
+    },
     /// A document has more tokens than a sequence of Megatron's can have.
     #[error(
         "{}: document {document} has {tokens} tokens; expected at most 2147483647, the longest sequence of Megatron's files; cut the document, or convert to another format",

@@ -12,6 +12,7 @@ use packtok_pbin::{AccessPattern, MappedFile, TokenWidth};
 
 use crate::error::{Error, Fault, Result};
 use crate::format::TokenFormat;
+use crate::loss_mask::{LossMask, MaskBytes};
 use crate::narrowed::{NarrowedIds, WideType};
 use crate::npy::Element;
 
@@ -23,11 +24,6 @@ pub(crate) trait DocumentIndex: Debug + Send + Sync {
     /// The first token of document `i`, or the number of tokens if `i` is the number of documents.
     /// Never decreases with `i`.
     fn start(&self, i: u64) -> u64;
-
-    /// What the index records besides documents, in words.
-    fn extras(&self) -> Vec<String> {
-        Vec::new()
-    }
 
     /// Number of tokens of the last document, if it has no EOS although the others have.
     fn tail_tokens(&self) -> u64 {
@@ -57,6 +53,7 @@ pub struct FlatFile {
     width: TokenWidth,
     /// Whether the map is a copy, which is filled as tokens are read.
     is_copy: bool,
+    has_loss_mask: bool,
     details: Box<Details>,
 }
 
@@ -69,6 +66,8 @@ struct Details {
     data_file_bytes: u64,
     documents: Box<dyn DocumentIndex>,
     narrowed: Option<NarrowedIds>,
+    extras: Vec<String>,
+    loss_mask: Option<MaskBytes>,
 }
 
 /// The type of the ids in a file.
@@ -158,6 +157,7 @@ impl FlatFile {
             first_byte,
             width,
             is_copy,
+            has_loss_mask: false,
             details: Box::new(Details {
                 format: parts.format,
                 path: parts.path,
@@ -165,8 +165,23 @@ impl FlatFile {
                 data_file_bytes,
                 documents: parts.documents,
                 narrowed,
+                extras: Vec::new(),
+                loss_mask: None,
             }),
         })
+    }
+
+    /// This file, which records more than ids, documents and a loss mask.
+    pub(crate) fn with_extras(mut self, extras: Vec<String>) -> Self {
+        self.details.extras = extras;
+        self
+    }
+
+    /// This file with a loss mask of all its tokens.
+    pub(crate) fn with_loss_mask(mut self, loss_mask: Option<MaskBytes>) -> Self {
+        self.has_loss_mask = loss_mask.is_some();
+        self.details.loss_mask = loss_mask;
+        self
     }
 
     /// The format of the file.
@@ -211,10 +226,21 @@ impl FlatFile {
         (!self.is_copy).then(|| self.first_byte.into())
     }
 
-    /// What the files record besides documents: `sequences` of documents, and their `modes`; other
-    /// columns.
-    pub fn extras(&self) -> Vec<String> {
-        self.details.documents.extras()
+    /// What the files record besides documents and a loss mask: `sequences` of documents, and their
+    /// `modes`; other columns.
+    pub fn extras(&self) -> &[String] {
+        &self.details.extras
+    }
+
+    /// Whether the files record which tokens count in the loss.
+    #[inline]
+    pub fn has_loss_mask(&self) -> bool {
+        self.has_loss_mask
+    }
+
+    /// Whether each token counts in the loss where it is a label; `None` if that is not recorded.
+    pub fn loss_mask(&self) -> Option<LossMask<'_>> {
+        self.details.loss_mask.as_ref().map(LossMask::of_bytes)
     }
 
     /// Number of tokens of the last document, if it has no EOS although the others have; otherwise 0.

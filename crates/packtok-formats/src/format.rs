@@ -88,6 +88,21 @@ impl TokenFormat {
         !matches!(self, Self::Tatm | Self::Arrow)
     }
 
+    /// Whether files of the format can record which tokens count in the loss.
+    pub fn records_loss_masks(self) -> bool {
+        match self {
+            Self::Pbin | Self::Datatrove | Self::Dolma | Self::Parquet | Self::Arrow => true,
+            Self::CepeNpy
+            | Self::Megatron
+            | Self::Litdata
+            | Self::LlmC
+            | Self::Mds
+            | Self::Npy
+            | Self::Raw
+            | Self::Tatm => false,
+        }
+    }
+
     /// Whether files of the format record where documents start, always and by themselves.
     pub fn records_documents(self) -> bool {
         match self {

@@ -19,6 +19,9 @@ mod format;
 mod largest_ids;
 pub mod litdata;
 pub mod llm_c;
+mod loss_mask;
+#[cfg(feature = "tables")]
+mod mask_columns;
 pub mod mds;
 pub mod megatron;
 mod narrowed;
@@ -40,6 +43,7 @@ pub use error::{ElementValue, Error, Result};
 pub use flat_file::FlatFile;
 pub use format::TokenFormat;
 pub use largest_ids::LargestIds;
+pub use loss_mask::LossMask;
 pub use open_options::{Boundaries, OpenOptions};
 pub use sidecar::{SIDECAR_FOLDER, sidecar_ends_path, sidecar_marker_path, sidecar_path};
 pub use token_file::TokenFile;

@@ -14,6 +14,7 @@ use crate::flat_file::FlatFile;
 use crate::format::TokenFormat;
 use crate::litdata;
 use crate::llm_c;
+use crate::loss_mask::LossMask;
 use crate::mds;
 use crate::megatron::{self, MegatronPaths};
 use crate::npy::{self, Element, MAGIC, NpyFile, NpyHeader};
@@ -327,6 +328,26 @@ impl TokenFile {
         match self {
             Self::Pbin(reader) => Ok(reader.metadata()?),
             Self::Raw(_) | Self::Npy(_) | Self::Flat(_) => Ok(None),
+        }
+    }
+
+    /// Whether the file records which tokens count in the loss.
+    #[inline]
+    pub fn has_loss_mask(&self) -> bool {
+        match self {
+            Self::Pbin(reader) => reader.has_loss_mask(),
+            Self::Flat(flat) => flat.has_loss_mask(),
+            Self::Raw(_) | Self::Npy(_) => false,
+        }
+    }
+
+    /// Whether each token counts in the loss where it is a label; `None` if the file does not record it, so
+    /// that all do.
+    pub fn loss_mask(&self) -> Option<LossMask<'_>> {
+        match self {
+            Self::Pbin(reader) => reader.loss_mask().map(LossMask::from),
+            Self::Flat(flat) => flat.loss_mask(),
+            Self::Raw(_) | Self::Npy(_) => None,
         }
     }
 

@@ -57,6 +57,9 @@ pub fn join(
     }
     let width = (joined.width()).ok_or_else(|| Error::NoParts { path: dst.into() })?;
     let mut writer = Writer::create(dst, width, joined.has_origins())?;
+    if joined.has_loss_mask() {
+        writer = writer.with_loss_mask()?;
+    }
     let mut done_bytes = 0;
     let mut num_sources = 0;
     for path in parts {
@@ -206,7 +209,19 @@ fn copy(opened: &OpenPart, writer: &mut Writer, progress: ProgressFn<'_>) -> Res
             ..origin
         }])
     })?;
+    push_loss_mask(part, 0..part.num_tokens(), writer)?;
     Ok(data_crc32c)
+}
+
+/// Records the loss mask of some tokens of a part. All tokens count in a part without a mask.
+///
+/// # Errors
+/// [`Error::Io`].
+fn push_loss_mask(part: &Reader, tokens: Range<u64>, writer: &mut Writer) -> Result<()> {
+    match part.loss_mask() {
+        Some(mask) => writer.push_loss_mask(mask.tokens(tokens)),
+        None => writer.push_loss_mask(tokens.map(|_| true)),
+    }
 }
 
 /// The metadata and sources of a file that is made from parts, and the part that each value came
@@ -222,6 +237,8 @@ pub struct Joined {
     lacks_tokenizer: bool,
     /// Path, token width and whether there are origins, of the first part.
     first: Option<(PathBuf, TokenWidth, bool)>,
+    /// Whether a part has a loss mask.
+    has_loss_mask: bool,
     tokenizer_from: PathBuf,
     options_from: PathBuf,
 }
@@ -235,6 +252,7 @@ impl Joined {
             requires_tokenizer: false,
             lacks_tokenizer: false,
             first: None,
+            has_loss_mask: false,
             metadata: Metadata {
                 tokenizer: declared_tokenizer.clone(),
                 ..Metadata::default()
@@ -261,6 +279,7 @@ impl Joined {
     /// As [`Joined::add`]; [`Error::NoSuchDocument`].
     pub fn add_documents(&mut self, part: &Reader, documents: Range<u64>) -> Result<()> {
         self.add_layout(part)?;
+        self.has_loss_mask |= part.has_loss_mask();
         let metadata = part.metadata()?;
         let is_whole = documents == (0..part.len());
         let counts = &mut self.metadata.counts;
@@ -301,6 +320,11 @@ impl Joined {
     /// Whether the parts record origins.
     pub fn has_origins(&self) -> bool {
         (self.first.as_ref()).is_some_and(|&(_, _, has_origins)| has_origins)
+    }
+
+    /// Whether a part has a loss mask. All tokens of the parts without one count in the loss.
+    pub fn has_loss_mask(&self) -> bool {
+        self.has_loss_mask
     }
 
     /// Number of sources of the parts so far.

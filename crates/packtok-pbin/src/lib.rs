@@ -18,6 +18,7 @@ mod header;
 mod index;
 mod join;
 mod locked_file;
+mod loss_mask;
 mod map;
 mod metadata;
 mod opcode;
@@ -41,6 +42,7 @@ pub use fault::{Checked, PickleFault, TrailerFault};
 pub use header::{HEADER_BYTES, Header, TokenWidth};
 pub use index::{Dialect, read_raw_index};
 pub use join::{JoinOptions, Joined, OpenPart, join, join_as};
+pub use loss_mask::LossMask;
 pub use map::MappedFile;
 pub use metadata::{
     ChunkInfo, CorpusFormat, Counts, EmptyDocument, Metadata, Options, Padding, PartInfo,

@@ -15,11 +15,13 @@ use crate::error::{Error, Result};
 use crate::fault::Checked;
 use crate::header::{HEADER_BYTES, Header, TokenWidth};
 use crate::index::{Dialect, ParsedIndex, check_span};
+use crate::loss_mask::LossMask;
 use crate::map::{map_file, open_and_map, release_pages};
 use crate::metadata::{Metadata, Source};
 use crate::origins::{Origin, Origins};
 use crate::trailer::{
-    DATA_CHECKSUMS, METADATA, OFFSETS, ORIGINS, SOURCES, Section, Trailer, u32_at, u64_at,
+    DATA_CHECKSUMS, LOSS_MASK, METADATA, OFFSETS, ORIGINS, SOURCES, Section, Trailer, u32_at,
+    u64_at,
 };
 
 /// An open pbin; cheap to share between threads.
@@ -28,7 +30,9 @@ use crate::trailer::{
 /// ten thousand open files touches one cache line.
 pub struct Reader {
     file: Mmap,
-    header: Header,
+    data_bytes: u64,
+    width: TokenWidth,
+    has_loss_mask: bool,
     about: Box<About>,
 }
 
@@ -51,7 +55,7 @@ impl std::fmt::Debug for Reader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Reader")
             .field("path", &self.about.path)
-            .field("header", &self.header)
+            .field("header", &self.header())
             .finish_non_exhaustive()
     }
 }
@@ -106,6 +110,10 @@ impl Reader {
                 (parsed.dialect, Index::Parsed(parsed.offsets))
             }
         };
+        let has_loss_mask = match &index {
+            Index::Trailer(trailer, _) => trailer.section(LOSS_MASK).is_some(),
+            Index::Parsed(_) => false,
+        };
         let about = About {
             path: path.into(),
             dialect,
@@ -114,7 +122,9 @@ impl Reader {
         };
         Ok(Self {
             file,
-            header,
+            data_bytes: header.data_bytes,
+            width: header.width,
+            has_loss_mask,
             about: about.into(),
         })
     }
@@ -126,7 +136,7 @@ impl Reader {
 
     /// Bytes of one token.
     pub fn width(&self) -> TokenWidth {
-        self.header.width
+        self.width
     }
 
     /// Number of documents.
@@ -145,12 +155,12 @@ impl Reader {
     /// Number of tokens in all documents.
     #[inline]
     pub fn num_tokens(&self) -> u64 {
-        self.header.width.tokens_in(self.header.data_bytes)
+        self.width.tokens_in(self.data_bytes)
     }
 
     /// Bytes of the data segment.
     pub fn data_bytes(&self) -> u64 {
-        self.header.data_bytes
+        self.data_bytes
     }
 
     /// Bytes of the file.
@@ -170,7 +180,7 @@ impl Reader {
     pub fn document_span(&self, i: u64) -> Result<Range<u64>> {
         self.check_document(i)?;
         let (start, stop) = (self.offset(i), self.offset(i + 1));
-        check_span(self.header, &self.about.path, i, start, stop)?;
+        check_span(self.header(), &self.about.path, i, start, stop)?;
         Ok(start..stop)
     }
 
@@ -226,7 +236,7 @@ impl Reader {
         if start > stop || stop > self.num_tokens() {
             return None;
         }
-        let width = self.header.width.bytes();
+        let width = self.width.bytes();
         self.data()
             .get((start * width) as usize..(stop * width) as usize)
     }
@@ -243,7 +253,7 @@ impl Reader {
     /// The complete data segment.
     #[inline]
     pub fn data(&self) -> &[u8] {
-        &self.file[HEADER_BYTES as usize..][..self.header.data_bytes as usize]
+        &self.file[HEADER_BYTES as usize..][..self.data_bytes as usize]
     }
 
     /// The meaning of the ids, or `None` if the file does not record it; parsed at the first call.
@@ -393,6 +403,22 @@ impl Reader {
         Some(Origins::new(self.section_bytes(section), self.len()))
     }
 
+    /// Whether the file records which tokens count in the loss.
+    #[inline]
+    pub fn has_loss_mask(&self) -> bool {
+        self.has_loss_mask
+    }
+
+    /// Whether each token counts in the loss where it is a label; `None` if the file does not record it,
+    /// so that all do.
+    pub fn loss_mask(&self) -> Option<LossMask<'_>> {
+        let section = self.section(LOSS_MASK)?;
+        Some(LossMask::new(
+            self.section_bytes(section),
+            self.num_tokens(),
+        ))
+    }
+
     /// CRC32C of the data segment, combined from the trailer's checksums without reading the data;
     /// `None` if the file has no checksums.
     ///
@@ -404,7 +430,7 @@ impl Reader {
         };
         let pieces = self.checked_section(section)?.chunks_exact(4);
         let pieces = pieces.map(|piece| u32_at(piece, 0));
-        Ok(Some(combined(pieces, self.header.data_bytes)))
+        Ok(Some(combined(pieces, self.data_bytes)))
     }
 
     /// Removes pages of the file that were read from this process's memory. They stay in the
@@ -415,7 +441,10 @@ impl Reader {
     }
 
     pub(crate) fn header(&self) -> Header {
-        self.header
+        Header {
+            data_bytes: self.data_bytes,
+            width: self.width,
+        }
     }
 
     pub(crate) fn file(&self) -> &[u8] {

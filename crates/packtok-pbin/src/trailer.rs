@@ -9,6 +9,7 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::fault::TrailerFault;
 use crate::header::{HEADER_BYTES, Header};
+use crate::loss_mask::LossMask;
 use crate::opcode::STOP;
 use crate::origins::Origins;
 
@@ -34,6 +35,7 @@ pub(crate) const DATA_CHECKSUMS: u32 = 2;
 pub(crate) const METADATA: u32 = 3;
 pub(crate) const SOURCES: u32 = 4;
 pub(crate) const ORIGINS: u32 = 5;
+pub(crate) const LOSS_MASK: u32 = 6;
 
 /// One entry of the section table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -219,7 +221,7 @@ impl Decoder<'_> {
                 previous,
             });
         }
-        if section.flags & REQUIRED != 0 && !(OFFSETS..=ORIGINS).contains(&kind) {
+        if section.flags & REQUIRED != 0 && !(OFFSETS..=LOSS_MASK).contains(&kind) {
             return Err(TrailerFault::UnknownRequired { section: kind });
         }
         Ok(())
@@ -283,6 +285,10 @@ impl Decoder<'_> {
         if let Some(origins) = trailer.section(ORIGINS) {
             let least = Origins::least_bytes(offsets.bytes / 8 - 1);
             self.check_bytes(origins, origins.bytes.max(least))?;
+        }
+        if let Some(mask) = trailer.section(LOSS_MASK) {
+            let num_tokens = self.header.width.tokens_in(data_bytes);
+            self.check_bytes(mask, LossMask::section_bytes(num_tokens))?;
         }
         match trailer.section(METADATA) {
             Some(metadata) if metadata.bytes > MAX_METADATA_BYTES => {

@@ -9,14 +9,15 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::fault::Checked;
+use crate::fault::{Checked, TrailerFault};
 use crate::header::HEADER_BYTES;
 use crate::index::{check_span, pickle_error};
+use crate::loss_mask::LossMask;
 use crate::metadata::Metadata;
 use crate::pickle_parse::parse_pairs;
 use crate::pickle_write::write_pairs;
 use crate::reader::Reader;
-use crate::trailer::{ALIGNMENT, CHECKED_DATA_BYTES, DATA_CHECKSUMS, Trailer, u32_at};
+use crate::trailer::{ALIGNMENT, CHECKED_DATA_BYTES, DATA_CHECKSUMS, LOSS_MASK, Trailer, u32_at};
 
 /// Number of documents between two calls of the progress function.
 const DOCUMENTS_PER_CALL: u64 = 1 << 16;
@@ -90,7 +91,21 @@ impl Reader {
         if let Some(metadata) = self.metadata()? {
             check_counts(metadata, self.len(), self.num_tokens(), self.path())?;
         }
+        self.verify_loss_mask()?;
         self.verify_origins(self.sources()?.len() as u64)
+    }
+
+    /// Checks that the loss mask has no bit that belongs to no token.
+    fn verify_loss_mask(&self) -> Result<()> {
+        let excess = self.loss_mask().and_then(LossMask::excess_byte);
+        match (self.section(LOSS_MASK), excess) {
+            (Some(section), Some(byte)) => Err(Error::Trailer {
+                path: self.path().into(),
+                offset: section.offset + byte,
+                fault: TrailerFault::Padding,
+            }),
+            _ => Ok(()),
+        }
     }
 
     fn verify_sections(&self, trailer: &Trailer, progress: ProgressFn<'_>) -> Result<()> {

@@ -14,13 +14,14 @@ use crate::data_checksums::DataChecksums;
 use crate::error::{Error, Result};
 use crate::file_system;
 use crate::header::{HEADER_BYTES, Header, TokenWidth};
+use crate::loss_mask::MaskSpool;
 use crate::metadata::{Metadata, Source};
 use crate::origins::{Origin, write_section};
 use crate::pickle_write::PairsWriter;
 use crate::publish::{Replace, TempFile, folder_of};
 use crate::spool::Spool;
 use crate::trailer::{
-    DATA_CHECKSUMS, MAX_METADATA_BYTES, METADATA, OFFSETS, ORIGINS, REQUIRED, SOURCES,
+    DATA_CHECKSUMS, LOSS_MASK, MAX_METADATA_BYTES, METADATA, OFFSETS, ORIGINS, REQUIRED, SOURCES,
 };
 use crate::trailer_write::TrailerWriter;
 use crate::verify::{ProgressFn, check_count, check_counts};
@@ -44,6 +45,8 @@ pub struct Writer {
     lengths: Spool,
     /// Source and offset of each document, if they are recorded.
     origins: Option<Spool>,
+    /// Whether each token counts in the loss, if that is recorded.
+    loss_mask: Option<MaskSpool>,
     checksums: DataChecksums,
 }
 
@@ -59,6 +62,18 @@ impl Writer {
         let spool = || tempfile::tempfile_in(folder).map_err(Error::io(folder));
         let origins = has_origins.then(spool).transpose()?;
         Self::start(file, (spool()?, origins), width, Valid::default())
+    }
+
+    /// Also records whether each token counts in the loss, which is added with
+    /// [`Writer::push_loss_mask`]. Not for a pbin that is resumed.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn with_loss_mask(mut self) -> Result<Self> {
+        let folder = folder_of(&self.path);
+        let file = tempfile::tempfile_in(folder).map_err(Error::io(folder))?;
+        self.loss_mask = Some(MaskSpool::new(file));
+        Ok(self)
     }
 
     /// Starts a pbin whose unfinished parts are in `folder`, or resumes after the last of
@@ -135,6 +150,7 @@ impl Writer {
             data_bytes,
             lengths,
             origins,
+            loss_mask: None,
             checksums: valid.checksums,
         })
     }
@@ -219,6 +235,24 @@ impl Writer {
         (origins.into_iter().try_for_each(&mut push)).map_err(Error::io(&self.path))
     }
 
+    /// Records whether each of the next tokens counts in the loss where it is a label, before or after
+    /// their data. Does nothing if that is not recorded in the file.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn push_loss_mask(&mut self, tokens: impl IntoIterator<Item = bool>) -> Result<()> {
+        let Some(spool) = &mut self.loss_mask else {
+            return Ok(());
+        };
+        let pushed = tokens.into_iter().try_for_each(|bit| spool.push(bit));
+        pushed.map_err(Error::io(&self.path))
+    }
+
+    /// Whether the loss mask is recorded.
+    pub fn has_loss_mask(&self) -> bool {
+        self.loss_mask.is_some()
+    }
+
     /// Bytes of the data segment so far.
     pub fn data_bytes(&self) -> u64 {
         self.data_bytes
@@ -239,6 +273,14 @@ impl Writer {
                 "number of origins",
                 num_origins,
                 self.num_documents(),
+                &path,
+            )?;
+        }
+        if let Some(mask) = &self.loss_mask {
+            check_count(
+                "number of tokens in the loss mask",
+                mask.num_tokens,
+                num_tokens,
                 &path,
             )?;
         }
@@ -394,6 +436,9 @@ impl Writer {
                     })
                 })
             })?;
+        }
+        if let Some(mask) = self.loss_mask.take() {
+            trailer.section(LOSS_MASK, 0, |out| mask.write_section(out))?;
         }
         trailer.finish(header)
     }

@@ -286,7 +286,7 @@ pub enum Error {
     },
     /// The output cannot hold something that the input records.
     #[error(
-        "{}: records {name}, which are not written as {format}; set --accept-loss {name} (accept_loss) to lose them",
+        "{}: records {name}, which {format} does not keep; set --accept-loss {name} (accept_loss) to accept that",
         path.display()
     )]
     Lost {

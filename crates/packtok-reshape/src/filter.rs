@@ -61,7 +61,10 @@ impl Filter {
         let file = File::open(input).map_err(Error::io(input))?;
         let reader = Reader::open(input)?;
         reader.verify_rest(&mut |_| std::ops::ControlFlow::Continue(()))?;
-        let writer = Writer::create(output, reader.width(), reader.has_origins())?;
+        let mut writer = Writer::create(output, reader.width(), reader.has_origins())?;
+        if reader.has_loss_mask() {
+            writer = writer.with_loss_mask()?;
+        }
         Ok(Self {
             reader,
             input: file,
@@ -92,6 +95,10 @@ impl Filter {
                 self.writer.write_data(self.reader.document(i)?)?;
                 self.writer.push_document(span.end - span.start)?;
                 self.writer.push_origins(self.reader.origin(i)?)?;
+                if let Some(mask) = self.reader.loss_mask() {
+                    let tokens = self.reader.document_tokens(i)?;
+                    self.writer.push_loss_mask(mask.tokens(tokens))?;
+                }
             }
             self.next += 1;
             if span.end - self.released_bytes >= MAPPED_BYTES {

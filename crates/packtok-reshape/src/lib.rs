@@ -10,6 +10,7 @@ mod error;
 mod existing;
 pub mod filter;
 pub mod import;
+mod loss_mask;
 pub mod sample;
 pub mod shuffle;
 pub mod steps;

@@ -171,6 +171,7 @@ def describe(reader: "PbinReader") -> dict[str, Any]:
         "tokens": reader.num_tokens,
         "data_bytes": reader.data_bytes,
         "file_bytes": reader.file_bytes,
+        "loss_mask": reader.has_loss_mask,
         "metadata": reader.metadata,
         "sources": reader.sources,
         "document_tokens": [
@@ -188,6 +189,8 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("documents", console.count(facts["documents"])),
         ("tokens", console.count(facts["tokens"])),
     ]
+    if facts["loss_mask"]:
+        rows.append(("loss mask", "recorded: TokenDataset sets labels that do not count to -100"))
     rows += _metadata_rows(facts["metadata"] or {})
     sources = facts["sources"]
     rows.append(("sources", console.count(len(sources)) if sources else "unknown"))

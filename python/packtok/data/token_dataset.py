@@ -62,7 +62,8 @@ class TokenDataset(Dataset[Item]):
         loss_markers: The begin and the end marker of the labels that count for the loss, as ids or as tokens
             of the tokenizer next to the data. A label counts if the last marker before it in its document is
             the begin marker, and it is no marker itself; all others are -100. A row that begins inside an
-            answer continues it. Default: all labels count. See docs/guides/instruction_tuning.md.
+            answer continues it. Default: all labels count. Labels that a loss mask of the files excludes are
+            always -100. See docs/guides/instruction_tuning.md.
         pad_token_id: Token id of padding. Default: the EOD id of the files, or 0 if it is unknown.
         dtype: Dtype of ids, labels and positions: ``torch.int64`` or ``torch.int32``.
         by_file: Whether ``"concat"`` items stay within one file, so that each file drops its last partial

@@ -48,7 +48,8 @@ pub struct Filling {
     /// Whether, in arrays of unsigned integers, the document number of padding follows the number
     /// of the last document; otherwise the number is −1.
     pub number_padding: bool,
-    /// The markers between which labels count in the loss; `None` if all labels count.
+    /// The markers between which labels count in the loss, if the loss mask of the file lets them; `None`
+    /// for all labels.
     pub loss_markers: Option<LossMarkers>,
 }
 
@@ -157,7 +158,8 @@ pub(super) struct Row<'a> {
     parts: Vec<Part<'a>>,
     /// Positions of inputs without a target, unless inputs are their own labels.
     unlabelled: Vec<usize>,
-    /// Ranges of inputs whose labels do not count, because they are not between loss markers.
+    /// Ranges of inputs whose labels do not count, because they are not between loss markers, or by the loss
+    /// mask of the file.
     ignored: Vec<Range<usize>>,
     /// Starts of segments in ascending order, if requested. The first is 0 unless the row is all
     /// padding.
@@ -232,9 +234,7 @@ impl<'a> Row<'a> {
                     num_inputs,
                     starts_span,
                 };
-                if let Some(markers) = filling.loss_markers {
-                    self.find_ignored(markers, files, &part, filling.aligned)?;
-                }
+                self.find_ignored(files, &part, filling)?;
                 self.parts.push(part);
                 starts_span = false;
                 self.end += num_inputs;
@@ -265,17 +265,15 @@ impl<'a> Row<'a> {
     }
 
     /// Appends the inputs whose labels are tokens of a part and do not count in the loss.
-    fn find_ignored(
-        &mut self,
-        markers: LossMarkers,
-        files: &Files,
-        part: &Part<'_>,
-        aligned: bool,
-    ) -> Result<()> {
+    fn find_ignored(&mut self, files: &Files, part: &Part<'_>, filling: Filling) -> Result<()> {
+        let file = files.token_file(part.piece.file)?;
+        if filling.loss_markers.is_none() && !file.has_loss_mask() {
+            return Ok(());
+        }
         let mut tokens = part.piece.tokens.clone();
         // Position in the row of the input whose label is the first token.
         let mut at = part.at;
-        if aligned {
+        if filling.aligned {
             tokens.end = tokens.start + part.num_inputs as u64;
         } else if part.starts_span {
             tokens.start += 1;
@@ -285,9 +283,14 @@ impl<'a> Row<'a> {
         if tokens.is_empty() {
             return Ok(());
         }
-        markers.ignored(files, part.piece.file, tokens, |range| {
-            self.ignored.push(at + range.start..at + range.end);
-        })
+        let mut ignore = |range: Range<usize>| self.ignored.push(at + range.start..at + range.end);
+        if let Some(mask) = file.loss_mask() {
+            mask.ignored(tokens.clone(), &mut ignore)?;
+        }
+        match filling.loss_markers {
+            Some(markers) => markers.ignored(files, part.piece.file, tokens, ignore),
+            None => Ok(()),
+        }
     }
 
     /// Appends the starts of documents among the inputs `bytes` of a file, which come next in the

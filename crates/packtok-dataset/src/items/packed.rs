@@ -54,11 +54,15 @@ impl PackedRow {
             self.loss_mask.resize(self.ids.len(), true);
             let last = self.ids.len() - 1;
             self.loss_mask[last] = false;
+            let labels = tokens.start + 1..tokens.end;
+            let mut ignore = |range: std::ops::Range<usize>| {
+                self.loss_mask[at + range.start..at + range.end].fill(false)
+            };
+            if let Some(mask) = files.token_file(file)?.loss_mask() {
+                mask.ignored(labels.clone(), &mut ignore)?;
+            }
             if let Some(markers) = loss_markers {
-                let labels = tokens.start + 1..tokens.end;
-                markers.ignored(files, file, labels, |range| {
-                    self.loss_mask[at + range.start..at + range.end].fill(false);
-                })?;
+                markers.ignored(files, file, labels, ignore)?;
             }
         }
         Ok(())

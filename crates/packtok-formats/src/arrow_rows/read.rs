@@ -8,8 +8,9 @@ use crate::error::{Error, Result};
 use crate::first_bytes::first_bytes;
 use crate::flat_file::FlatFile;
 use crate::format::TokenFormat;
+use crate::mask_columns::{EachRow, with_masks};
 use crate::parquet_rows::{IDS_COLUMN, RowsError, rows_error};
-use crate::table::{ArrowIdLists, Window};
+use crate::table::{ArrowIdLists, Fault, Window};
 
 /// The first bytes of a file; a stream has a name that says what it is.
 const MAGIC: [u8; 6] = *b"ARROW1";
@@ -45,8 +46,28 @@ pub(crate) fn open(path: &Path) -> Result<FlatFile> {
         Ok(())
     });
     copied.map_err(|fault| fault.into_error(error))?;
-    let others = column.other_columns().to_vec();
-    documents.finish(TokenFormat::Arrow, file_bytes, others)
+    let file = documents.finish(TokenFormat::Arrow, file_bytes)?;
+    let rows = |name: &str, each: EachRow<'_>| {
+        let file = File::open(path).map_err(Fault::Io)?;
+        let column = ArrowIdLists::open(Window::new(file).map_err(Fault::Io)?, name)?;
+        let mut values = Vec::new();
+        column.for_each(|bytes| {
+            values.clear();
+            values.extend(integers(bytes, column.integer()));
+            each(&values)
+        })
+    };
+    with_masks(file, column.other_columns(), rows, error)
+}
+
+/// Little-endian integers of `width` bytes. Unsigned ones of 64 bits may wrap, which no mask has.
+fn integers(bytes: &[u8], (width, is_signed): (usize, bool)) -> impl Iterator<Item = i64> + '_ {
+    bytes.chunks_exact(width).map(move |integer| {
+        let is_negative = is_signed && integer[width - 1] >= 0x80;
+        let mut wide = [if is_negative { 0xff } else { 0 }; 8];
+        wide[..width].copy_from_slice(integer);
+        i64::from_le_bytes(wide)
+    })
 }
 
 #[cfg(test)]

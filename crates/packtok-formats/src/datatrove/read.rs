@@ -12,6 +12,7 @@ use crate::ends::Ends;
 use crate::error::{Error, Fault, Result};
 use crate::flat_file::{FlatFile, FlatParts, StoredType};
 use crate::format::TokenFormat;
+use crate::loss_mask::MaskBytes;
 
 /// The longest metadata that is read. The name of a tokenizer may be a path.
 const MAX_METADATA_BYTES: u64 = 1 << 16;
@@ -25,6 +26,8 @@ pub struct DatatrovePaths {
     pub index: PathBuf,
     /// Tokenizer and width.
     pub metadata: PathBuf,
+    /// The loss mask, a byte for each token, if there is one.
+    pub loss: PathBuf,
 }
 
 impl DatatrovePaths {
@@ -34,6 +37,7 @@ impl DatatrovePaths {
             data: data.into(),
             index: with_suffix(data, ".index"),
             metadata: with_suffix(data, ".metadata"),
+            loss: with_suffix(data, ".loss"),
         }
     }
 
@@ -62,7 +66,7 @@ impl DatatrovePaths {
 /// A file cannot be mapped; the index is damaged, or does not match the size of the tokens; the
 /// metadata are damaged or differ.
 pub fn open(path: &Path, paths: &DatatrovePaths) -> Result<FlatFile> {
-    let index = Ends::open(&paths.index)?.with_extras(extras(&paths.data));
+    let index = Ends::open(&paths.index)?;
     let map = MappedFile::open(&paths.data)?;
     let (num_bytes, num_tokens) = (map.bytes().len() as u64, index.num_tokens());
     let metadata = metadata(&paths.metadata)?;
@@ -96,7 +100,8 @@ pub fn open(path: &Path, paths: &DatatrovePaths) -> Result<FlatFile> {
             expected,
         });
     }
-    FlatFile::new(FlatParts {
+    let loss_mask = MaskBytes::find(&paths.loss, num_tokens, &paths.data)?;
+    let file = FlatFile::new(FlatParts {
         format: TokenFormat::Datatrove,
         path: path.into(),
         data_path: paths.data.clone(),
@@ -105,13 +110,8 @@ pub fn open(path: &Path, paths: &DatatrovePaths) -> Result<FlatFile> {
         stored_type: StoredType::Token(width),
         num_tokens,
         documents: Box::new(index),
-    })
-}
-
-/// The names of what other files record of these tokens.
-fn extras(data: &Path) -> Vec<String> {
-    let has_loss = with_suffix(data, ".loss").exists();
-    has_loss.then(|| "loss".to_owned()).into_iter().collect()
+    })?;
+    Ok(file.with_loss_mask(loss_mask))
 }
 
 /// The metadata at `path`; `None` if the file does not exist.

@@ -11,8 +11,9 @@ use flate2::write::GzEncoder;
 use crate::ends::Ends;
 use crate::error::{Error, Fault, Result};
 
-/// Columns of a row.
+/// Columns of a row: those of dolma, and those that OLMo-core reads, which are all that open-instruct writes.
 const NUM_COLUMNS: usize = 5;
+const LEAST_COLUMNS: usize = 2;
 /// The longest row that is read. IDs and paths are short.
 const MAX_ROW_BYTES: usize = 1 << 16;
 /// Bytes that are read at a time.
@@ -78,7 +79,11 @@ impl<R: BufRead> Rows<'_, R> {
                     return Err(self.wrong_columns(start, count));
                 }
                 ReadRecordResult::End => return Ok(None),
-                ReadRecordResult::Record if num_columns == NUM_COLUMNS => break,
+                ReadRecordResult::Record
+                    if (LEAST_COLUMNS..=NUM_COLUMNS).contains(&num_columns) =>
+                {
+                    break;
+                }
                 ReadRecordResult::Record => {
                     return Err(self.wrong_columns(start, num_columns.to_string()));
                 }
@@ -111,7 +116,12 @@ impl<R: BufRead> Rows<'_, R> {
 
     fn wrong_columns(&self, offset: u64, found: String) -> Error {
         let what = "the number of columns of a row";
-        self.fault(offset, what, found, NUM_COLUMNS.to_string())
+        self.fault(
+            offset,
+            what,
+            found,
+            format!("{LEAST_COLUMNS} to {NUM_COLUMNS}"),
+        )
     }
 
     /// A fault at a position of the CSV text.

@@ -9,6 +9,7 @@ use super::index;
 use crate::error::{Error, Result};
 use crate::flat_file::{FlatFile, FlatParts, StoredType};
 use crate::format::TokenFormat;
+use crate::loss_mask::MaskBytes;
 use crate::npy::Element;
 use crate::open_options::OpenOptions;
 
@@ -19,6 +20,8 @@ pub struct DolmaPaths {
     pub data: PathBuf,
     /// The documents.
     pub index: PathBuf,
+    /// The loss mask, a byte for each token, if there is one.
+    pub loss_mask: PathBuf,
 }
 
 impl DolmaPaths {
@@ -27,6 +30,7 @@ impl DolmaPaths {
         Self {
             data: with_suffix(prefix, ".npy"),
             index: with_suffix(prefix, ".csv.gz"),
+            loss_mask: loss_mask_path(prefix),
         }
     }
 
@@ -64,7 +68,8 @@ pub fn open(path: &Path, paths: &DolmaPaths, options: &OpenOptions) -> Result<Fl
         path: paths.data.clone(),
         dtype: element.name(),
     })?;
-    FlatFile::new(FlatParts {
+    let loss_mask = MaskBytes::find(&paths.loss_mask, num_tokens, &paths.data)?;
+    let file = FlatFile::new(FlatParts {
         format: TokenFormat::Dolma,
         path: path.into(),
         data_path: paths.data.clone(),
@@ -73,7 +78,25 @@ pub fn open(path: &Path, paths: &DolmaPaths, options: &OpenOptions) -> Result<Fl
         stored_type,
         num_tokens,
         documents: Box::new(documents),
-    })
+    })?;
+    Ok(file.with_loss_mask(loss_mask))
+}
+
+/// The path of the loss mask of the tokens whose name without endings is `prefix`.
+///
+/// Where the tokens have a name of open-instruct or OLMo, the mask has theirs. Otherwise it is in a folder of
+/// its own, so that a pattern that matches all tokens does not match it.
+fn loss_mask_path(prefix: &Path) -> PathBuf {
+    let name = prefix.file_name().unwrap_or_default().to_string_lossy();
+    let renamed = [("token_ids", "labels_mask"), ("input_ids", "label_mask")]
+        .into_iter()
+        .find_map(|(tokens, mask)| Some(format!("{mask}{}.npy", name.strip_prefix(tokens)?)));
+    match renamed {
+        Some(renamed) => prefix.with_file_name(renamed),
+        None => prefix
+            .with_file_name("label_masks")
+            .join(format!("{name}.npy")),
+    }
 }
 
 #[cfg(test)]
@@ -134,12 +157,12 @@ mod tests {
         let long = format!("0,5,{},a,1\n", "x".repeat(1 << 16));
         for (rows, expected) in [
             (
-                "0,5,a,b\n",
-                "the number of columns of a row is 4 (byte 0); expected 5;",
+                "5\n",
+                "the number of columns of a row is 1 (byte 0); expected 2 to 5;",
             ),
             (
                 "0,5,a,b,1,2\n",
-                "the number of columns of a row is 6 (byte 0); expected 5;",
+                "the number of columns of a row is 6 (byte 0); expected 2 to 5;",
             ),
             (
                 "0,3,a,b,1\n4,5,a,b,2\n",

@@ -154,7 +154,7 @@ fn open_sized(path: &Path, element: Element, id_bytes: u64) -> Result<FlatFile> 
         })?;
     }
     let file_bytes = bytes.len() as u64;
-    documents.finish(TokenFormat::Litdata, file_bytes, Vec::new())
+    documents.finish(TokenFormat::Litdata, file_bytes)
 }
 
 /// The items of a chunk, each a document.

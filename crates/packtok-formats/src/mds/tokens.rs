@@ -95,7 +95,8 @@ pub fn open_tokens(path: &Path, options: &OpenOptions) -> Result<FlatFile> {
     let others = others.filter(|&(column, _)| column != ids);
     let others = others.map(|(_, column)| column.name.clone()).collect();
     let file_bytes = path.metadata().map_err(Error::io(path))?.len();
-    documents.finish(TokenFormat::Mds, file_bytes, others)
+    let file = documents.finish(TokenFormat::Mds, file_bytes)?;
+    Ok(file.with_extras(others))
 }
 
 /// NumPy's name of the type of the ids in the shard file at `path`, and its number of documents, as the file

@@ -238,6 +238,13 @@ impl Index {
     fn boundaries_at(&self) -> u64 {
         HEADER_BYTES + self.num_sequences * (LENGTH_BYTES + POSITION_BYTES)
     }
+
+    /// What the index records besides documents.
+    pub(super) fn extras(&self) -> Vec<String> {
+        let extras = [("sequences", self.has_sequences), ("modes", self.has_modes)];
+        let extras = extras.into_iter().filter(|&(_, is_there)| is_there);
+        extras.map(|(name, _)| name.to_owned()).collect()
+    }
 }
 
 impl DocumentIndex for Index {
@@ -260,12 +267,6 @@ impl DocumentIndex for Index {
 
     fn has_signed_ids(&self) -> bool {
         self.has_signed_ids
-    }
-
-    fn extras(&self) -> Vec<String> {
-        let extras = [("sequences", self.has_sequences), ("modes", self.has_modes)];
-        let extras = extras.into_iter().filter(|&(_, is_there)| is_there);
-        extras.map(|(name, _)| name.to_owned()).collect()
     }
 
     fn crc32c(&self) -> u32 {

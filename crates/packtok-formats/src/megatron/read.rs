@@ -62,7 +62,8 @@ pub fn open(path: &Path, paths: MegatronPaths) -> Result<FlatFile> {
             expected: end,
         });
     }
-    FlatFile::new(FlatParts {
+    let extras = index.extras();
+    let file = FlatFile::new(FlatParts {
         format: TokenFormat::Megatron,
         path: path.into(),
         data_path: paths.data,
@@ -72,7 +73,8 @@ pub fn open(path: &Path, paths: MegatronPaths) -> Result<FlatFile> {
         stored_type: index.stored_type(),
         num_tokens: index.num_tokens(),
         documents: Box::new(index),
-    })
+    })?;
+    Ok(file.with_extras(extras))
 }
 
 /// Whether the file of the tokens is a linked pbin, whose data are the tokens of the index.

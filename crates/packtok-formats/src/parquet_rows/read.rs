@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::first_bytes::first_bytes;
 use crate::flat_file::FlatFile;
 use crate::format::TokenFormat;
+use crate::mask_columns::{ColumnError, EachRow, with_masks};
 use crate::table::{Fault, IdLists, Window};
 
 /// The first bytes of a Parquet file.
@@ -48,7 +49,23 @@ pub fn open(path: &Path) -> Result<FlatFile> {
         Ok(())
     });
     copied.map_err(|fault| fault.into_error(error))?;
-    documents.finish(TokenFormat::Parquet, file_bytes, column.other_columns())
+    let file = documents.finish(TokenFormat::Parquet, file_bytes)?;
+    let rows = |name: &str, each: EachRow<'_>| {
+        let file = File::open(path).map_err(Fault::Io)?;
+        let column = IdLists::open(Window::new(file).map_err(Fault::Io)?, name)?;
+        column.for_each(|lists| {
+            let mut values = lists.ids.as_slice();
+            for &length in &lists.lengths {
+                let (row, rest) = values
+                    .split_at_checked(length as usize)
+                    .ok_or(ColumnError::NoMask)?;
+                values = rest;
+                each(row)?;
+            }
+            Ok(())
+        })
+    };
+    with_masks(file, &column.other_columns(), rows, error)
 }
 
 /// The reason why the rows of a file cannot be copied.

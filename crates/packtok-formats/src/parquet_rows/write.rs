@@ -26,10 +26,22 @@ pub struct RowsWriter<W: Write + Send> {
     path: PathBuf,
     writer: SerializedFileWriter<W>,
     ids: ListColumn,
-    /// The columns of packed rows.
-    others: Option<[ListColumn; 2]>,
+    /// The columns after the ids.
+    others: Option<(OtherColumns, [ListColumn; 2])>,
     rows: usize,
 }
+
+/// The columns after the ids.
+#[derive(Debug, Clone, Copy)]
+enum OtherColumns {
+    /// Those of a document with a loss mask: `attention_mask` and `labels`.
+    Labels,
+    /// Those of packed rows: `loss_mask` and `seq_start_id`.
+    Packed,
+}
+
+/// The label of a token that does not count in the loss.
+const IGNORED: i32 = -100;
 
 /// The lists of a row group, as Parquet stores them.
 #[derive(Default)]
@@ -48,16 +60,25 @@ impl<W: Write + Send> RowsWriter<W> {
         Self::with_columns(out, path, None)
     }
 
+    /// Starts a file of documents with a loss mask, in the columns `attention_mask`, of ones, and `labels`,
+    /// where -100 does not count. Transformers, TRL and axolotl read them.
+    ///
+    /// # Errors
+    /// As [`RowsWriter::new`].
+    pub fn masked(out: W, path: &Path) -> Result<Self> {
+        Self::with_columns(out, path, Some(OtherColumns::Labels))
+    }
+
     /// Starts a file of rows of several documents, with the columns `loss_mask` and `seq_start_id`, as
     /// Megatron-Bridge reads them.
     ///
     /// # Errors
     /// As [`RowsWriter::new`].
     pub fn packed(out: W, path: &Path) -> Result<Self> {
-        Self::with_columns(out, path, Some(Default::default()))
+        Self::with_columns(out, path, Some(OtherColumns::Packed))
     }
 
-    fn with_columns(out: W, path: &Path, others: Option<[ListColumn; 2]>) -> Result<Self> {
+    fn with_columns(out: W, path: &Path, others: Option<OtherColumns>) -> Result<Self> {
         let error = |source| parquet_error(path, source);
         let list = |name: &str, kind: &str| {
             format!(
@@ -65,9 +86,17 @@ impl<W: Write + Send> RowsWriter<W> {
             )
         };
         let mut columns = list(IDS_COLUMN, "");
-        if others.is_some() {
-            columns += &list("loss_mask", " (INTEGER(8,true))");
-            columns += &list("seq_start_id", "");
+        let int8 = " (INTEGER(8,true))";
+        match others {
+            None => {}
+            Some(OtherColumns::Labels) => {
+                columns += &list("attention_mask", int8);
+                columns += &list("labels", "");
+            }
+            Some(OtherColumns::Packed) => {
+                columns += &list("loss_mask", int8);
+                columns += &list("seq_start_id", "");
+            }
         }
         let message = format!("message schema {{ {columns}}}");
         let schema = parse_message_type(&message).map_err(error)?;
@@ -84,7 +113,7 @@ impl<W: Write + Send> RowsWriter<W> {
             path: path.into(),
             writer,
             ids: ListColumn::default(),
-            others,
+            others: others.map(|others| (others, Default::default())),
             rows: 0,
         })
     }
@@ -95,6 +124,26 @@ impl<W: Write + Send> RowsWriter<W> {
     /// The file cannot be written.
     pub fn push(&mut self, ids: impl Iterator<Item = i32>) -> Result<()> {
         self.ids.push(ids);
+        self.end_row()
+    }
+
+    /// Appends a document to a file that was started as [`masked`](RowsWriter::masked): its ids, and whether
+    /// each of them counts in the loss where it is a label.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn push_masked(
+        &mut self,
+        ids: impl Iterator<Item = i32>,
+        loss_mask: &[bool],
+    ) -> Result<()> {
+        self.ids.push(ids);
+        if let Some((_, [attention, labels])) = &mut self.others {
+            attention.push(loss_mask.iter().map(|_| 1));
+            let ids = &self.ids.values[self.ids.values.len() - loss_mask.len()..];
+            let counted = ids.iter().zip(loss_mask);
+            labels.push(counted.map(|(&id, &is_counted)| if is_counted { id } else { IGNORED }));
+        }
         self.end_row()
     }
 
@@ -110,7 +159,7 @@ impl<W: Write + Send> RowsWriter<W> {
         starts: &[u32],
     ) -> Result<()> {
         self.ids.push(ids);
-        if let Some([masks, all_starts]) = &mut self.others {
+        if let Some((_, [masks, all_starts])) = &mut self.others {
             masks.push(loss_mask.iter().map(|&counts| counts.into()));
             all_starts.push(starts.iter().map(|&start| start as i32));
         }
@@ -120,8 +169,8 @@ impl<W: Write + Send> RowsWriter<W> {
     fn end_row(&mut self) -> Result<()> {
         self.rows += 1;
         let max_rows = match self.others {
-            Some(_) => PACKED_GROUP_ROWS,
-            None => ROW_GROUP_ROWS,
+            Some((OtherColumns::Packed, _)) => PACKED_GROUP_ROWS,
+            Some((OtherColumns::Labels, _)) | None => ROW_GROUP_ROWS,
         };
         if self.ids.values.len() >= ROW_GROUP_IDS || self.rows >= max_rows {
             self.write_row_group()?;
@@ -146,10 +195,8 @@ impl<W: Write + Send> RowsWriter<W> {
     fn write_row_group(&mut self) -> Result<()> {
         let mut write = || -> Result<(), ParquetError> {
             let mut row_group = self.writer.next_row_group()?;
-            for lists in [&mut self.ids]
-                .into_iter()
-                .chain(self.others.iter_mut().flatten())
-            {
+            let others = self.others.iter_mut().flat_map(|(_, others)| others);
+            for lists in [&mut self.ids].into_iter().chain(others) {
                 if let Some(mut column) = row_group.next_column()? {
                     column.typed::<Int32Type>().write_batch(
                         &lists.values,

@@ -264,6 +264,7 @@ pub(crate) fn formats_error(error: FormatsError) -> PyErr {
         | E::NoSuchRawTokens { .. }
         | E::Fault(_)
         | E::DataLength { .. }
+        | E::MaskLength { .. }
         | E::NoSuchRawDocument { .. }
         | E::TableRows { .. }
         | E::RowId { .. }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use numpy::PyArrayDescr;
+use numpy::{PyArray1, PyArrayDescr};
 use packtok_dataset::files::checked_file::CheckedFile;
 use packtok_formats::TokenFile;
 use packtok_pack::pbin::{Dialect, Reader};
@@ -216,6 +216,33 @@ impl PyPbinReader {
             Some(reader) => self.sources.origin(py, reader, position),
             None => Ok(None),
         }
+    }
+
+    /// Whether the file records which tokens count in the loss.
+    #[getter]
+    fn has_loss_mask(&self) -> bool {
+        self.file().has_loss_mask()
+    }
+
+    /// Whether each token of document `i` counts in the loss where it is a label, as a bool array of its
+    /// length; negative `i` counts from the end. None if the file does not record it, so that all do.
+    fn loss_mask<'py>(
+        &self,
+        py: Python<'py>,
+        i: i64,
+    ) -> PyResult<Option<Bound<'py, PyArray1<bool>>>> {
+        let position = self.position(i)?;
+        let Some(mask) = self.file().loss_mask() else {
+            return Ok(None);
+        };
+        let tokens = self
+            .file()
+            .document_tokens(position)
+            .map_err(formats_error)?;
+        let mut is_counted = Vec::new();
+        mask.append_to(tokens, &mut is_counted)
+            .map_err(formats_error)?;
+        Ok(Some(PyArray1::from_vec(py, is_counted)))
     }
 
     /// The documents that came from source `source_index`, which are consecutive, as (first, last

@@ -5,7 +5,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufWriter, ErrorKind, Write};
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
@@ -16,10 +16,11 @@ use packtok_formats::llm_c;
 use packtok_formats::megatron::{self, LEAST_INT32_VOCAB};
 use packtok_formats::npy::{Element, NpyHeader};
 use packtok_formats::{TokenFile, TokenFormat, write_ends};
-use packtok_jobs::{Monitor, remove_if_there};
+use packtok_jobs::{Monitor, Progress, remove_if_there};
 use packtok_pbin::{Replace, TempFile, TokenWidth};
 
 use super::folder_index::remove_index;
+use super::loss_masks::LossMasks;
 use super::marker::Marker;
 use super::meaning::Meaning;
 use super::parts::{Parts, check_ids, check_vocabulary, convert_width};
@@ -35,6 +36,7 @@ pub(super) struct FlatConversion<'a> {
     pub(super) format: TokenFormat,
     pub(super) parts: &'a Parts<'a>,
     pub(super) meaning: &'a Meaning,
+    pub(super) masks: &'a LossMasks<'a>,
     pub(super) paths: &'a OutputPaths,
     /// The width that the caller wants.
     pub(super) width: Option<TokenWidth>,
@@ -226,9 +228,14 @@ impl FlatConversion<'_> {
         if self.format == TokenFormat::LlmC && ending == "idx" && !self.all_start_with_bos()? {
             return Ok(None);
         }
+        let is_loss_mask = self.paths.loss_mask.as_deref() == Some(path);
+        if is_loss_mask && !self.has_loss_mask() {
+            return Ok(None);
+        }
         let out = TempFile::create(path)?;
         let mut out = BufWriter::with_capacity(INDEX_BUFFER_BYTES, out);
         match self.format {
+            _ if is_loss_mask => self.write_loss_mask(&mut out, path)?,
             TokenFormat::Megatron => {
                 megatron::write_index(
                     &mut out,
@@ -259,6 +266,27 @@ impl FlatConversion<'_> {
         let out = out.into_inner();
         out.map(Some)
             .map_err(|error| Error::io(path)(error.into_error()))
+    }
+
+    /// Whether a file of the tokens has a loss mask.
+    pub(super) fn has_loss_mask(&self) -> bool {
+        let files = self.parts.documents();
+        self.masks
+            .are_of_any(files.into_iter().map(|(file, _)| file))
+    }
+
+    /// Writes a byte for each token, 1 if it counts in the loss.
+    fn write_loss_mask(&self, out: &mut impl Write, path: &Path) -> Result<()> {
+        let mut is_counted = Vec::new();
+        let mut bytes = Vec::new();
+        let mut monitor = |_: &Progress| ControlFlow::Continue(());
+        self.parts.for_each_step(&mut monitor, |file, tokens| {
+            is_counted.clear();
+            bytes.clear();
+            self.masks.append_to(file, tokens, &mut is_counted)?;
+            bytes.extend(is_counted.iter().copied().map(u8::from));
+            out.write_all(&bytes).map_err(Error::io(path))
+        })
     }
 
     /// The documents as rows of dolma's index, which name the token file as their source.

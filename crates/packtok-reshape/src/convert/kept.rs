@@ -6,11 +6,13 @@ use packtok_formats::{TokenFile, TokenFormat};
 use packtok_pbin::Reader;
 use serde::Serialize;
 
+use super::loss_masks::LossMasks;
 use super::meaning::Meaning;
 use super::parts::Parts;
 use super::paths::OutputPaths;
 use super::rest::kept_reader;
 use crate::error::{Error, Result};
+use crate::loss_mask::LOSS_MASK;
 
 /// The name of the origins of documents, which callers accept to lose.
 pub(crate) const ORIGINS: &str = "origins";
@@ -28,11 +30,12 @@ pub struct Kept {
 
 impl Kept {
     /// # Errors
-    /// [`Error::Lost`] for origins whose loss is not accepted.
+    /// [`Error::Lost`] for origins and loss masks whose loss is not accepted.
     pub(super) fn new(
         files: &[TokenFile],
         outputs: &[(OutputPaths, Parts<'_>)],
         meaning: &Meaning,
+        masks: &LossMasks<'_>,
         (to, accept_loss): (TokenFormat, &[String]),
     ) -> Result<Self> {
         let mut kept = Self {
@@ -59,7 +62,7 @@ impl Kept {
         }
         for file in files {
             if let TokenFile::Flat(flat) = file {
-                kept.lost.extend(flat.extras());
+                kept.lost.extend_from_slice(flat.extras());
             }
         }
         // The origins of a whole pbin are in its rest beside the output, and in a pbin made from that.
@@ -76,6 +79,16 @@ impl Kept {
             } else {
                 check_accepted(file.path(), ORIGINS, to.name(), accept_loss)?;
                 kept.lost.push(ORIGINS.to_owned());
+            }
+        }
+        for file in masks.files() {
+            if to.records_loss_masks() {
+                kept.in_files.push(LOSS_MASK);
+            } else if has_rest && has_own_or_kept_pbin(file)? {
+                kept.beside.push(LOSS_MASK);
+            } else {
+                check_accepted(file.path(), LOSS_MASK, to.name(), accept_loss)?;
+                kept.lost.push(LOSS_MASK.to_owned());
             }
         }
         for names in [&mut kept.in_files, &mut kept.beside] {
@@ -97,7 +110,7 @@ pub(super) fn lost_in_rows(
     accept_loss: &[String],
 ) -> Result<Vec<String>> {
     let mut names = match file {
-        TokenFile::Flat(flat) => flat.extras(),
+        TokenFile::Flat(flat) => flat.extras().to_vec(),
         _ => Vec::new(),
     };
     if has_origins(file)? {
@@ -107,6 +120,11 @@ pub(super) fn lost_in_rows(
         check_accepted(file.path(), name, format, accept_loss)?;
     }
     Ok(names)
+}
+
+/// Whether the file is a pbin, or was made from one that is kept.
+fn has_own_or_kept_pbin(file: &TokenFile) -> Result<bool> {
+    Ok(matches!(file, TokenFile::Pbin(_)) || kept_reader(file)?.is_some())
 }
 
 fn has_origins(file: &TokenFile) -> Result<bool> {

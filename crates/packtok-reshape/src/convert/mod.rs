@@ -7,6 +7,7 @@
 mod flat;
 mod folder_index;
 mod kept;
+mod loss_masks;
 pub mod marker;
 mod meaning;
 mod npy;

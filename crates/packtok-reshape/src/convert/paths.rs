@@ -16,6 +16,9 @@ pub(super) struct OutputPaths {
     pub(super) data: PathBuf,
     /// The files that describe them. They are published first: the tokens make the output complete.
     pub(super) others: Vec<PathBuf>,
+    /// The one of them that has the loss mask, if the format has a file of its own for it. It is only
+    /// written if there is a mask.
+    pub(super) loss_mask: Option<PathBuf>,
     /// The file that [`TokenFile::open`](packtok_formats::TokenFile::open) takes. A linked pbin
     /// would open as a pbin.
     pub(super) to_open: PathBuf,
@@ -29,6 +32,7 @@ impl OutputPaths {
             to_open: data.clone(),
             data,
             others,
+            loss_mask: None,
         };
         match format {
             TokenFormat::Pbin | TokenFormat::CepeNpy => of_data(output.to_owned(), Vec::new()),
@@ -38,16 +42,23 @@ impl OutputPaths {
                     data: paths.data,
                     to_open: paths.index.clone(),
                     others: vec![paths.index],
+                    loss_mask: None,
                 }
             }
             TokenFormat::Datatrove => {
                 let prefix = without(output, &["ds"]);
                 let paths = DatatrovePaths::of_data(&with_suffix(&prefix, ".ds"));
-                of_data(paths.data, vec![paths.metadata, paths.index])
+                Self {
+                    loss_mask: Some(paths.loss.clone()),
+                    ..of_data(paths.data, vec![paths.metadata, paths.index, paths.loss])
+                }
             }
             TokenFormat::Dolma => {
                 let paths = DolmaPaths::of_prefix(&without(output, &["npy"]));
-                of_data(paths.data, vec![paths.index])
+                Self {
+                    loss_mask: Some(paths.loss_mask.clone()),
+                    ..of_data(paths.data, vec![paths.index, paths.loss_mask])
+                }
             }
             TokenFormat::LlmC => {
                 let data = with_suffix(&without(output, &["bin"]), ".bin");

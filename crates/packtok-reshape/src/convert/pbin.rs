@@ -7,6 +7,7 @@ use packtok_formats::TokenFile;
 use packtok_jobs::{Monitor, Progress, report_progress};
 use packtok_pbin::{Counts, Metadata, Reader, Replace, Source, TempFile, TokenWidth, Writer};
 
+use super::loss_masks::LossMasks;
 use super::meaning::Meaning;
 use super::parts::{check_vocabulary, convert_width};
 use crate::error::{Error, Result};
@@ -46,6 +47,7 @@ pub(super) fn copy(
 pub(super) fn write(
     file: &TokenFile,
     meaning: &Meaning,
+    masks: &LossMasks<'_>,
     dst: &Path,
     replace: Replace,
     monitor: &mut Monitor<'_>,
@@ -58,6 +60,10 @@ pub(super) fn write(
     // the same width.
     let width = vocab_size.map_or(TokenWidth::U32, TokenWidth::for_vocab);
     let mut writer = Writer::create(dst, width, false)?;
+    if masks.are_of_any([file].into_iter()) {
+        writer = writer.with_loss_mask()?;
+    }
+    let mut is_counted = Vec::new();
     let mut converted = Vec::new();
     let mut document = 0;
     while document < file.num_documents() {
@@ -73,6 +79,11 @@ pub(super) fn write(
         let bytes = file.tokens(start..stop)?;
         if let Some(vocab_size) = vocab_size {
             check_vocabulary(file, start..stop, vocab_size)?;
+        }
+        if writer.has_loss_mask() {
+            is_counted.clear();
+            masks.append_to(file, start..stop, &mut is_counted)?;
+            writer.push_loss_mask(is_counted.iter().copied())?;
         }
         let written = writer.data_bytes();
         if file.width() == width {

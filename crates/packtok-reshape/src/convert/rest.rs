@@ -8,12 +8,16 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use packtok_formats::{TokenFile, sidecar_path};
+use packtok_formats::{LossMask, TokenFile, sidecar_path};
 use packtok_jobs::{Monitor, remove_if_there};
 use packtok_pbin::{HEADER_BYTES, Header, Reader, Replace, TempFile};
 
 use super::parts::{Parts, convert_width};
 use crate::error::{Error, Result};
+use crate::loss_mask::append_loss_mask;
+
+/// Tokens whose masks are compared at a time.
+const CHECKED_TOKENS: u64 = 1 << 20;
 
 /// The path of the rest of the pbin that the dataset with the tokens `data` was made from.
 pub(super) fn rest_path(data: &Path) -> PathBuf {
@@ -127,7 +131,34 @@ pub(crate) fn kept_reader(file: &TokenFile) -> Result<Option<Reader>> {
             return Err(differs(None));
         }
     }
+    check_loss_mask(file, &reader)?;
     Ok(Some(reader))
+}
+
+/// Checks that the loss mask of `file`, if its format has room for one, is that of the pbin that it was made
+/// from.
+///
+/// # Errors
+/// [`Error::RestDiffers`].
+fn check_loss_mask(file: &TokenFile, pbin: &Reader) -> Result<()> {
+    if !file.format().records_loss_masks() {
+        return Ok(());
+    }
+    let (mut own, mut other) = (Vec::new(), Vec::new());
+    let kept = pbin.loss_mask().map(LossMask::from);
+    let mut start = 0;
+    while start < file.num_tokens() {
+        let tokens = start..file.num_tokens().min(start + CHECKED_TOKENS);
+        start = tokens.end;
+        own.clear();
+        other.clear();
+        append_loss_mask(file.loss_mask(), tokens.clone(), &mut own)?;
+        append_loss_mask(kept, tokens, &mut other)?;
+        if own != other {
+            return Err(rest_differs(file, None));
+        }
+    }
+    Ok(())
 }
 
 /// The pbin whose tokens and documents the index of a linked dataset names. `None` if it names others.
@@ -191,6 +222,7 @@ pub(super) fn restore(
     let reader = Reader::open(out.path()).map_err(|source| differs(Some(source.into())))?;
     let verified = reader.verify(&mut |_| std::ops::ControlFlow::Continue(()));
     verified.map_err(|source| differs(Some(source.into())))?;
+    check_loss_mask(file, &reader)?;
     let file_bytes = reader.file_bytes();
     drop(reader);
     out.publish(replace)?;

@@ -17,13 +17,26 @@ pub(super) fn parquet(
     monitor: &mut Monitor<'_>,
 ) -> Result<TempFile> {
     let dst = conversion.paths.data.as_path();
-    let mut writer = RowsWriter::new(TempFile::create(dst)?, dst)?;
+    let out = TempFile::create(dst)?;
+    let has_mask = conversion.has_loss_mask();
+    let mut writer = if has_mask {
+        RowsWriter::masked(out, dst)?
+    } else {
+        RowsWriter::new(out, dst)?
+    };
+    let mut mask = Vec::new();
     conversion
         .parts
         .for_each_document(monitor, |file, tokens| {
             conversion.check_step(file, tokens.clone())?;
-            let ids = file.width().ids(file.tokens(tokens)?);
-            Ok(writer.push(ids.map(|id| id as i32))?)
+            let ids = file.width().ids(file.tokens(tokens.clone())?);
+            let ids = ids.map(|id| id as i32);
+            if !has_mask {
+                return Ok(writer.push(ids)?);
+            }
+            mask.clear();
+            conversion.masks.append_to(file, tokens, &mut mask)?;
+            Ok(writer.push_masked(ids, &mask)?)
         })?;
     Ok(writer.finish()?)
 }

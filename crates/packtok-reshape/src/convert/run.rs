@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::flat::{FlatConversion, dtype};
 use super::folder_index::{FolderIndex, check_index};
 use super::kept::{Kept, check_accepted};
+use super::loss_masks::LossMasks;
 use super::marker::{Marker, meaning_of_all};
 use super::meaning::Meaning;
 use super::npy::{NpyWritten, write_npy};
@@ -152,10 +153,12 @@ pub fn convert(
         let format = options.to.name();
         return Err(Error::SeveralInputs { format });
     }
+    let masks = LossMasks::of(&files)?;
     let kept = Kept::new(
         &files,
         &outputs,
         &meaning,
+        &masks,
         (options.to, &options.accept_loss),
     )?;
     for (paths, _) in &outputs {
@@ -209,6 +212,7 @@ pub fn convert(
             paths,
             parts,
             meaning: &report.meaning,
+            masks: &masks,
             input_width,
         })
         .collect();
@@ -387,6 +391,7 @@ struct Output<'a> {
     paths: &'a OutputPaths,
     parts: &'a Parts<'a>,
     meaning: &'a Meaning,
+    masks: &'a LossMasks<'a>,
     /// The greatest width of the inputs of all outputs.
     input_width: TokenWidth,
 }
@@ -513,6 +518,7 @@ impl Output<'_> {
             format: self.options.to,
             parts: self.parts,
             meaning: self.meaning,
+            masks: self.masks,
             paths: self.paths,
             width: self.options.width(),
             input_width: self.input_width,
@@ -550,7 +556,7 @@ impl Output<'_> {
         let restored = rest::restore(file, dst, replace, monitor)?;
         let file_bytes = match restored {
             Some(file_bytes) => file_bytes,
-            None => pbin::write(file, self.meaning, dst, replace, monitor)?,
+            None => pbin::write(file, self.meaning, self.masks, dst, replace, monitor)?,
         };
         Ok(Written {
             file_bytes,

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use packtok_formats::TokenFile;
+use packtok_formats::{LossMask, TokenFile};
 use packtok_pbin::{CHECKED_DATA_BYTES, Origin, Reader, TokenWidth, Writer};
 
 use super::buckets::{Buckets, Budget, GROUP_LEN, InputSpan, Sink, fetch};
@@ -11,6 +11,7 @@ use super::meter::Meter;
 use super::order::inverted;
 use crate::convert::check_vocabulary;
 use crate::error::Result;
+use crate::loss_mask::append_loss_mask;
 
 /// Bytes of documents that are written at a time.
 const BATCH_BYTES: usize = 256 << 10;
@@ -29,6 +30,8 @@ pub(crate) struct UsedDocuments<'a> {
     pub(crate) file: &'a TokenFile,
     /// The pbin that records the origins of the documents; `None` if they are not written.
     pub(crate) origins: Option<&'a Reader>,
+    /// Whether each token counts in the loss; `None` if all do.
+    pub(crate) loss_mask: Option<LossMask<'a>>,
     /// Numbers of the documents in the file.
     pub(crate) documents: Range<u64>,
     /// How often each of them is used; `None` if each is used once.
@@ -110,6 +113,9 @@ impl<'a> Parts<'a> {
         budget: &Budget,
         meter: &mut Meter<'_, '_>,
     ) -> Result<Vec<u32>> {
+        if sink.has_loss_mask() {
+            self.write_loss_masks(&order, sink, meter)?;
+        }
         let per_document = SPAN_BYTES + if self.has_origins { ORIGIN_BYTES } else { 0 };
         let (num_documents, data_bytes) = (order.len() as u32, self.data_bytes());
         if budget.fits_in_memory(data_bytes + u64::from(num_documents) * per_document) {
@@ -128,14 +134,48 @@ impl<'a> Parts<'a> {
         Ok(checksums)
     }
 
+    /// Writes the loss masks of documents in an order. They are read in that order, because they are
+    /// small compared with the tokens.
+    fn write_loss_masks(
+        &self,
+        order: &[u32],
+        sink: &mut PbinSink,
+        meter: &mut Meter<'_, '_>,
+    ) -> Result<()> {
+        let mut starts = Vec::with_capacity(order.len());
+        for part in &self.parts {
+            part.used.for_each(|tokens, _| {
+                starts.push((tokens.start, tokens.end - tokens.start));
+                Ok(())
+            })?;
+        }
+        let mut is_counted = Vec::new();
+        for documents in order.chunks(DOCUMENTS_PER_CALL as usize) {
+            for &document in documents {
+                let (start, len) = starts[document as usize];
+                let mask = self.part_of(document).used.loss_mask;
+                is_counted.clear();
+                append_loss_mask(mask, start..start + len, &mut is_counted)?;
+                sink.loss_mask(&is_counted)?;
+            }
+            meter.add(0, 0)?;
+        }
+        Ok(())
+    }
+
     /// The bytes of the part that a document is in.
     #[inline]
     fn bytes_of(&self, document: u32) -> &'a [u8] {
+        self.part_of(document).bytes
+    }
+
+    #[inline]
+    fn part_of(&self, document: u32) -> &Part<'a> {
         let next = match &*self.parts {
             [_] => 1,
             parts => parts.partition_point(|part| part.first <= u64::from(document)),
         };
-        self.parts[next - 1].bytes
+        &self.parts[next - 1]
     }
 
     /// Writes documents in an order from the mapped files.
@@ -406,6 +446,8 @@ pub(crate) struct PbinSink {
     document_bytes: u64,
     /// Bytes of a row, if rows are written instead of documents.
     row_bytes: Option<usize>,
+    /// The loss mask of tokens that do not fill a row.
+    mask_rest: Vec<bool>,
 }
 
 impl PbinSink {
@@ -415,6 +457,7 @@ impl PbinSink {
             batch: Vec::with_capacity(2 * BATCH_BYTES),
             document_bytes: 0,
             row_bytes: None,
+            mask_rest: Vec::new(),
         }
     }
 
@@ -425,6 +468,22 @@ impl PbinSink {
             row_bytes: Some(row_bytes),
             ..Self::new(writer)
         }
+    }
+
+    pub(crate) fn has_loss_mask(&self) -> bool {
+        self.writer.has_loss_mask()
+    }
+
+    /// Records the loss mask of the next tokens, before or after them.
+    pub(crate) fn loss_mask(&mut self, tokens: &[bool]) -> Result<()> {
+        let Some(row_bytes) = self.row_bytes else {
+            return Ok(self.writer.push_loss_mask(tokens.iter().copied())?);
+        };
+        let row_tokens = self.writer.width().tokens_in(row_bytes as u64) as usize;
+        self.mask_rest.extend_from_slice(tokens);
+        let whole = self.mask_rest.len() / row_tokens * row_tokens;
+        self.writer.push_loss_mask(self.mask_rest.drain(..whole))?;
+        Ok(())
     }
 
     /// Bytes that do not fill a row.

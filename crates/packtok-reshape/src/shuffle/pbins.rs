@@ -36,7 +36,10 @@ pub fn shuffle_pbins(options: &ShuffleOptions, monitor: &mut Monitor<'_>) -> Res
     }
     let len = checked_len(parts.num_documents())?;
     let order = options.shuffle.order(len, &mut || meter.add(0, 0))?;
-    let writer = Writer::create(&options.output, chunks.width, chunks.joined.has_origins())?;
+    let mut writer = Writer::create(&options.output, chunks.width, chunks.joined.has_origins())?;
+    if chunks.joined.has_loss_mask() {
+        writer = writer.with_loss_mask()?;
+    }
     let mut sink = PbinSink::new(writer);
     let (output, budget) = (&options.output, &options.budget);
     let checksums = parts.write_in_order(order, &mut sink, output, budget, &mut meter)?;
@@ -128,6 +131,7 @@ impl Chunks {
                 TokenFile::Pbin(reader) if has_origins => Some(reader),
                 _ => None,
             },
+            loss_mask: file.loss_mask(),
             documents: documents.clone(),
             copies: None,
             first_source,

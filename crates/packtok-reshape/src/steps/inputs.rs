@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use packtok_formats::{OpenOptions, TokenFile};
+use packtok_formats::{LossMask, OpenOptions, TokenFile};
 use packtok_pbin::{
     CHECKED_DATA_BYTES, Counts, Joined, Metadata, Origin, Reader, Source, Step, TokenWidth,
     TokenizerInfo,
@@ -13,6 +13,7 @@ use packtok_pbin::{
 use crate::convert::marker::meaning_of_all;
 use crate::convert::rest;
 use crate::error::Result;
+use crate::loss_mask::loss_mask_of;
 use crate::shuffle::documents::check_piece;
 
 /// Open token files, whose documents are numbered from 0 over all of them.
@@ -196,6 +197,11 @@ impl Inputs {
         Ok((source.saturating_add(input.first_source), offset))
     }
 
+    /// Whether a file has a loss mask. All tokens of the others count.
+    pub(super) fn has_loss_mask(&self) -> bool {
+        self.files.iter().any(|input| input.loss_mask().is_some())
+    }
+
     /// The tokens of a document, verified.
     pub(super) fn tokens(&self, number: u64) -> Result<(&Input, &[u8])> {
         let (input, i) = self.locate(number);
@@ -227,6 +233,11 @@ impl Inputs {
 }
 
 impl Input {
+    /// Whether each token counts in the loss; `None` if all do.
+    pub(super) fn loss_mask(&self) -> Option<LossMask<'_>> {
+        loss_mask_of(&self.file, self.kept.as_ref())
+    }
+
     /// What records the origins of the documents, and their sources.
     pub(super) fn reader(&self) -> Option<&Reader> {
         match &self.file {

@@ -22,12 +22,15 @@ use crate::convert::{
 };
 use crate::error::Result;
 use crate::existing::{compare, prepare};
+use crate::loss_mask::{LOSS_MASK, append_loss_mask};
 use crate::shuffle::documents::{Parts, PbinSink, UsedDocuments};
 use crate::shuffle::meter::Meter;
 use crate::shuffle::{Budget, Seed, Shuffle, Sink, checked_len};
 
 /// The name of the step that shortens documents.
 const TRUNCATE: &str = "truncate";
+/// The name of the step that tokenizes documents again.
+const RETOKENIZE: &str = "retokenize";
 /// The name of the step that cuts documents into rows.
 const ROWS: &str = Metadata::ROWS_STEP;
 /// What an output with documents of files with and without origins is called in errors.
@@ -145,6 +148,7 @@ impl Reshaper {
             check_extras(&input.file, &options.convert)?;
         }
         self.check_origins_are_kept(options)?;
+        self.check_loss_mask_is_kept(options)?;
         self.add_changing_steps(options);
         let passes = 1 + u64::from(options.shuffling.is_some());
         let mut meter = Meter::new(monitor, passes * self.inputs.data_bytes());
@@ -214,6 +218,31 @@ impl Reshaper {
         if options.row_tokens.is_some() {
             return check_accepted(path, ORIGINS, ROWS, &convert.accept_loss);
         }
+        if self.has_no_rest(convert)? {
+            check_accepted(path, ORIGINS, convert.to.name(), &convert.accept_loss)?;
+        }
+        Ok(())
+    }
+
+    /// As [`Reshaper::check_origins_are_kept`], for loss masks.
+    fn check_loss_mask_is_kept(&self, options: &WriteOptions) -> Result<()> {
+        let convert = &options.convert;
+        let mut inputs = self.inputs.files.iter();
+        let Some(input) = inputs.find(|input| input.loss_mask().is_some()) else {
+            return Ok(());
+        };
+        let (path, accept_loss) = (input.file.path(), &convert.accept_loss);
+        if options.retokenizing.is_some() {
+            return check_accepted(path, LOSS_MASK, RETOKENIZE, accept_loss);
+        }
+        if !convert.to.records_loss_masks() && self.has_no_rest(convert)? {
+            return check_accepted(path, LOSS_MASK, convert.to.name(), accept_loss);
+        }
+        Ok(())
+    }
+
+    /// Whether the conversion keeps nothing beside its output of what the format has no room for.
+    fn has_no_rest(&self, convert: &ConvertOptions) -> Result<bool> {
         let max_tokens = match convert.sharding {
             Some(sharding) => sharding.max_tokens_of(convert.to),
             None => u64::MAX,
@@ -222,18 +251,14 @@ impl Reshaper {
         for number in self.used_from(0) {
             num_tokens += self.inputs.length(number)? * u64::from(self.copies[number as usize]);
         }
-        let is_lost = convert.to == TokenFormat::CepeNpy || num_tokens > max_tokens;
-        if is_lost {
-            check_accepted(path, ORIGINS, convert.to.name(), &convert.accept_loss)?;
-        }
-        Ok(())
+        Ok(convert.to == TokenFormat::CepeNpy || num_tokens > max_tokens)
     }
 
     /// Records the steps that change documents or their order.
     fn add_changing_steps(&mut self, options: &WriteOptions) {
         if let Some(Retokenizing { to, .. }) = &options.retokenizing {
             let name = to.tokenizer().name().to_owned();
-            self.start_step("retokenize", Some(name));
+            self.start_step(RETOKENIZE, Some(name));
         }
         if let Some(length) = options.truncate_to {
             self.start_step(TRUNCATE, Some(length.to_string()));
@@ -256,13 +281,24 @@ impl Reshaper {
     fn sink(&self, options: &WriteOptions) -> Result<PbinSink> {
         let (output, width) = (options.convert.output.as_path(), self.width(options));
         let has_origins = self.inputs.has_origins && options.row_tokens.is_none();
-        let writer = Writer::create(output, width, has_origins)?;
+        let writer = self.with_loss_mask(Writer::create(output, width, has_origins)?, options)?;
         Ok(match options.row_tokens {
             None => PbinSink::new(writer),
             Some(row_tokens) => {
                 let row_bytes = row_tokens.saturating_mul(width.bytes());
                 PbinSink::of_rows(writer, row_bytes as usize)
             }
+        })
+    }
+
+    /// The writer, which also records the loss mask if there is one. The tokens of another tokenizer have
+    /// none.
+    fn with_loss_mask(&self, writer: Writer, options: &WriteOptions) -> Result<Writer> {
+        let has_loss_mask = self.inputs.has_loss_mask() && options.retokenizing.is_none();
+        Ok(if has_loss_mask {
+            writer.with_loss_mask()?
+        } else {
+            writer
         })
     }
 
@@ -296,7 +332,7 @@ impl Reshaper {
             return Ok((self.finished(sink, options)?, changes));
         }
         let documents = Writer::create(output, width, self.inputs.has_origins)?;
-        let documents = PbinSink::new(documents);
+        let documents = PbinSink::new(self.with_loss_mask(documents, options)?);
         let (changed, mut changes) = self.written_in_turn(documents, options, meter)?;
         let file = TokenFile::open(changed.path())?;
         let TokenFile::Pbin(reader) = &file else {
@@ -305,6 +341,7 @@ impl Reshaper {
         let used = UsedDocuments {
             file: &file,
             origins: Some(reader).filter(|_| self.inputs.has_origins),
+            loss_mask: file.loss_mask(),
             documents: 0..file.num_documents(),
             copies: None,
             first_source: 0,
@@ -357,10 +394,10 @@ impl Reshaper {
         meter: &mut Meter<'_, '_>,
     ) -> Result<()> {
         let from = input.file.width();
-        let mut converted = Vec::new();
+        let (mut converted, mut is_counted) = (Vec::new(), Vec::new());
         let (mut read_bytes, mut released, mut num_documents) = (0, 0, 0);
         self.used_of(input).for_each(|tokens, origin| {
-            let bytes = input.tokens(tokens)?;
+            let bytes = input.tokens(tokens.clone())?;
             let (start, end) = shortened(bytes, from, truncate_to, eod);
             for piece in [start, end] {
                 if from == width {
@@ -372,6 +409,19 @@ impl Reshaper {
                 }
             }
             sink.end(origin)?;
+            if sink.has_loss_mask() {
+                let num_first = from.tokens_in(start.len() as u64);
+                let num_last = from.tokens_in(end.len() as u64);
+                let mask = input.loss_mask();
+                is_counted.clear();
+                append_loss_mask(
+                    mask,
+                    tokens.start..tokens.start + num_first,
+                    &mut is_counted,
+                )?;
+                append_loss_mask(mask, tokens.end - num_last..tokens.end, &mut is_counted)?;
+                sink.loss_mask(&is_counted)?;
+            }
             changes.add_cut(from.tokens_in((bytes.len() - start.len() - end.len()) as u64));
             read_bytes += bytes.len() as u64;
             num_documents += 1;
@@ -448,6 +498,7 @@ impl Reshaper {
         UsedDocuments {
             file: &input.file,
             origins: input.reader().filter(|_| self.inputs.has_origins),
+            loss_mask: input.loss_mask(),
             documents: 0..num_documents,
             copies: Some(&self.copies[first..first + num_documents as usize]),
             first_source: input.first_source,
