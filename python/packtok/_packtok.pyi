@@ -331,6 +331,7 @@ class Blocks:
         verify: bool = False,
         entries: Sequence[_Entry] | None = None,
         fingerprint: str | None = None,
+        read_as: tuple[str | None, str | None, str | None] | None = None,
     ) -> Blocks: ...
     def __len__(self) -> int: ...
     @overload

@@ -35,10 +35,12 @@ FORMAT_SUFFIXES = {
 
 
 class Files(TypedDict, total=False):
-    """Arguments that name files to the compiled module; exactly one of them is set."""
+    """Arguments that name files to the compiled module; exactly one of the first two is set."""
 
     paths: list[str]
     manifest: str
+    read_as: tuple[str | None, str | None, str | None]
+    """Format, type of ids and boundaries, of files that do not record them."""
 
 
 def find_files(source: Source) -> Files:

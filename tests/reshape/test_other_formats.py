@@ -888,3 +888,34 @@ def test_a_linked_pbin_with_other_documents_is_not_restored_from_itself(tmp_path
     (tmp_path / "x" / "m.idx").write_bytes(index)
     packtok.convert(tmp_path / "x" / "m.idx", tmp_path / "b.pbin", to="pbin", tokenizer="gpt2")
     assert list(map(len, documents_of(tmp_path / "b.pbin"))) == changed.tolist()
+
+
+def test_datasets_read_files_as_their_options_say(tmp_path: Path) -> None:
+    ids = [5, 6, 9, 7, 9, 9, 8, 1, 2]
+    path = tmp_path / "train.bin"
+    np.array(ids, np.uint16).tofile(path)
+    options: dict[str, Any] = {"input_dtype": "uint16", "boundaries": "eos=9"}
+    with pytest.raises(packtok.PbinFormatError):
+        packtok.TokenDataset(path, 2)
+    dataset = packtok.TokenDataset(path, 4, packing="document", **options)
+    lengths = [int((item["labels"] != -100).sum()) + 1 for item in dataset]
+    assert lengths == [3, 2, 1, 3]
+    # Also in a copy for a worker, which opens the file again, and with a split, which needs documents.
+    copy = pickle.loads(pickle.dumps(dataset))
+    assert copy[3]["input_ids"].tolist() == dataset[3]["input_ids"].tolist() == [8, 1, 2, 0]
+    assert copy.fingerprint == dataset.fingerprint
+    sides = [
+        packtok.TokenDataset(path, 4, packing="document", split=side, validation_last=1, **options)
+        for side in ("train", "validation")
+    ]
+    assert [len(side) for side in sides] == [3, 1]
+    mixture = packtok.Mixture({str(path): 1}, context_length=2, **options)
+    assert len(mixture) == len(packtok.TokenDataset(path, 2, **options)) == 4
+    items = packtok.get_dataset(path, 3, **options)
+    assert items[0].token_ids.tolist() == ids[:3]
+    assert packtok.TokenDataset(path, 4, packing="document", input_dtype="uint16").num_documents == 1
+    # Other options are other items.
+    other = packtok.TokenDataset(path, 4, packing="document", input_dtype="uint16", boundaries="bos=9")
+    assert other.fingerprint != dataset.fingerprint
+    with pytest.raises(ValueError, match="expected megatron"):
+        packtok.TokenDataset(path, 2, format="megatron", input_dtype="uint16")

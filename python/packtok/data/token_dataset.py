@@ -82,6 +82,10 @@ class TokenDataset(Dataset[Item]):
             those of workers.
         eos_token: Id that ends every document in files without a header, such as tatm's. Default: the one
             that ``tokenizer.json`` next to them appends.
+        format: The format of the files, as ``packtok convert --to`` names it. Default: their content says it.
+        input_dtype: Type of the ids in files that do not record it, such as ``"uint16"``.
+        boundaries: Where documents start in files that do not record it: ``"eos=ID"``, ``"bos=ID"`` or
+            ``"file=PATH"``.
 
     Raises:
         ValueError: If an option is invalid, memory is to be pinned without a CUDA device, or there is no
@@ -121,6 +125,9 @@ class TokenDataset(Dataset[Item]):
         verify: bool = False,
         pin_memory: bool = False,
         eos_token: int | None = None,
+        format: str | None = None,
+        input_dtype: str | None = None,
+        boundaries: str | None = None,
     ) -> None:
         check_choice("packing", packing, ("concat", "document", "best_fit"))
         check_choice("labels", labels, ("shifted", "aligned"))
@@ -142,6 +149,7 @@ class TokenDataset(Dataset[Item]):
         self._identity: list[Any] = [packing, context_length, by_file, split, rule]
         self.packing = packing
         token_files = files_of_source(paths, lambda remark: warnings.warn(remark, stacklevel=5))
+        token_files = token_files.read_as(format, input_dtype, boundaries)
         folders: list[str] = []
         documents: dict[str, Any] = {**token_files.files, "verify": verify}
         if token_files.is_raw:

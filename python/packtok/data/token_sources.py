@@ -3,7 +3,7 @@
 import glob
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +38,27 @@ class TokenFiles:
     """The token files of a dataset."""
 
     files: dict[str, Any]
-    """The arguments ``paths``, ``manifest`` or ``entries`` of `packtok._packtok.Blocks`."""
+    """The arguments ``paths``, ``manifest`` or ``entries``, and ``read_as``, of `packtok._packtok.Blocks`."""
     metadata: DatasetMetadata | None = None
     """The description by which the files were found; ``None`` if they were not found by one."""
     eos_token: int | None = None
     """The id that ends every document in files without a header, if it is recorded."""
+
+    def read_as(self, format: str | None, input_dtype: str | None, boundaries: str | None) -> "TokenFiles":
+        """Returns the files with what the caller says about them; the arguments are those of `PbinReader`.
+
+        Raises:
+            ConfigError: If metadata say how the files are read.
+        """
+        given = (format, input_dtype, boundaries)
+        if given == (None, None, None):
+            return self
+        if self.is_raw:
+            raise ConfigError(
+                f"{self.files['entries'][0][0]}: the metadata of the dataset say how its files are read; "
+                "remove format, input_dtype and boundaries"
+            )
+        return replace(self, files={**self.files, "read_as": given})
 
     @property
     def is_raw(self) -> bool:

@@ -68,14 +68,14 @@ impl CheckedFile {
     /// Opens the file that an entry describes, without comparing the file with the entry.
     ///
     /// # Errors
-    /// As [`CheckedFile::open`].
-    pub fn open_listed(entry: &Entry, verify: bool) -> Result<Self> {
+    /// As [`CheckedFile::open_with`].
+    pub fn open_listed(entry: &Entry, options: &OpenOptions, verify: bool) -> Result<Self> {
         // Documents of other files without a header have an index.
         if entry.format == TokenFormat::Raw && entry.index_crc32c.is_none() {
             let file = RawFile::open(&entry.path, entry.width(), entry.tokens)?;
             return Self::of(TokenFile::Raw(file), verify);
         }
-        Self::open(&entry.path, verify)
+        Self::open_with(&entry.path, options, verify)
     }
 
     fn of(file: TokenFile, verify: bool) -> Result<Self> {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use packtok_formats::TokenFile;
+use packtok_formats::{OpenOptions, TokenFile};
 use packtok_pbin::{AccessPattern, TokenWidth};
 
 use crate::error::{Error, Result};
@@ -23,6 +23,8 @@ pub struct Files {
     entries: Vec<Entry>,
     slots: Vec<Slot>,
     width: TokenWidth,
+    /// What the caller says about the files.
+    options: OpenOptions,
     verify: bool,
     /// Advice for files opened from now on, an index into [`PATTERNS`].
     pattern: AtomicU8,
@@ -54,10 +56,18 @@ impl Files {
     /// possible, [`packtok_pbin::Error::PartDiffers`] if the meaning of ids differs, and the errors
     /// of opening a pbin.
     pub fn open(paths: &[PathBuf], verify: bool) -> Result<Self> {
+        Self::open_with(paths, &OpenOptions::default(), verify)
+    }
+
+    /// As [`Files::open`], with what the caller says about the files.
+    ///
+    /// # Errors
+    /// Those of [`Files::open`] and of [`TokenFile::open_with`].
+    pub fn open_with(paths: &[PathBuf], options: &OpenOptions, verify: bool) -> Result<Self> {
         let mut entries = Vec::with_capacity(paths.len());
         let mut slots = Vec::with_capacity(paths.len());
         for path in paths {
-            let file = CheckedFile::open(path, verify)?;
+            let file = CheckedFile::open_with(path, options, verify)?;
             entries.push(Entry {
                 path: path.clone(),
                 ..Entry::of(file.token_file())
@@ -65,20 +75,25 @@ impl Files {
             slots.push(Slot(file.into()));
         }
         check_alike(slots.iter().filter_map(|slot| slot.0.get()))?;
-        Self::new(entries, slots, verify)
+        Self::new(entries, slots, options, verify)
     }
 
-    /// The files described by `entries`. A file is opened at first use.
+    /// The files described by `entries`. A file is opened at first use, as `options` say.
     ///
     /// # Errors
     /// [`Error::NoFiles`], [`Error::WidthDiffers`], [`Error::ImpossibleEntry`].
-    pub fn listed(entries: Vec<Entry>, verify: bool) -> Result<Self> {
+    pub fn listed(entries: Vec<Entry>, options: &OpenOptions, verify: bool) -> Result<Self> {
         entries.iter().try_for_each(Entry::check)?;
         let slots = entries.iter().map(|_| Slot::default()).collect();
-        Self::new(entries, slots, verify)
+        Self::new(entries, slots, options, verify)
     }
 
-    fn new(entries: Vec<Entry>, slots: Vec<Slot>, verify: bool) -> Result<Self> {
+    fn new(
+        entries: Vec<Entry>,
+        slots: Vec<Slot>,
+        options: &OpenOptions,
+        verify: bool,
+    ) -> Result<Self> {
         let first = entries.first().ok_or(Error::NoFiles)?;
         if let Some(entry) = entries
             .iter()
@@ -97,6 +112,7 @@ impl Files {
             documents: ranges(&entries, |entry| entry.documents)?,
             entries,
             slots,
+            options: options.clone(),
             verify,
             pattern: AtomicU8::new(0),
         })
@@ -180,7 +196,7 @@ impl Files {
     #[cold]
     fn open_now(&self, file: usize) -> Result<&CheckedFile> {
         let entry = &self.entries[file];
-        let open = CheckedFile::open_listed(entry, self.verify)?;
+        let open = CheckedFile::open_listed(entry, &self.options, self.verify)?;
         entry.compare(&Entry::of(open.token_file()))?;
         open.token_file()
             .advise(PATTERNS[usize::from(self.pattern.load(Ordering::Relaxed))])?;

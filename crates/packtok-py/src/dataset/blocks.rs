@@ -16,7 +16,7 @@ use pyo3::types::{PyDict, PyList, PySlice, PyTuple};
 use crate::boundary::error::dataset_error;
 use crate::boundary::views;
 use crate::dataset::block_options::{Dtype, PackingOptions};
-use crate::dataset::files::{EntryTuple, Sources};
+use crate::dataset::files::{EntryTuple, ReadAs, Sources};
 use crate::dataset::rows::{Boundaries, fill_rows};
 
 /// The items of one or many pbins, as NumPy arrays and as batches.
@@ -47,6 +47,7 @@ pub(crate) struct PyBlocks {
     packing: PackingOptions,
     dtype: Dtype,
     verify: bool,
+    read_as: Option<ReadAs>,
     fingerprint: OnceLock<String>,
 }
 
@@ -54,11 +55,12 @@ pub(crate) struct PyBlocks {
 impl PyBlocks {
     /// Opens `paths`, or reads `manifest` and opens its files at first use.
     ///
+    /// `read_as` has format, type of ids and boundaries of the files, as `PbinReader` takes them.
     /// `entries` and `fingerprint` come from unpickling and describe the files at the time of
     /// pickling. `entries` may also come from `raw_entries`.
     #[new]
     #[pyo3(signature = (paths=None, *, manifest=None, packing, block_size=None, context_length=None, overlap=0, by_file=false,
-                        plan_path=None, split_path=None, side=None, separator=None, dtype=None, verify=false, entries=None, fingerprint=None))]
+                        plan_path=None, split_path=None, side=None, separator=None, dtype=None, verify=false, entries=None, fingerprint=None, read_as=None))]
     #[expect(clippy::too_many_arguments, reason = "keyword-only in Python")]
     fn new(
         py: Python<'_>,
@@ -77,6 +79,7 @@ impl PyBlocks {
         verify: bool,
         entries: Option<Vec<EntryTuple>>,
         fingerprint: Option<String>,
+        read_as: Option<ReadAs>,
     ) -> PyResult<Self> {
         let packing = PackingOptions {
             packing,
@@ -94,6 +97,7 @@ impl PyBlocks {
             manifest,
             entries,
             fingerprint,
+            read_as: read_as.clone(),
         };
         let (files, manifest) = py.detach(|| sources.open(verify))?;
         let dtype = dtype.map_or(Ok(Dtype::File), |dtype| Dtype::parse(&dtype, files.width()))?;
@@ -106,6 +110,7 @@ impl PyBlocks {
             packing,
             dtype,
             verify,
+            read_as,
             fingerprint: OnceLock::new(),
         })
     }
@@ -291,6 +296,7 @@ impl PyBlocks {
         Sources::add_arguments(files, self.manifest.as_deref(), &options)?;
         self.packing.add_arguments(&options)?;
         options.set_item("verify", self.verify)?;
+        options.set_item("read_as", self.read_as.clone())?;
         if self.dtype != Dtype::File {
             options.set_item("dtype", self.dtype(py))?;
         }

@@ -8,7 +8,7 @@ use packtok_dataset::Result;
 use packtok_dataset::files::file_set::Files;
 use packtok_dataset::files::manifest::{self, Entry};
 use packtok_formats::litdata::IndexedFolder;
-use packtok_formats::{TokenFormat, arrow_rows, mds};
+use packtok_formats::{OpenOptions, TokenFormat, arrow_rows, mds};
 use packtok_pack::pbin::{Replace, TokenWidth};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -16,6 +16,7 @@ use pyo3::types::PyDict;
 
 use crate::boundary::error::dataset_error;
 use crate::boundary::monitor::watched_planning;
+use crate::boundary::token_formats::open_options;
 
 /// The names of the token files of a folder and the name of their format, if an index in the folder lists
 /// them; otherwise None.
@@ -40,7 +41,11 @@ pub(crate) struct Sources {
     pub(crate) manifest: Option<PathBuf>,
     pub(crate) entries: Option<Vec<EntryTuple>>,
     pub(crate) fingerprint: Option<String>,
+    pub(crate) read_as: Option<ReadAs>,
 }
+
+/// What the caller says about the files: format, type of ids, boundaries.
+pub(crate) type ReadAs = (Option<String>, Option<String>, Option<String>);
 
 /// An [`Entry`] in its pickled form; the last item is whether the file is of raw tokens.
 pub(crate) type EntryTuple = (OsString, u64, u64, u64, u64, Option<u32>, Option<u32>, bool);
@@ -48,11 +53,14 @@ pub(crate) type EntryTuple = (OsString, u64, u64, u64, u64, Option<u32>, Option<
 impl Sources {
     /// Opens the files; also returns the manifest that lists them.
     pub(crate) fn open(self, verify: bool) -> PyResult<(Files, Option<PathBuf>)> {
+        let (format, dtype, boundaries) = self.read_as.unwrap_or_default();
+        let options = open_options(format.as_deref(), dtype.as_deref(), boundaries.as_deref())?;
         let files = match (self.paths, &self.manifest, self.entries) {
-            (Some(paths), None, None) => Files::open(&paths, verify),
-            (None, Some(path), None) => listed(path, self.fingerprint.as_deref(), verify),
+            (Some(paths), None, None) => Files::open_with(&paths, &options, verify),
+            (None, Some(path), None) => listed(path, self.fingerprint.as_deref(), &options, verify),
             (None, None, Some(entries)) => {
-                Files::listed(entries.into_iter().map(entry_of).collect(), verify)
+                let entries = entries.into_iter().map(entry_of).collect();
+                Files::listed(entries, &options, verify)
             }
             _ => {
                 return Err(PyTypeError::new_err(
@@ -83,7 +91,12 @@ impl Sources {
 }
 
 /// The files of a manifest, which must match `fingerprint` if it is set.
-fn listed(path: &Path, fingerprint: Option<&str>, verify: bool) -> Result<Files> {
+fn listed(
+    path: &Path,
+    fingerprint: Option<&str>,
+    options: &OpenOptions,
+    verify: bool,
+) -> Result<Files> {
     let entries = manifest::read_manifest(path)?;
     if let Some(expected) = fingerprint {
         let current = packtok_jobs::hex(&manifest::fingerprint(&entries));
@@ -95,7 +108,7 @@ fn listed(path: &Path, fingerprint: Option<&str>, verify: bool) -> Result<Files>
             });
         }
     }
-    Files::listed(entries, verify)
+    Files::listed(entries, options, verify)
 }
 
 /// Describes files of raw tokens of `token_bytes` each, without the zeros at their ends.

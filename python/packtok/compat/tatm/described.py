@@ -16,7 +16,13 @@ __all__ = ["get_dataset"]
 
 
 def get_dataset(
-    metadata: StrPath | DatasetMetadata, context_length: int, **options: Unpack[ItemOptions]
+    metadata: StrPath | DatasetMetadata,
+    context_length: int,
+    *,
+    format: str | None = None,
+    input_dtype: str | None = None,
+    boundaries: str | None = None,
+    **options: Unpack[ItemOptions],
 ) -> TatmMemmapDataset:
     """Returns the items of a tokenized dataset, from its name or its path.
 
@@ -26,6 +32,9 @@ def get_dataset(
             ``/`` or ``.``, is not a name.
         context_length: Number of tokens per item. The first example of docs/guides/coming_from_tatm.md makes
             a batch for ``nn.Embedding``, which needs ``token_output_format="torch"``.
+        format: As in `packtok.TokenDataset`.
+        input_dtype: As in `packtok.TokenDataset`.
+        boundaries: As in `packtok.TokenDataset`.
         **options: As those of `packtok.data.TatmMemmapDataset`. ``vocab_size`` is that of the metadata or the
             pbin by default.
 
@@ -43,6 +52,7 @@ def get_dataset(
     """
     check_options("get_dataset", options)
     token_files = files_of_dataset(metadata, lambda remark: warnings.warn(remark, stacklevel=5))
+    token_files = token_files.read_as(format, input_dtype, boundaries)
     if options.get("eos_token") is None and token_files.eos_token is not None:
         options = {**options, "eos_token": token_files.eos_token}
     dataset = TatmMemmapDataset.of_files(token_files.files, context_length, **options)
@@ -56,5 +66,7 @@ def get_dataset(
 def _recorded_vocab_size(files: dict[str, Any], dataset: TatmMemmapDataset) -> int | None:
     """Returns the size of the vocabulary that the first pbin records."""
     # Files without a header record nothing.
-    metadata = None if "entries" in files else PbinReader(dataset.paths[0]).metadata
+    if "entries" in files:
+        return None
+    metadata = PbinReader(dataset.paths[0], *files.get("read_as", ())).metadata
     return None if metadata is None else metadata.get("tokenizer", {}).get("vocab_size")
