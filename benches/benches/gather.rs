@@ -16,6 +16,7 @@ use packtok_dataset::items::IdsMut;
 use packtok_dataset::items::batch::{Batch, Filling, fill};
 use packtok_dataset::items::items::{Items, Packing};
 use packtok_dataset::items::token_stream::TokenStream;
+use packtok_formats::OpenOptions;
 use packtok_pbin::Replace;
 
 const NUM_DOCUMENTS: u64 = 100_000;
@@ -209,6 +210,7 @@ fn open(paths: Vec<PathBuf>) -> Items {
 
 fn listed(manifest: &Path) -> Items {
     let entries = read_manifest(manifest).expect("the manifest can be read");
-    let files = Files::listed(entries, false).expect("the files are compatible");
+    let files =
+        Files::listed(entries, &OpenOptions::default(), false).expect("the files are compatible");
     Items::new(TokenStream::new(files), BLOCKS).expect("there are blocks")
 }

@@ -309,7 +309,7 @@ class PbinReader:
     def __reduce__(self) -> tuple[type[PbinReader], tuple[Path]]: ...
 
 _Ids = npt.NDArray[np.int64] | npt.NDArray[np.int32] | npt.NDArray[np.uint32] | npt.NDArray[np.uint16]
-_Entry = tuple[_StrPath, int, int, int, int, int | None, int | None, bool]
+_Entry = tuple[_StrPath, int, int, int, int, int | None, int | None, str]
 
 @final
 class Blocks:

@@ -919,3 +919,48 @@ def test_datasets_read_files_as_their_options_say(tmp_path: Path) -> None:
     assert other.fingerprint != dataset.fingerprint
     with pytest.raises(ValueError, match="expected megatron"):
         packtok.TokenDataset(path, 2, format="megatron", input_dtype="uint16")
+
+
+@pytest.mark.parametrize(
+    "to", ["megatron", "datatrove", "dolma", "llm-c", "litdata", "mds", "npy", "parquet", "raw"]
+)
+def test_datasets_of_every_format_are_the_same_in_workers(tmp_path: Path, to: Any) -> None:
+    packtok.convert(packed(tmp_path), tmp_path / "x" / "a", to=to)
+    path = tmp_path / "x" / "a"
+    for found in (path.with_suffix(".bin"), path):
+        path = found if found.exists() else path
+    dataset = packtok.TokenDataset(path, 4)
+    copy = pickle.loads(pickle.dumps(dataset))
+    assert copy.fingerprint == dataset.fingerprint
+    assert copy[1]["input_ids"].tolist() == dataset[1]["input_ids"].tolist()
+
+
+def test_fingerprints_cover_the_data_of_files_that_record_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = tmp_path / "a.npy"
+
+    def fingerprint(values: list[int], seconds: int) -> str:
+        np.save(path, np.array(values, np.uint16))
+        os.utime(path, (seconds, seconds))
+        return packtok.TokenDataset(path, 2).fingerprint
+
+    first = fingerprint([1, 2, 3, 4], 1)
+    # Files of the same length.
+    assert fingerprint([1, 2, 3, 5], 2) != first
+    assert fingerprint([1, 2, 3, 4], 3) == first
+    kept = sorted((tmp_path / "cache" / "packtok" / "checksums").iterdir())
+    assert [file.stat().st_size for file in kept] == [4, 4, 4]
+    # The second time, the checksum comes from the cache.
+    for file in kept:
+        file.write_bytes(b"9876")
+    assert packtok.TokenDataset(path, 2).fingerprint != first
+    # A file that was just written is not kept, because its time may not change with the next write.
+    np.save(path, np.array([1, 2, 3, 4], np.uint16))
+    assert packtok.TokenDataset(path, 2).fingerprint == first
+    assert len(list((tmp_path / "cache" / "packtok" / "checksums").iterdir())) == 3
+    # The trailer of a pbin identifies it.
+    dataset = packtok.TokenDataset(packed(tmp_path), 2)
+    assert dataset.fingerprint
+    assert len(list((tmp_path / "cache" / "packtok" / "checksums").iterdir())) == 3

@@ -10,9 +10,11 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use packtok_formats::{OpenOptions, TokenFile};
 use packtok_pbin::{AccessPattern, TokenWidth};
+use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
 use crate::files::checked_file::CheckedFile;
+use crate::files::data_checksum::cached_crc32c;
 use crate::files::fingerprint::DataFingerprint;
 use crate::files::manifest::{self, Entry};
 use crate::files::ranges::Ranges;
@@ -146,6 +148,29 @@ impl Files {
     /// SHA-256 of the entries.
     pub fn fingerprint(&self) -> DataFingerprint {
         manifest::fingerprint(self.entries())
+    }
+
+    /// SHA-256 of the entries, and of the data of files whose entries do not identify it: those that record
+    /// neither documents nor checksums. Their data is read unless its checksum is in the user's cache.
+    ///
+    /// # Errors
+    /// As [`Files::token_file`]; a file cannot be read.
+    pub fn content_fingerprint(&self) -> Result<DataFingerprint> {
+        let mut hash = Sha256::new();
+        hash.update(self.fingerprint());
+        let mut is_complete = true;
+        for (file, entry) in self.entries.iter().enumerate() {
+            if entry.trailer_crc32c.is_none() && !entry.format.records_documents() {
+                is_complete = false;
+                let crc32c = cached_crc32c(self.token_file(file)?.data_path())?;
+                hash.update(crc32c.to_le_bytes());
+            }
+        }
+        Ok(if is_complete {
+            self.fingerprint()
+        } else {
+            hash.finalize().into()
+        })
     }
 
     /// Tokens of a file in the overall sequence.

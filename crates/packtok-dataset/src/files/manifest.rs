@@ -126,9 +126,11 @@ impl Entry {
 
     /// Checks that the numbers are possible for a file, so that sums of them can be trusted.
     pub(crate) fn check(&self) -> Result<()> {
-        // Parquet files are compressed.
+        // These may be compressed, or have narrower ids than the copies that are read.
         let stored_bytes = match self.format {
-            TokenFormat::Parquet => 0,
+            TokenFormat::Parquet | TokenFormat::Arrow | TokenFormat::Mds | TokenFormat::Litdata => {
+                0
+            }
             _ => self.token_bytes,
         };
         let data_bytes = self.tokens.checked_mul(stored_bytes);

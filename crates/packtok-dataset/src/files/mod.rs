@@ -4,6 +4,7 @@ mod cache_limits;
 #[cfg(feature = "remote")]
 mod cached_object;
 pub mod checked_file;
+mod data_checksum;
 pub mod file_set;
 pub mod fingerprint;
 pub mod largest_ids;

@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use packtok_formats::TokenFile;
+use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
 use crate::files::file_set::Files;
@@ -91,6 +92,24 @@ impl TokenStream {
     pub fn fingerprint(&self) -> DataFingerprint {
         let runs = self.runs.as_ref();
         runs.map_or_else(|| self.files.fingerprint(), SplitRuns::fingerprint)
+    }
+
+    /// Identifies the tokens of this stream, also in files that record no checksums.
+    ///
+    /// # Errors
+    /// As [`Files::content_fingerprint`].
+    pub fn content_fingerprint(&self) -> Result<DataFingerprint> {
+        let files = self.files.content_fingerprint()?;
+        Ok(match &self.runs {
+            Some(runs) if files == self.files.fingerprint() => runs.fingerprint(),
+            Some(runs) => {
+                let both = Sha256::new()
+                    .chain_update(runs.fingerprint())
+                    .chain_update(files);
+                both.finalize().into()
+            }
+            None => files,
+        })
     }
 
     /// Number of tokens.

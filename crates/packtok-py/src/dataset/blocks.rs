@@ -273,11 +273,20 @@ impl PyBlocks {
         Ok(metadata.and_then(|metadata| metadata.eod.as_ref().map(|eod| eod.id)))
     }
 
-    /// SHA-256 in hex of the files' names, lengths and trailer checksums, and of the split.
+    /// SHA-256 in hex of the files' names, lengths and checksums, and of the split. The data of files that
+    /// record neither documents nor checksums is read once for it.
     #[getter]
-    fn fingerprint(&self) -> &str {
-        self.fingerprint
-            .get_or_init(|| packtok_jobs::hex(&self.items.stream().fingerprint()))
+    fn fingerprint(&self, py: Python<'_>) -> PyResult<&str> {
+        if let Some(known) = self.fingerprint.get() {
+            return Ok(known);
+        }
+        let stream = self.items.stream();
+        let fingerprint = py
+            .detach(|| stream.content_fingerprint())
+            .map_err(dataset_error)?;
+        Ok(self
+            .fingerprint
+            .get_or_init(|| packtok_jobs::hex(&fingerprint)))
     }
 
     /// Paths of the files, in order.

@@ -16,7 +16,7 @@ use pyo3::types::PyDict;
 
 use crate::boundary::error::dataset_error;
 use crate::boundary::monitor::watched_planning;
-use crate::boundary::token_formats::open_options;
+use crate::boundary::token_formats::{format_of, open_options};
 
 /// The names of the token files of a folder and the name of their format, if an index in the folder lists
 /// them; otherwise None.
@@ -47,8 +47,17 @@ pub(crate) struct Sources {
 /// What the caller says about the files: format, type of ids, boundaries.
 pub(crate) type ReadAs = (Option<String>, Option<String>, Option<String>);
 
-/// An [`Entry`] in its pickled form; the last item is whether the file is of raw tokens.
-pub(crate) type EntryTuple = (OsString, u64, u64, u64, u64, Option<u32>, Option<u32>, bool);
+/// An [`Entry`] in its pickled form; the last item is the name of the format.
+pub(crate) type EntryTuple = (
+    OsString,
+    u64,
+    u64,
+    u64,
+    u64,
+    Option<u32>,
+    Option<u32>,
+    String,
+);
 
 impl Sources {
     /// Opens the files; also returns the manifest that lists them.
@@ -59,7 +68,7 @@ impl Sources {
             (Some(paths), None, None) => Files::open_with(&paths, &options, verify),
             (None, Some(path), None) => listed(path, self.fingerprint.as_deref(), &options, verify),
             (None, None, Some(entries)) => {
-                let entries = entries.into_iter().map(entry_of).collect();
+                let entries = entries.into_iter().map(entry_of).collect::<PyResult<_>>()?;
                 Files::listed(entries, &options, verify)
             }
             _ => {
@@ -143,7 +152,10 @@ pub(crate) fn largest_ids(
     entries: Vec<EntryTuple>,
     on_progress: Option<Py<PyAny>>,
 ) -> PyResult<(u32, u32, u32)> {
-    let entries: Vec<Entry> = entries.into_iter().map(entry_of).collect();
+    let entries = entries
+        .into_iter()
+        .map(entry_of)
+        .collect::<PyResult<Vec<Entry>>>()?;
     let largest = watched_planning(py, on_progress, |monitor| {
         packtok_dataset::files::largest_ids::largest_ids(&entries, monitor)
     })?;
@@ -160,14 +172,14 @@ fn tuple_of(entry: &Entry) -> EntryTuple {
         entry.tokens,
         entry.trailer_crc32c,
         entry.index_crc32c,
-        entry.format == TokenFormat::Raw,
+        entry.format.name().to_owned(),
     )
 }
 
-fn entry_of(tuple: EntryTuple) -> Entry {
-    let (path, file_bytes, token_bytes, documents, tokens, trailer_crc32c, index_crc32c, is_raw) =
+fn entry_of(tuple: EntryTuple) -> PyResult<Entry> {
+    let (path, file_bytes, token_bytes, documents, tokens, trailer_crc32c, index_crc32c, format) =
         tuple;
-    Entry {
+    Ok(Entry {
         path: path.into(),
         file_bytes,
         token_bytes,
@@ -175,12 +187,8 @@ fn entry_of(tuple: EntryTuple) -> Entry {
         tokens,
         trailer_crc32c,
         index_crc32c,
-        format: if is_raw {
-            TokenFormat::Raw
-        } else {
-            TokenFormat::Pbin
-        },
-    }
+        format: format_of(&format)?,
+    })
 }
 
 /// Writes the entries of `paths`, listed under `names`, to the manifest at `output`; returns the
