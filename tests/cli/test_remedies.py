@@ -73,6 +73,7 @@ REACH: dict[str, tuple[str, ...]] = {
     "crates/packtok-reshape/src/error.rs": (*SHUFFLE, *CHUNKS, *FILTER, *RESHAPE),
     "crates/packtok-reshape/src/error.rs: --remove": RESHAPE,
     "crates/packtok-reshape/src/steps": RESHAPE,
+    "python/packtok/commands/through_stores.py": (*CONVERT, *RESHAPE),
     "crates/packtok-reshape/src/error.rs: --num-chunks": CHUNKS,
     "crates/packtok-reshape/src/error.rs: --chunk-id": CHUNKS,
     "crates/packtok-reshape/src/error.rs: chunk ": CHUNKS,

@@ -717,3 +717,55 @@ def test_samples_in_a_store_equal_local_ones_and_a_damaged_shard_is_named(
     # Shards are fetched or decompressed into the cache, in which nothing damaged stays.
     cached = [path for path in (site.folder / "cache").rglob("*") if path.is_file()]
     assert len(cached) == (1 if compression is None else 2)
+
+
+def test_conversions_and_reshaping_in_a_store(site: Site) -> None:
+    (site.folder / "c.jsonl").write_text("".join(f'{{"text": "Story {i} of a box."}}\n' for i in range(50)))
+    site.packtok("pack", "-i", "c.jsonl", "-o", "a.pbin", "-t", TOKENIZER, "--origins", "-q")
+    pbin = (site.folder / "a.pbin").read_bytes()
+    for name in ("a.pbin", "a.pbin.tokenizer.json"):
+        site.put(site.folder / name, f"{site.url}/{name}")
+    # Another file whose name starts with the same letters is not of the dataset.
+    site.put(site.folder / "c.jsonl", f"{site.url}/ab.bin")
+    convert = ("convert", f"{site.url}/a.pbin", "-q", "--to")
+    site.packtok(*convert, "megatron", "-o", f"{site.url}/m/a")
+    assert {"a.bin", "a.idx", ".packtok/a.bin.pbin_rest"} <= site.list(f"{site.url}/m").keys()
+    done = site.packtok(*convert, "megatron", "-o", f"{site.url}/m/a", code=1)
+    assert f"{site.url}/m/" in done.stderr
+    assert "already exists; choose another URL, or set --existing to replace" in done.stderr
+    site.packtok(*convert, "megatron", "-o", f"{site.url}/m/a", "--existing", "replace")
+    # A folder of shards, and from the store to files and back.
+    site.packtok(
+        *convert, "litdata", "-o", f"{site.url}/lit", "--max-tokens", 100, "--accept-loss", "origins"
+    )
+    assert "index.json" in site.list(f"{site.url}/lit")
+    site.packtok("convert", f"{site.url}/m/a", "--to", "pbin", "-o", "back.pbin", "-q")
+    assert (site.folder / "back.pbin").read_bytes() == pbin
+    site.packtok(
+        "reshape", f"{site.url}/lit", "-o", f"{site.url}/joined.pbin", "--accept-loss", "origins", "-q"
+    )
+    (site.folder / "joined.pbin").write_bytes(site.get(f"{site.url}/joined.pbin"))
+    done = site.packtok("diff", "a.pbin", "joined.pbin")
+    # What tells the tokenizer is beside the output.
+    counts = json.loads(
+        site.packtok("convert", f"{site.url}/m/a.idx", "--to", "npy", "-o", f"{site.url}/n", "--json").stdout
+    )
+    assert counts["output"] == f"{site.url}/n"
+    assert {"shard_00000.npy", "tokenizer.json", "metadata.yaml"} <= site.list(f"{site.url}/n").keys()
+    assert site.staged() == []
+    for arguments, message in [
+        (
+            (*convert, "litdata", "-o", f"{site.url}/l", "--max-tokens", 100),
+            f"{site.url}/a.pbin: records origins",
+        ),
+        ((*convert, "megatron", "--link", "-o", "x/a"), "--link: needs files on a file system"),
+        ((*convert, "npy", "--shard", "0/2", "-o", f"{site.url}/z"), "--shard: needs files on a file system"),
+        ((*convert, "npy", "--existing", "skip", "-o", f"{site.url}/z"), "use error or replace"),
+        (
+            ("convert", f"{site.url}/none.pbin", "--to", "npy", "-o", "z"),
+            f"{site.url}/none.pbin: there is no such object",
+        ),
+    ]:
+        # 2 if an argument is wrong, 1 if a file is.
+        code = 1 if site.url in message else 2
+        assert message in site.packtok(*arguments, code=code).stderr

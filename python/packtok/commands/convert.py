@@ -11,6 +11,7 @@ from typing import Any, Literal
 import yaml
 
 from packtok import _packtok
+from packtok.commands.through_stores import through_stores
 from packtok.commands.tokenize_npy import checked_dtype
 from packtok.data.loss_markers import marker_ids
 from packtok.data.token_sources import padded_files
@@ -67,6 +68,7 @@ KEPT_FILES_NOTE = "finished files are kept; set --existing (existing) to skip to
 
 
 @entry_point()
+@through_stores
 def convert(
     input: StrPath | Sequence[StrPath],
     output: StrPath,
@@ -98,7 +100,7 @@ def convert(
 
     Args:
         input: A token file; several, whose documents are joined; or a folder, also one of tatm, whose
-            metadata say how its files are read.
+            metadata say how its files are read. Inputs and output may be URLs of an object store.
         output: The file to write; of a format with several files, the name that they share; for
             ``"litdata"``, ``"mds"``, ``"npy"`` and both kinds of Parquet, a folder of shards; for a folder,
             the folder in which its tree is mirrored.
@@ -134,7 +136,7 @@ def convert(
         threads: Shards that are written at once, at most 8. Default: the CPUs that the process may use.
         on_start: Called with ``kept_in_files``, ``kept_beside`` and ``lost`` of each output before it is
             written, but not with ``"packed-parquet"``.
-        on_written: Called with each file of tokens when all are written, but not with ``"packed-parquet"``.
+        on_written: Called with each file of tokens when all are written.
         on_progress: As in `packtok.pack`.
 
     Returns:
@@ -172,6 +174,7 @@ def convert(
             tokenizer=tokenizer,
             add_special_tokens_from_config=add_special_tokens_from_config,
             existing=existing,
+            on_written=on_written,
             on_progress=on_progress,
         )
     of_packed: dict[str, object] = {
@@ -297,6 +300,7 @@ def _write_packed(
     tokenizer: str | None,
     add_special_tokens_from_config: bool,
     existing: str,
+    on_written: Callable[[Path], None] | None,
     on_progress: Progress | None,
 ) -> dict[str, Any]:
     """Implements `convert` to packed rows."""
@@ -333,6 +337,7 @@ def _write_packed(
     report["to"] = "parquet"
     sources = map(Path, files)
     warnings = describe_output(sources, output, report, loaded_tokenizer, existing, rows=PACKED_ROWS)
+    name_files(report["files"], on_written)
     counts = ("rows", "documents", "left_out_documents", "tokens", "file_bytes", "lost")
     return {
         "output": os.fspath(output),

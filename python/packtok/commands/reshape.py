@@ -21,6 +21,7 @@ from packtok.commands.convert import (
     tokenizer_beside,
     with_description,
 )
+from packtok.commands.through_stores import through_stores
 from packtok.document_filter import DocumentFilter, filter_documents
 from packtok.errors import ConfigError
 from packtok.integers import checked_integer
@@ -37,6 +38,7 @@ MAX_NAMED = 10
 
 
 @entry_point()
+@through_stores
 def reshape(
     input: StrPath | Sequence[StrPath],
     output: StrPath,
