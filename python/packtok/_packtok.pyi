@@ -309,6 +309,7 @@ class PbinReader:
     def __reduce__(self) -> tuple[type[PbinReader], tuple[Path]]: ...
 
 _Ids = npt.NDArray[np.int64] | npt.NDArray[np.int32] | npt.NDArray[np.uint32] | npt.NDArray[np.uint16]
+_ReadAs = tuple[str | None, str | None, str | None]
 _Entry = tuple[_StrPath, int, int, int, int, int | None, int | None, str]
 
 @final
@@ -331,7 +332,7 @@ class Blocks:
         verify: bool = False,
         entries: Sequence[_Entry] | None = None,
         fingerprint: str | None = None,
-        read_as: tuple[str | None, str | None, str | None] | None = None,
+        read_as: _ReadAs | None = None,
     ) -> Blocks: ...
     def __len__(self) -> int: ...
     @overload
@@ -692,7 +693,11 @@ def write_packed_rows(
 ) -> dict[str, Any]: ...
 def find_token_marker(path: _StrPath) -> dict[str, Any] | None: ...
 def first_difference_of(
-    first: Sequence[_StrPath], second: Sequence[_StrPath], on_progress: _Progress | None = None
+    first: Sequence[_StrPath],
+    second: Sequence[_StrPath],
+    first_as: _ReadAs,
+    second_as: _ReadAs,
+    on_progress: _Progress | None = None,
 ) -> dict[str, Any] | None: ...
 def plan_difference(actual: str, expected: str) -> tuple[str, str, str] | None: ...
 def npy_files(

@@ -593,6 +593,13 @@ def test_folder_of_tatm_is_converted_as_its_metadata_say(tmp_path: Path) -> None
         pbin = tmp_path / "y" / f"tokenized_{number}.pbin"
         assert documents_of(pbin) == documents
         assert packtok.PbinReader(pbin).metadata["tokenizer"]["vocab_size"] == 50257
+    # Other commands take the folder too.
+    packtok.merge(folder, str(tmp_path / "m.pbin"))
+    assert documents_of(tmp_path / "m.pbin") == [list(chain.from_iterable(documents)) for documents in files]
+    assert packtok.diff(folder, tmp_path / "m.pbin")["difference"] is None
+    assert packtok.diff(folder, tmp_path / "m.pbin")["first"]["tokens"] == 9
+    checked = verify_folder(folder)
+    assert (checked["files"], checked["documents"], checked["faults"]) == (2, 2, [])
     # This tokenizer appends no EOS, so that nothing says where documents end.
     report = packtok.reshape(folder, tmp_path / "b.pbin", truncate=2)
     assert "nothing says which id ends a document" in report["warnings"][0]

@@ -444,6 +444,11 @@ def test_columns_are_lost_only_if_that_is_accepted(corpus: Path) -> None:
     packtok.reshape(corpus.with_name("d.parquet"), corpus.with_name("out.pbin"), accept_loss="scores")
 
 
+def test_a_seed_without_effect_is_an_error(corpus: Path) -> None:
+    with pytest.raises(ValueError, match="seed: has no effect without sample or shuffle"):
+        packtok.reshape(corpus, corpus.with_name("out.pbin"), truncate=3, seed=7)
+
+
 def test_arithmetic_that_would_be_wrong_is_an_error(corpus: Path) -> None:
     hashes = [xxhash.xxh64(np.array(ids, "<u4").tobytes()).intdigest() for ids in documents_of(corpus)]
     for expression, message in [

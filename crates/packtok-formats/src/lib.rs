@@ -17,6 +17,7 @@ mod first_bytes;
 mod flat_file;
 mod format;
 mod largest_ids;
+mod last_read;
 pub mod litdata;
 pub mod llm_c;
 mod loss_mask;

@@ -109,7 +109,9 @@ def reshape(
         int | None,
         typer.Option("--rows", metavar="N", help="Join the documents and cut them into rows of N tokens."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of --sample and --shuffle.")] = 0,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Seed of --sample and --shuffle. [default: 0]")
+    ] = None,
     format: TokenFormatOption = None,
     input_dtype: InputDtypeOption = None,
     boundaries: BoundariesOption = None,

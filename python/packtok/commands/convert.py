@@ -417,6 +417,15 @@ def with_description(
     return list(map(Path, files.paths)), known, tokenizer or files.tokenizer
 
 
+def described_files(path: StrPath, remark: Callable[[str], None]) -> tuple[list[str], Reading]:
+    """Returns the token files at a path or in a folder, and how they are read; also of a folder of tatm."""
+    nothing = Reading(None, None, None)
+    files, reading, _ = with_description([Path(path)], nothing, None, remark)
+    if reading != nothing:
+        return list(map(os.fspath, files)), reading
+    return token_files_at(Path(path)), nothing
+
+
 def _jobs(
     sources: list[Path], target: Path, to: str, format: str | None, *, is_joined: bool, is_folder: bool
 ) -> list[tuple[list[Path], Path]]:

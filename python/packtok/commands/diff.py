@@ -1,13 +1,14 @@
 """Implements `packtok diff`: compares the documents of token files."""
 
 import os
-from pathlib import Path
+from dataclasses import astuple
 from typing import Any
 
 from packtok import _packtok
+from packtok.commands.convert import Reading, described_files
 from packtok.progress import Progress
 from packtok.remedies import entry_point
-from packtok.sources import StrPath, token_files_at
+from packtok.sources import StrPath
 
 
 @entry_point()
@@ -15,7 +16,8 @@ def diff(first: StrPath, second: StrPath, *, on_progress: Progress | None = None
     """Compares the documents of two token files or folders of them, of any formats and widths of ids.
 
     Args:
-        first: A token file, or a folder of them, whose documents are in the order of its index, or of names.
+        first: A token file, or a folder of them, whose documents are in the order of its index, or of names;
+            also a folder of tatm.
         second: Another one.
         on_progress: As in `packtok.pack`.
 
@@ -28,16 +30,20 @@ def diff(first: StrPath, second: StrPath, *, on_progress: Progress | None = None
     Raises:
         PbinFormatError: If a file is damaged.
     """
-    files, others = token_files_at(Path(first)), token_files_at(Path(second))
+    sides = [described_files(path, lambda _: None) for path in (first, second)]
+    (files, reading), (others, other_reading) = sides
+    difference = _packtok.first_difference_of(
+        files, others, astuple(reading), astuple(other_reading), on_progress
+    )
     return {
-        "first": _described(first, files),
-        "second": _described(second, others),
-        "difference": _packtok.first_difference_of(files, others, on_progress),
+        "first": _counts(first, files, reading),
+        "second": _counts(second, others, other_reading),
+        "difference": difference,
     }
 
 
-def _described(path: StrPath, files: list[str]) -> dict[str, Any]:
-    readers = [_packtok.PbinReader(file) for file in files]
+def _counts(path: StrPath, files: list[str], reading: Reading) -> dict[str, Any]:
+    readers = [_packtok.PbinReader(file, *astuple(reading)) for file in files]
     return {
         "path": os.fspath(path),
         "documents": sum(map(len, readers)),

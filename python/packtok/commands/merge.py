@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from packtok import _packtok
+from packtok.commands.convert import described_files
 from packtok.commands.reshape import reshape
 from packtok.errors import ConfigError, PacktokError
 from packtok.progress import Progress
@@ -29,8 +30,8 @@ def merge(
 
     Args:
         parts: A file or a folder, or a list of them. A folder stands for every ``*.pbin`` below it, in
-            natural order, or for its files of another format. If a file is no pbin, the counts are those of
-            `packtok.reshape` without a step.
+            natural order, or for its files of another format; a folder of tatm is the only part. If a file is
+            no pbin, the counts are those of `packtok.reshape` without a step.
         output: The file to write. It is not a part, even if a folder contains it.
         existing: ``"error"``, ``"skip"`` or ``"replace"``.
         tokenizer: Tokenizer of the parts that do not record it themselves.
@@ -43,11 +44,12 @@ def merge(
     """
     adds = add_special_tokens_from_config
     loaded_tokenizer = find_tokenizer(tokenizer, adds).tokenizer if tokenizer is not None else None
-    listed = [parts] if isinstance(parts, str | os.PathLike) else parts
-    files = [file for part in listed for file in _files(Path(part), Path(output))]
-    if not all(map(_is_pbin, files)):
+    listed = [parts] if isinstance(parts, str | os.PathLike) else list(parts)
+    is_described = len(listed) == 1 and described_files(listed[0], lambda _: None)[1].format is not None
+    files = [] if is_described else [file for part in listed for file in _files(Path(part), Path(output))]
+    if is_described or not all(map(_is_pbin, files)):
         return reshape(
-            files,
+            listed if is_described else files,
             output,
             existing=existing,
             tokenizer=tokenizer,

@@ -59,7 +59,7 @@ def reshape(
     shuffle: bool = False,
     block_tokens: int | None = None,
     rows: int | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     format: str | None = None,
     input_dtype: str | None = None,
     boundaries: str | None = None,
@@ -108,7 +108,7 @@ def reshape(
             many tokens together.
         rows: Joins the documents and cuts them into rows of so many tokens, which become the documents of the
             output. Tokens at the end that do not fill a row are left out. Rows have no origins.
-        seed: The seed of ``sample`` and ``shuffle``.
+        seed: The seed of ``sample`` and ``shuffle``. Default: 0.
         format: As in `packtok.convert`, for the input.
         input_dtype: As in `packtok.convert`.
         boundaries: As in `packtok.convert`.
@@ -143,7 +143,9 @@ def reshape(
         rows = _checked_rows(rows, remove)
     sharding = sharding_of(to, max_tokens, multiple_of, link=False)
     id_type = checked_id_type(dtype, to)
-    seed = checked_integer("--seed (seed)", seed, below=1 << 64)
+    if seed is not None and not (shuffle or sample):
+        raise ConfigError("--seed (seed): has no effect without --sample (sample) or --shuffle (shuffle)")
+    seed = checked_integer("--seed (seed)", seed or 0, below=1 << 64)
     inputs = paths_of(input)
     remarks: list[str] = []
     inputs, reading, tokenizer = with_description(

@@ -2,16 +2,18 @@
 
 import os
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from packtok import _packtok
 from packtok.catalog.schema import METADATA_NAMES
+from packtok.commands.convert import Reading, described_files
 from packtok.commands.tokenize_npy import FORMAT, SUMMARY_NAME
 from packtok.errors import ConfigError, PacktokError
 from packtok.progress import Progress
 from packtok.remedies import entry_point
-from packtok.sources import StrPath, find_files, npy_files
+from packtok.sources import StrPath, npy_files
 from packtok.tokenizer.find import TOKENIZER_FILE, find_tokenizer
 
 SUFFIX = ".npy"
@@ -85,8 +87,10 @@ def verify_folder(
     if not base.is_dir():
         raise ConfigError(f"{base}: is not a folder; give a folder of token files")
     files = _sorted_files(base)
+    reading = Reading(None, None, None)
     if not files and against is None:
-        files = [Path(path) for path in find_files(base)["paths"]]
+        names, reading = described_files(base, lambda _: None)
+        files = list(map(Path, names))
     own = base / TOKENIZER_FILE
     name = tokenizer or (os.fspath(own) if own.is_file() else None)
     loaded_tokenizer = (
@@ -95,7 +99,9 @@ def verify_folder(
     faults, documents, tokens, unmarked = [], 0, 0, 0
     for file in files:
         try:
-            counts = _packtok.verify(path=file, tokenizer=loaded_tokenizer, on_progress=on_progress)
+            counts = _packtok.verify(
+                path=file, **asdict(reading), tokenizer=loaded_tokenizer, on_progress=on_progress
+            )
             documents, tokens = documents + counts["documents"], tokens + counts["tokens"]
             unmarked += not _check_marker(file)
         except (PacktokError, OSError) as error:

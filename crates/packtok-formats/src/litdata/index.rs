@@ -1,14 +1,16 @@
 //! `index.json`: the chunks of a folder, and the type of their ids.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use packtok_pbin::{Replace, TokenWidth, publish_bytes};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::last_read::LastRead;
 use crate::npy::Element;
 
 /// The name of the index in a folder.
@@ -43,6 +45,9 @@ const ARRAY_ELEMENTS: [(u8, Element); 8] = [
 const TOKENS_LOADER: &str = "TokensLoader";
 /// An item is a tensor and nothing more, as litdata's writer describes it.
 const DATA_SPEC: &str = r#"[1, {"type": null, "context": null, "children_spec": []}]"#;
+
+/// The index that was read last for a chunk.
+static LAST: LastRead<Option<IndexedFolder>> = LastRead::new();
 
 /// A chunk, as the index lists it. Fields are in the order in which litdata sorts them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,6 +85,8 @@ struct Config {
 pub struct IndexedFolder {
     path: PathBuf,
     chunks: Vec<ChunkEntry>,
+    /// The numbers of the chunks by the names of their files.
+    numbers: HashMap<String, usize>,
     element: Element,
     has_sizes: bool,
 }
@@ -93,15 +100,24 @@ impl IndexedFolder {
         Self::read(folder, false)
     }
 
-    /// As [`open`](Self::open), for the folder of the file at `path`. If the file has the name of a chunk,
-    /// the index must be JSON: other programs have an index of this name, but not beside chunks.
+    /// As [`open`](Self::open), for the folder of the file at `path`; read once for all chunks of a folder.
+    /// If the file has the name of a chunk, the index must be JSON: other programs have an index of this
+    /// name, but not beside chunks.
     ///
     /// # Errors
     /// As [`open`](Self::open); the index beside a chunk is not JSON.
-    pub(super) fn open_beside(path: &Path) -> Result<Option<Self>> {
+    pub(super) fn open_beside(path: &Path) -> Result<Arc<Option<Self>>> {
         let folder = path.parent().unwrap_or(Path::new(""));
+        let index_path = folder.join(INDEX_FILE);
+        if !index_path.exists() {
+            return Ok(Arc::new(None));
+        }
+        let index = LAST.get(&index_path, || Self::read(folder, false))?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        Self::read(folder, name.starts_with("chunk-"))
+        if index.is_none() && name.starts_with("chunk-") {
+            Self::read(folder, true)?;
+        }
+        Ok(index)
     }
 
     fn read(folder: &Path, must_be_json: bool) -> Result<Option<Self>> {
@@ -136,9 +152,9 @@ impl IndexedFolder {
         let content: Content = serde_json::from_value(value)
             .map_err(|source| error(format!("is damaged: {source}")))?;
         let element = element(&content.config).map_err(error)?;
-        let mut names = HashSet::new();
-        for entry in &content.chunks {
-            if !names.insert(entry.filename.as_str()) {
+        let mut numbers = HashMap::new();
+        for (number, entry) in content.chunks.iter().enumerate() {
+            if numbers.insert(entry.filename.clone(), number).is_some() {
                 let name = &entry.filename;
                 return Err(error(format!("lists the file {name:?} twice")));
             }
@@ -156,6 +172,7 @@ impl IndexedFolder {
         };
         Ok(Some(Self {
             chunks: content.chunks,
+            numbers,
             path,
             element,
             has_sizes,
@@ -180,7 +197,7 @@ impl IndexedFolder {
 
     /// The chunk whose file has this name.
     pub fn chunk(&self, name: &str) -> Option<&ChunkEntry> {
-        self.chunks.iter().find(|entry| entry.filename == name)
+        self.numbers.get(name).map(|&number| &self.chunks[number])
     }
 
     /// The names of all chunk files, in order.

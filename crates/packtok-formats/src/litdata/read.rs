@@ -26,7 +26,7 @@ pub fn open_if_listed(path: &Path, options: &OpenOptions) -> Result<Option<FlatF
     if !is_named || !path.with_file_name(INDEX_FILE).is_file() {
         return Ok(None);
     }
-    recorded(path, IndexedFolder::open_beside(path)?)
+    recorded(path, (*IndexedFolder::open_beside(path)?).as_ref())
         .map(|recorded| open_chunk(path, &recorded, options))
         .transpose()
 }
@@ -43,7 +43,7 @@ struct Recorded {
 }
 
 /// The record of the chunk at `path` in `index`.
-fn recorded(path: &Path, index: Option<IndexedFolder>) -> Option<Recorded> {
+fn recorded(path: &Path, index: Option<&IndexedFolder>) -> Option<Recorded> {
     let index = index?;
     let entry = index.chunk(path.file_name()?.to_str()?)?;
     Some(Recorded {
@@ -60,8 +60,9 @@ fn recorded(path: &Path, index: Option<IndexedFolder>) -> Option<Recorded> {
 /// The file cannot be mapped; the type of its ids is not known, not one of ids, or not the one in
 /// `options`; a position in it is damaged; it has another number of tokens than the index says.
 pub fn open(path: &Path, options: &OpenOptions) -> Result<FlatFile> {
-    let index = IndexedFolder::open(path.parent().unwrap_or(Path::new("")))?;
-    open_chunk(path, &recorded(path, index).unwrap_or_default(), options)
+    let index = IndexedFolder::open_beside(path)?;
+    let recorded = recorded(path, (*index).as_ref());
+    open_chunk(path, &recorded.unwrap_or_default(), options)
 }
 
 fn open_chunk(path: &Path, recorded: &Recorded, options: &OpenOptions) -> Result<FlatFile> {

@@ -1,6 +1,7 @@
 //! Opens a shard file whose samples have token ids, as a file of documents.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io::BufWriter;
 use std::path::Path;
@@ -12,6 +13,7 @@ use crate::copied::CopiedDocuments;
 use crate::error::{Error, Result};
 use crate::flat_file::FlatFile;
 use crate::format::TokenFormat;
+use crate::last_read::LastRead;
 use crate::mds::check::verify;
 use crate::mds::columns::{Columns, Pickles};
 use crate::mds::encoding::{Dtype, Encoding, Value};
@@ -25,6 +27,9 @@ use crate::open_options::OpenOptions;
 const IDS_COLUMNS: [&str; 2] = ["tokens", "input_ids"];
 /// The type of ids in a column of bytes, as LLM Foundry's scripts write them.
 const DTYPE_OF_BYTES: Dtype = Dtype::I64;
+
+/// The index that was read last for a shard file.
+static LAST: LastRead<ListedShards> = LastRead::new();
 
 /// Whether the file at `path` is named as a shard file, compressed or not, and has an index beside it.
 pub fn is_shard(path: &Path) -> bool {
@@ -142,15 +147,31 @@ pub fn verify_hashes(path: &Path) -> Result<()> {
 /// list the file.
 fn listed(path: &Path) -> Result<Option<(ShardEntry, Arc<Columns>)>> {
     let folder = path.parent().unwrap_or(Path::new(""));
-    let index = Index::open(folder, Pickles::AsBytes)?;
-    let mut shards = index.shards().iter();
-    let is_this =
-        |entry: &ShardEntry| is_named(path, entry.stored()) || is_named(path, &entry.raw_data);
-    let number = shards.position(is_this);
-    Ok(number.map(|number| {
-        let columns = Arc::clone(index.columns(number));
-        (index.shards()[number].clone(), columns)
+    let listed = LAST.get(&folder.join(INDEX_FILE), || ListedShards::open(folder))?;
+    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    Ok(listed.numbers.get(name).map(|&number| {
+        let columns = Arc::clone(listed.index.columns(number));
+        (listed.index.shards()[number].clone(), columns)
     }))
+}
+
+/// An index, and its shards by the names of their files, compressed or not.
+struct ListedShards {
+    index: Index,
+    numbers: HashMap<String, usize>,
+}
+
+impl ListedShards {
+    fn open(folder: &Path) -> Result<Self> {
+        let index = Index::open(folder, Pickles::AsBytes)?;
+        let mut numbers = HashMap::new();
+        for (number, entry) in index.shards().iter().enumerate() {
+            for file in [&entry.raw_data, entry.stored()] {
+                numbers.entry(file.basename.clone()).or_insert(number);
+            }
+        }
+        Ok(Self { index, numbers })
+    }
 }
 
 fn is_named(path: &Path, entry: &FileEntry) -> bool {

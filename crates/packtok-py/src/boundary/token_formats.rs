@@ -28,6 +28,14 @@ pub(crate) fn open_options(
     })
 }
 
+/// What the caller says about token files: format, type of ids, boundaries.
+pub(crate) type ReadAs = (Option<String>, Option<String>, Option<String>);
+
+/// As [`open_options`].
+pub(crate) fn read_as((format, dtype, boundaries): &ReadAs) -> PyResult<OpenOptions> {
+    open_options(format.as_deref(), dtype.as_deref(), boundaries.as_deref())
+}
+
 /// The type of ids that the user gives by its name in NumPy.
 pub(crate) fn element(name: &str, option: &str) -> PyResult<Element> {
     Element::of_name(name).ok_or_else(|| {

@@ -14,9 +14,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PySlice, PyTuple};
 
 use crate::boundary::error::dataset_error;
+use crate::boundary::token_formats::ReadAs;
 use crate::boundary::views;
 use crate::dataset::block_options::{Dtype, PackingOptions};
-use crate::dataset::files::{EntryTuple, ReadAs, Sources};
+use crate::dataset::files::{EntryTuple, Sources};
 use crate::dataset::rows::{Boundaries, fill_rows};
 
 /// The items of one or many pbins, as NumPy arrays and as batches.

@@ -16,7 +16,7 @@ use pyo3::types::PyDict;
 
 use crate::boundary::error::dataset_error;
 use crate::boundary::monitor::watched_planning;
-use crate::boundary::token_formats::{format_of, open_options};
+use crate::boundary::token_formats::{ReadAs, format_of, read_as};
 
 /// The names of the token files of a folder and the name of their format, if an index in the folder lists
 /// them; otherwise None.
@@ -44,9 +44,6 @@ pub(crate) struct Sources {
     pub(crate) read_as: Option<ReadAs>,
 }
 
-/// What the caller says about the files: format, type of ids, boundaries.
-pub(crate) type ReadAs = (Option<String>, Option<String>, Option<String>);
-
 /// An [`Entry`] in its pickled form; the last item is the name of the format.
 pub(crate) type EntryTuple = (
     OsString,
@@ -62,8 +59,7 @@ pub(crate) type EntryTuple = (
 impl Sources {
     /// Opens the files; also returns the manifest that lists them.
     pub(crate) fn open(self, verify: bool) -> PyResult<(Files, Option<PathBuf>)> {
-        let (format, dtype, boundaries) = self.read_as.unwrap_or_default();
-        let options = open_options(format.as_deref(), dtype.as_deref(), boundaries.as_deref())?;
+        let options = read_as(&self.read_as.unwrap_or_default())?;
         let files = match (self.paths, &self.manifest, self.entries) {
             (Some(paths), None, None) => Files::open_with(&paths, &options, verify),
             (None, Some(path), None) => listed(path, self.fingerprint.as_deref(), &options, verify),
