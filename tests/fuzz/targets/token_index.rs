@@ -47,6 +47,13 @@ fuzz_target!(|bytes: &[u8]| {
     File::create(&data).expect("and created");
     if let Some(file) = open_with_tokens(&to_open, &data) {
         check(&file);
+        if file.format() == TokenFormat::Datatrove {
+            // The same bytes as the loss mask, as far as there are tokens.
+            let mask = bytes.iter().copied().cycle();
+            let mask: Vec<u8> = mask.take(file.num_tokens() as usize).collect();
+            fs::write(folder.path().join("a.ds.loss"), mask).expect("and written");
+            check(&TokenFile::open(&to_open).expect("it was opened before"));
+        }
     }
 });
 
@@ -114,6 +121,16 @@ fn check(file: &TokenFile) {
         }
     }
     assert_eq!(start, file.num_tokens());
+    if let Some(mask) = file.loss_mask() {
+        let (mut is_counted, mut by_ranges) = (Vec::new(), vec![true; start as usize]);
+        let ignored = mask.ignored(0..start, |range| by_ranges[range].fill(false));
+        // A byte may be neither 0 nor 1.
+        assert_eq!(
+            mask.append_to(0..start, &mut is_counted).is_ok(),
+            ignored.is_ok()
+        );
+        assert!(ignored.is_err() || is_counted == by_ranges);
+    }
     // Ids of 64 bits may not fit.
     drop(file.tokens(0..start));
     assert!(file.tokens(0..start + 1).is_err());
