@@ -48,6 +48,8 @@ EXAMPLE_SOURCES = [
 ]
 # Source and offset of each document.
 EXAMPLE_ORIGINS = [(0, 0), (0, 25), (1, 4_000_000_000)]
+# Whether each token counts in the loss.
+EXAMPLE_MASK = [True, False, True, True, False, False, True]
 PLANNED_LENGTHS = [25, 4, 1, 0, 12, 8]
 EDGES = [
     0,
@@ -98,6 +100,12 @@ def known_sections(documents: list[list[int]], width: int) -> list[tuple[int, in
         (3, 0, _compact(EXAMPLE_METADATA).encode()),
         (4, 0, sources.encode()),
     ]
+
+
+def loss_mask(counted: list[bool]) -> bytes:
+    """Returns the section of a loss mask: the bits of eight tokens in a byte, the lowest first."""
+    bits = sum(is_counted << token for token, is_counted in enumerate(counted))
+    return bits.to_bytes((len(counted) + 7) // 8, "little")
 
 
 def plan_file(kind: int, options: tuple[int, int], counts: list[int], body: bytes) -> bytes:
@@ -151,6 +159,7 @@ def golden() -> dict[str, bytes]:
     origins = reference.origins_section(EXAMPLE_ORIGINS)
     files["example.pbin"] = reference.with_trailer(example, sections)
     files["origins.pbin"] = reference.with_trailer(example, [*sections, (reference.ORIGINS, 0, origins)])
+    files["loss_mask.pbin"] = reference.with_trailer(example, [*sections, (6, 0, loss_mask(EXAMPLE_MASK))])
     files["offsets_only.pbin"] = reference.with_trailer(example, sections[:1])
     files["unknown_optional.pbin"] = reference.with_trailer(example, [*sections, (99, 0, b"from the future")])
     files["unknown_required.pbin"] = reference.with_trailer(example, [*sections, (99, 1, b"from the future")])

@@ -23,6 +23,28 @@ def main(folder: Path) -> None:
         "four": write(folder, "four", 4, random, np.dtype("<u4")),
     }
     (folder / "documents.json").write_text(json.dumps(documents) + "\n")
+    write_with_loss(folder / "loss", random)
+
+
+def write_with_loss(folder: Path, random: np.random.Generator) -> None:
+    """Writes one file with a loss mask, and as JSON the ids and the masks of its documents."""
+    folder.mkdir()
+    file = TokenizedFile(
+        str(folder),
+        "masked.ds",
+        tokenizer_name_or_path="gpt2",
+        save_loss_metadata=True,
+        save_final_metadata=True,
+        token_size=2,
+    )
+    documents, masks = [], []
+    for length in DOCUMENT_LENGTHS:
+        documents.append(random.integers(0, 1000, length).tolist())
+        masks.append(random.integers(0, 2, length).astype(bool).tolist())
+        file.write(documents[-1], np.array(masks[-1]))
+    file.close()
+    (folder / "documents.json").write_text(json.dumps({"masked": documents}) + "\n")
+    (folder / "masks.json").write_text(json.dumps({"masked": masks}) + "\n")
 
 
 def write(

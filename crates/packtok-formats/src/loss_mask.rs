@@ -165,12 +165,14 @@ impl MaskWriter {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::fs;
     use std::io::Write;
 
     use super::*;
     use crate::datatrove::DatatrovePaths;
     use crate::dolma::DolmaPaths;
+    use crate::test_support::{documents, golden, golden_documents};
     use crate::{TokenFile, write_ends};
 
     /// The mask of all tokens of the file at `path`.
@@ -217,6 +219,19 @@ mod tests {
         let message = TokenFile::open(&paths.data).unwrap_err().to_string();
         let expected = "the loss mask has 2 bytes; expected 3, one for each token of";
         assert!(message.contains(expected), "{message}");
+    }
+
+    #[test]
+    fn a_mask_that_datatrove_wrote_is_read() {
+        let folder = golden("datatrove/loss");
+        let masks = fs::read(folder.join("masks.json")).unwrap();
+        let masks: BTreeMap<String, Vec<Vec<bool>>> = serde_json::from_slice(&masks).unwrap();
+        for (name, expected) in masks {
+            let path = folder.join(format!("{name}.ds"));
+            assert_eq!(mask_of(&path), Some(expected.concat()));
+            let file = TokenFile::open(&path).unwrap();
+            assert_eq!(documents(&file), golden_documents("datatrove/loss")[&name]);
+        }
     }
 
     #[test]

@@ -211,7 +211,7 @@ impl Files {
         Ok(self.checked_file(file)?.token_file())
     }
 
-    fn checked_file(&self, file: usize) -> Result<&CheckedFile> {
+    pub(crate) fn checked_file(&self, file: usize) -> Result<&CheckedFile> {
         match self.slots[file].0.get() {
             Some(open) => Ok(open),
             None => self.open_now(file),

@@ -220,7 +220,9 @@ impl<'a> Row<'a> {
                         piece.tokens.end += u64::from(goes_on);
                     }
                 }
-                let bytes = files.tokens(file, piece.tokens.clone())?;
+                let checked = files.checked_file(file)?;
+                let bytes = checked.tokens(piece.tokens.clone())?;
+                let has_loss_mask = checked.token_file().has_loss_mask();
                 fetch(bytes);
                 if let Some(separator) = separator.filter(|_| wants_segments && num_inputs > 0) {
                     // Excludes the token that is only the label of the last input.
@@ -234,7 +236,9 @@ impl<'a> Row<'a> {
                     num_inputs,
                     starts_span,
                 };
-                self.find_ignored(files, &part, filling)?;
+                if has_loss_mask || filling.loss_markers.is_some() {
+                    self.find_ignored(files, &part, filling)?;
+                }
                 self.parts.push(part);
                 starts_span = false;
                 self.end += num_inputs;
@@ -266,10 +270,6 @@ impl<'a> Row<'a> {
 
     /// Appends the inputs whose labels are tokens of a part and do not count in the loss.
     fn find_ignored(&mut self, files: &Files, part: &Part<'_>, filling: Filling) -> Result<()> {
-        let file = files.token_file(part.piece.file)?;
-        if filling.loss_markers.is_none() && !file.has_loss_mask() {
-            return Ok(());
-        }
         let mut tokens = part.piece.tokens.clone();
         // Position in the row of the input whose label is the first token.
         let mut at = part.at;
@@ -284,7 +284,7 @@ impl<'a> Row<'a> {
             return Ok(());
         }
         let mut ignore = |range: Range<usize>| self.ignored.push(at + range.start..at + range.end);
-        if let Some(mask) = file.loss_mask() {
+        if let Some(mask) = files.token_file(part.piece.file)?.loss_mask() {
             mask.ignored(tokens.clone(), &mut ignore)?;
         }
         match filling.loss_markers {

@@ -123,6 +123,66 @@ fn a_file_with_too_few_origins_is_not_finished() {
 }
 
 #[test]
+fn a_loss_mask_is_read_and_written() {
+    let path = golden("loss_mask.pbin");
+    let reader = Reader::open(&path).unwrap();
+    let expected = [true, false, true, true, false, false, true];
+    let mask = reader.loss_mask().unwrap();
+    assert!(mask.tokens(0..7).eq(expected));
+    assert!(mask.tokens(2..4).eq([true, true]));
+    assert_eq!(mask.num_counted(), 4);
+    reader.verify(&mut proceed).unwrap();
+
+    let folder = tempfile::tempdir().unwrap();
+    let written = folder.path().join("loss_mask.pbin");
+    let create = || {
+        let writer = Writer::create(&written, TokenWidth::U16, false).unwrap();
+        let mut writer = writer.with_loss_mask().unwrap();
+        let (data, lengths) = encode(&EXAMPLE_DOCUMENTS, TokenWidth::U16);
+        writer.append(&data, &lengths).unwrap();
+        writer
+    };
+    let mut writer = create();
+    writer.push_loss_mask(expected).unwrap();
+    let finished = writer.finish(&example_metadata(), &example_sources());
+    finished.unwrap().publish(Replace::Never).unwrap();
+    assert_eq!(fs::read(&written).unwrap(), fs::read(&path).unwrap());
+
+    let mut writer = create();
+    writer.push_loss_mask([true; 6]).unwrap();
+    let error = writer.finish(&example_metadata(), &example_sources());
+    let message = error.unwrap_err().to_string();
+    assert!(
+        message.contains("number of tokens in the loss mask"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_bit_of_a_loss_mask_that_belongs_to_no_token_is_a_fault() {
+    let mut bytes = fs::read(golden("loss_mask.pbin")).unwrap();
+    let table = bytes.len() - 48 - 5 * 32;
+    let entry = table + 4 * 32;
+    let at = u64::from_le_bytes(bytes[entry + 8..entry + 16].try_into().unwrap()) as usize;
+    bytes[at] |= 0x80;
+    let crc = crc32c::crc32c(&bytes[at..at + 1]);
+    bytes[entry + 24..entry + 28].copy_from_slice(&crc.to_le_bytes());
+    let tail = bytes.len() - 48;
+    let crc = crc32c::crc32c(&bytes[table..tail]);
+    bytes[tail + 32..tail + 36].copy_from_slice(&crc.to_le_bytes());
+    let crc = crc32c::crc32c(&bytes[tail..tail + 36]);
+    bytes[tail + 36..tail + 40].copy_from_slice(&crc.to_le_bytes());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.pbin");
+    fs::write(&path, bytes).unwrap();
+    let error = Reader::open(&path)
+        .unwrap()
+        .verify(&mut proceed)
+        .unwrap_err();
+    assert!(error.to_string().contains("padding is not zero"), "{error}");
+}
+
+#[test]
 fn optional_sections_may_be_missing_or_unknown() {
     for (name, has_metadata) in [
         ("offsets_only.pbin", false),
