@@ -401,6 +401,12 @@ pub enum Error {
         /// Its bytes.
         found: u64,
     },
+    /// A file that has no known format, and a name as files without a header have it.
+    #[error("{reason}; if the file has only tokens, set --input-dtype (input_dtype), as uint16")]
+    NoKnownFormat {
+        /// The reason why it is no pbin, with the path.
+        reason: String,
+    },
     /// The type of the ids of a file without a header is not known.
     #[error(
         "{}: the file has only tokens and does not record their type; set --input-dtype (input_dtype), as uint16",

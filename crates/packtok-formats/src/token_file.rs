@@ -101,6 +101,10 @@ impl TokenFile {
             Err(_) if first_bytes(path) == Some(MAGIC) => Self::recognize_npy(path, options),
             Err(error) => match Self::open_flat(path, options)? {
                 Some(file) => Ok(file),
+                None if is_named_as_headless(path) && path.is_file() => {
+                    let reason = packtok_pbin::chain(&error);
+                    Err(Error::NoKnownFormat { reason })
+                }
                 None => Err(error.into()),
             },
         }
@@ -459,6 +463,12 @@ impl TokenFile {
     }
 }
 
+/// Whether a file has an ending that files without a header have.
+fn is_named_as_headless(path: &Path) -> bool {
+    let extension = path.extension();
+    extension.is_some_and(|extension| extension == "bin" || extension == "npy")
+}
+
 /// The documents of a file with an index, or the single document, with its number of tokens.
 enum Documents<I, N, F> {
     Many(I),
@@ -544,7 +554,9 @@ mod tests {
     #[test]
     fn files_without_a_header_are_read_as_the_caller_says() {
         let (folder, path) = raw_file("train.bin", &two_bytes(&[5, 9, 0, 7, 0, 0, 8]));
-        assert!(TokenFile::open(&path).is_err());
+        let message = TokenFile::open(&path).unwrap_err().to_string();
+        let expected = "if the file has only tokens, set --input-dtype (input_dtype), as uint16";
+        assert!(message.contains(expected), "{message}");
         let open = |dtype, boundaries| {
             let options = OpenOptions {
                 format: None,

@@ -265,6 +265,7 @@ pub(crate) fn formats_error(error: FormatsError) -> PyErr {
         | E::Fault(_)
         | E::DataLength { .. }
         | E::MaskLength { .. }
+        | E::NoKnownFormat { .. }
         | E::NoSuchRawDocument { .. }
         | E::TableRows { .. }
         | E::RowId { .. }
