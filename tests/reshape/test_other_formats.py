@@ -971,3 +971,25 @@ def test_fingerprints_cover_the_data_of_files_that_record_nothing(
     dataset = packtok.TokenDataset(packed(tmp_path), 2)
     assert dataset.fingerprint
     assert len(list((tmp_path / "cache" / "packtok" / "checksums").iterdir())) == 3
+
+
+def test_a_declared_tokenizer_must_fit_the_ids(tmp_path: Path) -> None:
+    pbin = packed(tmp_path)
+    ids = np.concatenate([packtok.PbinReader(pbin)[i] for i in range(len(packtok.PbinReader(pbin)))])
+    path = tmp_path / "c.bin"
+    options: dict[str, Any] = {"input_dtype": "uint16", "boundaries": "eos=50256"}
+    np.resize(ids, 4000).tofile(path)
+    packtok.convert(path, tmp_path / "c.pbin", to="pbin", tokenizer="gpt2", **options)
+    # The same ids of another vocabulary, as if another tokenizer had written them.
+    shuffled = np.random.default_rng(1).permutation(50256).astype(np.uint16)
+    shuffled[np.resize(ids, 4000) % 50256].tofile(path)
+    message = r"c\.bin: gpt2 is not the tokenizer of the ids: of \d+ tokens in a sample, \d+ come back"
+    for call in (
+        lambda: packtok.convert(path, tmp_path / "b.pbin", to="pbin", tokenizer="gpt2", **options),
+        lambda: packtok.reshape(path, tmp_path / "b.pbin", truncate=5, tokenizer="gpt2", **options),
+    ):
+        with pytest.raises(packtok.PacktokError, match=message):
+            call()
+        assert not (tmp_path / "b.pbin").exists()
+    packtok.convert(path, tmp_path / "b.pbin", to="pbin", **options)
+    assert "tokenizer" not in packtok.PbinReader(tmp_path / "b.pbin").metadata

@@ -284,6 +284,21 @@ pub enum Error {
         /// The format of the output.
         format: &'static str,
     },
+    /// The declared tokenizer is not that of the ids.
+    #[error(
+        "{}: {tokenizer} is not the tokenizer of the ids: of {sampled} tokens in a sample, {returned} come back when their text is tokenized again; set --tokenizer (tokenizer) to another one, or leave it out if it is unknown",
+        path.display()
+    )]
+    TokenizerDoesNotFit {
+        /// The file.
+        path: PathBuf,
+        /// The name of the tokenizer.
+        tokenizer: String,
+        /// Tokens that come back.
+        returned: u64,
+        /// Tokens of the sample.
+        sampled: u64,
+    },
     /// The output cannot hold something that the input records.
     #[error(
         "{}: records {name}, which {format} does not keep; set --accept-loss {name} (accept_loss) to accept that",

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod convert;
+mod declared_tokenizer;
 pub mod diff;
 mod error;
 mod existing;
@@ -16,4 +17,5 @@ pub mod shuffle;
 pub mod steps;
 pub mod tokens;
 
+pub use declared_tokenizer::DeclaredTokenizer;
 pub use error::{Error, Result};

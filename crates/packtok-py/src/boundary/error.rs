@@ -374,6 +374,7 @@ pub(crate) fn reshape_error(error: ReshapeError) -> PyErr {
         | E::PartMissing { .. }
         | E::OtherPart { .. }
         | E::TokenizerDiffers { .. }
+        | E::TokenizerDoesNotFit { .. }
         | E::NoOrigins { .. }
         | E::NotPacked { .. }
         | E::ExistingNpyDiffers { .. }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use packtok_dataset::items::LossMarkers;
 use packtok_formats::npy::IdType;
 use packtok_pack::pbin::TokenizerInfo;
+use packtok_reshape::DeclaredTokenizer;
 use packtok_reshape::convert::marker::{Marker, TokenPlan};
 use packtok_reshape::convert::{self, ConvertOptions, Kept, PackedOptions, Sharding};
 use packtok_tokenizer::Tokenizer;
@@ -61,7 +62,7 @@ pub(crate) fn convert_tokens<'py>(
         completes_parts,
         accept_loss,
         dtype: dtype.map(|name| element(name, "dtype")).transpose()?,
-        tokenizer: tokenizer.map(|tokenizer| info(&tokenizer.get().inner)),
+        tokenizer: tokenizer.map(|tokenizer| declared(&tokenizer.get().inner)),
         existing: choice("existing", existing)?,
         source_name: None,
         num_threads,
@@ -113,7 +114,7 @@ pub(crate) fn write_packed_rows<'py>(
         max_tokens,
         loss_markers: loss_markers.map(|(begin, end)| LossMarkers { begin, end }),
         accept_loss,
-        tokenizer: tokenizer.map(|tokenizer| info(&tokenizer.get().inner)),
+        tokenizer: tokenizer.map(|tokenizer| declared(&tokenizer.get().inner)),
         existing: choice("existing", existing)?,
     };
     let items = &blocks.get().items;
@@ -157,6 +158,11 @@ pub(crate) fn info(tokenizer: &Tokenizer) -> TokenizerInfo {
         fingerprint: tokenizer.fingerprint().to_owned(),
         vocab_size: tokenizer.vocab_size(),
     }
+}
+
+/// The tokenizer of files that do not record theirs.
+pub(crate) fn declared(tokenizer: &Tokenizer) -> DeclaredTokenizer {
+    DeclaredTokenizer::new(tokenizer.clone(), info(tokenizer))
 }
 
 /// The type of ids that the user gives by name.

@@ -17,7 +17,7 @@ use crate::boundary::error::reshape_error;
 use crate::boundary::monitor::watched_reshaping;
 use crate::boundary::token_formats::{element, format_of, open_options};
 use crate::boundary::values::{self, choice};
-use crate::reshape::convert::info;
+use crate::reshape::convert::declared;
 use crate::reshape::shuffle::budget;
 use crate::tokenizer::PyTokenizer;
 
@@ -45,7 +45,7 @@ impl PyReshaper {
         tokenizer: Option<Py<PyTokenizer>>,
     ) -> PyResult<Self> {
         let open = open_options(format, input_dtype, boundaries)?;
-        let tokenizer = tokenizer.map(|tokenizer| info(&tokenizer.get().inner));
+        let tokenizer = tokenizer.map(|tokenizer| declared(&tokenizer.get().inner));
         let reshaper = py
             .detach(|| Reshaper::open(&inputs, &open, tokenizer.as_ref()))
             .map_err(reshape_error)?;

@@ -21,6 +21,7 @@ use super::npy::NpyWritten;
 use super::parts::Parts;
 use super::paths::without;
 use super::stated_dtype;
+use crate::declared_tokenizer::DeclaredTokenizer;
 use crate::error::{Error, Result};
 
 /// The meaning of the ids, and the options that change bytes. Equal for all files of one dataset.
@@ -267,7 +268,7 @@ fn linked_marker_path(path: &Path) -> PathBuf {
 /// with the caller's tokenizer, if any.
 pub(crate) fn meaning_of_all<'a>(
     files: impl IntoIterator<Item = &'a TokenFile>,
-    tokenizer: Option<&TokenizerInfo>,
+    tokenizer: Option<&DeclaredTokenizer>,
 ) -> Result<Meaning> {
     let mut files = files.into_iter();
     let Some(first) = files.next() else {
@@ -288,7 +289,8 @@ pub(crate) fn meaning_of_all<'a>(
     Ok(meaning)
 }
 
-fn meaning_of(file: &TokenFile, tokenizer: Option<&TokenizerInfo>) -> Result<Meaning> {
+fn meaning_of(file: &TokenFile, declared: Option<&DeclaredTokenizer>) -> Result<Meaning> {
+    let tokenizer = declared.map(DeclaredTokenizer::info);
     let recorded = match file.metadata()? {
         Some(metadata) => Meaning {
             tokenizer: metadata.tokenizer.clone(),
@@ -301,6 +303,9 @@ fn meaning_of(file: &TokenFile, tokenizer: Option<&TokenizerInfo>) -> Result<Mea
     };
     if let Some(info) = recorded.tokenizer.as_ref().or(tokenizer) {
         stated_dtype::check(file, info.vocab_size)?;
+    }
+    if let (None, Some(declared)) = (&recorded.tokenizer, declared) {
+        declared.check(file)?;
     }
     match (&recorded.tokenizer, tokenizer) {
         (Some(recorded), Some(tokenizer)) if recorded.fingerprint != tokenizer.fingerprint => {

@@ -9,7 +9,7 @@ use packtok_formats::parquet_rows::RowsWriter;
 use packtok_formats::{TokenFile, megatron};
 use packtok_jobs::{Monitor, Progress};
 use packtok_pack::pack::Existing;
-use packtok_pbin::{TempFile, TokenWidth, TokenizerInfo};
+use packtok_pbin::{TempFile, TokenWidth};
 use serde::Serialize;
 
 use super::kept::lost_in_rows;
@@ -18,6 +18,7 @@ use super::meaning::Meaning;
 use super::parts::{Parts, check_ids, check_vocabulary, names_its_tokenizer};
 use super::run::check_signs;
 use super::shards::{PARQUET_MAX_TOKENS, check_no_others};
+use crate::declared_tokenizer::DeclaredTokenizer;
 use crate::error::Result;
 
 /// The name of what is written.
@@ -40,8 +41,8 @@ pub struct PackedOptions {
     pub loss_markers: Option<LossMarkers>,
     /// What the input records and the output may lose.
     pub accept_loss: Vec<String>,
-    /// The tokenizer that the caller vouches for.
-    pub tokenizer: Option<TokenizerInfo>,
+    /// The tokenizer of files that do not record theirs.
+    pub tokenizer: Option<DeclaredTokenizer>,
     /// The action if the output exists; it is not compared.
     pub existing: Existing,
 }

@@ -8,7 +8,7 @@ use packtok_formats::npy::{Element, IdType};
 use packtok_formats::{OpenOptions, TokenFile, TokenFormat};
 use packtok_jobs::Monitor;
 use packtok_pack::pack::Existing;
-use packtok_pbin::{Reader, Replace, TokenWidth, TokenizerInfo};
+use packtok_pbin::{Reader, Replace, TokenWidth};
 use serde::Serialize;
 
 use super::flat::{FlatConversion, dtype};
@@ -23,6 +23,7 @@ use super::parts::{Parts, check_no_empty_documents};
 use super::paths::OutputPaths;
 use super::shards::{Sharding, check_no_others, shard_path};
 use super::{pbin, rest, rows};
+use crate::declared_tokenizer::DeclaredTokenizer;
 use crate::error::{Error, Result};
 use crate::existing::without_dots;
 
@@ -52,8 +53,8 @@ pub struct ConvertOptions {
     pub accept_loss: Vec<String>,
     /// The type of ids in formats that have several; `None` for what the tokenizer needs.
     pub dtype: Option<Element>,
-    /// The tokenizer that the caller vouches for.
-    pub tokenizer: Option<TokenizerInfo>,
+    /// The tokenizer of files that do not record theirs.
+    pub tokenizer: Option<DeclaredTokenizer>,
     /// The action if the output exists.
     pub existing: Existing,
     /// The file that outputs record as their source; `None` for the input.

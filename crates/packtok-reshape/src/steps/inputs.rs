@@ -12,6 +12,7 @@ use packtok_pbin::{
 
 use crate::convert::marker::meaning_of_all;
 use crate::convert::rest;
+use crate::declared_tokenizer::DeclaredTokenizer;
 use crate::error::Result;
 use crate::loss_mask::loss_mask_of;
 use crate::shuffle::documents::check_piece;
@@ -53,7 +54,7 @@ impl Inputs {
     pub(super) fn open(
         paths: &[PathBuf],
         open: &OpenOptions,
-        tokenizer: Option<&TokenizerInfo>,
+        tokenizer: Option<&DeclaredTokenizer>,
     ) -> Result<Self> {
         let files = paths.iter().map(|path| TokenFile::open_with(path, open));
         let files = files.collect::<Result<Vec<_>, _>>()?;
@@ -96,7 +97,7 @@ impl Inputs {
             width: TokenWidth::U32,
         };
         if !is_mixed && all.files.iter().all(|input| input.reader().is_some()) {
-            all.join(tokenizer)?;
+            all.join(tokenizer.map(DeclaredTokenizer::info))?;
             return Ok(all);
         }
         // If no vocabulary is known, ids stay as wide as they are.

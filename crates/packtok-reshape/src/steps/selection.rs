@@ -7,12 +7,13 @@ use std::path::PathBuf;
 use packtok_dataset::order::permutation::Permutation;
 use packtok_dataset::plans::split::{Side, document_hash, least_train_hash};
 use packtok_formats::OpenOptions;
-use packtok_pbin::{ChunkInfo, Step, TokenizerInfo};
+use packtok_pbin::{ChunkInfo, Step};
 use serde::Serialize;
 
 use super::inputs::Inputs;
 use super::removed::Removal;
 use crate::convert::Meaning;
+use crate::declared_tokenizer::DeclaredTokenizer;
 use crate::error::{Error, Result};
 use crate::shuffle;
 
@@ -68,7 +69,7 @@ impl Reshaper {
     pub fn open(
         paths: &[PathBuf],
         open: &OpenOptions,
-        tokenizer: Option<&TokenizerInfo>,
+        tokenizer: Option<&DeclaredTokenizer>,
     ) -> Result<Self> {
         let inputs = Inputs::open(paths, open, tokenizer)?;
         let num_documents = shuffle::checked_len(inputs.num_documents)?;
