@@ -16,9 +16,9 @@ const SAMPLED_DOCUMENTS: u64 = 16;
 const SAMPLED_TOKENS: u64 = 512;
 /// Fewer tokens prove nothing.
 const LEAST_TOKENS: u64 = 256;
-/// The least share of tokens that come back, in percent. Of text in several languages and code, 99 per cent
-/// or more come back with the right tokenizer, and at most 88 with another whose vocabulary has all ids.
-const LEAST_RETURNED: u64 = 90;
+/// The least share of tokens that come back, in percent. Of text in several languages and code, 99 or more come
+/// back with the right tokenizer, 53 to 88 with another one, and at most 94 if ids are permuted.
+const LEAST_RETURNED: u64 = 97;
 
 /// A declared tokenizer.
 #[derive(Clone)]
