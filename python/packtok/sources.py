@@ -104,6 +104,7 @@ def _expanded(path: str) -> list[str]:
             )
     elif glob.has_magic(path) and not os.path.exists(path):
         files = [file for file in glob.glob(path, recursive=True) if os.path.isfile(file)]
+        files = without_loss_masks(files)
         if not files:
             raise ConfigError(f"{path!r}: no file matches; globs skip hidden files, give those by name")
     else:
@@ -180,7 +181,14 @@ def _names_by_suffix(folder: Path) -> dict[str, list[str]]:
         is_described = is_data or path.name.endswith(".bos.idx")
         if path.suffix in by_suffix and path.is_file() and not is_hidden and not is_described:
             by_suffix[path.suffix].append(os.fspath(name))
+    by_suffix[".npy"] = without_loss_masks(by_suffix[".npy"])
     return by_suffix
+
+
+def without_loss_masks(names: list[str]) -> list[str]:
+    """Returns the names without those of loss masks of others, which are no tokens."""
+    masks = {os.fspath(_packtok.loss_mask_path(name.removesuffix(".npy"))) for name in names}
+    return [name for name in names if name not in masks]
 
 
 def _other_files(folder: Path) -> tuple[list[str], bool]:

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 import packtok
 from packtok.commands.shuffle import shuffle_chunk, shuffle_file
+from packtok.commands.token_folder import verify_folder
 from packtok.compat.modalities.files import filter_dataset
 
 Masked = list[tuple[list[int], list[bool]]]
@@ -200,6 +201,52 @@ def test_formats_without_room_keep_the_mask_beside_them_or_ask(
     (tmp_path / "d" / "a.ds.loss").write_bytes(b"\1" * 15)
     with pytest.raises(packtok.PacktokError, match="pbin_rest"):
         packtok.convert(tmp_path / "d" / "a", tmp_path / "b.pbin", to="pbin")
+
+
+def test_an_existing_output_with_another_mask_is_not_kept(tmp_path: Path) -> None:
+    pbin = masked_pbin(tmp_path)
+    for to, name in (("datatrove", "a.ds.loss"), ("dolma", "label_masks/a.npy")):
+        packtok.convert(pbin, tmp_path / to / "a", to=to)  # type: ignore[arg-type]
+        packtok.convert(pbin, tmp_path / to / "a", to=to, existing="skip")  # type: ignore[arg-type]
+        mask = tmp_path / to / name
+        mask.write_bytes(mask.read_bytes()[:-1] + b"\0")
+        with pytest.raises(packtok.PacktokError, match="document 3"):
+            packtok.convert(pbin, tmp_path / to / "a", to=to, existing="skip")  # type: ignore[arg-type]
+        mask.unlink()
+        with pytest.raises(packtok.PacktokError, match="document 0"):
+            packtok.convert(pbin, tmp_path / to / "a", to=to, existing="skip")  # type: ignore[arg-type]
+
+
+def test_a_folder_of_open_instruct_is_a_dataset(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    write_dolma(tmp_path / "sft", "part_0000", DOCUMENTS)
+    write_dolma(tmp_path / "sft", "part_0001", DOCUMENTS[:2])
+    packtok_cli("merge", tmp_path / "sft", tmp_path / "all.pbin")
+    assert masked_documents(tmp_path / "all.pbin") == [*DOCUMENTS, *DOCUMENTS[:2]]
+    for source in (tmp_path / "sft", f"{tmp_path}/sft/*.npy"):
+        assert packtok.TokenDataset(source, 4).num_documents == 6
+    checked = verify_folder(tmp_path / "sft")
+    assert (checked["files"], checked["documents"], checked["faults"]) == (2, 6, [])
+    # Our own names, with the masks in a folder.
+    packtok.convert(tmp_path / "all.pbin", tmp_path / "own" / "train", to="dolma")
+    assert packtok.diff(tmp_path / "own", tmp_path / "all.pbin")["difference"] is None
+
+
+def test_a_mask_of_others_is_neither_removed_nor_used(tmp_path: Path) -> None:
+    plain = tmp_path / "plain.pbin"
+    tokens = write_dolma(tmp_path / "x", "0", DOCUMENTS)
+    mask = tmp_path / "x" / "labels_mask_0.npy"
+    before = mask.read_bytes()
+    mask.unlink()
+    packtok.convert(tokens, plain, to="pbin")
+    mask = tmp_path / "y" / "labels_mask_0.npy"
+    mask.parent.mkdir()
+    mask.write_bytes(before)
+    with pytest.raises(FileExistsError, match=r"labels_mask_0\.npy"):
+        packtok.convert(plain, tmp_path / "y" / "token_ids_0", to="dolma")
+    assert mask.read_bytes() == before
+    assert not (tmp_path / "y" / "token_ids_0.npy").exists()
+    packtok.convert(plain, tmp_path / "y" / "token_ids_0", to="dolma", existing="replace")
+    assert not mask.exists()
 
 
 def test_steps_move_the_masks_with_their_tokens(tmp_path: Path) -> None:

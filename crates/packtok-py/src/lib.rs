@@ -27,7 +27,9 @@ mod _packtok {
     #[pymodule_export]
     use crate::dataset::blocks::PyBlocks;
     #[pymodule_export]
-    use crate::dataset::files::{indexed_files, largest_ids, raw_entries, write_manifest};
+    use crate::dataset::files::{
+        indexed_files, largest_ids, loss_mask_path, raw_entries, write_manifest,
+    };
     #[pymodule_export]
     use crate::dataset::mixture::{PyMixture, fill_from};
     #[pymodule_export]

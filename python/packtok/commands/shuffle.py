@@ -37,7 +37,8 @@ def shuffle_file(
     """Shuffles the documents of a pbin or the lines of a JSONL file and returns a report.
 
     Files that are small compared with the memory of a machine are shuffled in memory, others through a
-    temporary file next to the output. The memory is 4 bytes a document and at most 500 MB.
+    temporary file next to the output. The memory is 4 bytes a document, 16 more if there is a loss mask, and
+    at most 500 MB.
 
     Args:
         kind: ``"pbin"`` or ``"jsonl"``.

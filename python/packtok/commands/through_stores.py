@@ -20,8 +20,6 @@ from packtok.sources import FORMAT_SUFFIXES, StrPath
 
 # The folders beside token files that have what their formats have no room for, and OLMo's loss masks.
 BESIDE = (".packtok", "label_masks")
-# What tools of OLMo replace in the name of a file of tokens to name its loss mask.
-MASK_NAMES = (("token_ids", "labels_mask"), ("input_ids", "label_mask"))
 INDEX_FILE = "index.json"
 # The files that describe all token files of a folder.
 OF_FOLDER = ("tokenizer.json", "tokenizer_config.json")
@@ -111,11 +109,11 @@ def _objects_of(url: str, *, with_tokenizer: bool) -> list[tuple[str, int]]:
         return in_folder
     parent, name = url.rsplit("/", 1)
     stem = next((name.removesuffix(ending) for ending in ENDINGS if name.endswith(ending)), name)
-    stems = {stem, *(stem.replace(tokens, mask, 1) for tokens, mask in MASK_NAMES if stem.startswith(tokens))}
+    stems = (f"{stem}.", f"{_packtok.loss_mask_path(stem).stem}.")
 
     def is_part(path: str) -> bool:
         folder, _, file = path.rpartition("/")
-        is_own = file == name or file.startswith(tuple(f"{stem}." for stem in stems))
+        is_own = file == name or file.startswith(stems)
         return folder in ("", *BESIDE) and (is_own or (with_tokenizer and file in OF_FOLDER))
 
     objects = _packtok.list_objects(f"{parent}/")

@@ -13,7 +13,7 @@ from packtok.commands.tokenize_npy import FORMAT, SUMMARY_NAME
 from packtok.errors import ConfigError, PacktokError
 from packtok.progress import Progress
 from packtok.remedies import entry_point
-from packtok.sources import StrPath, npy_files
+from packtok.sources import StrPath, npy_files, without_loss_masks
 from packtok.tokenizer.find import TOKENIZER_FILE, find_tokenizer
 
 SUFFIX = ".npy"
@@ -50,7 +50,7 @@ def _all_files(folder: Path) -> Iterator[Path]:
 
 def _sorted_files(folder: Path) -> list[Path]:
     names = [os.path.relpath(file, folder) for file in _all_files(folder)]
-    return [folder / name for name in _packtok.natural_sorted(names)]
+    return [folder / name for name in _packtok.natural_sorted(without_loss_masks(names))]
 
 
 @entry_point()

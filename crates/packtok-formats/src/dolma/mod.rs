@@ -10,4 +10,4 @@ mod index;
 mod read;
 
 pub use index::{DolmaRow, write_index};
-pub use read::{DolmaPaths, open};
+pub use read::{DolmaPaths, loss_mask_path, open};

@@ -86,7 +86,7 @@ pub fn open(path: &Path, paths: &DolmaPaths, options: &OpenOptions) -> Result<Fl
 ///
 /// Where the tokens have a name of open-instruct or OLMo, the mask has theirs. Otherwise it is in a folder of
 /// its own, so that a pattern that matches all tokens does not match it.
-fn loss_mask_path(prefix: &Path) -> PathBuf {
+pub fn loss_mask_path(prefix: &Path) -> PathBuf {
     let name = prefix.file_name().unwrap_or_default().to_string_lossy();
     let renamed = [("token_ids", "labels_mask"), ("input_ids", "label_mask")]
         .into_iter()

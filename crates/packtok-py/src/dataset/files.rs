@@ -8,7 +8,7 @@ use packtok_dataset::Result;
 use packtok_dataset::files::file_set::Files;
 use packtok_dataset::files::manifest::{self, Entry};
 use packtok_formats::litdata::IndexedFolder;
-use packtok_formats::{OpenOptions, TokenFormat, arrow_rows, mds};
+use packtok_formats::{OpenOptions, TokenFormat, arrow_rows, dolma, mds};
 use packtok_pack::pbin::{Replace, TokenWidth};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -33,6 +33,12 @@ pub(crate) fn indexed_files(folder: PathBuf) -> PyResult<Option<(&'static str, V
     }
     let names = arrow_rows::listed_names(&folder).map_err(error)?;
     Ok(names.and_then(|names| named(TokenFormat::Arrow, names)))
+}
+
+/// The name of the loss mask of a file of OLMo's tokens whose name without its ending is `prefix`.
+#[pyfunction]
+pub(crate) fn loss_mask_path(prefix: PathBuf) -> PathBuf {
+    dolma::loss_mask_path(&prefix)
 }
 
 /// The files: one of the first three fields, and the recorded fingerprint of a manifest.

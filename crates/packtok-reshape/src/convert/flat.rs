@@ -77,6 +77,10 @@ impl FlatConversion<'_> {
         for path in &self.paths.others {
             match self.described(path)? {
                 Some(file) => others.push(file),
+                // A run that was killed had the same mask, so that this is a file of others.
+                None if self.is_loss_mask(path) && self.replace == Replace::Never => {
+                    check_absent(path)?;
+                }
                 // A killed run can have left one.
                 None => remove_if_there(path).map_err(Error::io(path))?,
             }
@@ -228,7 +232,7 @@ impl FlatConversion<'_> {
         if self.format == TokenFormat::LlmC && ending == "idx" && !self.all_start_with_bos()? {
             return Ok(None);
         }
-        let is_loss_mask = self.paths.loss_mask.as_deref() == Some(path);
+        let is_loss_mask = self.is_loss_mask(path);
         if is_loss_mask && !self.has_loss_mask() {
             return Ok(None);
         }
@@ -266,6 +270,10 @@ impl FlatConversion<'_> {
         let out = out.into_inner();
         out.map(Some)
             .map_err(|error| Error::io(path)(error.into_error()))
+    }
+
+    fn is_loss_mask(&self, path: &Path) -> bool {
+        self.paths.loss_mask.as_deref() == Some(path)
     }
 
     /// Whether a file of the tokens has a loss mask.
@@ -350,6 +358,16 @@ impl FlatConversion<'_> {
             Err(error) => Err(Error::io(data)(error)),
         }
     }
+}
+
+/// # Errors
+/// [`packtok_pbin::Error::Exists`].
+fn check_absent(path: &Path) -> Result<()> {
+    if path.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    let path = path.to_owned();
+    Err(packtok_pbin::Error::Exists { path }.into())
 }
 
 fn element(format: TokenFormat, width: TokenWidth) -> Element {

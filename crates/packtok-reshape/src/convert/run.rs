@@ -26,6 +26,7 @@ use super::{pbin, rest, rows};
 use crate::declared_tokenizer::DeclaredTokenizer;
 use crate::error::{Error, Result};
 use crate::existing::without_dots;
+use crate::loss_mask::append_loss_mask;
 
 /// The files to convert, and the target format.
 #[derive(Debug, Clone)]
@@ -482,11 +483,15 @@ impl Output<'_> {
         })
     }
 
-    /// Checks that the existing output has the same documents, and completes its marker.
+    /// Checks that the existing output has the same documents and loss mask, and completes its marker.
     fn keep_existing(&self, monitor: &mut Monitor<'_>) -> Result<Written> {
         let existing = self.open_written()?;
         self.check_dtype(&self.paths.data, existing.width())?;
-        if let Some(document) = self.parts.first_difference(&existing, monitor)? {
+        let difference = match self.parts.first_difference(&existing, monitor)? {
+            None => self.first_mask_difference(&existing)?,
+            difference => difference,
+        };
+        if let Some(document) = difference {
             return Err(Error::ExistingDocumentDiffers {
                 path: existing.path().into(),
                 document,
@@ -499,6 +504,27 @@ impl Output<'_> {
             is_kept: true,
             notes: Vec::new(),
         })
+    }
+
+    /// The first document of which the existing output has another loss mask; `None` if there is none.
+    fn first_mask_difference(&self, existing: &TokenFile) -> Result<Option<u64>> {
+        let has_mask = existing.has_loss_mask() || self.flat().has_loss_mask();
+        if !has_mask || !self.options.to.records_loss_masks() {
+            return Ok(None);
+        }
+        let (mut own, mut other) = (Vec::new(), Vec::new());
+        for (document, span) in (0..).zip(self.parts.document_spans()) {
+            let (file, tokens) = span?;
+            own.clear();
+            other.clear();
+            self.masks.append_to(file, tokens, &mut own)?;
+            let tokens = existing.document_tokens(document)?;
+            append_loss_mask(existing.loss_mask(), tokens, &mut other)?;
+            if own != other {
+                return Ok(Some(document));
+            }
+        }
+        Ok(None)
     }
 
     /// The output as a token file, also where its bytes do not say what it is.
