@@ -753,6 +753,37 @@ def test_conversions_and_reshaping_in_a_store(site: Site) -> None:
     assert counts["output"] == f"{site.url}/n"
     assert {"shard_00000.npy", "tokenizer.json", "metadata.yaml"} <= site.list(f"{site.url}/n").keys()
     assert site.staged() == []
+    # Other shards of the same name: nothing is overwritten, and nothing of the old ones is left.
+    shards = (
+        "convert",
+        f"{site.url}/a.pbin",
+        "-q",
+        "--accept-loss",
+        "origins",
+        "--to",
+        "dolma",
+        "-o",
+        f"{site.url}/d/a",
+    )
+    site.packtok(*shards, "--max-tokens", 100)
+    before = site.list(f"{site.url}/d")
+    assert f"{site.url}/d/a_0000" in site.packtok(*shards, "--max-tokens", 200, code=1).stderr
+    assert site.list(f"{site.url}/d") == before
+    site.packtok(*shards, "--max-tokens", 200, "--existing", "replace")
+    after = site.list(f"{site.url}/d")
+    names = sorted(name for name in after if name.endswith(".npy"))
+    assert names == [f"a_{number:05}.npy" for number in range(len(names))]
+    assert 1 < len(names) < sum(name.endswith(".npy") for name in before)
+    # A loss mask of the output that is replaced does not stay.
+    for name in ("a.ds", "a.ds.index", "a.ds.metadata"):
+        assert name not in site.list(f"{site.url}/m")
+    site.packtok(*convert, "datatrove", "-o", f"{site.url}/m/t")
+    site.put(site.folder / "c.jsonl", f"{site.url}/m/t.ds.loss")
+    site.packtok(*convert, "datatrove", "-o", f"{site.url}/m/t", "--existing", "replace")
+    assert "t.ds.loss" not in site.list(f"{site.url}/m")
+    # An upload that ended before the tokens is repeated.
+    site.store("delete_object(sys.argv[1])", f"{site.url}/m/t.ds")
+    site.packtok(*convert, "datatrove", "-o", f"{site.url}/m/t")
     for arguments, message in [
         (
             (*convert, "litdata", "-o", f"{site.url}/l", "--max-tokens", 100),

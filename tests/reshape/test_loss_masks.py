@@ -22,6 +22,7 @@ import packtok
 from packtok.commands.shuffle import shuffle_chunk, shuffle_file
 from packtok.commands.token_folder import verify_folder
 from packtok.compat.modalities.files import filter_dataset
+from packtok.stream import CheckpointableDataset
 
 Masked = list[tuple[list[int], list[bool]]]
 
@@ -168,6 +169,8 @@ def test_columns_of_trainers_are_masks(
         ("labels", [[1], [3]]),
         ("completion_mask", [[0, 2], [1]]),
         ("completion_mask", [[False, True], [True]]),
+        ("labels", [None, [3]]),
+        ("labels", [[1, None], [3]]),
         ("attention_mask", [[0, 1], [1]]),
         ("loss_weights", [[0.5, 1.0], [1.0]]),
     ],
@@ -175,7 +178,7 @@ def test_columns_of_trainers_are_masks(
 def test_a_column_that_is_no_mask_is_not_lost_unasked(tmp_path: Path, name: str, values: list[Any]) -> None:
     path = tmp_path / "a.parquet"
     pyarrow.parquet.write_table(pyarrow.table({"input_ids": [[1, 2], [3]], name: values}), path)
-    with pytest.raises(ValueError, match=f"records {name}, which pbin does not keep"):
+    with pytest.raises(ValueError, match=f"records {name}, which pbin cannot hold"):
         packtok.convert(path, tmp_path / "a.pbin", to="pbin")
 
 
@@ -189,12 +192,12 @@ def test_formats_without_room_keep_the_mask_beside_them_or_ask(
     dolma = tmp_path / "a" / "token_ids_0.npy"
     done = packtok_cli("convert", dolma, "--to", "megatron", "-o", tmp_path / "n" / "a", code=1)
     assert done.stderr == (
-        f"packtok: {dolma}: records loss_mask, which megatron does not keep; set --accept-loss loss_mask to "
+        f"packtok: {dolma}: records loss_mask, which megatron cannot hold; set --accept-loss loss_mask to "
         "accept that\n"
     )
-    with pytest.raises(ValueError, match="records loss_mask, which mds does not keep"):
+    with pytest.raises(ValueError, match="records loss_mask, which mds cannot hold"):
         packtok.convert(pbin, tmp_path / "s", to="mds", max_tokens=4)
-    with pytest.raises(ValueError, match="records loss_mask, which retokenize does not keep"):
+    with pytest.raises(ValueError, match="records loss_mask, which retokenize cannot hold"):
         packtok.reshape(pbin, tmp_path / "r.pbin", retokenize="gpt2", tokenizer="gpt2")
     # A mask that was changed in between is not replaced by the one that was kept.
     packtok.convert(pbin, tmp_path / "d" / "a", to="datatrove")
@@ -241,8 +244,10 @@ def test_a_mask_of_others_is_neither_removed_nor_used(tmp_path: Path) -> None:
     mask = tmp_path / "y" / "labels_mask_0.npy"
     mask.parent.mkdir()
     mask.write_bytes(before)
-    with pytest.raises(FileExistsError, match=r"labels_mask_0\.npy"):
-        packtok.convert(plain, tmp_path / "y" / "token_ids_0", to="dolma")
+    other = masked_pbin(tmp_path, [([5, 6], [True, False])], name="other")
+    for source in (plain, other):
+        with pytest.raises(FileExistsError, match=r"labels_mask_0\.npy"):
+            packtok.convert(source, tmp_path / "y" / "token_ids_0", to="dolma")
     assert mask.read_bytes() == before
     assert not (tmp_path / "y" / "token_ids_0.npy").exists()
     packtok.convert(plain, tmp_path / "y" / "token_ids_0", to="dolma", existing="replace")
@@ -348,6 +353,70 @@ def test_filter_of_modalities_keeps_masks(tmp_path: Path) -> None:
     filter_dataset(masked_pbin(tmp_path), tmp_path / "out.pbin", lambda item: item[0] % 2 == 1)
     assert masked_documents(tmp_path / "out.pbin") == DOCUMENTS[1::2]
     packtok.verify(tmp_path / "out.pbin")
+
+
+def test_a_stream_does_not_drop_the_mask(tmp_path: Path) -> None:
+    stream = CheckpointableDataset.from_pbin(masked_pbin(tmp_path))
+    with pytest.raises(ValueError, match=r"a\.pbin: has a loss mask, which streams do not apply"):
+        next(iter(stream))
+
+
+def test_no_way_out_of_a_format_without_room_loses_the_mask_unasked(tmp_path: Path) -> None:
+    packtok.convert(masked_pbin(tmp_path), tmp_path / "m" / "a", to="megatron")
+    with pytest.raises(ValueError, match="records loss_mask, which packed-parquet cannot hold"):
+        packtok.convert(tmp_path / "m" / "a", tmp_path / "p", to="packed-parquet", context_length=8)
+    # Another mask of the same tokens is not taken for the one that was kept.
+    changed = [(ids, [not is_counted for is_counted in mask]) for ids, mask in DOCUMENTS]
+    other = masked_pbin(tmp_path, changed, name="b")
+    with pytest.raises(packtok.PacktokError, match="document 0"):
+        packtok.convert(other, tmp_path / "m" / "a", to="megatron", existing="skip")
+    packtok.convert(tmp_path / "a.pbin", tmp_path / "m" / "a", to="megatron", existing="skip")
+
+
+def test_tokens_and_mask_of_olmo_without_an_index_are_read(tmp_path: Path) -> None:
+    ids = [token for ids, _ in DOCUMENTS for token in ids]
+    mask = [is_counted for _, mask in DOCUMENTS for is_counted in mask]
+    np.array(ids, np.uint16).tofile(tmp_path / "input_ids.npy")
+    np.array(mask, np.bool_).tofile(tmp_path / "label_mask.npy")
+    packtok.convert(tmp_path / "input_ids.npy", tmp_path / "a.pbin", to="pbin", input_dtype="uint16")
+    assert masked_documents(tmp_path / "a.pbin") == [(ids, mask)]
+    options: dict[str, Any] = {"input_dtype": "uint16", "existing": "replace"}
+    with pytest.raises(ValueError, match="label_mask"):
+        packtok.convert(tmp_path / "input_ids.npy", tmp_path / "label_mask", to="dolma", **options)
+
+
+def test_shards_of_one_conversion_have_the_same_columns_and_files(tmp_path: Path) -> None:
+    write_dolma(tmp_path / "x", "0", [([30, 31], [True, True])])
+    (tmp_path / "x" / "labels_mask_0.npy").unlink()
+    inputs = [masked_pbin(tmp_path), tmp_path / "x" / "token_ids_0.npy"]
+    packtok.convert(inputs, tmp_path / "p", to="parquet", max_tokens=15)
+    shards = sorted((tmp_path / "p").glob("*.parquet"))
+    assert len(shards) == 2
+    assert len({tuple(pyarrow.parquet.read_schema(shard).names) for shard in shards}) == 1
+    packtok.convert(inputs, tmp_path / "d" / "a", to="dolma", max_tokens=15)
+    assert len(list((tmp_path / "d" / "label_masks").iterdir())) == 2
+
+
+def test_a_damaged_mask_is_found_where_it_is_used(tmp_path: Path) -> None:
+    pbin = masked_pbin(tmp_path)
+    packtok.convert(pbin, tmp_path / "d" / "a", to="datatrove")
+    content = bytearray(pbin.read_bytes())
+    sections = len(content) - 48 - 32
+    content[int.from_bytes(content[sections + 8 : sections + 16], "little")] ^= 1
+    pbin.write_bytes(content)
+    calls: list[Any] = [
+        lambda: packtok.TokenDataset(pbin, 4, verify=True)[0],
+        lambda: packtok.convert(pbin, tmp_path / "o" / "a", to="datatrove"),
+        lambda: packtok.reshape(pbin, tmp_path / "out.pbin", truncate=3),
+        lambda: packtok.verify(pbin),
+    ]
+    for call in calls:
+        with pytest.raises(packtok.PbinFormatError, match="CRC32C"):
+            call()
+    loss = tmp_path / "d" / "a.ds.loss"
+    loss.write_bytes(b"\7" + loss.read_bytes()[1:])
+    with pytest.raises(packtok.PbinFormatError, match="a byte of the loss mask is 7"):
+        packtok.verify(tmp_path / "d" / "a.ds")
 
 
 def test_inspect_says_that_there_is_a_mask(tmp_path: Path, packtok_cli: PacktokCli) -> None:

@@ -151,7 +151,7 @@ def test_ids_that_do_not_fit_and_origins_are_errors(tmp_path: Path) -> None:
     packtok.pack(
         input=str(tmp_path / "c.jsonl"), output=str(tmp_path / "c.pbin"), tokenizer="gpt2", origins=True
     )
-    with pytest.raises(ValueError, match="records origins, which packed-parquet does not keep"):
+    with pytest.raises(ValueError, match="records origins, which packed-parquet cannot hold"):
         packtok.convert(tmp_path / "c.pbin", tmp_path / "x", to="packed-parquet", context_length=8)
     assert not (tmp_path / "x").exists()
     report = packtok.convert(

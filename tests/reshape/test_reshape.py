@@ -385,7 +385,7 @@ def test_command_line(corpus: Path, packtok_cli: PacktokCli) -> None:
         ({"retokenize": "gpt2", "eod_token": "nope"}, "has no token 'nope'"),
         ({"to": "pbin", "dtype": "uint16"}, "has no effect with"),
         ({"rows": 0}, "expected an integer from 1"),
-        ({"rows": 4}, "records origins, which rows does not keep; set accept_loss"),
+        ({"rows": 4}, "records origins, which rows cannot hold; set accept_loss"),
         ({"rows": 4, "remove": "0"}, "cannot be combined with remove"),
     ],
 )
@@ -415,7 +415,7 @@ def test_origins_are_lost_only_if_that_is_accepted(corpus: Path) -> None:
     shards = {"to": "npy", "max_tokens": 8}
     for call in (packtok.convert, packtok.reshape):
         output = corpus.with_name(call.__name__)
-        with pytest.raises(ValueError, match="records origins, which npy does not keep"):
+        with pytest.raises(ValueError, match="records origins, which npy cannot hold"):
             call(corpus, output, **shards)
         assert not output.exists()
         report = call(corpus, output, **shards, accept_loss=["origins"])
@@ -439,7 +439,7 @@ def test_the_output_is_never_an_input(corpus: Path) -> None:
 def test_columns_are_lost_only_if_that_is_accepted(corpus: Path) -> None:
     table = pyarrow.table({"input_ids": [[1, 2], [3]], "scores": [0.5, 1.0]})
     pyarrow.parquet.write_table(table, corpus.with_name("d.parquet"))
-    with pytest.raises(ValueError, match="records scores, which pbin does not keep"):
+    with pytest.raises(ValueError, match="records scores, which pbin cannot hold"):
         packtok.reshape(corpus.with_name("d.parquet"), corpus.with_name("out.pbin"))
     packtok.reshape(corpus.with_name("d.parquet"), corpus.with_name("out.pbin"), accept_loss="scores")
 

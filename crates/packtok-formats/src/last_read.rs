@@ -29,7 +29,7 @@ impl State {
             device: metadata.dev(),
             inode: metadata.ino(),
             bytes: metadata.len(),
-            changed: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
         })
     }
 }

@@ -56,9 +56,10 @@ pub(crate) enum ColumnError {
 impl From<Fault> for ColumnError {
     fn from(fault: Fault) -> Self {
         match fault {
-            // A column of another type, such as booleans.
-            Fault::Unsupported(_) => Self::NoMask,
-            fault => Self::Fault(fault),
+            fault @ (Fault::Io(_) | Fault::Temporary(_)) => Self::Fault(fault),
+            // A column of another type, such as booleans, or with nulls. The ids were read from the same file,
+            // so that it is not damaged as a whole.
+            _ => Self::NoMask,
         }
     }
 }

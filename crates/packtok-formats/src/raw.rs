@@ -14,9 +14,11 @@ use std::path::Path;
 use packtok_pbin::{AccessPattern, MappedFile, TokenWidth};
 
 use crate::boundaries::open_without_index;
+use crate::dolma::loss_mask_path;
 use crate::error::{Error, Result};
 use crate::flat_file::{FlatFile, StoredType};
 use crate::format::TokenFormat;
+use crate::loss_mask::MaskBytes;
 use crate::npy::Element;
 use crate::open_options::{Boundaries, OpenOptions};
 
@@ -159,7 +161,15 @@ pub(crate) fn open_headless(
     let map = MappedFile::open(path)?;
     let num_tokens = check_length(path, map.bytes().len() as u64, stored_type.bytes())?;
     let place = (0, stored_type, num_tokens);
-    open_without_index(TokenFormat::Raw, path, map, place, options)
+    let file = open_without_index(TokenFormat::Raw, path, map, place, options)?;
+    // OLMo's script writes tokens and mask without an index.
+    let is_named = path.extension().is_some_and(|extension| extension == "npy");
+    let loss_mask = if is_named {
+        MaskBytes::find(&loss_mask_path(&path.with_extension("")), num_tokens, path)?
+    } else {
+        None
+    };
+    Ok(file.with_loss_mask(loss_mask))
 }
 
 /// Opens the file of tatm at `path`, whose zeros at the end are padding.

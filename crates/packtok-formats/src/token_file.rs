@@ -386,6 +386,20 @@ impl TokenFile {
         }
     }
 
+    /// Verifies the loss mask: its checksum, or that its bytes are 0 and 1. Does nothing if there is none.
+    ///
+    /// # Errors
+    /// The mask is damaged.
+    pub fn verify_loss_mask(&self) -> Result<()> {
+        match self {
+            Self::Pbin(reader) => Ok(reader.verify_loss_mask()?),
+            Self::Flat(flat) => flat
+                .loss_mask()
+                .map_or(Ok(()), |mask| mask.ignored(0..flat.num_tokens(), |_| ())),
+            Self::Raw(_) | Self::Npy(_) => Ok(()),
+        }
+    }
+
     /// The checksum that identifies the complete content; `None` if the file does not record one.
     pub fn content_crc32c(&self) -> Option<u32> {
         match self {

@@ -40,14 +40,6 @@ impl<'a> LossMask<'a> {
         })
     }
 
-    /// Number of tokens that count in the loss where they are labels.
-    pub fn num_counted(self) -> u64 {
-        self.bits
-            .iter()
-            .map(|byte| u64::from(byte.count_ones()))
-            .sum()
-    }
-
     /// The byte of the section in which a bit is set that belongs to no token.
     pub(crate) fn excess_byte(self) -> Option<u64> {
         let used = self.num_tokens % TOKENS_PER_BYTE;
@@ -122,8 +114,6 @@ mod tests {
             assert_eq!(bits.len() as u64, LossMask::section_bytes(num_tokens));
             let read = LossMask::new(&bits, num_tokens);
             assert!(read.tokens(0..u64::MAX).eq(mask.iter().copied()));
-            let count = mask.iter().filter(|&&bit| bit).count();
-            assert_eq!(read.num_counted(), count as u64);
             assert_eq!(read.excess_byte(), None);
             if num_tokens % 8 > 0 {
                 *bits.last_mut().unwrap() |= 0x80;

@@ -95,8 +95,15 @@ impl Reader {
         self.verify_origins(self.sources()?.len() as u64)
     }
 
-    /// Checks that the loss mask has no bit that belongs to no token.
-    fn verify_loss_mask(&self) -> Result<()> {
+    /// Verifies the checksum of the loss mask, and that it has no bit that belongs to no token. Does nothing
+    /// if the file has none.
+    ///
+    /// # Errors
+    /// [`Error::Checksum`], [`Error::Trailer`].
+    pub fn verify_loss_mask(&self) -> Result<()> {
+        if let Some(section) = self.section(LOSS_MASK) {
+            self.checked_section(section)?;
+        }
         let excess = self.loss_mask().and_then(LossMask::excess_byte);
         match (self.section(LOSS_MASK), excess) {
             (Some(section), Some(byte)) => Err(Error::Trailer {

@@ -301,7 +301,7 @@ pub enum Error {
     },
     /// The output cannot hold something that the input records.
     #[error(
-        "{}: records {name}, which {format} does not keep; set --accept-loss {name} (accept_loss) to accept that",
+        "{}: records {name}, which {format} cannot hold; set --accept-loss {name} (accept_loss) to accept that",
         path.display()
     )]
     Lost {

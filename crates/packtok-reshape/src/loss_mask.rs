@@ -15,7 +15,7 @@ pub(crate) fn loss_mask_of<'a>(
     file: &'a TokenFile,
     kept: Option<&'a Reader>,
 ) -> Option<LossMask<'a>> {
-    if file.format().records_loss_masks() {
+    if file.has_loss_mask() || file.format().records_loss_masks() {
         return file.loss_mask();
     }
     kept?.loss_mask().map(LossMask::from)

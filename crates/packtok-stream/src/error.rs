@@ -17,6 +17,15 @@ pub enum Error {
         "an epoch has no sample, so repeating it would never end; give files with samples, or set repeat=False"
     )]
     EmptyEpoch,
+    /// A token file has a loss mask, which batches of a stream would not have.
+    #[error(
+        "{}: has a loss mask, which streams do not apply; read the file with TokenDataset",
+        path.display()
+    )]
+    LossMask {
+        /// The file.
+        path: PathBuf,
+    },
     /// Code of this library panicked.
     #[error("a worker panicked; this is a bug, please report it")]
     Panicked,

@@ -134,6 +134,12 @@ impl OperatorSpec for PbinSpec {
         };
         site.numbered(order, || {
             let files = Files::open(&self.paths, false)?;
+            for file in 0..files.len() {
+                if files.token_file(file)?.has_loss_mask() {
+                    let path = files.path(file).to_owned();
+                    return Err(Error::LossMask { path });
+                }
+            }
             Ok(Arc::new(TokenDocuments {
                 files: Arc::new(files),
                 column: IDS_COLUMN.into(),

@@ -136,7 +136,7 @@ def convert(
         threads: Shards that are written at once, at most 8. Default: the CPUs that the process may use.
         on_start: Called with ``kept_in_files``, ``kept_beside`` and ``lost`` of each output before it is
             written, but not with ``"packed-parquet"``.
-        on_written: Called with each file of tokens when all are written.
+        on_written: Called with each file of tokens when all are written; with its URL in a store.
         on_progress: As in `packtok.pack`.
 
     Returns:

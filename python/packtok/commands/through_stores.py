@@ -1,48 +1,60 @@
 """Token files in object stores, for commands that read and write local files.
 
-Inputs are fetched first, outputs uploaded last: what describes the tokens, then the tokens, then the index of
-a folder. A killed command does not fetch a file again.
+Inputs are fetched to a temporary folder first, outputs uploaded last: what describes the tokens, then the
+tokens, then the index of a folder.
 """
 
 import contextlib
 import errno
+import filecmp
 import functools
 import os
+import re
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from packtok import _packtok
-from packtok._packtok import is_url
 from packtok.errors import ConfigError
-from packtok.packer.staging import Staging, check_url
+from packtok.packer.staging import check_url, default_base, exists
 from packtok.sources import FORMAT_SUFFIXES, StrPath
 
-# The folders beside token files that have what their formats have no room for, and OLMo's loss masks.
-BESIDE = (".packtok", "label_masks")
+SIDECAR_FOLDER, MASK_FOLDER = ".packtok", "label_masks"
 INDEX_FILE = "index.json"
 # The files that describe all token files of a folder.
 OF_FOLDER = ("tokenizer.json", "tokenizer_config.json")
-# The endings of the files of a dataset, which share the name before them.
-ENDINGS = (*FORMAT_SUFFIXES.values(), ".idx", ".csv.gz")
+# The endings of files of tokens, and of those that describe them.
+TOKEN_ENDINGS = tuple(sorted({*FORMAT_SUFFIXES.values(), ".bin"} - {".idx"}))
+ENDINGS = (*TOKEN_ENDINGS, ".idx", ".bos.idx", ".csv.gz", ".ds.index", ".ds.metadata", ".ds.loss")
+# What packtok writes beside a file.
+MARKER_ENDINGS = (".tokenizer.json", ".done.json", ".linked.json")
+# The largest file that is compared with an object.
+MAX_COMPARED_BYTES = 1 << 26
 
 F = TypeVar("F", bound=Callable[..., dict[str, Any]])
+Names = list[tuple[str, str]]
 
 
 def through_stores(function: F) -> F:
     """Decorates a command that writes token files: inputs and output may also be URLs of object stores."""
 
     @functools.wraps(function)
-    def called(
-        input: StrPath | Sequence[StrPath], output: StrPath, *args: Any, **options: Any
-    ) -> dict[str, Any]:
-        paths = [input] if isinstance(input, str | os.PathLike) else input
-        inputs = [os.fspath(path) for path in paths]
-        if any(is_url(path) for path in (*inputs, os.fspath(output))):
-            return _called_with_files(function, inputs, os.fspath(output), options)
-        return function(input, output, *args, **options)
+    def called(input: StrPath | Sequence[StrPath], output: StrPath, **options: Any) -> dict[str, Any]:
+        paths = [input] if isinstance(input, str | os.PathLike) else list(input)
+        if any(map(_is_url, (*paths, output))):
+            return _called_with_files(
+                function, [os.fspath(path) for path in paths], os.fspath(output), options
+            )
+        return function(paths, output, **options)
 
     return cast(F, called)
+
+
+def _is_url(path: StrPath) -> bool:
+    text = os.fspath(path)
+    # Names of files may be no text.
+    return "://" in text and _packtok.is_url(text)
 
 
 def _called_with_files(
@@ -51,49 +63,57 @@ def _called_with_files(
     """Calls a command with local files instead of objects.
 
     Raises:
-        ConfigError: If an option needs files.
+        ConfigError: If a URL is not one of a store, or an option needs files.
         FileExistsError: If there is an object under the name of the output, and it is not to be replaced.
         FileNotFoundError: If an input does not exist.
         OSError: If the store rejects a request or does not respond.
     """
     existing = options.get("existing", "error")
-    _check_options(output, options)
-    if is_url(output) and existing == "error" and (objects := _objects_of(output, with_tokenizer=False)):
-        raise FileExistsError(
-            errno.EEXIST,
-            "the object already exists; choose another URL, or set --existing (existing) to replace",
-            objects[0][0],
-        )
-    named = {name: value for name, value in options.items() if not callable(value)}
-    first = next(path for path in (output, *inputs) if is_url(path))
-    staging = Staging.of(first, None, [function.__name__, inputs, output, named])
-    local = [
-        str(_fetched(path, staging.folder / "in" / str(number))) if is_url(path) else path
-        for number, path in enumerate(inputs)
-    ]
-    names = list(zip(local, inputs, strict=True))
-    if not is_url(output):
+    output = output.rstrip("/") if _is_url(output) else output
+    _check(inputs, output, options)
+    if _is_url(output) and existing == "error":
+        for url, _ in _objects_of(output, are_shards=True):
+            if url.endswith(TOKEN_ENDINGS) and SIDECAR_FOLDER not in url:
+                raise _exists_error(url)
+    base = default_base()
+    base.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=base) as folder:
+        local, names = list(inputs), []
+        for number, path in enumerate(inputs):
+            if _is_url(path):
+                place = Path(folder, "in", str(number))
+                local[number] = str(_fetched(path.rstrip("/"), place))
+                names.append((str(place), path.rstrip("/").rsplit("/", 1)[0]))
+        if not _is_url(output):
+            with _naming(names):
+                return _named_report(function(local, output, **options), names)
+        parent, name = output.rsplit("/", 1)
+        out = Path(folder, "out")
+        names.append((str(out), parent))
+        written: list[Path] = []
+        own = {"existing": "replace", "on_written": lambda path: written.append(Path(path).absolute())}
         with _naming(names):
-            report = function(local, output, **options)
-        staging.remove()
+            report = function(local, out / name, **{**options, **own})
+        report["warnings"] = [
+            *report["warnings"],
+            *_send(out, output, written, replace=existing == "replace"),
+        ]
+        on_written: Any = options.get("on_written")
+        for file in written if on_written is not None else ():
+            on_written(_with_urls(str(file), [(str(out.absolute()), parent)]))
         return _named_report(report, names)
-    folder = staging.folder / "out"
-    parent, name = output.rstrip("/").rsplit("/", 1)
-    written: list[str] = []
-    own = {"existing": "replace", "on_written": lambda path: written.append(os.path.abspath(path))}
-    names.append((str(folder), parent))
-    with _naming(names):
-        report = function(local, folder / name, **{**options, **own})
-    _send(folder, parent, written, replace=existing == "replace")
-    staging.remove()
-    return _named_report(report, names)
 
 
-def _check_options(output: str, options: dict[str, Any]) -> None:
-    """Raises a `ConfigError` if an option needs files."""
+def _check(inputs: list[str], output: str, options: dict[str, Any]) -> None:
+    """Raises a `ConfigError` if a URL is not one of a store, or an option needs files."""
+    for url in (*inputs, output):
+        if not _is_url(url):
+            continue
+        check_url(url)
+        if url.startswith(("http://", "https://")):
+            raise ConfigError(f"{url}: expected a URL of s3, gs or az; download the file first")
     needs_files = ["link"]
-    if is_url(output):
-        check_url(output)
+    if _is_url(output):
         needs_files += ["shard", "join"]
         if options.get("existing") == "skip":
             raise ConfigError(f"existing is 'skip' and {output} is in an object store; use error or replace")
@@ -102,68 +122,111 @@ def _check_options(output: str, options: dict[str, Any]) -> None:
             raise ConfigError(f"--{name} ({name}): needs files on a file system, not in an object store")
 
 
-def _objects_of(url: str, *, with_tokenizer: bool) -> list[tuple[str, int]]:
-    """Returns the objects of a token file and of those that share its name, or of a folder, with sizes."""
-    url = url.rstrip("/")
+def _objects_of(url: str, *, are_shards: bool) -> list[tuple[str, int]]:
+    """Returns the objects of a token file and of those that share its name, or of a folder, with sizes.
+
+    With ``are_shards``, also those of the shards that an output of this name can have.
+    """
     if in_folder := _packtok.list_objects(f"{url}/"):
         return in_folder
     parent, name = url.rsplit("/", 1)
     stem = next((name.removesuffix(ending) for ending in ENDINGS if name.endswith(ending)), name)
-    stems = (f"{stem}.", f"{_packtok.loss_mask_path(stem).stem}.")
-
-    def is_part(path: str) -> bool:
-        folder, _, file = path.rpartition("/")
-        is_own = file == name or file.startswith(stems)
-        return folder in ("", *BESIDE) and (is_own or (with_tokenizer and file in OF_FOLDER))
-
-    objects = _packtok.list_objects(f"{parent}/")
-    return [(found, size) for found, size in objects if is_part(found.removeprefix(f"{parent}/"))]
+    number = r"(_\d{5,})?" if are_shards else ""
+    own, mask = (re.escape(text) + number for text in (stem, _packtok.loss_mask_path(stem).stem))
+    endings = "|".join(map(re.escape, ENDINGS))
+    markers = "|".join(map(re.escape, MARKER_ENDINGS))
+    parts = re.compile(
+        rf"{own}({endings})?({markers})?|{mask}\.npy|{MASK_FOLDER}/{own}\.npy|{re.escape(SIDECAR_FOLDER)}/{own}\..*"
+    )
+    objects = [
+        (found, found.removeprefix(f"{parent}/"), size) for found, size in _packtok.list_objects(f"{parent}/")
+    ]
+    return [(found, size) for found, path, size in objects if parts.fullmatch(path)]
 
 
 def _fetched(url: str, folder: Path) -> Path:
-    """Downloads the objects of a token file or a folder that are not there; returns its local path."""
-    check_url(url)
-    objects = _objects_of(url, with_tokenizer=True)
-    if all(found.rsplit("/", 1)[1] in OF_FOLDER for found, _ in objects):
+    """Downloads the objects of a token file or a folder, and returns its local path."""
+    parent, name = url.rsplit("/", 1)
+    objects = [found for found, _ in _objects_of(url, are_shards=False)]
+    if not objects:
         raise FileNotFoundError(errno.ENOENT, "there is no such object", url)
-    parent, name = url.rstrip("/").rsplit("/", 1)
-    for found, num_bytes in objects:
+    for beside in (f"{parent}/{SIDECAR_FOLDER}", parent):
+        objects += [url for file in OF_FOLDER if exists(url := f"{beside}/{file}")]
+    for found in objects:
         path = folder / found.removeprefix(f"{parent}/")
-        if path.is_file() and path.stat().st_size == num_bytes:
-            continue
         path.parent.mkdir(parents=True, exist_ok=True)
         _packtok.download(found, path)
     return folder / name
 
 
-def _send(folder: Path, url: str, written: list[str], *, replace: bool) -> None:
-    """Uploads all files of a folder; the files of tokens, which are ``written``, come last."""
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    tokens = set(written)
+def _send(folder: Path, output: str, written: list[Path], *, replace: bool) -> list[str]:
+    """Uploads all files of a folder, those of tokens last; returns warnings.
+
+    Raises:
+        FileExistsError: If an object exists and is not to be replaced. Nothing is uploaded then.
+    """
+    url, tokens = output.rsplit("/", 1)[0], set(written)
+    files = [path.absolute() for path in folder.rglob("*") if path.is_file()]
+    urls = {path: f"{url}/{path.relative_to(folder.absolute()).as_posix()}" for path in files}
+    warnings, finished = [], set()
+    for path in files:
+        is_shared = path.name in OF_FOLDER and path.parent.name == SIDECAR_FOLDER
+        if (replace and not is_shared) or not exists(urls[path]):
+            continue
+        if path not in tokens and _is_same(path, urls[path]):
+            finished.add(path)
+        elif is_shared:
+            finished.add(path)
+            warnings.append(f"{urls[path]}: is that of another dataset in the folder, and was kept")
+        else:
+            raise _exists_error(urls[path])
+    if replace:
+        # Nothing may describe the tokens of another run.
+        for stale, _ in _objects_of(output, are_shards=True):
+            name = stale.rsplit("/", 1)[1]
+            is_ours = (
+                SIDECAR_FOLDER in stale or name == INDEX_FILE or name.endswith((*ENDINGS, *MARKER_ENDINGS))
+            )
+            if is_ours and stale not in urls.values() and name not in OF_FOLDER:
+                _packtok.delete_object(stale)
 
     def place(path: Path) -> tuple[bool, bool, str]:
-        return path.name == INDEX_FILE, str(path.absolute()) in tokens, str(path)
+        return path.name == INDEX_FILE, path in tokens, str(path)
 
-    for path in sorted(files, key=place):
-        is_described = str(path.absolute()) in tokens
-        name = path.relative_to(folder).as_posix()
-        _packtok.upload(path, f"{url}/{name}", replace=replace or not is_described)
+    for path in sorted(set(files) - finished, key=place):
+        _packtok.upload(path, urls[path], replace=replace)
+    return warnings
 
 
-def _with_urls(text: str, names: list[tuple[str, str]]) -> str:
+def _is_same(path: Path, url: str) -> bool:
+    """Returns whether a small file has the bytes of an object."""
+    num_bytes = path.stat().st_size
+    if num_bytes > MAX_COMPARED_BYTES or _packtok.object_bytes(url) != num_bytes:
+        return False
+    with tempfile.TemporaryDirectory() as folder:
+        _packtok.download(url, Path(folder, "object"))
+        return filecmp.cmp(path, Path(folder, "object"), shallow=False)
+
+
+def _exists_error(url: str) -> FileExistsError:
+    text = "the object already exists; choose another URL, or set --existing (existing) to replace"
+    return FileExistsError(errno.EEXIST, text, url)
+
+
+def _with_urls(text: str, names: Names) -> str:
     """Returns a text with the URLs of local paths."""
     for local, url in names:
         text = text.replace(local, url)
     return text
 
 
-def _named_report(report: dict[str, Any], names: list[tuple[str, str]]) -> dict[str, Any]:
+def _named_report(report: dict[str, Any], names: Names) -> dict[str, Any]:
     warnings = [_with_urls(text, names) for text in report["warnings"]]
     return {**report, "output": _with_urls(str(report["output"]), names), "warnings": warnings}
 
 
 @contextlib.contextmanager
-def _naming(names: list[tuple[str, str]]) -> Iterator[None]:
+def _naming(names: Names) -> Iterator[None]:
     """Names objects instead of their local copies in errors."""
     try:
         yield

@@ -45,7 +45,8 @@ def check_url(url: str) -> None:
         )
 
 
-def _default_base() -> Path:
+def default_base() -> Path:
+    """Returns the parent of all staging folders, unless another one is given."""
     cache = _packtok.user_cache()
     if cache is None:
         raise ConfigError("--staging: is missing, and this user has no home folder; give a folder")
@@ -71,7 +72,7 @@ class Staging:
         check_url(url)
         text = json.dumps([url, key], sort_keys=True, default=str)
         name = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-        folder = Path(base or _default_base()) / name
+        folder = Path(base or default_base()) / name
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return cls(url.rstrip("/"), folder)
 

@@ -203,7 +203,8 @@ class CheckpointableDataset(IterableDataset[Any]):
 
         Raises:
             OSError: If a file is missing or unreadable.
-            ValueError: If nothing would be repeated.
+            ValueError: If nothing would be repeated; at the first sample, if a file has a loss mask, which
+                batches would not have.
         """
         seed = checked_integer("seed", seed)
         blocks = Blocks(**find_files(paths), packing="whole")

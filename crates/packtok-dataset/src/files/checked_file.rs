@@ -93,6 +93,7 @@ impl CheckedFile {
             });
         }
         file.verify_offsets()?;
+        file.verify_loss_mask()?;
         let words = file.data_bytes().div_ceil(CHECKED_DATA_BYTES).div_ceil(64);
         let checks = Checks {
             verified: (0..words).map(|_| AtomicU64::new(0)).collect(),

@@ -4,7 +4,7 @@ use std::fs::{self, File, Metadata};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use packtok_pbin::{Replace, publish_bytes};
 use packtok_store::user_cache;
@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 /// Bytes that are read at a time.
 const BUFFER_BYTES: usize = 1 << 20;
 /// A file that was changed this recently may change again within the resolution of its time.
-const SETTLED: Duration = Duration::from_secs(2);
+const SETTLED_SECONDS: i64 = 2;
 
 /// CRC32C of all bytes of the file at `path`. It is read again only if its place, its length or its time of
 /// change differ from those under which the checksum was kept.
@@ -32,10 +32,9 @@ pub(crate) fn cached_crc32c(path: &Path) -> Result<u32> {
         return Ok(crc32c);
     }
     let crc32c = crc32c_of(path).map_err(io)?;
-    let is_settled = metadata.modified().is_ok_and(|time| {
-        let age = SystemTime::now().duration_since(time);
-        age.is_ok_and(|age| age >= SETTLED)
-    });
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let is_settled =
+        now.is_ok_and(|now| now.as_secs() as i64 - metadata.ctime() >= SETTLED_SECONDS);
     if let Some(kept) = kept.filter(|_| is_settled) {
         // Without a cache, the file is read again the next time.
         drop(publish_bytes(
@@ -61,7 +60,8 @@ fn kept_path(cache: &Path, path: &Path, metadata: &Metadata) -> PathBuf {
     for number in [metadata.dev(), metadata.ino(), metadata.len()] {
         hash.update(number.to_le_bytes());
     }
-    for number in [metadata.mtime(), metadata.mtime_nsec()] {
+    // Unlike the time of modification, programs do not set it.
+    for number in [metadata.ctime(), metadata.ctime_nsec()] {
         hash.update(number.to_le_bytes());
     }
     let name = packtok_jobs::hex(&hash.finalize());

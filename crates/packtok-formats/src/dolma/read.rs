@@ -1,5 +1,7 @@
 //! Opens a file of OLMo or dolma.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use packtok_jobs::with_suffix;
@@ -87,16 +89,20 @@ pub fn open(path: &Path, paths: &DolmaPaths, options: &OpenOptions) -> Result<Fl
 /// Where the tokens have a name of open-instruct or OLMo, the mask has theirs. Otherwise it is in a folder of
 /// its own, so that a pattern that matches all tokens does not match it.
 pub fn loss_mask_path(prefix: &Path) -> PathBuf {
-    let name = prefix.file_name().unwrap_or_default().to_string_lossy();
+    let name = prefix.file_name().unwrap_or_default().as_bytes();
     let renamed = [("token_ids", "labels_mask"), ("input_ids", "label_mask")]
         .into_iter()
-        .find_map(|(tokens, mask)| Some(format!("{mask}{}.npy", name.strip_prefix(tokens)?)));
-    match renamed {
-        Some(renamed) => prefix.with_file_name(renamed),
+        .find_map(|(tokens, mask)| {
+            let rest = name.strip_prefix(tokens.as_bytes())?;
+            Some([mask.as_bytes(), rest].concat())
+        });
+    let place = match renamed {
+        Some(renamed) => prefix.with_file_name(OsStr::from_bytes(&renamed)),
         None => prefix
             .with_file_name("label_masks")
-            .join(format!("{name}.npy")),
-    }
+            .join(OsStr::from_bytes(name)),
+    };
+    with_suffix(&place, ".npy")
 }
 
 #[cfg(test)]

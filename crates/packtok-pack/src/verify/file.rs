@@ -65,7 +65,10 @@ pub fn verify_file(
             reader.verify(&mut report_progress)?;
             Some(reader.dialect())
         }
-        TokenFile::Raw(_) | TokenFile::Npy(_) | TokenFile::Flat(_) => None,
+        TokenFile::Raw(_) | TokenFile::Npy(_) | TokenFile::Flat(_) => {
+            file.verify_loss_mask()?;
+            None
+        }
     };
     let vocab_size = recorded
         .map(|recorded| recorded.vocab_size)

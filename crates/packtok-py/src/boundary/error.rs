@@ -494,6 +494,7 @@ pub(crate) fn stream_error(error: StreamError) -> PyErr {
         | E::NoRawIndex { .. }
         | E::OtherFile { .. }
         | E::StaleRawIndex { .. }
+        | E::LossMask { .. }
         | E::NoRow
         | E::EndsOfRow
         | E::EmptyEpoch => PyValueError::new_err(chain(&error)),

@@ -4,7 +4,7 @@
 //! width stays the same, or a link.
 
 use std::fs::{self, File};
-use std::io::{BufWriter, ErrorKind, Write};
+use std::io::{BufReader, BufWriter, ErrorKind, Read, Write};
 use std::ops::{ControlFlow, Range};
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -76,7 +76,12 @@ impl FlatConversion<'_> {
         let mut others = Vec::new();
         for path in &self.paths.others {
             match self.described(path)? {
-                Some(file) => others.push(file),
+                Some(file) => {
+                    if self.is_loss_mask(path) && self.replace == Replace::Never {
+                        check_absent_or_same(path, &file)?;
+                    }
+                    others.push(file);
+                }
                 // A run that was killed had the same mask, so that this is a file of others.
                 None if self.is_loss_mask(path) && self.replace == Replace::Never => {
                     check_absent(path)?;
@@ -276,11 +281,10 @@ impl FlatConversion<'_> {
         self.paths.loss_mask.as_deref() == Some(path)
     }
 
-    /// Whether a file of the tokens has a loss mask.
+    /// Whether an input has a loss mask. All outputs of a conversion have one then, so that they have the
+    /// same columns and files.
     pub(super) fn has_loss_mask(&self) -> bool {
-        let files = self.parts.documents();
-        self.masks
-            .are_of_any(files.into_iter().map(|(file, _)| file))
+        !self.masks.are_none()
     }
 
     /// Writes a byte for each token, 1 if it counts in the loss.
@@ -358,6 +362,19 @@ impl FlatConversion<'_> {
             Err(error) => Err(Error::io(data)(error)),
         }
     }
+}
+
+/// Checks that the file at `path` does not exist, or is what a run that was killed has left of `file`.
+///
+/// # Errors
+/// [`packtok_pbin::Error::Exists`].
+fn check_absent_or_same(path: &Path, file: &TempFile) -> Result<()> {
+    let (Ok(existing), Ok(new)) = (File::open(path), File::open(file.path())) else {
+        return check_absent(path);
+    };
+    let [existing, new] = [existing, new].map(|file| BufReader::new(file).bytes());
+    let is_same = existing.map(|byte| byte.ok()).eq(new.map(|byte| byte.ok()));
+    if is_same { Ok(()) } else { check_absent(path) }
 }
 
 /// # Errors

@@ -116,6 +116,10 @@ pub(super) fn lost_in_rows(
     if has_origins(file)? {
         names.push(ORIGINS.to_owned());
     }
+    let is_kept_beside = !file.has_loss_mask() && !file.format().records_loss_masks();
+    if is_kept_beside && kept_reader(file)?.is_some_and(|kept| kept.has_loss_mask()) {
+        names.push(LOSS_MASK.to_owned());
+    }
     for name in &names {
         check_accepted(file.path(), name, format, accept_loss)?;
     }

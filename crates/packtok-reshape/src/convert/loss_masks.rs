@@ -14,16 +14,16 @@ pub(super) struct LossMasks<'a>(Vec<(&'a TokenFile, Option<Reader>)>);
 
 impl<'a> LossMasks<'a> {
     /// # Errors
-    /// As [`kept_reader`].
+    /// As [`kept_reader`] and [`Reader::verify_loss_mask`].
     pub(super) fn of(files: impl IntoIterator<Item = &'a TokenFile>) -> Result<Self> {
         let mut masks = Vec::new();
         for file in files {
-            let kept = if file.format().records_loss_masks() {
-                None
-            } else {
-                kept_reader(file)?
-            };
+            let has_own = file.has_loss_mask() || file.format().records_loss_masks();
+            let kept = if has_own { None } else { kept_reader(file)? };
             if loss_mask_of(file, kept.as_ref()).is_some() {
+                if let (TokenFile::Pbin(reader), _) | (_, Some(reader)) = (file, &kept) {
+                    reader.verify_loss_mask()?;
+                }
                 masks.push((file, kept));
             }
         }
@@ -33,6 +33,11 @@ impl<'a> LossMasks<'a> {
     /// The files that have masks.
     pub(super) fn files(&self) -> impl Iterator<Item = &'a TokenFile> + '_ {
         self.0.iter().map(|(file, _)| *file)
+    }
+
+    /// Whether no file has a mask.
+    pub(super) fn are_none(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Whether one of these files has a mask.

@@ -3,6 +3,8 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use packtok_formats::datatrove::DatatrovePaths;
+use packtok_formats::dolma::loss_mask_path;
 use packtok_formats::mds;
 use packtok_formats::npy::{Element, IdType};
 use packtok_formats::{OpenOptions, TokenFile, TokenFormat};
@@ -26,7 +28,7 @@ use super::{pbin, rest, rows};
 use crate::declared_tokenizer::DeclaredTokenizer;
 use crate::error::{Error, Result};
 use crate::existing::without_dots;
-use crate::loss_mask::append_loss_mask;
+use crate::loss_mask::{append_loss_mask, loss_mask_of};
 
 /// The files to convert, and the target format.
 #[derive(Debug, Clone)]
@@ -277,9 +279,12 @@ pub(crate) fn check_outputs(options: &ConvertOptions) -> Result<()> {
 
 fn check_no_input(options: &ConvertOptions, paths: &OutputPaths) -> Result<()> {
     for path in paths.all() {
-        let mut inputs = options.inputs.iter();
-        if let Some(input) = inputs.find(|input| is_same_file(input, path)) {
-            let path = input.clone();
+        let masks = options.inputs.iter().flat_map(|input| {
+            let prefix = input.with_extension("");
+            [loss_mask_path(&prefix), DatatrovePaths::of_data(input).loss]
+        });
+        let mut inputs = options.inputs.iter().cloned().chain(masks);
+        if let Some(path) = inputs.find(|input| is_same_file(input, path)) {
             return Err(Error::OutputIsInput { path });
         }
     }
@@ -508,8 +513,16 @@ impl Output<'_> {
 
     /// The first document of which the existing output has another loss mask; `None` if there is none.
     fn first_mask_difference(&self, existing: &TokenFile) -> Result<Option<u64>> {
-        let has_mask = existing.has_loss_mask() || self.flat().has_loss_mask();
-        if !has_mask || !self.options.to.records_loss_masks() {
+        let is_recorded = self.options.to.records_loss_masks();
+        let kept = if is_recorded {
+            None
+        } else {
+            rest::kept_reader(existing)?
+        };
+        let mask = loss_mask_of(existing, kept.as_ref());
+        let has_mask = mask.is_some() || self.flat().has_loss_mask();
+        // Where nothing is kept of a pbin, the loss of the mask was accepted.
+        if !has_mask || !(is_recorded || kept.is_some()) {
             return Ok(None);
         }
         let (mut own, mut other) = (Vec::new(), Vec::new());
@@ -519,7 +532,7 @@ impl Output<'_> {
             other.clear();
             self.masks.append_to(file, tokens, &mut own)?;
             let tokens = existing.document_tokens(document)?;
-            append_loss_mask(existing.loss_mask(), tokens, &mut other)?;
+            append_loss_mask(mask, tokens, &mut other)?;
             if own != other {
                 return Ok(Some(document));
             }

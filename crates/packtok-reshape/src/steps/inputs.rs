@@ -67,6 +67,9 @@ impl Inputs {
                 TokenFile::Pbin(_) => None,
                 _ => rest::kept_reader(&file)?,
             };
+            if let (TokenFile::Pbin(reader), _) | (_, Some(reader)) = (&file, &kept) {
+                reader.verify_loss_mask()?;
+            }
             let pieces = file.data_bytes().div_ceil(CHECKED_DATA_BYTES);
             let verified = (0..pieces.div_ceil(64)).map(|_| AtomicU64::new(0));
             let first = num_documents;
