@@ -11,7 +11,7 @@ import functools
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -20,7 +20,7 @@ from packtok.errors import ConfigError
 from packtok.packer.staging import check_url, default_base, exists
 from packtok.sources import FORMAT_SUFFIXES, StrPath
 
-SIDECAR_FOLDER, MASK_FOLDER = ".packtok", "label_masks"
+SIDECAR_FOLDER = ".packtok"
 INDEX_FILE = "index.json"
 # The files that describe all token files of a folder.
 OF_FOLDER = ("tokenizer.json", "tokenizer_config.json")
@@ -28,7 +28,7 @@ OF_FOLDER = ("tokenizer.json", "tokenizer_config.json")
 TOKEN_ENDINGS = tuple(sorted({*FORMAT_SUFFIXES.values(), ".bin"} - {".idx"}))
 ENDINGS = (*TOKEN_ENDINGS, ".idx", ".bos.idx", ".csv.gz", ".ds.index", ".ds.metadata", ".ds.loss")
 # What packtok writes beside a file.
-MARKER_ENDINGS = (".tokenizer.json", ".done.json", ".linked.json")
+MARKER_ENDINGS = (".pbin.tokenizer.json", ".npy.done.json", ".linked.json")
 # The largest file that is compared with an object.
 MAX_COMPARED_BYTES = 1 << 26
 
@@ -72,7 +72,7 @@ def _called_with_files(
     output = output.rstrip("/") if _is_url(output) else output
     _check(inputs, output, options)
     if _is_url(output) and existing == "error":
-        for url, _ in _objects_of(output, are_shards=True):
+        for url in _objects_of(output, are_shards=True):
             if url.endswith(TOKEN_ENDINGS) and SIDECAR_FOLDER not in url:
                 raise _exists_error(url)
     base = default_base()
@@ -122,32 +122,45 @@ def _check(inputs: list[str], output: str, options: dict[str, Any]) -> None:
             raise ConfigError(f"--{name} ({name}): needs files on a file system, not in an object store")
 
 
-def _objects_of(url: str, *, are_shards: bool) -> list[tuple[str, int]]:
-    """Returns the objects of a token file and of those that share its name, or of a folder, with sizes.
+def _objects_of(url: str, *, are_shards: bool) -> list[str]:
+    """Returns the objects of a token file and of those that share its name, or of a folder.
 
-    With ``are_shards``, also those of the shards that an output of this name can have.
+    With ``are_shards``, also those of the shards that an output of this name can have. Their names are asked
+    for, because a bucket may have millions of other objects.
     """
     if in_folder := _packtok.list_objects(f"{url}/"):
-        return in_folder
+        return [found for found, _ in in_folder]
     parent, name = url.rsplit("/", 1)
     stem = next((name.removesuffix(ending) for ending in ENDINGS if name.endswith(ending)), name)
-    number = r"(_\d{5,})?" if are_shards else ""
-    own, mask = (re.escape(text) + number for text in (stem, _packtok.loss_mask_path(stem).stem))
-    endings = "|".join(map(re.escape, ENDINGS))
-    markers = "|".join(map(re.escape, MARKER_ENDINGS))
-    parts = re.compile(
-        rf"{own}({endings})?({markers})?|{mask}\.npy|{MASK_FOLDER}/{own}\.npy|{re.escape(SIDECAR_FOLDER)}/{own}\..*"
-    )
-    objects = [
-        (found, found.removeprefix(f"{parent}/"), size) for found, size in _packtok.list_objects(f"{parent}/")
-    ]
-    return [(found, size) for found, path, size in objects if parts.fullmatch(path)]
+    found = [url] if exists(url) else []
+    found += _with_endings(parent, stem, ENDINGS)
+    if are_shards and (first := _with_endings(parent, _shard(stem, 0), ENDINGS)):
+        endings = [ending for ending in ENDINGS if f"{parent}/{_shard(stem, 0)}{ending}" in first]
+        number = 0
+        while shard := _with_endings(parent, _shard(stem, number), endings):
+            found += shard
+            number += 1
+    own = re.compile(re.escape(stem) + (r"(_\d{5,})?" if are_shards else "") + r"\..*")
+    beside = [path for path, _ in _packtok.list_objects(f"{parent}/{SIDECAR_FOLDER}/")]
+    found += [path for path in beside if own.fullmatch(path.rsplit("/", 1)[1])]
+    return list(dict.fromkeys(found))
+
+
+def _shard(stem: str, number: int) -> str:
+    return f"{stem}_{number:05}"
+
+
+def _with_endings(parent: str, stem: str, endings: Iterable[str]) -> list[str]:
+    """Returns the objects of this name with one of the endings, what describes them, and their loss mask."""
+    names = [f"{stem}{ending}" for ending in (*endings, *MARKER_ENDINGS)]
+    names += [os.fspath(_packtok.loss_mask_path(stem))]
+    return [url for name in names if exists(url := f"{parent}/{name}")]
 
 
 def _fetched(url: str, folder: Path) -> Path:
     """Downloads the objects of a token file or a folder, and returns its local path."""
     parent, name = url.rsplit("/", 1)
-    objects = [found for found, _ in _objects_of(url, are_shards=False)]
+    objects = _objects_of(url, are_shards=False)
     if not objects:
         raise FileNotFoundError(errno.ENOENT, "there is no such object", url)
     for beside in (f"{parent}/{SIDECAR_FOLDER}", parent):
@@ -182,7 +195,7 @@ def _send(folder: Path, output: str, written: list[Path], *, replace: bool) -> l
             raise _exists_error(urls[path])
     if replace:
         # Nothing may describe the tokens of another run.
-        for stale, _ in _objects_of(output, are_shards=True):
+        for stale in _objects_of(output, are_shards=True):
             name = stale.rsplit("/", 1)[1]
             is_ours = (
                 SIDECAR_FOLDER in stale or name == INDEX_FILE or name.endswith((*ENDINGS, *MARKER_ENDINGS))
