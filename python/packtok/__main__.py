@@ -9,4 +9,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    from packtok import interrupts
+
+    interrupts.run_module(main)

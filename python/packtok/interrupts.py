@@ -5,10 +5,12 @@ is no progress to save, and an import could convert the exception into another o
 once.
 """
 
+import atexit
 import contextlib
 import os
 import signal
 import sys
+from collections.abc import Callable
 from types import FrameType
 
 INTERRUPTED = 130
@@ -42,6 +44,21 @@ def raise_exceptions() -> None:
 def ignore() -> None:
     """Makes Ctrl-C have no effect, because the outcome is known and is being reported."""
     _replace(signal.default_int_handler, signal.SIG_IGN)
+
+
+def run_module(main: Callable[[], None]) -> None:
+    """Runs the program as `python -m`, with the exit code that it reports.
+
+    CPython ends such a process by SIGINT if `KeyboardInterrupt` has passed through `exec` of a text, which
+    dataclasses use, even if the program has handled it.
+    """
+    try:
+        main()
+    except SystemExit as ended:
+        if ended.code != INTERRUPTED:
+            raise
+        atexit._run_exitfuncs()
+        os._exit(INTERRUPTED)
 
 
 def _replace(expected: object, handler: object) -> None:

@@ -420,6 +420,21 @@ def test_interrupt_while_modules_are_imported_ends_a_program_without_stderr(tmp_
     assert done.returncode == 130
 
 
+def test_module_that_was_interrupted_within_exec_ends_with_the_code_of_an_interrupt(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(
+        "import signal, sys\n"
+        "from packtok import interrupts\n"
+        "def main():\n"
+        "    try:\n"
+        "        exec('signal.raise_signal(signal.SIGINT)')\n"
+        "    except KeyboardInterrupt:\n"
+        "        sys.exit(130)\n"
+        "interrupts.run_module(main)\n"
+    )
+    done = subprocess.run([sys.executable, "-m", "program"], cwd=tmp_path, check=False, timeout=60)
+    assert done.returncode == 130
+
+
 def test_interrupt_during_the_engine_check_prints_one_line(tmp_path: Path) -> None:
     write_corpus(tmp_path / "c.jsonl", 1000)
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
