@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from packtok import _packtok
-from packtok.errors import ConfigError
+from packtok.errors import ConfigError, PacktokError
 from packtok.packer.staging import check_url, default_base, exists
 from packtok.sources import FORMAT_SUFFIXES, StrPath
 
@@ -167,6 +167,8 @@ def _fetched(url: str, folder: Path) -> Path:
         objects += [url for file in OF_FOLDER if exists(url := f"{beside}/{file}")]
     for found in objects:
         path = folder / found.removeprefix(f"{parent}/")
+        if ".." in path.parts:
+            raise PacktokError(f"{found}: the name leads out of the folder; rename the object")
         path.parent.mkdir(parents=True, exist_ok=True)
         _packtok.download(found, path)
     return folder / name
