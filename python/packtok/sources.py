@@ -32,6 +32,10 @@ FORMAT_SUFFIXES = {
     "parquet": ".parquet",
     "arrow": ".arrow",
 }
+# What other formats do not know is kept in this folder beside their files.
+SIDECAR_FOLDER = ".packtok"
+# Completes a folder of litdata or MDS.
+INDEX_FILE = "index.json"
 
 
 class Files(TypedDict, total=False):

@@ -115,7 +115,7 @@ def test_each_tool_finds_the_mask_where_it_looks_for_it(tmp_path: Path) -> None:
         for ids, mask in DOCUMENTS
     ]
     assert table["attention_mask"].to_pylist() == [[1] * len(ids) for ids, _ in DOCUMENTS]
-    # A conversion without a mask leaves none of another behind.
+    # A conversion without a mask removes the mask of an earlier one.
     plain = tmp_path / "plain.pbin"
     packtok.reshape(write_dolma(tmp_path / "x", "0", [([1, 2], [True, True])]), plain)
     (tmp_path / "x" / "labels_mask_0.npy").unlink()

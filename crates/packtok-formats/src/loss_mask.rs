@@ -94,12 +94,12 @@ impl MaskBytes {
             return Ok(None);
         }
         let map = MappedFile::open(path)?;
-        let found = map.bytes().len() as u64;
-        if found != num_tokens {
+        let num_bytes = map.bytes().len() as u64;
+        if num_bytes != num_tokens {
             return Err(Error::MaskLength {
                 path: path.into(),
                 data: data.into(),
-                found,
+                found: num_bytes,
                 expected: num_tokens,
             });
         }

@@ -21,8 +21,9 @@ from packtok.integers import checked_integer
 from packtok.progress import Progress
 from packtok.remedies import entry_point, worded_here
 from packtok.resuming import KEPT_NOTE, LOST_NOTE, explaining
-from packtok.sources import FORMAT_SUFFIXES, StrPath, token_files_at, token_files_below
+from packtok.sources import FORMAT_SUFFIXES, SIDECAR_FOLDER, StrPath, token_files_at, token_files_below
 from packtok.tokenizer.find import TOKENIZER_FILE, find_tokenizer, tokenizer_next_to
+from packtok.tokenizer.neighbours import CONFIG_FILE
 
 # Formats that are written as a folder of shards.
 FOLDERS = ("litdata", "mds", "npy", "parquet")
@@ -30,9 +31,6 @@ FOLDERS = ("litdata", "mds", "npy", "parquet")
 OF_ANY_WIDTH = ("dolma", "litdata", "llm-c", "mds", "npy", "raw")
 # Formats whose files of tokens can be links to those of the input.
 LINKED = ("megatron", "datatrove", "dolma", "raw")
-# What other formats do not know is kept in this folder beside their files.
-SIDECAR_FOLDER = ".packtok"
-TOKENIZER_CONFIG_FILE = "tokenizer_config.json"
 # Describes a folder of NPY shards, as KempnerForge reads it.
 METADATA_FILE = "metadata.yaml"
 # Describes a folder of Parquet files, as Hugging Face's `load_dataset` reads it.
@@ -218,7 +216,7 @@ def convert(
                 sharding=sharding,
                 part=part,
                 completes_parts=join,
-                accept_loss=[accept_loss] if isinstance(accept_loss, str) else list(accept_loss),
+                accept_loss=accepted_losses(accept_loss),
                 dtype=checked,
                 tokenizer=loaded_tokenizer,
                 existing=existing,
@@ -252,6 +250,11 @@ def paths_of(input: StrPath | Sequence[StrPath]) -> list[Path]:
     if not paths:
         raise ConfigError("the list of token files is empty; give at least one")
     return paths
+
+
+def accepted_losses(accept_loss: str | Sequence[str]) -> list[str]:
+    """Returns what may be lost, as a list."""
+    return [accept_loss] if isinstance(accept_loss, str) else list(accept_loss)
 
 
 def threads_or_cpus(threads: int | None) -> int:
@@ -329,7 +332,7 @@ def _write_packed(
             output=output,
             max_tokens=max_tokens,
             loss_markers=markers,
-            accept_loss=[accept_loss] if isinstance(accept_loss, str) else list(accept_loss),
+            accept_loss=accepted_losses(accept_loss),
             tokenizer=loaded_tokenizer,
             existing=existing,
             on_progress=on_progress,
@@ -519,8 +522,8 @@ def _write_tokenizer(
             if (named := report["meaning"][token]) is not None:
                 config[key] = named["token"]
         text = json.dumps(config, indent=2, ensure_ascii=False) + "\n"
-        if (replaces and is_own) or not os.path.lexists(name.with_name(TOKENIZER_CONFIG_FILE)):
-            _packtok.publish_bytes(name.with_name(TOKENIZER_CONFIG_FILE), text.encode())
+        if (replaces and is_own) or not os.path.lexists(name.with_name(CONFIG_FILE)):
+            _packtok.publish_bytes(name.with_name(CONFIG_FILE), text.encode())
     return []
 
 

@@ -11,6 +11,7 @@ from packtok import _packtok
 from packtok.choices import check_choice
 from packtok.commands.convert import (
     Reading,
+    accepted_losses,
     check_formats,
     checked_id_type,
     describe_output,
@@ -189,7 +190,7 @@ def reshape(
             output=os.fspath(output),
             to=to,
             sharding=sharding,
-            accept_loss=[accept_loss] if isinstance(accept_loss, str) else list(accept_loss),
+            accept_loss=accepted_losses(accept_loss),
             dtype=id_type,
             existing=existing,
             truncate_to=truncate,
@@ -290,8 +291,7 @@ def _chunk(text: str) -> tuple[int, int]:
     if int(count) == 0:
         raise ConfigError(f"--chunk (chunk): is {text!r}; expected at least one chunk, such as 0/1")
     if not int(index) < int(count):
-        last = max(int(count) - 1, 0)
-        raise ConfigError(f"--chunk (chunk): is {text!r}; expected 0/{count} to {last}/{count}")
+        raise ConfigError(f"--chunk (chunk): is {text!r}; expected 0/{count} to {int(count) - 1}/{count}")
     return int(index), int(count)
 
 

@@ -15,12 +15,10 @@ from packtok.distributed import find_shard
 from packtok.errors import ConfigError, PacktokError
 from packtok.progress import Progress
 from packtok.shard_folder import TaskFile, TaskFolder, planned_shards, read_plan
-from packtok.sources import token_files_at
+from packtok.sources import INDEX_FILE, token_files_at
 
 # Options that do not change what is written.
 _NOT_IN_PLAN = ("existing", "threads")
-# Completes an output whose format has one.
-_INDEX_FILE = "index.json"
 # Endings of the tokens of a name that several files share.
 _TOKENS_ENDINGS = (".bin", ".ds", ".npy")
 
@@ -111,7 +109,7 @@ class TaskRun:
             )
         if self.name == "convert":
             report, files = self._call({"join": True}, on_progress)
-            index = Path(self.output) / _INDEX_FILE
+            index = Path(self.output) / INDEX_FILE
             files += [_task_file(index)] if index.is_file() else []
         else:
             finished = folder.finished().values()

@@ -18,12 +18,12 @@ from typing import Any, TypeVar, cast
 from packtok import _packtok
 from packtok.errors import ConfigError, PacktokError
 from packtok.packer.staging import check_url, default_base, exists
-from packtok.sources import FORMAT_SUFFIXES, StrPath
+from packtok.sources import FORMAT_SUFFIXES, INDEX_FILE, SIDECAR_FOLDER, StrPath
+from packtok.tokenizer.find import TOKENIZER_FILE
+from packtok.tokenizer.neighbours import CONFIG_FILE
 
-SIDECAR_FOLDER = ".packtok"
-INDEX_FILE = "index.json"
 # The files that describe all token files of a folder.
-OF_FOLDER = ("tokenizer.json", "tokenizer_config.json")
+OF_FOLDER = (TOKENIZER_FILE, CONFIG_FILE)
 # The endings of files of tokens, and of those that describe them.
 TOKEN_ENDINGS = tuple(sorted({*FORMAT_SUFFIXES.values(), ".bin"} - {".idx"}))
 ENDINGS = (*TOKEN_ENDINGS, ".idx", ".bos.idx", ".csv.gz", ".ds.index", ".ds.metadata", ".ds.loss")
@@ -129,21 +129,22 @@ def _objects_of(url: str, *, are_shards: bool) -> list[str]:
     for, because a bucket may have millions of other objects.
     """
     if in_folder := _packtok.list_objects(f"{url}/"):
-        return [found for found, _ in in_folder]
+        return [path for path, _ in in_folder]
     parent, name = url.rsplit("/", 1)
     stem = next((name.removesuffix(ending) for ending in ENDINGS if name.endswith(ending)), name)
-    found = [url] if exists(url) else []
-    found += _with_endings(parent, stem, ENDINGS)
+    objects = [url] if exists(url) else []
+    objects += _with_endings(parent, stem, ENDINGS)
     if are_shards and (first := _with_endings(parent, _shard(stem, 0), ENDINGS)):
         endings = [ending for ending in ENDINGS if f"{parent}/{_shard(stem, 0)}{ending}" in first]
-        number = 0
-        while shard := _with_endings(parent, _shard(stem, number), endings):
-            found += shard
+        shard, number = first, 0
+        while shard:
+            objects += shard
             number += 1
+            shard = _with_endings(parent, _shard(stem, number), endings)
     own = re.compile(re.escape(stem) + (r"(_\d{5,})?" if are_shards else "") + r"\..*")
     beside = [path for path, _ in _packtok.list_objects(f"{parent}/{SIDECAR_FOLDER}/")]
-    found += [path for path in beside if own.fullmatch(path.rsplit("/", 1)[1])]
-    return list(dict.fromkeys(found))
+    objects += [path for path in beside if own.fullmatch(path.rsplit("/", 1)[1])]
+    return list(dict.fromkeys(objects))
 
 
 def _shard(stem: str, number: int) -> str:
@@ -165,12 +166,12 @@ def _fetched(url: str, folder: Path) -> Path:
         raise FileNotFoundError(errno.ENOENT, "there is no such object", url)
     for beside in (f"{parent}/{SIDECAR_FOLDER}", parent):
         objects += [url for file in OF_FOLDER if exists(url := f"{beside}/{file}")]
-    for found in objects:
-        path = folder / found.removeprefix(f"{parent}/")
+    for source in objects:
+        path = folder / source.removeprefix(f"{parent}/")
         if ".." in path.parts:
-            raise PacktokError(f"{found}: the name leads out of the folder; rename the object")
+            raise PacktokError(f"{source}: the name leads out of the folder; rename the object")
         path.parent.mkdir(parents=True, exist_ok=True)
-        _packtok.download(found, path)
+        _packtok.download(source, path)
     return folder / name
 
 
