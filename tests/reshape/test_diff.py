@@ -85,6 +85,22 @@ def test_command_prints_the_difference(tmp_path: Path, packtok_cli: PacktokCli) 
     assert json.loads(done.stdout)["difference"] == expected
 
 
+def test_sides_that_are_no_pbins_are_read_as_the_caller_says(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    pbin = tmp_path / "a.pbin"
+    packtok.convert(write(tmp_path / "a.npy", [[1, 2, 0], [3, 0]]), pbin, to="pbin")
+    np.array([1, 2, 0, 3, 0], np.uint16).tofile(tmp_path / "train.bin")
+    done = packtok_cli("diff", pbin, "train.bin", cwd=tmp_path, code=1)
+    assert "if the file has only tokens, set --input-dtype" in done.stderr
+    reading = ("--input-dtype", "uint16", "--boundaries", "eos=0")
+    for sides in ((pbin, "train.bin"), ("train.bin", pbin), ("train.bin", "train.bin")):
+        done = packtok_cli("diff", *sides, *reading, cwd=tmp_path)
+        assert done.stdout == "same 2 documents, 5 tokens\n"
+    packtok_cli("merge", "train.bin", "train.bin", "m.pbin", *reading, cwd=tmp_path)
+    assert len(packtok.PbinReader(tmp_path / "m.pbin")) == 4
+    with pytest.raises(packtok.ConfigError, match="format: is text"):
+        packtok.diff(pbin, pbin, format="text")
+
+
 def test_wrong_usage_is_explained(tmp_path: Path, packtok_cli: PacktokCli) -> None:
     write(tmp_path / "a.npy", [[1]])
     for arguments, code, message in [

@@ -142,6 +142,8 @@ def test_each_tool_finds_the_mask_where_it_looks_for_it(tmp_path: Path) -> None:
             [[True, False], [False]],
         ),
         ({"labels": [[1, 2], [3]], "attention_mask": [[1, 1], [1]]}, None),
+        ({"completion_mask": [[False, True], [False]]}, [[False, True], [False]]),
+        ({"loss_weights": [[1.0, 0.0], [1.0]]}, [[True, False], [True]]),
     ],
 )
 @pytest.mark.parametrize("suffix", ["parquet", "arrow"])
@@ -168,7 +170,6 @@ def test_columns_of_trainers_are_masks(
         ("labels", [[1, 9], [3]]),
         ("labels", [[1], [3]]),
         ("completion_mask", [[0, 2], [1]]),
-        ("completion_mask", [[False, True], [True]]),
         ("labels", [None, [3]]),
         ("labels", [[1, None], [3]]),
         ("attention_mask", [[0, 1], [1]]),
@@ -180,6 +181,35 @@ def test_a_column_that_is_no_mask_is_not_lost_unasked(tmp_path: Path, name: str,
     pyarrow.parquet.write_table(pyarrow.table({"input_ids": [[1, 2], [3]], name: values}), path)
     with pytest.raises(ValueError, match=f"records {name}, which pbin cannot hold"):
         packtok.convert(path, tmp_path / "a.pbin", to="pbin")
+    # Nobody trains on padding, or without weights, without knowing it.
+    message = f"column {name} is no loss mask .* convert the file and accept the loss of {name}"
+    for dataset in (packtok.TokenDataset, packtok.get_dataset):
+        with pytest.raises(ValueError, match=message):
+            dataset(path, 1)  # type: ignore[operator]
+    with pytest.raises(ValueError, match=message):
+        next(iter(CheckpointableDataset.from_pbin(path)))
+    packtok.convert(path, tmp_path / "a.pbin", to="pbin", accept_loss=name)
+    assert packtok.TokenDataset(tmp_path / "a.pbin", 1).num_tokens == 3
+    report = packtok.convert(path, tmp_path / "rows", to="packed-parquet", context_length=4, accept_loss=name)
+    assert report["lost"] == [name]
+
+
+def test_masks_of_many_rows_and_of_large_offsets_are_read(tmp_path: Path) -> None:
+    """Booleans are bits in Arrow: rows that start within a byte, skipped rows, and several batches."""
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(0, 21, 400)
+    masks = [rng.random(length) < 0.5 for length in lengths]
+    ids = [list(range(length)) for length in lengths]
+    flags = pyarrow.array(masks, pyarrow.large_list(pyarrow.bool_()))
+    table = pyarrow.table({"input_ids": ids, "completion_mask": flags})
+    pyarrow.parquet.write_table(table, tmp_path / "a.parquet", row_group_size=70)
+    with pyarrow.ipc.new_file(tmp_path / "a.arrow", table.schema) as file:
+        # The offsets of a slice do not start at 0.
+        file.write_table(table.slice(0, 150), max_chunksize=33)
+        file.write_table(table.slice(150))
+    for path in (tmp_path / "a.parquet", tmp_path / "a.arrow"):
+        packtok.convert(path, tmp_path / "a.pbin", to="pbin", existing="replace")
+        assert [mask for _, mask in masked_documents(tmp_path / "a.pbin")] == [list(mask) for mask in masks]
 
 
 def test_formats_without_room_keep_the_mask_beside_them_or_ask(

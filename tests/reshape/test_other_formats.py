@@ -625,6 +625,24 @@ def test_what_a_format_cannot_hold_must_be_accepted(tmp_path: Path, packtok_cli:
     assert documents_of(tmp_path / "a.pbin") == expected
 
 
+def test_names_that_nothing_records_are_reported(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    pbin = packed(tmp_path)
+    names = ("--accept-loss", "origins", "--accept-loss", "nonsense")
+    message = (
+        "--accept-loss: no input records nonsense; expected a column of the input, or loss_mask, modes, "
+        "origins, sequences"
+    )
+    for to in ("megatron", "pbin"):
+        done = packtok_cli("reshape", pbin, "--to", to, "-o", tmp_path / to, *names)
+        assert message in done.stderr
+    packed_rows = ("--to", "packed-parquet", "--context-length", 8)
+    for to in (("--to", "raw"), packed_rows):
+        done = packtok_cli("convert", pbin, *to, "-o", tmp_path / "x" / to[1], *names)
+        assert message in done.stderr
+    done = packtok_cli("merge", pbin, tmp_path / "m.pbin", *names, code=2)
+    assert done.stderr == "packtok: --accept-loss: has no effect on pbins, of which nothing is lost\n"
+
+
 def test_files_of_others_are_not_overwritten(tmp_path: Path) -> None:
     pbin = packed(tmp_path)
     (tmp_path / "b.idx").write_bytes(b"a raw index of lines")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections import Counter
 from itertools import chain
 from pathlib import Path
@@ -442,6 +443,46 @@ def test_columns_are_lost_only_if_that_is_accepted(corpus: Path) -> None:
     with pytest.raises(ValueError, match="records scores, which pbin cannot hold"):
         packtok.reshape(corpus.with_name("d.parquet"), corpus.with_name("out.pbin"))
     packtok.reshape(corpus.with_name("d.parquet"), corpus.with_name("out.pbin"), accept_loss="scores")
+
+
+def test_what_is_kept_is_said_before_anything_is_written(corpus: Path, packtok_cli: PacktokCli) -> None:
+    seen: list[dict[str, list[str]]] = []
+    output = corpus.with_name("out")
+
+    def on_start(kept: dict[str, list[str]]) -> None:
+        assert not output.exists()
+        seen.append(kept)
+
+    for options, expected in [
+        ({"to": "pbin"}, {"kept_in_files": {"documents", "origins"}, "kept_beside": set(), "lost": set()}),
+        ({"to": "megatron"}, {"kept_in_files": {"documents"}, "kept_beside": {"origins"}, "lost": set()}),
+        ({"to": "raw"}, {"kept_in_files": set(), "kept_beside": {"documents", "origins"}, "lost": set()}),
+        (
+            {"to": "parquet", "max_tokens": 9, "accept_loss": "origins"},
+            {"kept_in_files": {"documents"}, "kept_beside": set(), "lost": {"origins"}},
+        ),
+        (
+            {"rows": 4, "accept_loss": "origins"},
+            {"kept_in_files": {"documents"}, "kept_beside": set(), "lost": {"origins"}},
+        ),
+    ]:
+        report = packtok.reshape(corpus, output, truncate=5, on_start=on_start, **options)
+        kept = seen.pop()
+        assert {place: report[place] for place in kept} == kept
+        always = {"ids", "tokenizer", "eod"}
+        assert {place: set(kept[place]) - always for place in kept} == expected
+        shutil.rmtree(output, ignore_errors=True)
+        output.unlink(missing_ok=True)
+        output = output.with_name(f"{output.name}x")
+
+    def refuse(_: dict[str, list[str]]) -> None:
+        raise KeyError("stop")
+
+    with pytest.raises(KeyError, match="stop"):
+        packtok.reshape(corpus, output, truncate=5, on_start=refuse)
+    assert not output.exists()
+    done = packtok_cli("reshape", corpus, "-o", output, "--truncate", 5)
+    assert done.stderr == "packtok: keeps documents, eod, ids, origins, tokenizer in the files\n"
 
 
 def test_a_seed_without_effect_is_an_error(corpus: Path) -> None:

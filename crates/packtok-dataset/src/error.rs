@@ -83,6 +83,16 @@ pub enum Error {
     /// A file has no checksums to verify its data with.
     #[error("{}: file has no checksums to verify; pack it again, or remove verify", path.display())]
     NoChecksums { path: PathBuf },
+    /// A column that says how tokens count in the loss is no loss mask.
+    #[error(
+        "{}: column {name} is no loss mask (expected 0, 1 or booleans; in labels the ids or -100; in attention_mask only 1), and training does not apply it; to train without it, convert the file and accept the loss of {name}",
+        path.display()
+    )]
+    LossColumn {
+        path: PathBuf,
+        /// The name of the column.
+        name: String,
+    },
     #[error("block_size is {block_size}, expected at least 2")]
     BlockTooSmall { block_size: u64 },
     /// The overlap is not smaller than the block size.

@@ -67,6 +67,7 @@ struct Details {
     documents: Box<dyn DocumentIndex>,
     narrowed: Option<NarrowedIds>,
     extras: Vec<String>,
+    unusable_masks: Vec<String>,
     loss_mask: Option<MaskBytes>,
 }
 
@@ -166,6 +167,7 @@ impl FlatFile {
                 documents: parts.documents,
                 narrowed,
                 extras: Vec::new(),
+                unusable_masks: Vec::new(),
                 loss_mask: None,
             }),
         })
@@ -174,6 +176,12 @@ impl FlatFile {
     /// This file, which records more than ids, documents and a loss mask.
     pub(crate) fn with_extras(mut self, extras: Vec<String>) -> Self {
         self.details.extras = extras;
+        self
+    }
+
+    /// This file, some of whose extras have the names of loss masks, but other values.
+    pub(crate) fn with_unusable_masks(mut self, names: Vec<String>) -> Self {
+        self.details.unusable_masks = names;
         self
     }
 
@@ -230,6 +238,12 @@ impl FlatFile {
     /// `modes`; other columns.
     pub fn extras(&self) -> &[String] {
         &self.details.extras
+    }
+
+    /// The names of extras that say how tokens count in the loss, but are no loss mask: labels of other ids,
+    /// weights, padding. Who trains with the tokens and without these columns trains something else.
+    pub fn unusable_masks(&self) -> &[String] {
+        &self.details.unusable_masks
     }
 
     /// Whether the files record which tokens count in the loss.

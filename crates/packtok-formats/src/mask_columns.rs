@@ -1,7 +1,7 @@
 //! Columns of tables that say which tokens count in the loss, read as one loss mask.
 //!
 //! Sources: the collators of TRL (`completion_mask`, `assistant_masks`), and of Transformers and axolotl
-//! (`labels`, where -100 is not counted).
+//! (`labels`, where -100 is not counted); Levanter (`loss_weights`).
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ const IGNORED: i64 = -100;
 enum Meaning {
     /// The id, or [`IGNORED`].
     Labels,
-    /// 1 if the token counts.
+    /// 1 or true if the token counts; weights of other values are no mask.
     Flags,
     /// 1 if the token is no padding. A column of ones says nothing.
     Attention,
@@ -28,7 +28,7 @@ impl Meaning {
     fn of_column(name: &str) -> Option<Self> {
         match name {
             "labels" => Some(Self::Labels),
-            "completion_mask" | "assistant_masks" => Some(Self::Flags),
+            "completion_mask" | "assistant_masks" | "loss_weights" => Some(Self::Flags),
             "attention_mask" => Some(Self::Attention),
             _ => None,
         }
@@ -57,8 +57,8 @@ impl From<Fault> for ColumnError {
     fn from(fault: Fault) -> Self {
         match fault {
             fault @ (Fault::Io(_) | Fault::Temporary(_)) => Self::Fault(fault),
-            // A column of another type, such as booleans, or with nulls. The ids were read from the same file,
-            // so that it is not damaged as a whole.
+            // A column of another type, or with nulls. The ids were read from the same file, so that it is not
+            // damaged as a whole.
             _ => Self::NoMask,
         }
     }
@@ -79,7 +79,7 @@ pub(crate) fn with_masks(
     of_fault: impl Fn(Fault) -> Error,
 ) -> Result<FlatFile> {
     let mut mask = None;
-    let mut extras = Vec::new();
+    let (mut extras, mut unusable) = (Vec::new(), Vec::new());
     for name in names {
         let Some(meaning) = Meaning::of_column(name) else {
             extras.push(name.clone());
@@ -89,12 +89,16 @@ pub(crate) fn with_masks(
             // All tokens count.
             Ok(None) => {}
             Ok(narrowed) => mask = narrowed,
-            Err(ColumnError::NoMask) => extras.push(name.clone()),
+            Err(ColumnError::NoMask) => {
+                extras.push(name.clone());
+                unusable.push(name.clone());
+            }
             Err(ColumnError::Fault(fault)) => return Err(of_fault(fault)),
             Err(ColumnError::Other(error)) => return Err(error),
         }
     }
-    Ok(file.with_extras(extras).with_loss_mask(mask))
+    let file = file.with_extras(extras).with_unusable_masks(unusable);
+    Ok(file.with_loss_mask(mask))
 }
 
 /// The tokens that count by `before` and by a column; `None` if the column has no token that does not.

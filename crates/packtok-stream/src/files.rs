@@ -134,6 +134,7 @@ impl OperatorSpec for PbinSpec {
         };
         site.numbered(order, || {
             let files = Files::open(&self.paths, false)?;
+            files.check_loss_columns()?;
             for file in 0..files.len() {
                 if files.token_file(file)?.has_loss_mask() {
                     let path = files.path(file).to_owned();

@@ -146,14 +146,14 @@ def convert(
                 **options,
                 shard=shard,
                 join=join,
-                on_start=None if quiet else _show_kept(),
+                on_start=None if quiet else showing_kept(),
                 on_progress=on_progress,
             )
     show_counts(counts, as_json=as_json, quiet=quiet)
 
 
-def _show_kept() -> Callable[[dict[str, list[str]]], None]:
-    """Returns a function that shows what an output keeps, unless the last one shown keeps the same."""
+def showing_kept() -> Callable[[dict[str, list[str]]], None]:
+    """Returns a function that prints what an output keeps, unless the last one shown keeps the same."""
     shown: list[str] = []
 
     def show(kept: dict[str, list[str]]) -> None:

@@ -5,13 +5,24 @@ from typing import Annotated, Any
 import typer
 
 from packtok.cli import console
-from packtok.cli.options import JsonOption, QuietOption, check_inputs
+from packtok.cli.options import (
+    BoundariesOption,
+    InputDtypeOption,
+    JsonOption,
+    QuietOption,
+    TokenFormatOption,
+    check_inputs,
+)
 from packtok.cli.progress import progress
 
 
 def diff(
     first: Annotated[str, typer.Argument(metavar="FIRST", help="A token file of any format, or a folder.")],
     second: Annotated[str, typer.Argument(metavar="SECOND", help="Another one.")],
+    *,
+    format: TokenFormatOption = None,
+    input_dtype: InputDtypeOption = None,
+    boundaries: BoundariesOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -21,7 +32,14 @@ def diff(
     check_inputs("FIRST", [first])
     check_inputs("SECOND", [second])
     with progress(quiet=quiet) as on_progress:
-        report = command.diff(first, second, on_progress=on_progress)
+        report = command.diff(
+            first,
+            second,
+            format=format,
+            input_dtype=input_dtype,
+            boundaries=boundaries,
+            on_progress=on_progress,
+        )
     difference = report["difference"]
     if as_json:
         console.as_json(report)

@@ -9,11 +9,13 @@ from packtok.cli import console
 from packtok.cli.options import (
     AcceptLossOption,
     AddTokensOption,
-    Existing,
+    BoundariesOption,
     ExistingOption,
+    InputDtypeOption,
     JsonOption,
     PolicyOption,
     QuietOption,
+    TokenFormatOption,
     TokenizerOption,
     check_inputs,
     check_output,
@@ -29,6 +31,10 @@ Paths = Annotated[
 
 def merge(
     paths: Paths,
+    *,
+    format: TokenFormatOption = None,
+    input_dtype: InputDtypeOption = None,
+    boundaries: BoundariesOption = None,
     tokenizer: TokenizerOption = None,
     add_special_tokens_from_config: AddTokensOption = False,
     accept_loss: AcceptLossOption = None,
@@ -38,31 +44,9 @@ def merge(
     quiet: QuietOption = False,
 ) -> None:
     """Join token files into one pbin; pbins are verified while they are read."""
-    policy = existing_policy(existing, file_existence_policy)
-    merge_with(
-        paths,
-        policy,
-        tokenizer=tokenizer,
-        add_special_tokens_from_config=add_special_tokens_from_config,
-        accept_loss=accept_loss,
-        as_json=as_json,
-        quiet=quiet,
-    )
-
-
-def merge_with(
-    paths: list[str],
-    existing: Existing | None,
-    *,
-    tokenizer: str | None,
-    add_special_tokens_from_config: bool = False,
-    accept_loss: list[str] | None = None,
-    as_json: bool,
-    quiet: bool,
-) -> None:
-    """Joins all but the last of ``paths`` into the last and prints the counts."""
     from packtok.commands import merge as command
 
+    policy = existing_policy(existing, file_existence_policy)
     if len(paths) < 2:
         raise typer.BadParameter("expected at least one PART, then OUT")
     check_inputs("PART", paths[:-1])
@@ -71,7 +55,10 @@ def merge_with(
         counts = command.merge(
             paths[:-1],
             paths[-1],
-            existing=existing or "error",
+            format=format,
+            input_dtype=input_dtype,
+            boundaries=boundaries,
+            existing=policy or "error",
             tokenizer=tokenizer,
             add_special_tokens_from_config=add_special_tokens_from_config,
             accept_loss=accept_loss or (),

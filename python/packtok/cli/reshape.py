@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from packtok.cli import console
+from packtok.cli.convert import showing_kept
 from packtok.cli.merge import show_counts
 from packtok.cli.options import (
     AcceptLossOption,
@@ -184,7 +185,13 @@ def reshape(
                 shard, join=join, on_progress=on_progress
             )
         else:
-            counts = command.reshape(files, output, **options, on_progress=on_progress)
+            counts = command.reshape(
+                files,
+                output,
+                **options,
+                on_start=None if quiet else showing_kept(),
+                on_progress=on_progress,
+            )
     if "steps" not in counts:
         show_counts(counts, as_json=as_json, quiet=quiet)
         return

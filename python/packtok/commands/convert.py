@@ -117,8 +117,8 @@ def convert(
             output.
         multiple_of: Cuts shards at multiples of so many tokens instead of between documents, because some
             trainers drop the rest of each file.
-        accept_loss: What the input records and the output cannot hold: ``"sequences"``, ``"modes"``, and
-            ``"origins"``, which only one output from one input keeps.
+        accept_loss: What the input records and the output cannot hold: ``"sequences"``, ``"modes"``,
+            ``"loss_mask"``, a column, and ``"origins"``, which only one output from one input keeps.
         dtype: The type of the ids to write: for ``"cepe-npy"``, ``"int64"`` or ``"uint32"``; for ``"dolma"``,
             ``"litdata"``, ``"llm-c"``, ``"mds"``, ``"npy"`` and ``"raw"``, ``"uint16"`` or ``"uint32"``.
             Default: ``"int64"``, and what the vocabulary needs.
@@ -221,7 +221,7 @@ def convert(
                 tokenizer=loaded_tokenizer,
                 existing=existing,
                 num_threads=num_threads,
-                on_start=None if on_start is None else lambda kept: on_start(_kept([kept])),
+                on_start=kept_of_output(on_start),
                 on_progress=on_progress,
             )
             warnings += report["notes"]
@@ -232,7 +232,7 @@ def convert(
         "output": os.fspath(output),
         "files": sum(len(report["files"]) for report in reports),
         **{name: sum(report[name] for report in reports) for name in ("documents", "tokens", "file_bytes")},
-        **_kept([report["kept"] for report in reports]),
+        **kept_in([report["kept"] for report in reports]),
         "warnings": warnings,
     }
 
@@ -285,11 +285,18 @@ def _part_of(shard: str | None, *, join: bool) -> tuple[int, int] | None:
     return chosen.shard_index, count
 
 
-def _kept(kept: Iterable[dict[str, list[str]]]) -> dict[str, list[str]]:
+def kept_in(kept: Iterable[dict[str, list[str]]]) -> dict[str, list[str]]:
     """Returns the names of what the inputs record, by where the outputs have it."""
     places = (("kept_in_files", "in_files"), ("kept_beside", "beside"), ("lost", "lost"))
     outputs = list(kept)
     return {shown: sorted({name for output in outputs for name in output[place]}) for shown, place in places}
+
+
+def kept_of_output(
+    on_start: Callable[[dict[str, list[str]]], None] | None,
+) -> Callable[[dict[str, list[str]]], None] | None:
+    """Returns a function that the compiled module calls with what an output keeps."""
+    return None if on_start is None else lambda kept: on_start(kept_in([kept]))
 
 
 def _write_packed(
@@ -339,7 +346,8 @@ def _write_packed(
         )
     report["to"] = "parquet"
     sources = map(Path, files)
-    warnings = describe_output(sources, output, report, loaded_tokenizer, existing, rows=PACKED_ROWS)
+    warnings: list[str] = report["notes"]
+    warnings += describe_output(sources, output, report, loaded_tokenizer, existing, rows=PACKED_ROWS)
     name_files(report["files"], on_written)
     counts = ("rows", "documents", "left_out_documents", "tokens", "file_bytes", "lost")
     return {
@@ -396,9 +404,9 @@ def sharding_of(
 class Reading:
     """What is said about token files that they do not record, as in `convert`."""
 
-    format: str | None
-    input_dtype: str | None
-    boundaries: str | None
+    format: str | None = None
+    input_dtype: str | None = None
+    boundaries: str | None = None
 
 
 def with_description(
@@ -420,13 +428,15 @@ def with_description(
     return list(map(Path, files.paths)), known, tokenizer or files.tokenizer
 
 
-def described_files(path: StrPath, remark: Callable[[str], None]) -> tuple[list[str], Reading]:
+def described_files(
+    path: StrPath, remark: Callable[[str], None], given: Reading | None = None
+) -> tuple[list[str], Reading]:
     """Returns the token files at a path or in a folder, and how they are read; also of a folder of tatm."""
-    nothing = Reading(None, None, None)
-    files, reading, _ = with_description([Path(path)], nothing, None, remark)
-    if reading != nothing:
+    given = given or Reading()
+    files, reading, _ = with_description([Path(path)], given, None, remark)
+    if reading != given:
         return list(map(os.fspath, files)), reading
-    return token_files_at(Path(path)), nothing
+    return token_files_at(Path(path), given.format), given
 
 
 def _jobs(

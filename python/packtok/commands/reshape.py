@@ -15,6 +15,8 @@ from packtok.commands.convert import (
     check_formats,
     checked_id_type,
     describe_output,
+    kept_in,
+    kept_of_output,
     name_files,
     paths_of,
     sharding_of,
@@ -72,6 +74,7 @@ def reshape(
     add_special_tokens_from_config: bool = False,
     existing: Literal["error", "skip", "replace"] = "error",
     threads: int | None = None,
+    on_start: Callable[[dict[str, list[str]]], None] | None = None,
     on_written: Callable[[Path], None] | None = None,
     on_progress: Progress | None = None,
     memory: tuple[int, int] | None = None,
@@ -122,6 +125,7 @@ def reshape(
         existing: ``"error"``; ``"skip"``, which keeps the output after comparing it; ``"replace"``.
         threads: Threads that decode and encode, and shards that are written at once. Default: the CPUs that
             the process may use.
+        on_start: As in `packtok.convert`.
         on_written: Called with each file of tokens when all are written.
         on_progress: As in `packtok.pack`.
         memory: Bytes of data that are shuffled in memory, and of the parts of larger data. For tests.
@@ -129,7 +133,8 @@ def reshape(
     Returns:
         ``output``, ``files``, ``documents_in``, ``tokens_in``, ``documents``, ``tokens`` and ``file_bytes``;
         ``steps``, each with the documents and tokens that it has left out or repeated, which add up;
-        ``truncated``, ``removed`` and ``retokenized``, if there are such steps; and ``warnings``.
+        ``truncated``, ``removed`` and ``retokenized``, if there are such steps; ``kept_in_files``,
+        ``kept_beside`` and ``lost``, as `packtok.convert` returns them; and ``warnings``.
 
     Raises:
         ConfigError: If an argument is invalid.
@@ -198,16 +203,18 @@ def reshape(
             shuffle=(seed, block_tokens) if shuffle else None,
             row_tokens=rows,
             num_threads=num_threads,
+            on_start=kept_of_output(on_start),
             on_progress=on_progress,
             memory=memory,
         )
     converted = report.pop("converted", None)
     described = converted or {"to": to, "output": report["output"], "meaning": reshaper.meaning}
     written = own if target is None else target.tokenizer
-    warnings = remarks + _warnings(report) + (converted["notes"] if converted else [])
+    warnings = remarks + _warnings(report) + report.pop("notes")
     warnings += describe_output(map(Path, paths), Path(output), described, written, existing)
     name_files(report["files"], on_written)
-    return {**report, "files": len(report["files"]), "warnings": warnings}
+    kept = kept_in([report.pop("kept")])
+    return {**report, "files": len(report["files"]), **kept, "warnings": warnings}
 
 
 def _check_pairs(

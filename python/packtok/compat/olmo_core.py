@@ -70,6 +70,7 @@ class PbinDocumentSource(DocumentSource):  # type: ignore[misc]
         super().__init__(work_dir=work_dir, label=label)
         # The blocks provide the fingerprint, and the paths that a manifest lists.
         stream = Blocks(**find_files(source), packing="whole")
+        stream.check_loss_columns()
         self._fingerprint = digest([type(self).__name__, stream.fingerprint])
         self._readers = [PbinReader(path) for path in stream.paths]
         self._starts = list(accumulate((reader.num_tokens for reader in self._readers), initial=0))

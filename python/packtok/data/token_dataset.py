@@ -162,6 +162,7 @@ class TokenDataset(Dataset[Item]):
             folders = plan_folders(files, cache_dir)
             documents |= side_of(files, split, rule, folders)
         self._blocks = _packed(documents, packing, context_length, by_file, folders)
+        self._blocks.check_loss_columns()
         if not len(self._blocks):
             raise ValueError(f"{self._blocks.paths[0]}: no documents to make items of; pack some first")
         field_dtypes = {

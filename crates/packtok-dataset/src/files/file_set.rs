@@ -223,10 +223,21 @@ impl Files {
         let entry = &self.entries[file];
         let open = CheckedFile::open_listed(entry, &self.options, self.verify)?;
         entry.compare(&Entry::of(open.token_file()))?;
+        check_loss_columns(open.token_file())?;
         open.token_file()
             .advise(PATTERNS[usize::from(self.pattern.load(Ordering::Relaxed))])?;
         // Another thread may have opened it first; both opened the same file.
         Ok(self.slots[file].0.get_or_init(|| open))
+    }
+
+    /// Checks the columns of open files that say how tokens count in the loss; those of others are checked when
+    /// they are opened. Who trains with the tokens calls this.
+    ///
+    /// # Errors
+    /// [`Error::LossColumn`].
+    pub fn check_loss_columns(&self) -> Result<()> {
+        let mut open = self.slots.iter().filter_map(|slot| slot.0.get());
+        open.try_for_each(|checked| check_loss_columns(checked.token_file()))
     }
 
     /// Tokens `tokens` of a file as little-endian bytes, verified if requested.
@@ -274,6 +285,20 @@ impl Files {
             open.token_file().advise(pattern)?;
         }
         Ok(())
+    }
+}
+
+/// Checks that no column says how tokens count in the loss in a way that datasets do not apply.
+fn check_loss_columns(file: &TokenFile) -> Result<()> {
+    let TokenFile::Flat(flat) = file else {
+        return Ok(());
+    };
+    match flat.unusable_masks().first() {
+        None => Ok(()),
+        Some(name) => Err(Error::LossColumn {
+            path: file.path().into(),
+            name: name.clone(),
+        }),
     }
 }
 

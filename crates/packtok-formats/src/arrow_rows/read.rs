@@ -49,25 +49,15 @@ pub(crate) fn open(path: &Path) -> Result<FlatFile> {
     let file = documents.finish(TokenFormat::Arrow, file_bytes)?;
     let rows = |name: &str, each: EachRow<'_>| {
         let file = File::open(path).map_err(Fault::Io)?;
-        let column = ArrowIdLists::open(Window::new(file).map_err(Fault::Io)?, name)?;
+        let column = ArrowIdLists::open_mask(Window::new(file).map_err(Fault::Io)?, name)?;
         let mut values = Vec::new();
         column.for_each(|bytes| {
             values.clear();
-            values.extend(integers(bytes, column.integer()));
+            values.extend(column.integers(bytes));
             each(&values)
         })
     };
     with_masks(file, column.other_columns(), rows, error)
-}
-
-/// Little-endian integers of `width` bytes. Unsigned ones of 64 bits may wrap, which no mask has.
-fn integers(bytes: &[u8], (width, is_signed): (usize, bool)) -> impl Iterator<Item = i64> + '_ {
-    bytes.chunks_exact(width).map(move |integer| {
-        let is_negative = is_signed && integer[width - 1] >= 0x80;
-        let mut wide = [if is_negative { 0xff } else { 0 }; 8];
-        wide[..width].copy_from_slice(integer);
-        i64::from_le_bytes(wide)
-    })
 }
 
 #[cfg(test)]

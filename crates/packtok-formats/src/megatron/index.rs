@@ -11,6 +11,12 @@ use crate::narrowed::WideType;
 /// The first bytes of an index.
 pub const MAGIC: [u8; 9] = *b"MMIDIDX\0\0";
 
+/// The name of documents of several sequences, or of sequences without tokens, among what an index records
+/// besides documents.
+pub const SEQUENCES: &str = "sequences";
+/// The name of the modes of multimodal sequences there.
+pub const MODES: &str = "modes";
+
 pub(super) const VERSION: u64 = 1;
 const VERSION_AT: u64 = 9;
 const DTYPE_AT: u64 = 17;
@@ -241,7 +247,7 @@ impl Index {
 
     /// What the index records besides documents.
     pub(super) fn extras(&self) -> Vec<String> {
-        let extras = [("sequences", self.has_sequences), ("modes", self.has_modes)];
+        let extras = [(SEQUENCES, self.has_sequences), (MODES, self.has_modes)];
         let extras = extras.into_iter().filter(|&(_, is_there)| is_there);
         extras.map(|(name, _)| name.to_owned()).collect()
     }

@@ -10,6 +10,6 @@ mod index;
 mod read;
 mod write;
 
-pub use index::MAGIC;
+pub use index::{MAGIC, MODES, SEQUENCES};
 pub use read::{MegatronPaths, open, starts_with_magic};
 pub use write::{LEAST_INT32_VOCAB, max_id, width_for_vocab, write_index};

@@ -52,7 +52,7 @@ pub fn open(path: &Path) -> Result<FlatFile> {
     let file = documents.finish(TokenFormat::Parquet, file_bytes)?;
     let rows = |name: &str, each: EachRow<'_>| {
         let file = File::open(path).map_err(Fault::Io)?;
-        let column = IdLists::open(Window::new(file).map_err(Fault::Io)?, name)?;
+        let column = IdLists::open_mask(Window::new(file).map_err(Fault::Io)?, name)?;
         column.for_each(|lists| {
             let mut values = lists.ids.as_slice();
             for &length in &lists.lengths {

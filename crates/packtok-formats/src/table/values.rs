@@ -46,3 +46,13 @@ impl Values for OtherValues {
         Ok(Some(Value::OtherType(self.type_name)))
     }
 }
+
+/// A floating-point number as an integer; `i64::MIN`, which is neither an id nor a flag, if it is none.
+pub(super) fn integer_of(number: f64) -> i64 {
+    let integer = number as i64;
+    if integer as f64 == number {
+        integer
+    } else {
+        i64::MIN
+    }
+}

@@ -202,6 +202,7 @@ pub(crate) fn dataset_error(error: DatasetError) -> PyErr {
         E::NoFiles
         | E::PathNotUtf8 { .. }
         | E::NoChecksums { .. }
+        | E::LossColumn { .. }
         | E::CacheBytes { .. }
         | E::BlockTooSmall { .. }
         | E::Overlap { .. }

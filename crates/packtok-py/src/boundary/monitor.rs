@@ -5,10 +5,12 @@ use std::time::{Duration, Instant};
 
 use packtok_jobs::Progress;
 use packtok_pack::{Error, KEPT, Result};
+use packtok_reshape::convert::Kept;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::boundary::error::{dataset_error, pack_error, reshape_error};
+use crate::boundary::values;
 
 /// Interval between two signal checks, and so the maximum delay of Ctrl-C.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
@@ -148,6 +150,36 @@ pub(crate) fn watched_reshaping<R: Send>(
     match watch.raised.map_or_else(|| py.check_signals(), Err) {
         Ok(()) => Ok(report),
         Err(error) => Err(with_note(py, error, COMPLETE_NOTE)),
+    }
+}
+
+/// Runs `call`, which passes what an output will keep to its first argument before it writes, so that
+/// `on_start` is called with it. An exception of `on_start` is the result, and stops the call.
+pub(crate) fn with_start<R>(
+    on_start: Option<&Py<PyAny>>,
+    call: impl FnOnce(&mut (dyn FnMut(&Kept) -> ControlFlow<()> + Send)) -> PyResult<R>,
+) -> PyResult<R> {
+    let mut raised = None;
+    let mut started = |kept: &Kept| {
+        let Some(on_start) = on_start else {
+            return ControlFlow::Continue(());
+        };
+        let called = Python::attach(|py| {
+            let kept = values::to_python(py, kept)?;
+            on_start.call1(py, (kept,)).map(drop)
+        });
+        match called {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                raised = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    };
+    let outcome = call(&mut started);
+    match raised {
+        Some(error) => Err(error),
+        None => outcome,
     }
 }
 

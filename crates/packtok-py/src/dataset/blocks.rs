@@ -183,6 +183,12 @@ impl PyBlocks {
         fill_rows(py, &rows, self.context_length()?, filling, ids, loss_mask)
     }
 
+    /// Checks that training can apply the columns that say how tokens count in the loss.
+    fn check_loss_columns(&self) -> PyResult<()> {
+        let files = self.items.stream().files();
+        files.check_loss_columns().map_err(dataset_error)
+    }
+
     /// The documents whose tokens `item` contains, as (path, document in that file, start, stop).
     /// The last two are token positions in the document.
     fn locate(&self, item: i64) -> PyResult<Vec<(OsString, u64, u64, u64)>> {

@@ -1,6 +1,5 @@
 //! Conversions between formats of token files, and the content of markers.
 
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use packtok_dataset::items::LossMarkers;
@@ -8,13 +7,13 @@ use packtok_formats::npy::IdType;
 use packtok_pack::pbin::TokenizerInfo;
 use packtok_reshape::DeclaredTokenizer;
 use packtok_reshape::convert::marker::{Marker, TokenPlan};
-use packtok_reshape::convert::{self, ConvertOptions, Kept, PackedOptions, Sharding};
+use packtok_reshape::convert::{self, ConvertOptions, PackedOptions, Sharding};
 use packtok_tokenizer::Tokenizer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::boundary::error::reshape_error;
-use crate::boundary::monitor::watched_reshaping;
+use crate::boundary::monitor::{watched_reshaping, with_start};
 use crate::boundary::token_formats::{element, format_of, open_options};
 use crate::boundary::values::{self, choice};
 use crate::dataset::blocks::PyBlocks;
@@ -67,30 +66,11 @@ pub(crate) fn convert_tokens<'py>(
         source_name: None,
         num_threads,
     };
-    let mut raised = None;
-    let mut started = |kept: &Kept| {
-        let Some(on_start) = &on_start else {
-            return ControlFlow::Continue(());
-        };
-        let called = Python::attach(|py| {
-            let kept = values::to_python(py, kept)?;
-            on_start.call1(py, (kept,)).map(drop)
-        });
-        match called {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => {
-                raised = Some(error);
-                ControlFlow::Break(())
-            }
-        }
-    };
-    let outcome = watched_reshaping(py, on_progress, |monitor| {
-        convert::convert(&options, &mut started, monitor)
-    });
-    let report = match raised {
-        Some(error) => return Err(error),
-        None => outcome?,
-    };
+    let report = with_start(on_start.as_ref(), |started| {
+        watched_reshaping(py, on_progress, |monitor| {
+            convert::convert(&options, started, monitor)
+        })
+    })?;
     values::to_python(py, &report)
 }
 

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 
 use crate::boundary::calls::lock;
 use crate::boundary::error::reshape_error;
-use crate::boundary::monitor::watched_reshaping;
+use crate::boundary::monitor::{watched_reshaping, with_start};
 use crate::boundary::token_formats::{element, format_of, open_options};
 use crate::boundary::values::{self, choice};
 use crate::reshape::convert::declared;
@@ -229,8 +229,8 @@ impl PyReshaper {
     ///
     /// `retokenize` is the tokenizer of the input and the new one, each new EOD and BOS as token and id.
     /// `shuffle` is a seed, and the least tokens of a block or None for documents. `memory` is as in
-    /// `shuffle_files`.
-    #[pyo3(signature = (*, inputs, output, to, sharding, accept_loss, dtype, existing, truncate_to, retokenize, shuffle, row_tokens, num_threads, on_progress, memory = None))]
+    /// `shuffle_files`. `on_start` is called with what is kept before anything is written.
+    #[pyo3(signature = (*, inputs, output, to, sharding, accept_loss, dtype, existing, truncate_to, retokenize, shuffle, row_tokens, num_threads, on_start, on_progress, memory = None))]
     #[allow(clippy::too_many_arguments, clippy::type_complexity)]
     fn write<'py>(
         &self,
@@ -252,6 +252,7 @@ impl PyReshaper {
         shuffle: Option<(u64, Option<u64>)>,
         row_tokens: Option<u64>,
         num_threads: usize,
+        on_start: Option<Py<PyAny>>,
         on_progress: Option<Py<PyAny>>,
         memory: Option<(u64, u64)>,
     ) -> PyResult<Bound<'py, PyAny>> {
@@ -295,8 +296,10 @@ impl PyReshaper {
             }),
             row_tokens,
         };
-        let report = watched_reshaping(py, on_progress, |monitor| {
-            lock(&self.inner).write(&options, monitor)
+        let report = with_start(on_start.as_ref(), |started| {
+            watched_reshaping(py, on_progress, |monitor| {
+                lock(&self.inner).write(&options, started, monitor)
+            })
         })?;
         values::to_python(py, &report)
     }

@@ -23,7 +23,7 @@ mod shards;
 mod stated_dtype;
 
 pub use kept::Kept;
-pub(crate) use kept::{ORIGINS, check_accepted};
+pub(crate) use kept::{Losing, ORIGINS, Place, unknown_losses};
 pub use meaning::Meaning;
 pub use npy::{NpyWritten, write_npy};
 pub use packed::{PackedOptions, PackedReport, write_packed};

@@ -12,7 +12,7 @@ use packtok_pack::pack::Existing;
 use packtok_pbin::{TempFile, TokenWidth};
 use serde::Serialize;
 
-use super::kept::lost_in_rows;
+use super::kept::{Losing, lost_in_rows, unknown_losses};
 use super::marker::meaning_of_all;
 use super::meaning::Meaning;
 use super::parts::{Parts, check_ids, check_vocabulary, names_its_tokenizer};
@@ -68,6 +68,8 @@ pub struct PackedReport {
     pub lost: Vec<String>,
     /// The tokenizer, EOD and BOS, as far as they are known.
     pub meaning: Meaning,
+    /// Sentences for the user.
+    pub notes: Vec<String>,
 }
 
 /// Writes the items of a plan as rows.
@@ -85,8 +87,12 @@ pub fn write_packed(
     let files = files.collect::<Result<Vec<_>, _>>()?;
     let meaning = meaning_of_all(files.iter().copied(), options.tokenizer.as_ref())?;
     let mut lost = Vec::new();
+    let losing = Losing {
+        to: FORMAT,
+        accept_loss: &options.accept_loss,
+    };
     for file in &files {
-        lost.extend(lost_in_rows(file, FORMAT, &options.accept_loss)?);
+        lost.extend(lost_in_rows(file, losing)?);
     }
     lost.sort();
     lost.dedup();
@@ -108,6 +114,9 @@ pub fn write_packed(
         file_bytes: 0,
         lost,
         meaning,
+        notes: unknown_losses(files.iter().copied(), &options.accept_loss)
+            .into_iter()
+            .collect(),
     };
     let id_bytes = items.stream().files().width().bytes();
     let mut progress = Progress {

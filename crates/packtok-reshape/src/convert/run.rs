@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::flat::{FlatConversion, dtype};
 use super::folder_index::{FolderIndex, check_index};
-use super::kept::{Kept, check_accepted};
+use super::kept::{Kept, Losing, check_accepted, unknown_losses};
 use super::loss_masks::LossMasks;
 use super::marker::{Marker, meaning_of_all};
 use super::meaning::Meaning;
@@ -247,6 +247,9 @@ pub fn convert(
         index.publish(&options.output, sharding.max_tokens_of(options.to))?;
     }
     report.notes.extend(unseen);
+    report
+        .notes
+        .extend(unknown_losses(&files, &options.accept_loss));
     let num_parts = report.documents.saturating_sub(num_documents);
     if num_parts > 0 && options.part.is_none() {
         report.notes.push(format!(
@@ -369,11 +372,12 @@ pub(crate) fn check_extras(file: &TokenFile, options: &ConvertOptions) -> Result
     let TokenFile::Flat(flat) = file else {
         return Ok(());
     };
-    let extras = flat.extras();
-    let mut extras = extras.iter();
-    extras.try_for_each(|name| {
-        check_accepted(file.path(), name, options.to.name(), &options.accept_loss)
-    })
+    let losing = Losing {
+        to: options.to.name(),
+        accept_loss: &options.accept_loss,
+    };
+    let mut extras = flat.extras().iter();
+    extras.try_for_each(|name| check_accepted(file.path(), name, losing))
 }
 
 /// Whether the file of the tokens is, as it is, one of this format.

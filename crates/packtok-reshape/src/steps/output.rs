@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use packtok_formats::{OpenOptions, TokenFile, TokenFormat};
 use packtok_jobs::Monitor;
 use packtok_pbin::{
-    Counts, Finished, Metadata, Options, Origin, Reader, ShuffleGenerator, TokenWidth,
-    TokenizerInfo, Writer,
+    Counts, Finished, Metadata, Options, Origin, Reader, ShuffleGenerator, TokenWidth, Writer,
 };
 use serde::Serialize;
 
@@ -17,8 +16,8 @@ use super::retokenize::{RetokenizeReport, Retokenizing};
 use super::selection::{Reshaper, StepReport, next_number};
 use super::truncation::shortened;
 use crate::convert::{
-    ConvertOptions, ConvertReport, ORIGINS, check_accepted, check_extras, check_outputs, convert,
-    convert_width,
+    ConvertOptions, ConvertReport, Kept, Losing, ORIGINS, Place, check_extras, check_outputs,
+    convert, convert_width, unknown_losses,
 };
 use crate::error::Result;
 use crate::existing::{compare, prepare};
@@ -109,6 +108,10 @@ pub struct ReshapeReport {
     pub retokenized: Option<RetokenizeReport>,
     /// Whether the output already existed and equals the result.
     pub skipped_existing: bool,
+    /// Where the output has what the inputs record.
+    pub kept: Kept,
+    /// Sentences for the user.
+    pub notes: Vec<String>,
     /// The conversion, if the output is no pbin.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub converted: Option<ConvertReport>,
@@ -125,7 +128,7 @@ struct Changes {
 }
 
 impl Reshaper {
-    /// Writes the used documents.
+    /// Writes the used documents. `started` receives what is kept before anything is written, and may stop.
     ///
     /// # Errors
     /// A file is damaged; the output exists and may not be replaced, or differs from the result;
@@ -133,6 +136,7 @@ impl Reshaper {
     pub fn write(
         &mut self,
         options: &WriteOptions,
+        started: &mut dyn FnMut(&Kept) -> ControlFlow<()>,
         monitor: &mut Monitor<'_>,
     ) -> Result<ReshapeReport> {
         let is_pbin = options.convert.to == TokenFormat::Pbin;
@@ -144,11 +148,10 @@ impl Reshaper {
             packtok_pbin::remove_abandoned(&[output])?;
             check_outputs(&options.convert)?;
         }
-        for input in &self.inputs.files {
-            check_extras(&input.file, &options.convert)?;
+        let kept = self.kept(options)?;
+        if started(&kept).is_break() {
+            return Err(packtok_jobs::Error::Cancelled.into());
         }
-        self.check_origins_are_kept(options)?;
-        self.check_loss_mask_is_kept(options)?;
         self.add_changing_steps(options);
         let passes = 1 + u64::from(options.shuffling.is_some());
         let mut meter = Meter::new(monitor, passes * self.inputs.data_bytes());
@@ -178,6 +181,13 @@ impl Reshaper {
             removed,
             retokenized: changes.retokenized,
             skipped_existing: keeps,
+            kept,
+            notes: unknown_losses(
+                self.inputs.files.iter().map(|input| &input.file),
+                &options.convert.accept_loss,
+            )
+            .into_iter()
+            .collect(),
             converted: None,
         };
         if keeps {
@@ -185,8 +195,12 @@ impl Reshaper {
         } else if is_pbin {
             finished.publish(existing.replace())?;
         } else {
+            let mut accept_loss = options.convert.accept_loss.clone();
+            // The pbin has no other.
+            accept_loss.retain(|name| [ORIGINS, LOSS_MASK].contains(&name.as_str()));
             let conversion = ConvertOptions {
                 inputs: vec![finished.path().to_owned()],
+                accept_loss,
                 open: OpenOptions::default(),
                 source_name: inputs.first().cloned(),
                 ..options.convert.clone()
@@ -196,49 +210,58 @@ impl Reshaper {
             report.files.clone_from(&converted.files);
             report.file_bytes = converted.file_bytes;
             report.skipped_existing = converted.skipped_existing;
+            report.notes.extend_from_slice(&converted.notes);
             report.converted = Some(converted);
         }
         Ok(report)
     }
 
-    /// Checks, before a pbin of the documents is there, that converting it may lose their origins if it
-    /// will. Truncation may make a single shard of what looks like several here.
-    fn check_origins_are_kept(&self, options: &WriteOptions) -> Result<()> {
-        let convert = &options.convert;
+    /// What the output will have of what the inputs record. Truncation may make a single shard, which keeps more,
+    /// of what looks like several here.
+    ///
+    /// # Errors
+    /// The caller does not accept to lose what nothing will have.
+    fn kept(&self, options: &WriteOptions) -> Result<Kept> {
+        let (to, inputs) = (options.convert.to, &self.inputs.files);
+        let losing = |to| Losing {
+            to,
+            accept_loss: &options.convert.accept_loss,
+        };
+        for input in inputs {
+            check_extras(&input.file, &options.convert)?;
+        }
+        let is_pbin = to == TokenFormat::Pbin;
+        let place_of_rest = if is_pbin {
+            Place::Files
+        } else if self.has_no_rest(&options.convert)? {
+            Place::Nowhere
+        } else {
+            Place::Beside
+        };
+        let files = inputs.iter().map(|input| &input.file);
+        let meaning = match &options.retokenizing {
+            Some(retokenizing) => retokenizing.meaning(),
+            None => self.meaning(),
+        };
+        let mut kept = Kept::of_format(to, &meaning, files);
         if let Some(path) = &self.inputs.lost_origins {
-            return check_accepted(path, ORIGINS, MIXED, &convert.accept_loss);
+            kept.put(ORIGINS, Place::Nowhere, path, losing(MIXED))?;
+        } else if let Some(input) = inputs.first().filter(|_| self.inputs.has_origins) {
+            let (place, to) = match options.row_tokens {
+                Some(_) => (Place::Nowhere, ROWS),
+                None => (place_of_rest, to.name()),
+            };
+            kept.put(ORIGINS, place, input.file.path(), losing(to))?;
         }
-        let is_pbin = convert.to == TokenFormat::Pbin;
-        if !self.inputs.has_origins || (is_pbin && options.row_tokens.is_none()) {
-            return Ok(());
+        if let Some(input) = inputs.iter().find(|input| input.loss_mask().is_some()) {
+            let (place, to) = match options.retokenizing {
+                Some(_) => (Place::Nowhere, RETOKENIZE),
+                None if to.records_loss_masks() => (Place::Files, to.name()),
+                None => (place_of_rest, to.name()),
+            };
+            kept.put(LOSS_MASK, place, input.file.path(), losing(to))?;
         }
-        let Some(path) = convert.inputs.first() else {
-            return Ok(());
-        };
-        if options.row_tokens.is_some() {
-            return check_accepted(path, ORIGINS, ROWS, &convert.accept_loss);
-        }
-        if self.has_no_rest(convert)? {
-            check_accepted(path, ORIGINS, convert.to.name(), &convert.accept_loss)?;
-        }
-        Ok(())
-    }
-
-    /// As [`Reshaper::check_origins_are_kept`], for loss masks.
-    fn check_loss_mask_is_kept(&self, options: &WriteOptions) -> Result<()> {
-        let convert = &options.convert;
-        let mut inputs = self.inputs.files.iter();
-        let Some(input) = inputs.find(|input| input.loss_mask().is_some()) else {
-            return Ok(());
-        };
-        let (path, accept_loss) = (input.file.path(), &convert.accept_loss);
-        if options.retokenizing.is_some() {
-            return check_accepted(path, LOSS_MASK, RETOKENIZE, accept_loss);
-        }
-        if !convert.to.records_loss_masks() && self.has_no_rest(convert)? {
-            return check_accepted(path, LOSS_MASK, convert.to.name(), accept_loss);
-        }
-        Ok(())
+        Ok(kept)
     }
 
     /// Whether the conversion keeps nothing beside its output of what the format has no room for.
@@ -519,14 +542,10 @@ impl Reshaper {
         let writer = sink.finish()?;
         let mut metadata = self.inputs.metadata.clone();
         if let Some(retokenizing) = &options.retokenizing {
-            let tokenizer = retokenizing.to.tokenizer();
-            metadata.tokenizer = Some(TokenizerInfo {
-                name: tokenizer.name().to_owned(),
-                fingerprint: tokenizer.fingerprint().to_owned(),
-                vocab_size: tokenizer.vocab_size(),
-            });
-            metadata.eod = Some(retokenizing.eod.clone());
-            metadata.bos.clone_from(&retokenizing.bos);
+            let meaning = retokenizing.meaning();
+            metadata.tokenizer = meaning.tokenizer;
+            metadata.eod = meaning.eod;
+            metadata.bos = meaning.bos;
             metadata.options = Options::default();
         }
         if !self.steps.is_empty() {

@@ -3,11 +3,12 @@
 use std::ops::ControlFlow;
 
 use packtok_pack::texts::Encoders;
-use packtok_pbin::{Metadata, SpecialToken};
+use packtok_pbin::{Metadata, SpecialToken, TokenizerInfo};
 use packtok_tokenizer::EncodeOptions;
 use serde::Serialize;
 
 use super::selection::Reshaper;
+use crate::convert::Meaning;
 use crate::error::Result;
 
 /// Numbers of documents that a report lists.
@@ -28,6 +29,20 @@ pub struct Retokenizing {
 }
 
 impl Retokenizing {
+    /// The meaning of the new ids.
+    pub(super) fn meaning(&self) -> Meaning {
+        let tokenizer = self.to.tokenizer();
+        Meaning {
+            tokenizer: Some(TokenizerInfo {
+                name: tokenizer.name().to_owned(),
+                fingerprint: tokenizer.fingerprint().to_owned(),
+                vocab_size: tokenizer.vocab_size(),
+            }),
+            eod: Some(self.eod.clone()),
+            bos: self.bos.clone(),
+        }
+    }
+
     /// The ids of a document with BOS and EOD where they are not yet, as packing writes them.
     fn enclosed(&self, mut ids: Vec<u32>) -> Vec<u32> {
         if let Some(bos) = &self.bos

@@ -84,6 +84,7 @@ class PackedMemMapDatasetBase(Dataset[dict[str, Tokens]]):
         self.raw_data_path = raw_data_path
         self.sample_key = sample_key
         self.blocks = Blocks(**files, **options)
+        self.blocks.check_loss_columns()
         changes = {name: option for name, option in options.items() if name in _CHANGES_ITEMS}
         self.fingerprint = digest([self.blocks.fingerprint, self.block_size, changes])
 

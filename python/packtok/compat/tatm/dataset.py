@@ -201,6 +201,7 @@ class TatmMemmapDataset(Dataset[TatmItem]):
             "separator": separator,
         }
         self._blocks = Blocks(**files, packing="chunks", **self._packing)
+        self._blocks.check_loss_columns()
         if not len(self._blocks):
             raise ConfigError(f"{self._blocks.paths[0]}: the files contain no tokens; tokenize some first")
         self.context_length = context_length

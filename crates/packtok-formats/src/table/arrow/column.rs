@@ -1,6 +1,6 @@
 //! A column of bytes of an Arrow schema: its type, and its buffers in a record batch.
 
-use arrow_ipc::{Endianness, Field, Schema, Type, UnionMode};
+use arrow_ipc::{Endianness, Field, Precision, Schema, Type, UnionMode};
 
 use super::super::fault::Fault;
 
@@ -19,13 +19,26 @@ pub(super) enum Storage {
     Lists32(u64),
     /// The same with offsets of 64 bits.
     Lists64(u64),
+    /// Lists of booleans, one bit each, with offsets of 32 bits that count them.
+    BitLists32,
+    /// The same with offsets of 64 bits.
+    BitLists64,
 }
 
-/// A column of lists of integers of a file.
+/// What the elements of lists are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Element {
+    Unsigned,
+    Signed,
+    Float,
+    Bool,
+}
+
+/// A column of lists of numbers of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ListColumn {
     pub(super) column: Column,
-    pub(super) is_signed: bool,
+    pub(super) element: Element,
     /// The names of the other columns.
     pub(super) others: Vec<String>,
 }
@@ -89,8 +102,12 @@ pub(super) fn find_column(
     Err(Fault::ColumnMissing(column_names(&fields)))
 }
 
-/// The column `name` of lists of integers, which is no field of a structure.
-pub(super) fn find_lists(schema: &Schema<'_>, name: &str) -> Result<ListColumn, Fault> {
+/// The column `name` of lists of integers, or with `is_mask` of numbers or booleans. It is no field of a structure.
+pub(super) fn find_lists(
+    schema: &Schema<'_>,
+    name: &str,
+    is_mask: bool,
+) -> Result<ListColumn, Fault> {
     if schema.endianness() != Endianness::Little {
         return Err(big_endian());
     }
@@ -112,21 +129,17 @@ pub(super) fn find_lists(schema: &Schema<'_>, name: &str) -> Result<ListColumn, 
         ))
     };
     let children: Vec<Field<'_>> = fields[first].children().iter().flatten().collect();
-    let element = match &children[..] {
-        [child] if child.dictionary().is_none() => child.type_as_int(),
+    let (element, bytes) = match &children[..] {
+        [child] if child.dictionary().is_none() => element_of(child),
         _ => None,
-    };
-    let element = element.ok_or_else(refused)?;
-    let bytes = match element.bitWidth() {
-        8 => 1,
-        16 => 2,
-        32 => 4,
-        64 => 8,
-        _ => return Err(refused()),
-    };
-    let storage = match fields[first].type_type() {
-        Type::List => Storage::Lists32(bytes),
-        Type::LargeList => Storage::Lists64(bytes),
+    }
+    .filter(|(element, _)| is_mask || matches!(element, Element::Unsigned | Element::Signed))
+    .ok_or_else(refused)?;
+    let storage = match (fields[first].type_type(), element) {
+        (Type::List, Element::Bool) => Storage::BitLists32,
+        (Type::LargeList, Element::Bool) => Storage::BitLists64,
+        (Type::List, _) => Storage::Lists32(bytes),
+        (Type::LargeList, _) => Storage::Lists64(bytes),
         _ => return Err(refused()),
     };
     let names = column_names(&fields);
@@ -135,9 +148,32 @@ pub(super) fn find_lists(schema: &Schema<'_>, name: &str) -> Result<ListColumn, 
             storage,
             path: vec![position],
         },
-        is_signed: element.is_signed(),
+        element,
         others: names.into_iter().filter(|other| other != name).collect(),
     })
+}
+
+/// What the elements of lists are, and the bytes of one, where a boolean is a byte when it is read.
+fn element_of(field: &Field<'_>) -> Option<(Element, u64)> {
+    if let Some(integer) = field.type_as_int() {
+        let bytes = match integer.bitWidth() {
+            8 => 1,
+            16 => 2,
+            32 => 4,
+            64 => 8,
+            _ => return None,
+        };
+        let signs = [Element::Unsigned, Element::Signed];
+        return Some((signs[usize::from(integer.is_signed())], bytes));
+    }
+    if let Some(float) = field.type_as_floating_point() {
+        return match float.precision() {
+            Precision::SINGLE => Some((Element::Float, 4)),
+            Precision::DOUBLE => Some((Element::Float, 8)),
+            _ => None,
+        };
+    }
+    field.type_as_bool().map(|_| (Element::Bool, 1))
 }
 
 fn big_endian() -> Fault {

@@ -1,10 +1,10 @@
 //! A column of lists of token ids.
 
-use super::column::{ListColumn, Storage, find_lists};
+use super::column::{Element, ListColumn, Storage, find_lists};
 use super::message::Message;
 use super::{read, values};
 use crate::table::fault::{Fault, contained};
-use crate::table::values::{Value, Values};
+use crate::table::values::{Value, Values, integer_of};
 use crate::table::window::Window;
 
 /// The most bytes of a list.
@@ -14,7 +14,7 @@ const MAX_LIST_BYTES: u64 = 1 << 30;
 const MAX_VALUES_PER_BYTE: u64 = 1 << 12;
 const LEAST_MAX_VALUES: u64 = 1 << 20;
 
-/// A column of lists of integers in an Arrow file or stream.
+/// A column of lists of numbers in an Arrow file or stream.
 pub struct ArrowIdLists {
     window: Window,
     batches: Vec<Message>,
@@ -27,7 +27,20 @@ impl ArrowIdLists {
     /// # Errors
     /// The file is damaged, or has no such column, or that has no lists of integers.
     pub fn open(window: Window, name: &str) -> Result<Self, Fault> {
-        let (batches, lists, _) = contained(|| read(&window, |schema| find_lists(schema, name)))?;
+        Self::open_as(window, name, false)
+    }
+
+    /// As [`ArrowIdLists::open`], of a column that may also have booleans or floating-point numbers.
+    ///
+    /// # Errors
+    /// Those of [`ArrowIdLists::open`].
+    pub fn open_mask(window: Window, name: &str) -> Result<Self, Fault> {
+        Self::open_as(window, name, true)
+    }
+
+    fn open_as(window: Window, name: &str, is_mask: bool) -> Result<Self, Fault> {
+        let (batches, lists, _) =
+            contained(|| read(&window, |schema| find_lists(schema, name, is_mask)))?;
         Ok(Self {
             window,
             batches,
@@ -46,10 +59,27 @@ impl ArrowIdLists {
             Storage::Lists32(bytes) | Storage::Lists64(bytes) => bytes as usize,
             _ => 1,
         };
-        (width, self.lists.is_signed)
+        (width, self.lists.element == Element::Signed)
     }
 
-    /// Calls `each` with the integers of one row after the other, in little-endian.
+    /// The values of a row as integers. Unsigned ones of 64 bits may wrap, which no mask has.
+    pub fn integers<'a>(&self, row: &'a [u8]) -> impl Iterator<Item = i64> + 'a {
+        let ((width, is_signed), element) = (self.integer(), self.lists.element);
+        row.chunks_exact(width).map(move |value| {
+            let is_negative = is_signed && value[width - 1] >= 0x80;
+            let mut wide = [if is_negative { 0xff } else { 0 }; 8];
+            wide[..width].copy_from_slice(value);
+            match (element, width) {
+                (Element::Float, 4) => {
+                    integer_of(f32::from_bits(u64::from_le_bytes(wide) as u32).into())
+                }
+                (Element::Float, _) => integer_of(f64::from_le_bytes(wide)),
+                _ => i64::from_le_bytes(wide),
+            }
+        })
+    }
+
+    /// Calls `each` with the numbers of one row after the other, in little-endian; a boolean is a byte.
     ///
     /// # Errors
     /// Those of `each`; the file is damaged, or has a null.

@@ -44,14 +44,22 @@ pub(super) fn open(
         validity,
     };
     Ok(match column.storage {
-        Storage::Offsets32 | Storage::Offsets64 | Storage::Lists32(_) | Storage::Lists64(_) => {
+        Storage::Offsets32
+        | Storage::Offsets64
+        | Storage::Lists32(_)
+        | Storage::Lists64(_)
+        | Storage::BitLists32
+        | Storage::BitLists64 => {
             let (width, unit, data) = match column.storage {
                 Storage::Offsets64 => (8, 1, first + 2),
                 // The numbers are a field of their own, whose first buffer is a validity bitmap.
                 Storage::Lists32(bytes) => (4, bytes, first + 3),
                 Storage::Lists64(bytes) => (8, bytes, first + 3),
+                Storage::BitLists32 => (4, 1, first + 3),
+                Storage::BitLists64 => (8, 1, first + 3),
                 _ => (4, 1, first + 2),
             };
+            let is_bits = matches!(column.storage, Storage::BitLists32 | Storage::BitLists64);
             if data > first + 2 {
                 check_no_null_element(&batch, column)?;
             }
@@ -63,7 +71,11 @@ pub(super) fn open(
                 width,
                 unit,
                 offsets: buffers.reader(first + 1)?,
-                data: buffers.reader(data)?,
+                data: if is_bits {
+                    ContiguousData::Bits(Bits::of(buffers.reader(data)?))
+                } else {
+                    ContiguousData::Bytes(buffers.reader(data)?)
+                },
                 position: 0,
                 end: None,
                 value: Vec::new(),
@@ -173,11 +185,7 @@ impl<'a> Buffers<'a> {
         if node.null_count() == 0 || self.place(first)?.bytes == 0 {
             return Ok(None);
         }
-        Ok(Some(Bits {
-            reader: self.reader(first)?,
-            byte: 0,
-            used: 8,
-        }))
+        Ok(Some(Bits::of(self.reader(first)?)))
     }
 
     /// The buffers of a column that is stored as views.
@@ -227,7 +235,7 @@ impl Rows {
     }
 }
 
-/// A bit per row, the lowest of a byte first.
+/// A bit for each row or value, the lowest of a byte first.
 struct Bits {
     reader: BufferReader,
     byte: u8,
@@ -235,6 +243,26 @@ struct Bits {
 }
 
 impl Bits {
+    fn of(reader: BufferReader) -> Self {
+        Self {
+            reader,
+            byte: 0,
+            used: 8,
+        }
+    }
+
+    /// Moves on by this many bits.
+    fn skip(&mut self, mut count: u64) -> Result<(), Fault> {
+        let rest = u64::from(8 - self.used).min(count);
+        self.used += rest as u8;
+        count -= rest;
+        self.reader.skip(count / 8)?;
+        for _ in 0..count % 8 {
+            self.next()?;
+        }
+        Ok(())
+    }
+
     fn next(&mut self) -> Result<bool, Fault> {
         if self.used == 8 {
             let mut byte = [0];
@@ -246,6 +274,13 @@ impl Bits {
     }
 }
 
+/// What offsets point into.
+enum ContiguousData {
+    Bytes(BufferReader),
+    /// Each bit is read as a byte.
+    Bits(Bits),
+}
+
 /// Contiguous values, and the end offset of each.
 struct ContiguousValues {
     rows: Rows,
@@ -254,8 +289,8 @@ struct ContiguousValues {
     /// Bytes that an offset counts.
     unit: u64,
     offsets: BufferReader,
-    data: BufferReader,
-    /// Bytes of `data` that were read.
+    data: ContiguousData,
+    /// Bytes of `data` that were read, or bits.
     position: u64,
     /// End of the previous value; `None` before the first one.
     end: Option<u64>,
@@ -278,7 +313,11 @@ impl ContiguousValues {
     }
 
     fn move_to(&mut self, position: u64) -> Result<(), Fault> {
-        self.data.skip(position - self.position)?;
+        let count = position - self.position;
+        match &mut self.data {
+            ContiguousData::Bytes(data) => data.skip(count)?,
+            ContiguousData::Bits(bits) => bits.skip(count)?,
+        }
         self.position = position;
         Ok(())
     }
@@ -307,7 +346,15 @@ impl Values for ContiguousValues {
             return Ok(Some(Value::Oversize(end - start)));
         }
         self.move_to(start)?;
-        read_value(&mut self.data, end - start, &mut self.value)?;
+        match &mut self.data {
+            ContiguousData::Bytes(data) => read_value(data, end - start, &mut self.value)?,
+            ContiguousData::Bits(bits) => {
+                self.value.clear();
+                for _ in start..end {
+                    self.value.push(bits.next()?.into());
+                }
+            }
+        }
         self.position = end;
         Ok(Some(Value::Bytes(&self.value)))
     }

@@ -7,6 +7,7 @@ use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 
 use super::checked_pages::CheckedPages;
 use crate::table::fault::{Fault, contained};
+use crate::table::values::integer_of;
 use crate::table::window::Window;
 
 /// Lists that are decoded at a time.
@@ -17,7 +18,7 @@ const MAX_VALUES_PER_BYTE: u64 = 1 << 12;
 /// The ids that a column chunk may have, however small it is.
 const LEAST_MAX_VALUES: u64 = 1 << 20;
 
-/// A column of lists of integers in a Parquet file.
+/// A column of lists of numbers in a Parquet file.
 pub struct IdLists {
     window: Window,
     metadata: ParquetMetaData,
@@ -33,7 +34,7 @@ pub struct IdLists {
 pub struct Lists {
     /// The numbers of ids.
     pub lengths: Vec<u64>,
-    /// The ids, which may be negative.
+    /// The ids, which may be negative; of a mask, its values as [`integer_of`] makes them.
     pub ids: Vec<i64>,
 }
 
@@ -43,6 +44,19 @@ impl IdLists {
     /// # Errors
     /// The file is damaged, or has no such column, or that has no lists of integers.
     pub fn open(window: Window, name: &str) -> Result<Self, Fault> {
+        Self::open_as(window, name, &[PhysicalType::INT32, PhysicalType::INT64])
+    }
+
+    /// As [`IdLists::open`], of a column that may also have booleans or floating-point numbers.
+    ///
+    /// # Errors
+    /// Those of [`IdLists::open`].
+    pub fn open_mask(window: Window, name: &str) -> Result<Self, Fault> {
+        use PhysicalType::{BOOLEAN, DOUBLE, FLOAT, INT32, INT64};
+        Self::open_as(window, name, &[INT32, INT64, BOOLEAN, FLOAT, DOUBLE])
+    }
+
+    fn open_as(window: Window, name: &str, types: &[PhysicalType]) -> Result<Self, Fault> {
         let metadata = contained(|| Ok(ParquetMetaDataReader::new().parse_and_finish(&window)?))?;
         let schema = metadata.file_metadata().schema_descr();
         let columns = schema.columns();
@@ -59,11 +73,8 @@ impl IdLists {
             return Err(Fault::ColumnMissing(names.collect()));
         };
         let column = &columns[leaf];
-        let is_integer = matches!(
-            column.physical_type(),
-            PhysicalType::INT32 | PhysicalType::INT64
-        );
-        if leaves.next().is_some() || column.max_rep_level() != 1 || !is_integer {
+        let has_type = types.contains(&column.physical_type());
+        if leaves.next().is_some() || column.max_rep_level() != 1 || !has_type {
             return Err(Fault::Unsupported(format!(
                 "column {name} has no lists of integers; save it as list<int32>"
             )));
@@ -125,6 +136,9 @@ impl IdLists {
         match get_column_reader(chunk.column_descr_ptr(), Box::new(pages)) {
             ColumnReader::Int32ColumnReader(reader) => Ok(Box::new(Batches::new(reader))),
             ColumnReader::Int64ColumnReader(reader) => Ok(Box::new(Batches::new(reader))),
+            ColumnReader::BoolColumnReader(reader) => Ok(Box::new(Batches::new(reader))),
+            ColumnReader::FloatColumnReader(reader) => Ok(Box::new(Batches::new(reader))),
+            ColumnReader::DoubleColumnReader(reader) => Ok(Box::new(Batches::new(reader))),
             _ => Err(Fault::Damaged(
                 "a column has another type in a row group than in the schema".to_owned(),
             )),
@@ -177,6 +191,24 @@ impl AsId for i32 {
 impl AsId for i64 {
     fn as_id(&self) -> i64 {
         *self
+    }
+}
+
+impl AsId for bool {
+    fn as_id(&self) -> i64 {
+        (*self).into()
+    }
+}
+
+impl AsId for f32 {
+    fn as_id(&self) -> i64 {
+        integer_of((*self).into())
+    }
+}
+
+impl AsId for f64 {
+    fn as_id(&self) -> i64 {
+        integer_of(*self)
     }
 }
 
