@@ -42,7 +42,7 @@ ALLOWED: dict[str, dict[str, str]] = {
     "dataset/blocks.rs": {
         "let dtype = dtype.map_or(Ok(Dtype::File), |dtype| Dtype::parse(&dtype, files.width()))?;": OPTION,
     },
-    "dataset/files.rs": {"let options = read_as(&self.read_as.unwrap_or_default())?;": OPTION},
+    "dataset/files.rs": {"let options = options_of(&self.read_as.unwrap_or_default())?;": OPTION},
     "dataset/mixture.rs": {".ok()": NUMBER, "context_length.unwrap_or(0),": OPTION},
     "dataset/order.rs": {
         "let num_items = u64::try_from(num_items).map_err(|_| {": NUMBER,

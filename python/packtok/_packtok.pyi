@@ -780,5 +780,10 @@ def find_or_split(
     on_progress: _Progress | None = None,
 ) -> Path: ...
 def write_manifest(
-    *, paths: Sequence[_StrPath], names: Sequence[_StrPath], output: _StrPath, replace: bool
+    *,
+    paths: Sequence[_StrPath],
+    names: Sequence[_StrPath],
+    output: _StrPath,
+    replace: bool,
+    read_as: _ReadAs,
 ) -> tuple[int, int, int]: ...

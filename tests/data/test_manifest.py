@@ -14,6 +14,7 @@ import pytest
 import reference
 from command_line import PacktokCli
 
+import packtok
 from packtok import PacktokError, PbinFormatError, write_manifest
 from packtok._packtok import Blocks
 
@@ -249,6 +250,24 @@ def test_command_writes_the_manifest(packtok_cli: PacktokCli, paths: list[Path],
     assert packtok_cli("manifest", paths[0], code=2).stderr
     done = packtok_cli("manifest", tmp_path / "no*", "-o", target, code=2)
     assert "no file matches" in done.stderr
+
+
+def test_files_that_record_little_are_listed_as_the_caller_says(
+    packtok_cli: PacktokCli, tmp_path: Path
+) -> None:
+    np.array([5, 6, 0, 7, 0], np.uint16).tofile(tmp_path / "a.bin")
+    np.array([8, 0], np.uint16).tofile(tmp_path / "b.bin")
+    done = packtok_cli("manifest", "a.bin", "-o", "x.jsonl", cwd=tmp_path, code=1)
+    assert "set --input-dtype, as uint16" in done.stderr
+    for boundaries, documents in (((), 2), (("--boundaries", "eos=0"), 3)):
+        reading = ("--input-dtype", "uint16", *boundaries, "--existing", "replace")
+        done = packtok_cli("manifest", "a.bin", "b.bin", "-o", "all.jsonl", *reading, cwd=tmp_path)
+        assert done.stdout.split() == ["files", "2", "documents", str(documents), "tokens", "7"]
+        dataset = packtok.TokenDataset(
+            tmp_path / "all.jsonl", 3, input_dtype="uint16", boundaries="eos=0" if boundaries else None
+        )
+        assert [row["input_ids"].tolist() for row in dataset] == [[5, 6, 0], [7, 0, 8]]
+        assert dataset.num_documents == documents
 
 
 def test_manifest_of_ten_thousand_files_opens_without_opening_them(tmp_path: Path) -> None:

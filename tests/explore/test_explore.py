@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from command_line import PacktokCli
 from explore_site import (
     SECOND_FILE,
     TEXTS,
@@ -30,6 +31,8 @@ from explore_site import (
 
 import packtok
 from packtok.catalog.index import INDEX_NAME, build_index
+from packtok.commands.convert import Reading
+from packtok.commands.explore import site_to_serve
 from packtok.explore.files import NotServedError
 from packtok.explore.html.tokens import pieces_of, tokens_html
 from packtok.explore.pages.documents import first_of_source
@@ -505,6 +508,53 @@ def test_file_that_names_no_tokenizer_shows_ids_or_the_tokenizer_that_is_given(
         assert "does not say which tokenizer it was packed with; give --tokenizer" in notes(page.html)[0]
     with served(site_of_file(tmp_path / "plain.pbin", gpt2)) as server:
         assert [text for text, _ in server.page("/documents/plain.pbin").tokens()] == ["Hello", " world"]
+
+
+@pytest.mark.parametrize(
+    ("to", "output", "name"),
+    [
+        ("megatron", "x/a", "a.idx"),
+        ("datatrove", "x/a", "a.ds"),
+        ("dolma", "x/a", "a.npy"),
+        ("llm-c", "x/a", "a.bin"),
+        ("litdata", "x", "chunk-0-0.bin"),
+        ("mds", "x", "shard.00000.mds"),
+        ("npy", "x", "shard_00000.npy"),
+        ("parquet", "x", "shard_00000.parquet"),
+        ("cepe-npy", "x/a.npy", "a.npy"),
+        ("raw", "x/a.bin", "a.bin"),
+    ],
+)
+def test_files_of_other_formats_are_shown_like_pbins(
+    tmp_path: Path, gpt2: packtok.Tokenizer, to: str, output: str, name: str
+) -> None:
+    corpus = write_corpus(tmp_path / "c.jsonl", TEXTS)
+    packtok.pack(input=corpus, output=tmp_path / "a.pbin", tokenizer="gpt2")
+    # The name that the files of Megatron, datatrove and dolma share is one of the dataset, too.
+    packtok.convert(tmp_path / "a.pbin", tmp_path / output, to=to, accept_loss="origins")
+    shown = tmp_path / output if to in ("megatron", "datatrove", "dolma") else tmp_path / "x" / name
+    site = site_to_serve(shown, None, None, False, Reading())
+    with served(site_of_file(tmp_path / "a.pbin")) as server:
+        documents = [server.page(f"/documents/a.pbin?document={i}").tokens() for i in (0, 3)]
+    with served(site) as server:
+        assert [server.page(f"/documents/{name}?document={i}").tokens() for i in (0, 3)] == documents
+        for page in (f"/file/{name}", f"/items/{name}?context_length=16", f"/items/{name}?packing=best_fit"):
+            assert server.get(page).status == 200
+        # Nothing else in the folder is served.
+        assert server.get("/file/other.bin").status == 404
+
+
+def test_a_file_of_ids_is_shown_as_the_user_says(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    np.array([15496, 0, 995, 0], np.uint16).tofile(tmp_path / "train.bin")
+    done = packtok_cli("explore", "train.bin", "--port", "0", cwd=tmp_path, code=1)
+    assert "train.bin: " in done.stderr
+    assert "set --input-dtype, as uint16" in done.stderr
+    with served(
+        site_to_serve(tmp_path / "train.bin", None, "gpt2", False, Reading(None, "uint16", "eos=0"))
+    ) as server:
+        assert [id_ for _, id_ in server.page("/documents/train.bin?document=1").tokens()] == [995, 0]
+    done = packtok_cli("explore", tmp_path, "--input-dtype", "uint16", "--port", "0", code=2)
+    assert "are for a token file" in done.stderr
 
 
 def test_tokenizer_with_another_fingerprint_is_not_used(tmp_path: Path, gpt2: packtok.Tokenizer) -> None:

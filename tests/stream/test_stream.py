@@ -914,6 +914,18 @@ def test_lanes_of_packed_files_have_documents_where_there_are_enough(
         dataset.distribute(5, 0, 1).iter()
 
 
+def test_packed_files_are_read_as_the_caller_says(tmp_path: Path) -> None:
+    np.array([5, 6, 0, 7, 0], np.uint16).tofile(tmp_path / "a.bin")
+    with pytest.raises(packtok.PbinFormatError, match=r"\(input_dtype\)"):
+        CheckpointableDataset.from_pbin(tmp_path / "a.bin")
+    with pytest.raises(ValueError, match='is "eos"; expected eos=ID'):
+        CheckpointableDataset.from_pbin(tmp_path / "a.bin", input_dtype="uint16", boundaries="eos")
+    dataset = CheckpointableDataset.from_pbin(
+        tmp_path / "a.bin", format="raw", input_dtype="uint16", boundaries="eos=0"
+    )
+    assert [sample["input_ids"].tolist() for sample in dataset] == [[5, 6, 0], [7, 0]]
+
+
 def test_wrong_lanes_and_states_of_ranks_are_errors(stories: list[str], tokenizer: packtok.Tokenizer) -> None:
     numbers = CheckpointableDataset.from_sequence([{"n": i} for i in range(4)], repeat=True)
     with pytest.raises(ValueError, match="too few for 5 lanes"):

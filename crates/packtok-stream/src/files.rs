@@ -7,7 +7,10 @@ use packtok_corpus::OnBadDocument;
 use packtok_corpus::field::pattern_of_key;
 use packtok_corpus::{Columns, ForeignFiles, Format, ReadOptions, Selection, Source, expand_with};
 use packtok_dataset::files::file_set::Files;
-use serde::{Deserialize, Serialize};
+use packtok_formats::npy::Element;
+use packtok_formats::{Boundaries, OpenOptions, TokenFormat};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value as Json;
 
 use super::builder::{Flow, OperatorSpec, Site};
@@ -120,10 +123,33 @@ impl FilesSpec {
 pub(super) struct PbinSpec {
     #[serde(skip_serializing)]
     paths: Vec<PathBuf>,
+    /// What the caller says about the files.
+    #[serde(skip_serializing, deserialize_with = "read_as")]
+    read_as: OpenOptions,
     repeat: bool,
     shuffle_seed: Option<u64>,
     /// The fingerprint of the files in a state.
     fingerprint: String,
+}
+
+/// The format, the type of ids and the boundaries of files, by their names.
+fn read_as<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> std::result::Result<OpenOptions, D::Error> {
+    let (format, dtype, boundaries) =
+        <(Option<String>, Option<String>, Option<String>)>::deserialize(deserializer)?;
+    let error = |name: &str| D::Error::custom(format!("{name} is not known"));
+    Ok(OpenOptions {
+        format: format
+            .map(|name| TokenFormat::of_name(&name).ok_or_else(|| error(&name)))
+            .transpose()?,
+        dtype: dtype
+            .map(|name| Element::of_name(&name).ok_or_else(|| error(&name)))
+            .transpose()?,
+        boundaries: boundaries
+            .map(|text| Boundaries::parse(&text).ok_or_else(|| error(&text)))
+            .transpose()?,
+    })
 }
 
 impl OperatorSpec for PbinSpec {
@@ -133,7 +159,7 @@ impl OperatorSpec for PbinSpec {
             shuffle_seed: self.shuffle_seed,
         };
         site.numbered(order, || {
-            let files = Files::open(&self.paths, false)?;
+            let files = Files::open_with(&self.paths, &self.read_as, false)?;
             files.check_loss_columns()?;
             for file in 0..files.len() {
                 if files.token_file(file)?.has_loss_mask() {

@@ -7,13 +7,21 @@ from typing import Annotated
 import typer
 
 from packtok.cli import console
-from packtok.cli.options import AddTokensOption, JsonOption
+from packtok.cli.options import (
+    AddTokensOption,
+    BoundariesOption,
+    InputDtypeOption,
+    JsonOption,
+    TokenFormatOption,
+)
 
 
 def explore(
     path: Annotated[
         str | None,
-        typer.Argument(metavar="[PATH]", help="A pbin, or the base directory. [default: the base directory]"),
+        typer.Argument(
+            metavar="[PATH]", help="A token file, or the base directory. [default: the base directory]"
+        ),
     ] = None,
     base_dir: Annotated[
         str | None,
@@ -28,6 +36,9 @@ def explore(
         typer.Option("--tokenizer", "-t", metavar="NAME|FILE", help="For files that do not name theirs."),
     ] = None,
     add_special_tokens_from_config: AddTokensOption = False,
+    format: TokenFormatOption = None,
+    input_dtype: InputDtypeOption = None,
+    boundaries: BoundariesOption = None,
     token_file: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="File with the access token. [default: a random token, if needed]"),
@@ -50,6 +61,9 @@ def explore(
         port=port,
         tokenizer=tokenizer,
         add_special_tokens_from_config=add_special_tokens_from_config,
+        format=format,
+        input_dtype=input_dtype,
+        boundaries=boundaries,
         token_file=token_file,
         on_ready=show,
     )

@@ -1,14 +1,16 @@
-"""Implements ``packtok explore``: serves the page of a base directory or of one pbin."""
+"""Implements ``packtok explore``: serves the page of a base directory or of one token file."""
 
 import importlib.util
 import os
 from collections.abc import Callable
+from dataclasses import astuple
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from packtok.catalog.base import BASE_VARIABLES, find_base
+from packtok.commands.convert import Reading, check_formats, tokenizer_beside
 from packtok.errors import ConfigError
-from packtok.sources import StrPath
+from packtok.sources import FORMAT_SUFFIXES, StrPath
 
 if TYPE_CHECKING:
     from packtok.explore.site import Site
@@ -25,18 +27,24 @@ def explore(
     port: int = 8000,
     tokenizer: str | None = None,
     add_special_tokens_from_config: bool = False,
+    format: str | None = None,
+    input_dtype: str | None = None,
+    boundaries: str | None = None,
     token_file: StrPath | None = None,
     on_ready: Callable[[str, str | None], None] = lambda _url, _token: None,
 ) -> None:
     """Serves a page that shows datasets, and documents down to the token, until Ctrl-C.
 
     Args:
-        path: A pbin, which is then all that is served, or the base directory.
+        path: A token file, which is then all that is served, or the base directory.
         base_dir: The base directory; default: ``PACKTOK_BASE_DIR`` or ``TATM_BASE_DIR``.
         host: Address to listen on. Every address but a loopback one requires an access token.
         port: Port to listen on; 0 takes any free port.
         tokenizer: Tokenizer of files that do not name theirs.
         add_special_tokens_from_config: As in `packtok.pack`, for ``tokenizer``.
+        format: As in `packtok.convert`, for a token file.
+        input_dtype: As in `packtok.convert`.
+        boundaries: As in `packtok.convert`.
         token_file: File with the access token, which is then required on each address. Default: a random
             token, if one is required.
         on_ready: Receives the URL and a random token, if there is one, before the first request.
@@ -51,7 +59,9 @@ def explore(
     from packtok.explore.security import is_loopback, new_token, read_token
     from packtok.explore.server import bound_socket, serve, url_of
 
-    site = _site(path, base_dir, tokenizer, add_special_tokens_from_config)
+    check_formats("pbin", format)
+    reading = Reading(format, input_dtype, boundaries)
+    site = site_to_serve(path, base_dir, tokenizer, add_special_tokens_from_config, reading)
     token = None if token_file is None else read_token(Path(token_file))
     random_token = new_token() if token is None and not is_loopback(host) else None
     with bound_socket(host, port) as listener:
@@ -61,9 +71,12 @@ def explore(
         )
 
 
-def _site(path: StrPath | None, base_dir: StrPath | None, tokenizer: str | None, adds: bool) -> "Site":
+def site_to_serve(
+    path: StrPath | None, base_dir: StrPath | None, tokenizer: str | None, adds: bool, reading: Reading
+) -> "Site":
+    """Returns the site that `explore` serves."""
     from packtok.explore.site import site_of_file, site_of_folder
-    from packtok.tokenizer.find import find_tokenizer
+    from packtok.tokenizer.find import find_tokenizer, tokenizer_next_to
 
     if path is not None and base_dir is not None:
         raise ConfigError("PATH and --base-dir: give one of them")
@@ -79,10 +92,24 @@ def _site(path: StrPath | None, base_dir: StrPath | None, tokenizer: str | None,
         location = base.folder
     folder = Path(location)
     if folder.is_dir():
+        if reading != Reading():
+            raise ConfigError(
+                "--format, --input-dtype, --boundaries: are for a token file; the base directory is a folder"
+            )
         return site_of_folder(folder, default_tokenizer)
     if base_dir is not None:
         raise ConfigError(f"--base-dir: {os.fspath(base_dir)} is not a folder")
-    site = site_of_file(folder, default_tokenizer)
+    file = _named_file(folder)
+    beside = None if tokenizer is not None or tokenizer_next_to(file) else tokenizer_beside(file)
+    if beside is not None:
+        default_tokenizer = find_tokenizer(beside).tokenizer
+    site = site_of_file(file, default_tokenizer, astuple(reading))
     # The file is opened here, so that the command fails and not a page later.
     site.files.open(str(site.single))
     return site
+
+
+def _named_file(path: Path) -> Path:
+    """Returns the file at a path, or one of those of a dataset whose files share this name."""
+    files = (Path(f"{path}{suffix}") for suffix in dict.fromkeys(FORMAT_SUFFIXES.values()))
+    return path if path.exists() else next((file for file in files if file.is_file()), path)

@@ -1,4 +1,4 @@
-"""Implements `packtok manifest`: lists pbins, so that datasets can be opened without opening the files."""
+"""Implements `packtok manifest`: lists token files, so that datasets open without opening the files."""
 
 import os
 from collections.abc import Sequence
@@ -13,7 +13,13 @@ from packtok.sources import StrPath, find_files
 
 @entry_point()
 def write_manifest(
-    files: StrPath | Sequence[StrPath], output: StrPath, *, existing: str = "error"
+    files: StrPath | Sequence[StrPath],
+    output: StrPath,
+    *,
+    format: str | None = None,
+    input_dtype: str | None = None,
+    boundaries: str | None = None,
+    existing: str = "error",
 ) -> dict[str, int]:
     """Writes the manifest of ``files`` atomically and returns ``files``, ``documents`` and ``tokens``.
 
@@ -21,8 +27,12 @@ def write_manifest(
     ``token_bytes``, ``documents``, ``tokens`` and ``trailer_crc32c``, which identifies the contents.
 
     Args:
-        files: A pbin, a folder of ``*.pbin``, a glob, or a list of them.
+        files: A token file, a folder of them, a glob, or a list of them.
         output: The manifest to write.
+        format: As in `packtok.convert`. Datasets of the manifest need the same argument; and so for the next
+            two.
+        input_dtype: As in `packtok.convert`.
+        boundaries: As in `packtok.convert`.
         existing: ``"error"``, or ``"replace"`` to replace an existing file.
 
     Raises:
@@ -36,5 +46,11 @@ def write_manifest(
     # Symbolic links are not resolved, so that a tree of links can be moved as a whole.
     folder = os.path.dirname(os.path.abspath(output))
     names = [Path(os.path.relpath(path, folder)).as_posix() for path in paths]
-    counts = _packtok.write_manifest(paths=paths, names=names, output=output, replace=existing == "replace")
+    counts = _packtok.write_manifest(
+        paths=paths,
+        names=names,
+        output=output,
+        replace=existing == "replace",
+        read_as=(format, input_dtype, boundaries),
+    )
     return dict(zip(("files", "documents", "tokens"), counts, strict=True))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from packtok._packtok import Tokenizer
 from packtok.explore.contents.catalog import Catalog
-from packtok.explore.contents.packed import Packed, PackedFiles, Recent
+from packtok.explore.contents.packed import Given, Packed, PackedFiles, ReadAs, Recent
 from packtok.explore.contents.tokenizers import Tokenizers
 from packtok.explore.files import Root
 from packtok.explore.html.rendering import Pages, link
@@ -58,15 +58,23 @@ def site_of_folder(folder: Path, tokenizer: Tokenizer | None = None) -> Site:
     return _site(root, None, Catalog(root), pages, tokenizer)
 
 
-def site_of_file(path: Path, tokenizer: Tokenizer | None = None) -> Site:
-    """Returns the site of one pbin; of other files, only the tokenizer next to it is read."""
+def site_of_file(
+    path: Path, tokenizer: Tokenizer | None = None, read_as: ReadAs = (None, None, None)
+) -> Site:
+    """Returns the site of one token file; other files are only read if they belong to it."""
     resolved = path.resolve(strict=True)
     name = resolved.name
     root = Root(resolved.parent, only=(name, f"{name}.{TOKENIZER_FILE}", TOKENIZER_FILE))
-    return _site(root, name, None, Pages(name, is_single=True), tokenizer)
+    pages = Pages(name, is_single=True)
+    return _site(root, name, None, pages, tokenizer, Given(str(resolved), read_as))
 
 
 def _site(
-    root: Root, single: str | None, catalog: Catalog | None, pages: Pages, tokenizer: Tokenizer | None
+    root: Root,
+    single: str | None,
+    catalog: Catalog | None,
+    pages: Pages,
+    tokenizer: Tokenizer | None,
+    given: Given | None = None,
 ) -> Site:
-    return Site(root, single, catalog, PackedFiles(root), Tokenizers(root, tokenizer), pages)
+    return Site(root, single, catalog, PackedFiles(root, given), Tokenizers(root, tokenizer), pages)

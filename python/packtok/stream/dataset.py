@@ -191,15 +191,26 @@ class CheckpointableDataset(IterableDataset[Any]):
 
     @classmethod
     def from_pbin(
-        cls, paths: StrPath | Sequence[StrPath], repeat: bool = False, shuffle: bool = False, seed: int = 42
+        cls,
+        paths: StrPath | Sequence[StrPath],
+        repeat: bool = False,
+        shuffle: bool = False,
+        seed: int = 42,
+        *,
+        format: str | None = None,
+        input_dtype: str | None = None,
+        boundaries: str | None = None,
     ) -> Self:
-        """Yields the documents of pbins, with the column ``input_ids`` and their EOD.
+        """Yields the documents of token files, with the column ``input_ids`` and their EOD.
 
         Args:
             paths: Files, folders, globs or a manifest, as for ``TokenDataset``.
             repeat: Whether to start again at the end.
             shuffle: Whether every epoch has a permutation of all documents.
             seed: The seed of the permutations.
+            format: As in ``TokenDataset``.
+            input_dtype: As in ``TokenDataset``.
+            boundaries: As in ``TokenDataset``.
 
         Raises:
             OSError: If a file is missing or unreadable.
@@ -207,11 +218,14 @@ class CheckpointableDataset(IterableDataset[Any]):
                 batches would not have.
         """
         seed = checked_integer("seed", seed)
-        blocks = Blocks(**find_files(paths), packing="whole")
+        read_as = (format, input_dtype, boundaries)
+        files: dict[str, Any] = {**find_files(paths), "read_as": read_as}
+        blocks = Blocks(**files, packing="whole")
         if repeat and not blocks.num_documents:
             raise ValueError("there are no documents, so repeating them would never end; pack some first")
         arguments = {
             "paths": [os.fspath(path) for path in blocks.paths],
+            "read_as": read_as,
             "repeat": repeat,
             "shuffle_seed": seed if shuffle else None,
             "fingerprint": blocks.fingerprint,

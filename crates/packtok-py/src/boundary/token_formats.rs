@@ -32,7 +32,7 @@ pub(crate) fn open_options(
 pub(crate) type ReadAs = (Option<String>, Option<String>, Option<String>);
 
 /// As [`open_options`].
-pub(crate) fn read_as((format, dtype, boundaries): &ReadAs) -> PyResult<OpenOptions> {
+pub(crate) fn options_of((format, dtype, boundaries): &ReadAs) -> PyResult<OpenOptions> {
     open_options(format.as_deref(), dtype.as_deref(), boundaries.as_deref())
 }
 

@@ -16,7 +16,7 @@ use pyo3::types::PyDict;
 
 use crate::boundary::error::dataset_error;
 use crate::boundary::monitor::watched_planning;
-use crate::boundary::token_formats::{ReadAs, format_of, read_as};
+use crate::boundary::token_formats::{ReadAs, format_of, options_of};
 
 /// The names of the token files of a folder and the name of their format, if an index in the folder lists
 /// them; otherwise None.
@@ -65,7 +65,7 @@ pub(crate) type EntryTuple = (
 impl Sources {
     /// Opens the files; also returns the manifest that lists them.
     pub(crate) fn open(self, verify: bool) -> PyResult<(Files, Option<PathBuf>)> {
-        let options = read_as(&self.read_as.unwrap_or_default())?;
+        let options = options_of(&self.read_as.unwrap_or_default())?;
         let files = match (self.paths, &self.manifest, self.entries) {
             (Some(paths), None, None) => Files::open_with(&paths, &options, verify),
             (None, Some(path), None) => listed(path, self.fingerprint.as_deref(), &options, verify),
@@ -196,21 +196,23 @@ fn entry_of(tuple: EntryTuple) -> PyResult<Entry> {
 /// Writes the entries of `paths`, listed under `names`, to the manifest at `output`; returns the
 /// number of files, documents and tokens.
 #[pyfunction]
-#[pyo3(signature = (*, paths, names, output, replace))]
+#[pyo3(signature = (*, paths, names, output, replace, read_as))]
 pub(crate) fn write_manifest(
     py: Python<'_>,
     paths: Vec<PathBuf>,
     names: Vec<PathBuf>,
     output: PathBuf,
     replace: bool,
+    read_as: ReadAs,
 ) -> PyResult<(usize, u64, u64)> {
+    let options = options_of(&read_as)?;
     let replace = if replace {
         Replace::Existing
     } else {
         Replace::Never
     };
     py.detach(|| {
-        let files = Files::open(&paths, false)?;
+        let files = Files::open_with(&paths, &options, false)?;
         let named = files.entries().zip(names).map(|(entry, name)| Entry {
             path: name,
             ..entry.clone()

@@ -7,7 +7,7 @@ use packtok_reshape::diff::first_difference;
 use pyo3::prelude::*;
 
 use crate::boundary::monitor::watched_reshaping;
-use crate::boundary::token_formats::{ReadAs, read_as};
+use crate::boundary::token_formats::{ReadAs, options_of};
 use crate::boundary::values;
 
 /// The first difference between the documents of two token files, as a dict; None if all are the
@@ -23,7 +23,7 @@ pub(crate) fn first_difference_of<'py>(
     second_as: ReadAs,
     on_progress: Option<Py<PyAny>>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let (first_as, second_as) = (read_as(&first_as)?, read_as(&second_as)?);
+    let (first_as, second_as) = (options_of(&first_as)?, options_of(&second_as)?);
     let difference = watched_reshaping(py, on_progress, |monitor| {
         let (first, second) = (opened(&first, &first_as)?, opened(&second, &second_as)?);
         first_difference(&first, &second, monitor)

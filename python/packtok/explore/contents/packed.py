@@ -1,5 +1,6 @@
-"""Open pbins, and the facts that a page shows about a pbin without reading the whole file."""
+"""Open token files, and the facts that a page shows about one without reading the whole file."""
 
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -7,11 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
-from packtok._packtok import PbinReader
+from packtok._packtok import TOKEN_FORMATS, PbinReader, find_token_marker
 from packtok.errors import PacktokError
 from packtok.explore.files import NotServedError, OpenFile, Root
 
 T = TypeVar("T")
+ReadAs = tuple[str | None, str | None, str | None]
 _MAX_OPEN = 64
 # A histogram reads the index entry of every document.
 MAX_HISTOGRAM_DOCUMENTS = 20_000_000
@@ -50,14 +52,33 @@ class Sources:
     bytes: int
 
 
-class Packed:
-    """An open pbin. Its file stays open, so that the compiled module can open it again by its descriptor."""
+@dataclass(frozen=True)
+class Given:
+    """The only file of a site, as its user names it."""
 
-    def __init__(self, file: OpenFile) -> None:
+    path: str
+    read_as: ReadAs
+    """The arguments ``format``, ``input_dtype`` and ``boundaries`` of `PbinReader`."""
+
+
+class Packed:
+    """An open token file. A pbin stays open, so that the compiled module can open it again by its descriptor.
+
+    Args:
+        file: The file.
+        given: How to open a file that is no pbin, by its name, because other files beside it belong to it.
+            Default: by its descriptor.
+    """
+
+    def __init__(self, file: OpenFile, given: Given | None = None) -> None:
         self.file = file
         self.name = file.name
-        self.reader = PbinReader(file.path)
+        self.path = file.path if given is None else given.path
+        self.read_as: ReadAs = (None, None, None) if given is None else given.read_as
+        self.reader = PbinReader(self.path, *self.read_as)
         self.metadata: dict[str, Any] = self.reader.metadata or {}
+        if self.reader.dialect in TOKEN_FORMATS:
+            self.metadata = (find_token_marker(self.path) or {}).get("plan", {})
 
     @property
     def identity(self) -> Hashable:
@@ -107,25 +128,43 @@ class Packed:
 
 
 class PackedFiles:
-    """Opens pbins below a folder, and keeps some of them open."""
+    """Opens token files below a folder, and keeps some of them open.
 
-    def __init__(self, root: Root) -> None:
+    Args:
+        root: The folder.
+        given: The only token file, if one is served. Others are opened by their descriptors, so that nothing
+            beside them is read.
+    """
+
+    def __init__(self, root: Root, given: Given | None = None) -> None:
         self._root = root
+        self._given = given
         self._recent = Recent(_MAX_OPEN)
 
     def open(self, name: str) -> Packed:
-        """Returns the pbin at a path below the folder.
+        """Returns the token file at a path below the folder.
 
         Raises:
-            NotServedError: If it is not served, or no pbin.
+            NotServedError: If it is not served, or no token file.
         """
         file = self._root.open(name)
+        given = self._given
+        if given is not None and (os.path.basename(given.path) != name or _is_pbin(file)):
+            given = None
 
         def opened() -> Packed:
             try:
-                return Packed(file)
-            except PacktokError as error:
-                # The message has the path of the descriptor; the page shows the name instead.
-                raise NotServedError(str(error).replace(file.path, name)) from None
+                return Packed(file, given)
+            except (PacktokError, ValueError) as error:
+                # The message has the path that was opened; the page shows the name instead.
+                path = file.path if given is None else given.path
+                raise NotServedError(str(error).replace(path, name)) from None
 
         return self._recent.value((file.identity, name), opened)
+
+
+def _is_pbin(file: OpenFile) -> bool:
+    try:
+        return PbinReader(file.path).dialect not in TOKEN_FORMATS
+    except (PacktokError, ValueError):
+        return False

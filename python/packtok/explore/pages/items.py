@@ -94,7 +94,7 @@ def item_page(site: Site, name: str, parameters: QueryParams) -> Response:
     try:
         blocks = site.blocks.value(key, lambda: _blocks(packed, packing, context_length))
     except ValueError as error:
-        return site.pages.html("no_item.html", reason=str(error).replace(packed.file.path, name), **values)
+        return site.pages.html("no_item.html", reason=str(error).replace(packed.path, name), **values)
     most = len(blocks) - 1
     if most < 0:
         return site.pages.html("no_item.html", reason=f"{name}: the file has no documents", **values)
@@ -126,23 +126,23 @@ def item_page(site: Site, name: str, parameters: QueryParams) -> Response:
 
 def _blocks(packed: Packed, packing: str, context_length: int) -> Blocks:
     """Returns the items of a file, as `TokenDataset` makes them."""
-    paths = [packed.file.path]
+    files: dict[str, Any] = {"paths": [packed.path], "read_as": packed.read_as}
     if packing == "concat":
-        return Blocks(paths, packing="rows", context_length=context_length)
+        return Blocks(**files, packing="rows", context_length=context_length)
     if packing == "document":
         # One token more than inputs, because the last input needs a label.
-        return Blocks(paths, packing="document", block_size=context_length + 1)
+        return Blocks(**files, packing="document", block_size=context_length + 1)
     parts = packed.num_documents + packed.reader.num_tokens // context_length
     if parts > _MAX_PLANNED_PARTS:
         raise ParameterError(
             f"packing is 'best_fit', and its plan has about {parts:,} parts of documents, too many for a "
             f"page; the limit is {_MAX_PLANNED_PARTS:,}"
         )
-    documents = Blocks(paths, packing="whole")
+    documents = Blocks(**files, packing="whole")
     # The plan is mapped, so its file can be removed at once. Nothing is written next to the data.
     with tempfile.TemporaryDirectory(prefix="packtok-explore-") as folder:
         plan = find_or_plan(documents, planner="best_fit", block_size=context_length, folders=[folder])
-        return Blocks(paths, packing="planned", plan_path=plan)
+        return Blocks(**files, packing="planned", plan_path=plan)
 
 
 def _filled(blocks: Blocks, item: int, context_length: int, eod_id: int | None) -> dict[str, Any]:
