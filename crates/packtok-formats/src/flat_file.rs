@@ -15,6 +15,7 @@ use crate::format::TokenFormat;
 use crate::loss_mask::{LossMask, MaskBytes};
 use crate::narrowed::{NarrowedIds, WideType};
 use crate::npy::Element;
+use crate::token_read::TokenRead;
 
 /// Where the documents of a file start.
 pub(crate) trait DocumentIndex: Debug + Send + Sync {
@@ -192,230 +193,6 @@ impl FlatFile {
         self
     }
 
-    /// The format of the file.
-    pub fn format(&self) -> TokenFormat {
-        self.details.format
-    }
-
-    /// The path that was opened.
-    pub fn path(&self) -> &Path {
-        &self.details.path
-    }
-
-    /// The path of the file of the tokens.
-    pub fn data_path(&self) -> &Path {
-        &self.details.data_path
-    }
-
-    /// Bytes of one token.
-    pub fn width(&self) -> TokenWidth {
-        self.width
-    }
-
-    /// Number of documents.
-    pub fn num_documents(&self) -> u64 {
-        self.details.documents.num_documents()
-    }
-
-    /// Number of tokens in all documents.
-    #[inline]
-    pub fn num_tokens(&self) -> u64 {
-        self.num_tokens
-    }
-
-    /// Bytes of the files of tokens and index.
-    pub fn file_bytes(&self) -> u64 {
-        self.details.data_file_bytes + self.details.documents.file_bytes()
-    }
-
-    /// Position of the first token in the file at [`FlatFile::data_path`]; `None` if that file does
-    /// not have the tokens as they are read.
-    pub fn data_position(&self) -> Option<u64> {
-        (!self.is_copy).then(|| self.first_byte.into())
-    }
-
-    /// What the files record besides documents and a loss mask: `sequences` of documents, and their
-    /// `modes`; other columns.
-    pub fn extras(&self) -> &[String] {
-        &self.details.extras
-    }
-
-    /// The names of extras that say how tokens count in the loss, but are no loss mask: labels of other ids,
-    /// weights, padding. Who trains with the tokens and without these columns trains something else.
-    pub fn unusable_masks(&self) -> &[String] {
-        &self.details.unusable_masks
-    }
-
-    /// Whether the files record which tokens count in the loss.
-    #[inline]
-    pub fn has_loss_mask(&self) -> bool {
-        self.has_loss_mask
-    }
-
-    /// Whether each token counts in the loss where it is a label; `None` if that is not recorded.
-    pub fn loss_mask(&self) -> Option<LossMask<'_>> {
-        self.details.loss_mask.as_ref().map(LossMask::of_bytes)
-    }
-
-    /// Number of tokens of the last document, if it has no EOS although the others have; otherwise 0.
-    pub fn tail_tokens(&self) -> u64 {
-        self.details.documents.tail_tokens()
-    }
-
-    /// Whether the ids are signed integers that are read as unsigned ones, so that a negative id, which no
-    /// tokenizer gives, is a large one. Checking that when tokens are read would cost more than reading.
-    pub fn has_signed_ids(&self) -> bool {
-        self.details.documents.has_signed_ids()
-    }
-
-    /// Checks that none of these tokens is a negative id.
-    ///
-    /// # Errors
-    /// [`Error::Fault`]; as [`FlatFile::tokens`].
-    pub fn check_signs(&self, tokens: Range<u64>) -> Result<()> {
-        if !self.has_signed_ids() {
-            return Ok(());
-        }
-        let bits = 8 * self.width.bytes();
-        let max_id = u32::MAX >> (33 - bits);
-        let bytes = self.tokens(tokens.clone())?;
-        if self.width.greatest_id(bytes) <= max_id {
-            return Ok(());
-        }
-        let mut ids = self.width.ids(bytes).zip(tokens.start..);
-        match ids.find(|&(id, _)| id > max_id) {
-            None => Ok(()),
-            Some((id, token)) => Err(Error::fault(Fault {
-                path: self.data_path().into(),
-                offset: u64::from(self.first_byte) + token * self.width.bytes(),
-                what: "an id",
-                found: (i64::from(id) - (1 << bits)).to_string(),
-                expected: format!("a number in 0..={max_id}"),
-                remedy: "the file is damaged, or its ids are of another type",
-            })),
-        }
-    }
-
-    /// CRC32C of the index.
-    pub fn index_crc32c(&self) -> u32 {
-        self.details.documents.crc32c()
-    }
-
-    /// Tokens as little-endian bytes; `None` if the range is not within the file, or if ids have not
-    /// been copied yet.
-    #[inline]
-    pub fn tokens_if_there(&self, tokens: Range<u64>) -> Option<&[u8]> {
-        if tokens.start > tokens.end || tokens.end > self.num_tokens {
-            return None;
-        }
-        if self.is_copy && !self.are_copied(&tokens) {
-            return None;
-        }
-        self.map.bytes().get(self.bytes_of(&tokens))
-    }
-
-    /// Tokens as little-endian bytes.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchTokens`]; [`Error::Fault`] if an id in the same piece does not fit in 32 bits;
-    /// [`Error::NarrowedCopy`].
-    pub fn tokens(&self, tokens: Range<u64>) -> Result<&[u8]> {
-        if let Some(bytes) = self.tokens_if_there(tokens.clone()) {
-            return Ok(bytes);
-        }
-        let Range { start, end: stop } = tokens;
-        if let Some(narrowed) = &self.details.narrowed
-            && start <= stop
-            && stop <= self.num_tokens
-        {
-            let path = self.data_path();
-            narrowed.copy(&tokens, path, |token, id| bad_id(path, narrowed, token, id))?;
-        }
-        self.tokens_if_there(tokens)
-            .ok_or_else(|| self.no_such_tokens(start, stop))
-    }
-
-    /// The tokens of document `i`.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchDocument`].
-    pub fn document_tokens(&self, i: u64) -> Result<Range<u64>> {
-        let documents = &self.details.documents;
-        if i < documents.num_documents() {
-            return Ok(documents.start(i)..documents.start(i + 1));
-        }
-        Err(Error::NoSuchDocument {
-            path: self.path().into(),
-            document: i,
-            num_documents: documents.num_documents(),
-        })
-    }
-
-    /// The documents starting with the one that contains token `token`, each with its tokens,
-    /// including empty ones.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchTokens`].
-    pub fn documents_from(
-        &self,
-        token: u64,
-    ) -> Result<impl Iterator<Item = (u64, Range<u64>)> + '_> {
-        if token >= self.num_tokens {
-            return Err(self.no_such_tokens(token, token.saturating_add(1)));
-        }
-        let documents = &self.details.documents;
-        let num_documents = documents.num_documents();
-        // The last document that starts at or before the token: earlier ones that start there are
-        // empty.
-        let (mut first, mut after) = (0, num_documents);
-        while after - first > 1 {
-            let middle = first + (after - first) / 2;
-            if documents.start(middle) <= token {
-                first = middle;
-            } else {
-                after = middle;
-            }
-        }
-        let mut start = documents.start(first);
-        Ok((first..num_documents).map(move |i| {
-            let stop = documents.start(i + 1);
-            (i, std::mem::replace(&mut start, stop)..stop)
-        }))
-    }
-
-    /// Removes the pages that were read from this process's memory.
-    pub fn release_pages(&self) {
-        self.map.release_pages();
-        if let Some(narrowed) = &self.details.narrowed {
-            narrowed.original().release_pages();
-        }
-    }
-
-    /// Advises the system how the tokens will be read.
-    ///
-    /// # Errors
-    /// The system rejects the advice.
-    pub fn advise(&self, pattern: AccessPattern) -> Result<()> {
-        let advised = self.original().advise(pattern);
-        advised.map_err(|source| self.io(source))
-    }
-
-    /// Asks the system to read the pages of `tokens` asynchronously.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchTokens`]; the system rejects the advice.
-    pub fn prefetch(&self, tokens: Range<u64>) -> Result<()> {
-        if tokens.start > tokens.end || tokens.end > self.num_tokens {
-            return Err(self.no_such_tokens(tokens.start, tokens.end));
-        }
-        let bytes = match &self.details.narrowed {
-            Some(narrowed) => narrowed.original_bytes(&tokens),
-            None => self.bytes_of(&tokens),
-        };
-        let advised = self.original().prefetch(bytes);
-        advised.map_err(|source| self.io(source))
-    }
-
     /// The map of the file of the tokens.
     fn original(&self) -> &MappedFile {
         let narrowed = self.details.narrowed.as_ref();
@@ -447,6 +224,189 @@ impl FlatFile {
             path: self.data_path().into(),
             source,
         }
+    }
+}
+
+impl TokenRead for FlatFile {
+    fn verify_loss_mask(&self) -> Result<()> {
+        let mask = self.loss_mask();
+        mask.map_or(Ok(()), |mask| mask.ignored(0..self.num_tokens, |_| ()))
+    }
+
+    fn format(&self) -> TokenFormat {
+        self.details.format
+    }
+
+    fn path(&self) -> &Path {
+        &self.details.path
+    }
+
+    fn data_path(&self) -> &Path {
+        &self.details.data_path
+    }
+
+    fn width(&self) -> TokenWidth {
+        self.width
+    }
+
+    fn num_documents(&self) -> u64 {
+        self.details.documents.num_documents()
+    }
+
+    #[inline]
+    fn num_tokens(&self) -> u64 {
+        self.num_tokens
+    }
+
+    fn file_bytes(&self) -> u64 {
+        self.details.data_file_bytes + self.details.documents.file_bytes()
+    }
+
+    fn data_position(&self) -> Option<u64> {
+        (!self.is_copy).then(|| self.first_byte.into())
+    }
+
+    fn extras(&self) -> &[String] {
+        &self.details.extras
+    }
+
+    fn unusable_masks(&self) -> &[String] {
+        &self.details.unusable_masks
+    }
+
+    #[inline]
+    fn has_loss_mask(&self) -> bool {
+        self.has_loss_mask
+    }
+
+    fn loss_mask(&self) -> Option<LossMask<'_>> {
+        self.details.loss_mask.as_ref().map(LossMask::of_bytes)
+    }
+
+    fn tail_tokens(&self) -> u64 {
+        self.details.documents.tail_tokens()
+    }
+
+    fn has_signed_ids(&self) -> bool {
+        self.details.documents.has_signed_ids()
+    }
+
+    fn check_signs(&self, tokens: Range<u64>) -> Result<()> {
+        if !self.has_signed_ids() {
+            return Ok(());
+        }
+        let bits = 8 * self.width.bytes();
+        let max_id = u32::MAX >> (33 - bits);
+        let bytes = self.tokens(tokens.clone())?;
+        if self.width.greatest_id(bytes) <= max_id {
+            return Ok(());
+        }
+        let mut ids = self.width.ids(bytes).zip(tokens.start..);
+        match ids.find(|&(id, _)| id > max_id) {
+            None => Ok(()),
+            Some((id, token)) => Err(Error::fault(Fault {
+                path: self.data_path().into(),
+                offset: u64::from(self.first_byte) + token * self.width.bytes(),
+                what: "an id",
+                found: (i64::from(id) - (1 << bits)).to_string(),
+                expected: format!("a number in 0..={max_id}"),
+                remedy: "the file is damaged, or its ids are of another type",
+            })),
+        }
+    }
+
+    fn index_crc32c(&self) -> u32 {
+        self.details.documents.crc32c()
+    }
+
+    #[inline]
+    fn tokens_if_there(&self, tokens: Range<u64>) -> Option<&[u8]> {
+        if tokens.start > tokens.end || tokens.end > self.num_tokens {
+            return None;
+        }
+        if self.is_copy && !self.are_copied(&tokens) {
+            return None;
+        }
+        self.map.bytes().get(self.bytes_of(&tokens))
+    }
+
+    fn tokens(&self, tokens: Range<u64>) -> Result<&[u8]> {
+        if let Some(bytes) = self.tokens_if_there(tokens.clone()) {
+            return Ok(bytes);
+        }
+        let Range { start, end: stop } = tokens;
+        if let Some(narrowed) = &self.details.narrowed
+            && start <= stop
+            && stop <= self.num_tokens
+        {
+            let path = self.data_path();
+            narrowed.copy(&tokens, path, |token, id| bad_id(path, narrowed, token, id))?;
+        }
+        self.tokens_if_there(tokens)
+            .ok_or_else(|| self.no_such_tokens(start, stop))
+    }
+
+    fn document_tokens(&self, i: u64) -> Result<Range<u64>> {
+        let documents = &self.details.documents;
+        if i < documents.num_documents() {
+            return Ok(documents.start(i)..documents.start(i + 1));
+        }
+        Err(Error::NoSuchDocument {
+            path: self.path().into(),
+            document: i,
+            num_documents: documents.num_documents(),
+        })
+    }
+
+    fn documents_from(
+        &self,
+        token: u64,
+    ) -> Result<impl Iterator<Item = Result<(u64, Range<u64>)>> + '_> {
+        if token >= self.num_tokens {
+            return Err(self.no_such_tokens(token, token.saturating_add(1)));
+        }
+        let documents = &self.details.documents;
+        let num_documents = documents.num_documents();
+        // The last document that starts at or before the token: earlier ones that start there are
+        // empty.
+        let (mut first, mut after) = (0, num_documents);
+        while after - first > 1 {
+            let middle = first + (after - first) / 2;
+            if documents.start(middle) <= token {
+                first = middle;
+            } else {
+                after = middle;
+            }
+        }
+        let mut start = documents.start(first);
+        Ok((first..num_documents).map(move |i| {
+            let stop = documents.start(i + 1);
+            Ok((i, std::mem::replace(&mut start, stop)..stop))
+        }))
+    }
+
+    fn release_pages(&self) {
+        self.map.release_pages();
+        if let Some(narrowed) = &self.details.narrowed {
+            narrowed.original().release_pages();
+        }
+    }
+
+    fn advise(&self, pattern: AccessPattern) -> Result<()> {
+        let advised = self.original().advise(pattern);
+        advised.map_err(|source| self.io(source))
+    }
+
+    fn prefetch(&self, tokens: Range<u64>) -> Result<()> {
+        if tokens.start > tokens.end || tokens.end > self.num_tokens {
+            return Err(self.no_such_tokens(tokens.start, tokens.end));
+        }
+        let bytes = match &self.details.narrowed {
+            Some(narrowed) => narrowed.original_bytes(&tokens),
+            None => self.bytes_of(&tokens),
+        };
+        let advised = self.original().prefetch(bytes);
+        advised.map_err(|source| self.io(source))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Token files in every format that packtok reads, as one type: [`TokenFile`]; folders of samples
 //! ([`mds`]); and the columns of Parquet and Arrow files (`table`, with the feature `tables`).
 //!
-//! Code that reads tokens for training uses [`TokenFile`] and is independent of the format. Each
-//! format is a variant; a new format is a module here and an arm in each method.
+//! Code that reads tokens for training uses [`TokenFile`] and is independent of the format. A format is a
+//! folder here, whose files are read through [`TokenRead`]: those whose tokens lie back to back as [`FlatFile`].
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "tables")]
@@ -38,6 +38,7 @@ pub mod table;
 #[cfg(test)]
 mod test_support;
 mod token_file;
+mod token_read;
 
 pub use ends::{crc32c_of_lengths, write_ends};
 pub use error::{ElementValue, Error, Result};
@@ -48,3 +49,4 @@ pub use loss_mask::LossMask;
 pub use open_options::{Boundaries, OpenOptions};
 pub use sidecar::{SIDECAR_FOLDER, sidecar_ends_path, sidecar_marker_path, sidecar_path};
 pub use token_file::TokenFile;
+pub use token_read::TokenRead;

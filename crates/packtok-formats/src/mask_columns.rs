@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::flat_file::FlatFile;
 use crate::loss_mask::{LossMask, MaskBytes, MaskWriter};
 use crate::table::Fault;
+use crate::token_read::TokenRead;
 
 /// The label of a token that does not count.
 const IGNORED: i64 = -100;

@@ -8,6 +8,7 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::iter;
 use std::ops::Range;
 use std::path::Path;
 
@@ -21,6 +22,7 @@ use crate::format::TokenFormat;
 use crate::loss_mask::MaskBytes;
 use crate::npy::Element;
 use crate::open_options::{Boundaries, OpenOptions};
+use crate::token_read::TokenRead;
 
 /// Bytes that are compared with zero at a time.
 const STEP_BYTES: u64 = 1 << 20;
@@ -59,41 +61,63 @@ impl RawFile {
         })
     }
 
-    /// The path of the file.
-    pub fn path(&self) -> &Path {
+    fn bytes_of(&self, tokens: &Range<u64>) -> Range<usize> {
+        let width = self.width.bytes();
+        (tokens.start * width) as usize..(tokens.end * width) as usize
+    }
+}
+
+impl TokenRead for RawFile {
+    fn format(&self) -> TokenFormat {
+        TokenFormat::Raw
+    }
+
+    fn num_documents(&self) -> u64 {
+        1
+    }
+
+    fn documents_from(
+        &self,
+        token: u64,
+    ) -> Result<impl Iterator<Item = Result<(u64, Range<u64>)>> + '_> {
+        self.tokens(token..token.saturating_add(1))?;
+        Ok(iter::once(Ok((0, 0..self.num_tokens))))
+    }
+
+    fn data_position(&self) -> Option<u64> {
+        Some(0)
+    }
+
+    fn index_crc32c(&self) -> u32 {
+        0
+    }
+
+    fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Bytes of one token.
-    pub fn width(&self) -> TokenWidth {
+    fn width(&self) -> TokenWidth {
         self.width
     }
 
-    /// Number of tokens without padding.
     #[inline]
-    pub fn num_tokens(&self) -> u64 {
+    fn num_tokens(&self) -> u64 {
         self.num_tokens
     }
 
-    /// Bytes of the file, including padding.
-    pub fn file_bytes(&self) -> u64 {
+    fn file_bytes(&self) -> u64 {
         self.map.bytes().len() as u64
     }
 
-    /// Tokens as little-endian bytes; `None` if the range is not within the file.
     #[inline]
-    pub fn tokens_if_there(&self, tokens: Range<u64>) -> Option<&[u8]> {
+    fn tokens_if_there(&self, tokens: Range<u64>) -> Option<&[u8]> {
         if tokens.start > tokens.end || tokens.end > self.num_tokens {
             return None;
         }
         self.map.bytes().get(self.bytes_of(&tokens))
     }
 
-    /// Tokens as little-endian bytes.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchRawTokens`].
-    pub fn tokens(&self, tokens: Range<u64>) -> Result<&[u8]> {
+    fn tokens(&self, tokens: Range<u64>) -> Result<&[u8]> {
         let Range { start, end: stop } = tokens;
         self.tokens_if_there(tokens)
             .ok_or_else(|| Error::NoSuchRawTokens {
@@ -104,11 +128,7 @@ impl RawFile {
             })
     }
 
-    /// The tokens of document `i`. Document 0 contains all tokens.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchRawDocument`].
-    pub fn document_tokens(&self, i: u64) -> Result<Range<u64>> {
+    fn document_tokens(&self, i: u64) -> Result<Range<u64>> {
         match i {
             0 => Ok(0..self.num_tokens),
             document => Err(Error::NoSuchRawDocument {
@@ -118,32 +138,18 @@ impl RawFile {
         }
     }
 
-    /// Takes the pages that were read out of this process's memory.
-    pub fn release_pages(&self) {
+    fn release_pages(&self) {
         self.map.release_pages();
     }
 
-    /// Advises the system how the tokens will be read.
-    ///
-    /// # Errors
-    /// The system rejects the advice.
-    pub fn advise(&self, pattern: AccessPattern) -> Result<()> {
+    fn advise(&self, pattern: AccessPattern) -> Result<()> {
         self.map.advise(pattern).map_err(Error::io(self.path()))
     }
 
-    /// Asks the system to read the pages of `tokens` asynchronously.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchRawTokens`]; the system rejects the advice.
-    pub fn prefetch(&self, tokens: Range<u64>) -> Result<()> {
+    fn prefetch(&self, tokens: Range<u64>) -> Result<()> {
         self.tokens(tokens.clone())?;
         let bytes = self.bytes_of(&tokens);
         self.map.prefetch(bytes).map_err(Error::io(self.path()))
-    }
-
-    fn bytes_of(&self, tokens: &Range<u64>) -> Range<usize> {
-        let width = self.width.bytes();
-        (tokens.start * width) as usize..(tokens.end * width) as usize
     }
 }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use packtok_jobs::with_suffix;
-use packtok_pbin::{AccessPattern, HEADER_BYTES, MappedFile, Metadata, Reader, TokenWidth};
+use packtok_pbin::{AccessPattern, MappedFile, Metadata, Reader, TokenWidth};
 
 use crate::datatrove::{self, DatatrovePaths};
 use crate::dolma::{self, DolmaPaths};
@@ -21,12 +21,13 @@ use crate::npy::{self, Element, MAGIC, NpyFile, NpyHeader};
 use crate::open_options::OpenOptions;
 use crate::raw::{self, RawFile};
 use crate::sidecar::{is_marked_as, recorded_dtype};
+use crate::token_read::TokenRead;
 #[cfg(feature = "tables")]
 use crate::{arrow_rows, parquet_rows};
 
 /// An open token file: tokens of one width, divided into documents.
 ///
-/// An enum instead of a trait object, so that reading tokens is inlined. A dataset keeps ten
+/// An enum of what implements [`TokenRead`] instead of a trait object, so that reading tokens is inlined. A dataset keeps ten
 /// thousand of these open and has one cache line for each, so no variant may exceed
 /// [`TokenFile::MAX_BYTES`]. State that reading tokens does not need belongs in a box.
 #[derive(Debug)]
@@ -42,6 +43,18 @@ pub enum TokenFile {
 }
 
 const _: () = assert!(size_of::<TokenFile>() <= TokenFile::MAX_BYTES);
+
+/// Evaluates an expression with the file of whatever kind, which implements [`TokenRead`].
+macro_rules! each {
+    ($self:ident, $file:ident => $value:expr) => {
+        match $self {
+            Self::Pbin($file) => $value,
+            Self::Raw($file) => $value,
+            Self::Npy($file) => $value,
+            Self::Flat($file) => $value,
+        }
+    };
+}
 
 impl TokenFile {
     /// The largest size of this type in bytes.
@@ -195,97 +208,47 @@ impl TokenFile {
 
     /// The format of the file.
     pub fn format(&self) -> TokenFormat {
-        match self {
-            Self::Pbin(_) => TokenFormat::Pbin,
-            Self::Raw(_) => TokenFormat::Raw,
-            Self::Npy(_) => TokenFormat::CepeNpy,
-            Self::Flat(flat) => flat.format(),
-        }
+        each!(self, file => TokenRead::format(file))
     }
 
-    /// The path of the file.
+    /// The path that was opened.
     pub fn path(&self) -> &Path {
-        match self {
-            Self::Pbin(reader) => reader.path(),
-            Self::Raw(raw) => raw.path(),
-            Self::Npy(npy) => npy.path(),
-            Self::Flat(flat) => flat.path(),
-        }
+        each!(self, file => TokenRead::path(file))
     }
 
     /// Bytes of one token.
     pub fn width(&self) -> TokenWidth {
-        match self {
-            Self::Pbin(reader) => reader.width(),
-            Self::Raw(raw) => raw.width(),
-            Self::Npy(_) => TokenWidth::U32,
-            Self::Flat(flat) => flat.width(),
-        }
+        each!(self, file => TokenRead::width(file))
     }
 
     /// Number of documents.
     pub fn num_documents(&self) -> u64 {
-        match self {
-            Self::Pbin(reader) => reader.len(),
-            Self::Raw(_) => 1,
-            Self::Npy(npy) => npy.num_documents(),
-            Self::Flat(flat) => flat.num_documents(),
-        }
+        each!(self, file => TokenRead::num_documents(file))
     }
 
     /// Number of tokens in all documents.
     #[inline]
     pub fn num_tokens(&self) -> u64 {
-        match self {
-            Self::Pbin(reader) => reader.num_tokens(),
-            Self::Raw(raw) => raw.num_tokens(),
-            Self::Npy(npy) => npy.num_tokens(),
-            Self::Flat(flat) => flat.num_tokens(),
-        }
+        each!(self, file => TokenRead::num_tokens(file))
     }
 
-    /// Bytes of all tokens.
-    pub fn data_bytes(&self) -> u64 {
-        match self {
-            Self::Pbin(reader) => reader.data_bytes(),
-            Self::Raw(raw) => raw.num_tokens() * raw.width().bytes(),
-            Self::Npy(npy) => npy.num_tokens() * TokenWidth::U32.bytes(),
-            Self::Flat(flat) => flat.num_tokens() * flat.width().bytes(),
-        }
-    }
-
-    /// Bytes of the file.
+    /// Bytes of the file, and of those beside it that record its documents.
     pub fn file_bytes(&self) -> u64 {
-        match self {
-            Self::Pbin(reader) => reader.file_bytes(),
-            Self::Raw(raw) => raw.file_bytes(),
-            Self::Npy(npy) => npy.file_bytes(),
-            Self::Flat(flat) => flat.file_bytes(),
-        }
+        each!(self, file => TokenRead::file_bytes(file))
     }
 
-    /// Tokens `tokens` as little-endian bytes.
+    /// Tokens as little-endian bytes.
     ///
     /// # Errors
-    /// A range that is out of bounds or decreasing.
+    /// A range that is out of bounds or decreasing; an id in it does not fit in the width.
     pub fn tokens(&self, tokens: Range<u64>) -> Result<&[u8]> {
-        match self {
-            Self::Pbin(reader) => Ok(reader.tokens(tokens)?),
-            Self::Raw(raw) => Ok(raw.tokens(tokens)?),
-            Self::Npy(npy) => Ok(npy.tokens(tokens)?),
-            Self::Flat(flat) => flat.tokens(tokens),
-        }
+        each!(self, file => TokenRead::tokens(file, tokens))
     }
 
-    /// As [`TokenFile::tokens`], but returns `None` instead of an error.
+    /// As [`TokenFile::tokens`]; `None` instead of an error, or if ids have not been copied yet.
     #[inline]
     pub fn tokens_if_there(&self, tokens: Range<u64>) -> Option<&[u8]> {
-        match self {
-            Self::Pbin(reader) => reader.tokens_if_there(tokens),
-            Self::Raw(raw) => raw.tokens_if_there(tokens),
-            Self::Npy(npy) => npy.tokens_if_there(tokens),
-            Self::Flat(flat) => flat.tokens_if_there(tokens),
-        }
+        each!(self, file => TokenRead::tokens_if_there(file, tokens))
     }
 
     /// The tokens of document `i`, as a range.
@@ -293,12 +256,7 @@ impl TokenFile {
     /// # Errors
     /// The document does not exist, or the index is damaged there.
     pub fn document_tokens(&self, i: u64) -> Result<Range<u64>> {
-        match self {
-            Self::Pbin(reader) => Ok(reader.document_tokens(i)?),
-            Self::Raw(raw) => Ok(raw.document_tokens(i)?),
-            Self::Npy(npy) => Ok(npy.document_tokens(i)?),
-            Self::Flat(flat) => flat.document_tokens(i),
-        }
+        each!(self, file => TokenRead::document_tokens(file, i))
     }
 
     /// The documents starting with the one that contains token `token`, each with its tokens,
@@ -310,18 +268,52 @@ impl TokenFile {
         &self,
         token: u64,
     ) -> Result<impl Iterator<Item = Result<(u64, Range<u64>)>> + '_> {
-        match self {
-            Self::Pbin(reader) => {
-                let documents = reader.documents_from(token)?;
-                Ok(Documents::Many(documents.map(|document| Ok(document?))))
-            }
-            Self::Raw(raw) => {
-                raw.tokens(token..token.saturating_add(1))?;
-                Ok(Documents::One(Some(raw.num_tokens())))
-            }
-            Self::Npy(npy) => Ok(Documents::OfNpy(npy.documents_from(token)?.map(Ok))),
-            Self::Flat(flat) => Ok(Documents::OfFlat(flat.documents_from(token)?.map(Ok))),
-        }
+        Ok(match self {
+            Self::Pbin(reader) => Documents::Pbin(TokenRead::documents_from(reader, token)?),
+            Self::Raw(raw) => Documents::Raw(raw.documents_from(token)?),
+            Self::Npy(npy) => Documents::Npy(npy.documents_from(token)?),
+            Self::Flat(flat) => Documents::Flat(flat.documents_from(token)?),
+        })
+    }
+
+    /// The position in [`TokenFile::data_path`] of the first token; `None` if the file does not store the
+    /// tokens in the form that [`TokenFile::tokens`] returns.
+    pub fn data_position(&self) -> Option<u64> {
+        each!(self, file => TokenRead::data_position(file))
+    }
+
+    /// CRC32C of the index of the documents, computed from its bytes.
+    pub fn index_crc32c(&self) -> u32 {
+        each!(self, file => TokenRead::index_crc32c(file))
+    }
+
+    /// Advises the system how the tokens will be read.
+    ///
+    /// # Errors
+    /// The system rejects the advice.
+    pub fn advise(&self, pattern: AccessPattern) -> Result<()> {
+        each!(self, file => TokenRead::advise(file, pattern))
+    }
+
+    /// Asks the system to read the pages of `tokens`, without waiting.
+    ///
+    /// # Errors
+    /// The range is out of bounds, or the system rejects the advice.
+    pub fn prefetch(&self, tokens: Range<u64>) -> Result<()> {
+        each!(self, file => TokenRead::prefetch(file, tokens))
+    }
+
+    /// Removes pages of the file that were read from this process's memory. They stay in the
+    /// system's cache. For passes over files that are larger than the memory that a caller may
+    /// use.
+    pub fn release_pages(&self) {
+        each!(self, file => TokenRead::release_pages(file))
+    }
+
+    /// The path of the file that has the tokens; different from [`TokenFile::path`] where a dataset
+    /// has several files.
+    pub fn data_path(&self) -> &Path {
+        each!(self, file => TokenRead::data_path(file))
     }
 
     /// The meaning of the ids, or `None` if the file does not record it.
@@ -329,38 +321,63 @@ impl TokenFile {
     /// # Errors
     /// The metadata is damaged.
     pub fn metadata(&self) -> Result<Option<&Metadata>> {
-        match self {
-            Self::Pbin(reader) => Ok(reader.metadata()?),
-            Self::Raw(_) | Self::Npy(_) | Self::Flat(_) => Ok(None),
-        }
+        each!(self, file => TokenRead::metadata(file))
     }
 
     /// Whether the file records which tokens count in the loss.
     #[inline]
     pub fn has_loss_mask(&self) -> bool {
-        match self {
-            Self::Pbin(reader) => reader.has_loss_mask(),
-            Self::Flat(flat) => flat.has_loss_mask(),
-            Self::Raw(_) | Self::Npy(_) => false,
-        }
+        each!(self, file => TokenRead::has_loss_mask(file))
     }
 
     /// Whether each token counts in the loss where it is a label; `None` if the file does not record it, so
     /// that all do.
     pub fn loss_mask(&self) -> Option<LossMask<'_>> {
-        match self {
-            Self::Pbin(reader) => reader.loss_mask().map(LossMask::from),
-            Self::Flat(flat) => flat.loss_mask(),
-            Self::Raw(_) | Self::Npy(_) => None,
-        }
+        each!(self, file => TokenRead::loss_mask(file))
+    }
+
+    /// Verifies the loss mask: its checksum, or that its bytes are 0 and 1. Does nothing if there is none.
+    ///
+    /// # Errors
+    /// The mask is damaged.
+    pub fn verify_loss_mask(&self) -> Result<()> {
+        each!(self, file => TokenRead::verify_loss_mask(file))
+    }
+
+    /// What the file records besides tokens, documents and a loss mask, and no other format has room for:
+    /// `sequences` of documents, and their `modes`; other columns.
+    pub fn extras(&self) -> &[String] {
+        each!(self, file => TokenRead::extras(file))
+    }
+
+    /// The names of extras that say how tokens count in the loss, but are no loss mask: labels of other ids,
+    /// weights, padding. Who trains with the tokens and without these columns trains something else.
+    pub fn unusable_masks(&self) -> &[String] {
+        each!(self, file => TokenRead::unusable_masks(file))
+    }
+
+    /// Number of tokens of the last document, if it has no EOS although the others have; otherwise 0.
+    pub fn tail_tokens(&self) -> u64 {
+        each!(self, file => TokenRead::tail_tokens(file))
+    }
+
+    /// Whether the ids are signed integers that are read as unsigned ones, so that a negative id, which no
+    /// tokenizer gives, is a large one. Checking that when tokens are read would cost more than reading.
+    pub fn has_signed_ids(&self) -> bool {
+        each!(self, file => TokenRead::has_signed_ids(file))
+    }
+
+    /// Checks that none of these tokens is a negative id.
+    ///
+    /// # Errors
+    /// One is negative; as [`TokenFile::tokens`].
+    pub fn check_signs(&self, tokens: Range<u64>) -> Result<()> {
+        each!(self, file => TokenRead::check_signs(file, tokens))
     }
 
     /// Whether the file has checksums of its data.
     pub fn has_data_checksums(&self) -> bool {
-        match self {
-            Self::Pbin(reader) => reader.has_data_checksums(),
-            Self::Raw(_) | Self::Npy(_) | Self::Flat(_) => false,
-        }
+        each!(self, file => TokenRead::has_data_checksums(file))
     }
 
     /// Verifies the checksum of a piece of the data, of
@@ -369,10 +386,7 @@ impl TokenFile {
     /// # Errors
     /// The checksum differs.
     pub fn verify_data_piece(&self, piece: u64) -> Result<()> {
-        match self {
-            Self::Pbin(reader) => Ok(reader.verify_data_piece(piece)?),
-            Self::Raw(_) | Self::Npy(_) | Self::Flat(_) => Ok(()),
-        }
+        each!(self, file => TokenRead::verify_data_piece(file, piece))
     }
 
     /// Verifies the checksum of the document offsets.
@@ -380,100 +394,17 @@ impl TokenFile {
     /// # Errors
     /// The checksum differs.
     pub fn verify_offsets(&self) -> Result<()> {
-        match self {
-            Self::Pbin(reader) => Ok(reader.verify_offsets()?),
-            Self::Raw(_) | Self::Npy(_) | Self::Flat(_) => Ok(()),
-        }
-    }
-
-    /// Verifies the loss mask: its checksum, or that its bytes are 0 and 1. Does nothing if there is none.
-    ///
-    /// # Errors
-    /// The mask is damaged.
-    pub fn verify_loss_mask(&self) -> Result<()> {
-        match self {
-            Self::Pbin(reader) => Ok(reader.verify_loss_mask()?),
-            Self::Flat(flat) => flat
-                .loss_mask()
-                .map_or(Ok(()), |mask| mask.ignored(0..flat.num_tokens(), |_| ())),
-            Self::Raw(_) | Self::Npy(_) => Ok(()),
-        }
+        each!(self, file => TokenRead::verify_offsets(file))
     }
 
     /// The checksum that identifies the complete content; `None` if the file does not record one.
     pub fn content_crc32c(&self) -> Option<u32> {
-        match self {
-            Self::Pbin(reader) => reader.trailer_crc32c(),
-            Self::Raw(_) | Self::Npy(_) | Self::Flat(_) => None,
-        }
+        each!(self, file => TokenRead::content_crc32c(file))
     }
 
-    /// CRC32C of the index of the documents, computed from its bytes.
-    pub fn index_crc32c(&self) -> u32 {
-        match self {
-            Self::Pbin(reader) => reader.index_crc32c(),
-            Self::Raw(_) => 0,
-            Self::Npy(npy) => npy.index_crc32c(),
-            Self::Flat(flat) => flat.index_crc32c(),
-        }
-    }
-
-    /// Advises the system how the tokens will be read.
-    ///
-    /// # Errors
-    /// The system rejects the advice.
-    pub fn advise(&self, pattern: AccessPattern) -> Result<()> {
-        match self {
-            Self::Pbin(reader) => Ok(reader.advise(pattern)?),
-            Self::Raw(raw) => Ok(raw.advise(pattern)?),
-            Self::Npy(npy) => Ok(npy.advise(pattern)?),
-            Self::Flat(flat) => flat.advise(pattern),
-        }
-    }
-
-    /// Removes pages of the file that were read from this process's memory. They stay in the
-    /// system's cache. For passes over files that are larger than the memory that a caller may
-    /// use.
-    pub fn release_pages(&self) {
-        match self {
-            Self::Pbin(reader) => reader.release_pages(),
-            Self::Raw(raw) => raw.release_pages(),
-            Self::Npy(npy) => npy.release_pages(),
-            Self::Flat(flat) => flat.release_pages(),
-        }
-    }
-
-    /// The path of the file that has the tokens; different from [`TokenFile::path`] where a dataset
-    /// has several files.
-    pub fn data_path(&self) -> &Path {
-        match self {
-            Self::Flat(flat) => flat.data_path(),
-            Self::Pbin(_) | Self::Raw(_) | Self::Npy(_) => self.path(),
-        }
-    }
-
-    /// The position in [`TokenFile::data_path`] of the first token; `None` if the file does not
-    /// store the tokens in the form that [`TokenFile::tokens`] returns.
-    pub fn data_position(&self) -> Option<u64> {
-        match self {
-            Self::Pbin(_) => Some(HEADER_BYTES),
-            Self::Raw(_) => Some(0),
-            Self::Npy(npy) => npy.data_position(),
-            Self::Flat(flat) => flat.data_position(),
-        }
-    }
-
-    /// Advises the system that `tokens` are needed next.
-    ///
-    /// # Errors
-    /// The range is out of bounds, or the system rejects the advice.
-    pub fn prefetch(&self, tokens: Range<u64>) -> Result<()> {
-        match self {
-            Self::Pbin(reader) => Ok(reader.prefetch(tokens)?),
-            Self::Raw(raw) => Ok(raw.prefetch(tokens)?),
-            Self::Npy(npy) => Ok(npy.prefetch(tokens)?),
-            Self::Flat(flat) => flat.prefetch(tokens),
-        }
+    /// Bytes of all tokens.
+    pub fn data_bytes(&self) -> u64 {
+        each!(self, file => TokenRead::data_bytes(file))
     }
 }
 
@@ -483,29 +414,30 @@ fn is_named_as_headless(path: &Path) -> bool {
     extension.is_some_and(|extension| extension == "bin" || extension == "npy")
 }
 
-/// The documents of a file with an index, or the single document, with its number of tokens.
-enum Documents<I, N, F> {
-    Many(I),
-    OfNpy(N),
-    OfFlat(F),
-    One(Option<u64>),
+/// The documents of a file of each kind.
+enum Documents<P, R, N, F> {
+    Pbin(P),
+    Raw(R),
+    Npy(N),
+    Flat(F),
 }
 
-impl<I, N, F> Iterator for Documents<I, N, F>
+impl<P, R, N, F> Iterator for Documents<P, R, N, F>
 where
-    I: Iterator<Item = Result<(u64, Range<u64>)>>,
-    N: Iterator<Item = I::Item>,
-    F: Iterator<Item = I::Item>,
+    P: Iterator<Item = Result<(u64, Range<u64>)>>,
+    R: Iterator<Item = P::Item>,
+    N: Iterator<Item = P::Item>,
+    F: Iterator<Item = P::Item>,
 {
-    type Item = I::Item;
+    type Item = P::Item;
 
     #[inline]
-    fn next(&mut self) -> Option<I::Item> {
+    fn next(&mut self) -> Option<P::Item> {
         match self {
-            Self::Many(documents) => documents.next(),
-            Self::OfNpy(documents) => documents.next(),
-            Self::OfFlat(documents) => documents.next(),
-            Self::One(num_tokens) => num_tokens.take().map(|stop| Ok((0, 0..stop))),
+            Self::Pbin(documents) => documents.next(),
+            Self::Raw(documents) => documents.next(),
+            Self::Npy(documents) => documents.next(),
+            Self::Flat(documents) => documents.next(),
         }
     }
 }
@@ -586,10 +518,7 @@ mod tests {
         let file = open(u16s, Some(Boundaries::Eos(0))).unwrap();
         let expected = [vec![5, 9, 0], vec![7, 0], vec![0], vec![8]];
         assert_eq!(documents(&file), expected);
-        let TokenFile::Flat(flat) = &file else {
-            panic!("it is flat");
-        };
-        assert_eq!(flat.tail_tokens(), 1);
+        assert_eq!(file.tail_tokens(), 1);
         let file = open(u16s, Some(Boundaries::Bos(0))).unwrap();
         let expected = [vec![5, 9], vec![0, 7], vec![0], vec![0, 8]];
         assert_eq!(documents(&file), expected);

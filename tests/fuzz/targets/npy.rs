@@ -7,6 +7,7 @@
 use std::io::Write;
 
 use libfuzzer_sys::fuzz_target;
+use packtok_formats::TokenRead;
 use packtok_formats::npy::NpyFile;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -25,6 +26,7 @@ fuzz_target!(|bytes: &[u8]| {
                 .documents_from(tokens.start)
                 .expect("the token exists")
                 .next();
+            let found = found.map(|document| document.expect("the lengths are checked"));
             assert_eq!(found, Some((i as u64, tokens)));
         }
     }

@@ -290,10 +290,7 @@ impl Files {
 
 /// Checks that no column says how tokens count in the loss in a way that datasets do not apply.
 fn check_loss_columns(file: &TokenFile) -> Result<()> {
-    let TokenFile::Flat(flat) = file else {
-        return Ok(());
-    };
-    match flat.unusable_masks().first() {
+    match file.unusable_masks().first() {
         None => Ok(()),
         Some(name) => Err(Error::LossColumn {
             path: file.path().into(),

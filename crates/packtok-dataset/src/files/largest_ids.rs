@@ -1,7 +1,7 @@
 //! The largest ids in files of raw tokens; see [`LargestIds`].
 
-use packtok_formats::LargestIds;
 use packtok_formats::raw::RawFile;
+use packtok_formats::{LargestIds, TokenRead};
 use packtok_jobs::{Monitor, Progress, report_progress};
 
 use crate::error::Result;

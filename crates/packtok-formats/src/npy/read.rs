@@ -9,7 +9,9 @@ use packtok_pbin::{AccessPattern, MappedFile, TokenWidth};
 
 use super::{Element, NpyHeader};
 use crate::error::{ElementValue, Error, Result};
+use crate::format::TokenFormat;
 use crate::narrowed::{NarrowedIds, WideType};
+use crate::token_read::TokenRead;
 
 /// Interval of documents whose start is kept in memory. The starts of other documents are computed
 /// by adding lengths.
@@ -81,37 +83,9 @@ impl NpyFile {
         })
     }
 
-    /// The path of the file.
-    pub fn path(&self) -> &Path {
-        &self.details.path
-    }
-
     /// The type of the elements in the file.
     pub fn element(&self) -> Element {
         self.details.header.element
-    }
-
-    /// Number of documents.
-    pub fn num_documents(&self) -> u64 {
-        self.details.num_documents
-    }
-
-    /// Number of tokens in all documents.
-    #[inline]
-    pub fn num_tokens(&self) -> u64 {
-        self.num_tokens
-    }
-
-    /// Bytes of the file.
-    pub fn file_bytes(&self) -> u64 {
-        self.details.file_bytes
-    }
-
-    /// CRC32C of everything before the first token: the header, the number of documents and their
-    /// lengths.
-    pub fn index_crc32c(&self) -> u32 {
-        let (bytes, first) = (self.original().bytes(), self.first_token_byte());
-        crc32c::crc32c(&bytes[..first as usize])
     }
 
     /// CRC32C of the complete file.
@@ -119,140 +93,9 @@ impl NpyFile {
         crc32c::crc32c(self.original().bytes())
     }
 
-    /// Tokens as little-endian bytes of 32-bit numbers. `None` if the range is not within the
-    /// file, or if some of the tokens have not been narrowed yet.
-    #[inline]
-    pub fn tokens_if_there(&self, tokens: Range<u64>) -> Option<&[u8]> {
-        if tokens.start > tokens.end || tokens.end > self.num_tokens {
-            return None;
-        }
-        let bytes = self.map.bytes();
-        let first = bytes.len() as u64 - self.num_tokens * TOKEN_BYTES;
-        // Elements start after a header, so that only the copy starts with tokens.
-        if first == 0 && !self.are_copied(&tokens) {
-            return None;
-        }
-        let start = first + tokens.start * TOKEN_BYTES;
-        let stop = first + tokens.end * TOKEN_BYTES;
-        bytes.get(start as usize..stop as usize)
-    }
-
-    /// Tokens as little-endian bytes of 32-bit numbers.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchTokens`]; [`Error::NpyId`] if an id in the same piece does not fit in 32
-    /// bits; [`Error::NarrowedCopy`].
-    pub fn tokens(&self, tokens: Range<u64>) -> Result<&[u8]> {
-        if let Some(bytes) = self.tokens_if_there(tokens.clone()) {
-            return Ok(bytes);
-        }
-        let Range { start, end: stop } = tokens;
-        if start <= stop && stop <= self.num_tokens {
-            self.narrow(&tokens)?;
-        }
-        self.tokens_if_there(tokens)
-            .ok_or_else(|| Error::NoSuchTokens {
-                path: self.path().into(),
-                start,
-                stop,
-                num_tokens: self.num_tokens,
-            })
-    }
-
-    /// The tokens of document `i`.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchDocument`].
-    pub fn document_tokens(&self, i: u64) -> Result<Range<u64>> {
-        if i >= self.num_documents() {
-            return Err(Error::NoSuchDocument {
-                path: self.path().into(),
-                document: i,
-                num_documents: self.num_documents(),
-            });
-        }
-        let block = i / STEP;
-        let lengths = self.lengths(block * STEP..i);
-        let start = lengths.fold(self.details.starts[block as usize], u64::saturating_add);
-        let length = self.lengths(i..i + 1).sum::<u64>();
-        Ok(start..start.saturating_add(length))
-    }
-
-    /// The documents starting with the one that contains token `token`, each with its tokens,
-    /// including empty ones.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchTokens`].
-    pub fn documents_from(
-        &self,
-        token: u64,
-    ) -> Result<impl Iterator<Item = (u64, Range<u64>)> + '_> {
-        if token >= self.num_tokens {
-            return Err(Error::NoSuchTokens {
-                path: self.path().into(),
-                start: token,
-                stop: token.saturating_add(1),
-                num_tokens: self.num_tokens,
-            });
-        }
-        let starts = &self.details.starts;
-        let block = starts.partition_point(|&start| start <= token) - 1;
-        let first = block as u64 * STEP;
-        let mut start = starts[block];
-        let lengths = self.lengths(first..self.num_documents());
-        let documents = lengths.zip(first..).map(move |(length, document)| {
-            let stop = start.saturating_add(length);
-            (document, std::mem::replace(&mut start, stop)..stop)
-        });
-        Ok(documents.skip_while(move |(_, tokens)| tokens.end <= token))
-    }
-
     /// The numbers of tokens of all documents.
     pub fn document_lengths(&self) -> impl Iterator<Item = u64> + '_ {
         self.lengths(0..self.num_documents())
-    }
-
-    /// Advises the system how the tokens will be read.
-    ///
-    /// # Errors
-    /// The system rejects the advice.
-    pub fn advise(&self, pattern: AccessPattern) -> Result<()> {
-        let advised = self.original().advise(pattern);
-        advised.map_err(Error::io(self.path()))
-    }
-
-    /// Asks the system to read the pages of `tokens` asynchronously.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchTokens`]; the system rejects the advice.
-    pub fn prefetch(&self, tokens: Range<u64>) -> Result<()> {
-        let Range { start, end: stop } = tokens;
-        if start > stop || stop > self.num_tokens {
-            return Err(Error::NoSuchTokens {
-                path: self.path().into(),
-                start,
-                stop,
-                num_tokens: self.num_tokens,
-            });
-        }
-        let (first, width) = (self.first_token_byte(), self.element().bytes());
-        let bytes = (first + start * width) as usize..(first + stop * width) as usize;
-        let advised = self.original().prefetch(bytes);
-        advised.map_err(Error::io(self.path()))
-    }
-
-    /// Takes the pages that were read out of this process's memory.
-    pub fn release_pages(&self) {
-        self.map.release_pages();
-        if let Some(narrowed) = &self.details.narrowed {
-            narrowed.original().release_pages();
-        }
-    }
-
-    /// The position in the file of the first token; `None` if the ids of the file are not uint32.
-    pub fn data_position(&self) -> Option<u64> {
-        let is_narrowed = self.details.narrowed.is_some();
-        (!is_narrowed).then(|| self.first_token_byte())
     }
 
     /// The map of the file itself.
@@ -301,6 +144,144 @@ impl NpyFile {
             element,
             id: ElementValue(numbers.at(element)),
         }
+    }
+}
+
+impl TokenRead for NpyFile {
+    fn format(&self) -> TokenFormat {
+        TokenFormat::CepeNpy
+    }
+
+    fn width(&self) -> TokenWidth {
+        TokenWidth::U32
+    }
+
+    fn path(&self) -> &Path {
+        &self.details.path
+    }
+
+    fn num_documents(&self) -> u64 {
+        self.details.num_documents
+    }
+
+    #[inline]
+    fn num_tokens(&self) -> u64 {
+        self.num_tokens
+    }
+
+    fn file_bytes(&self) -> u64 {
+        self.details.file_bytes
+    }
+
+    fn index_crc32c(&self) -> u32 {
+        let (bytes, first) = (self.original().bytes(), self.first_token_byte());
+        crc32c::crc32c(&bytes[..first as usize])
+    }
+
+    #[inline]
+    fn tokens_if_there(&self, tokens: Range<u64>) -> Option<&[u8]> {
+        if tokens.start > tokens.end || tokens.end > self.num_tokens {
+            return None;
+        }
+        let bytes = self.map.bytes();
+        let first = bytes.len() as u64 - self.num_tokens * TOKEN_BYTES;
+        // Elements start after a header, so that only the copy starts with tokens.
+        if first == 0 && !self.are_copied(&tokens) {
+            return None;
+        }
+        let start = first + tokens.start * TOKEN_BYTES;
+        let stop = first + tokens.end * TOKEN_BYTES;
+        bytes.get(start as usize..stop as usize)
+    }
+
+    fn tokens(&self, tokens: Range<u64>) -> Result<&[u8]> {
+        if let Some(bytes) = self.tokens_if_there(tokens.clone()) {
+            return Ok(bytes);
+        }
+        let Range { start, end: stop } = tokens;
+        if start <= stop && stop <= self.num_tokens {
+            self.narrow(&tokens)?;
+        }
+        self.tokens_if_there(tokens)
+            .ok_or_else(|| Error::NoSuchTokens {
+                path: self.path().into(),
+                start,
+                stop,
+                num_tokens: self.num_tokens,
+            })
+    }
+
+    fn document_tokens(&self, i: u64) -> Result<Range<u64>> {
+        if i >= self.num_documents() {
+            return Err(Error::NoSuchDocument {
+                path: self.path().into(),
+                document: i,
+                num_documents: self.num_documents(),
+            });
+        }
+        let block = i / STEP;
+        let lengths = self.lengths(block * STEP..i);
+        let start = lengths.fold(self.details.starts[block as usize], u64::saturating_add);
+        let length = self.lengths(i..i + 1).sum::<u64>();
+        Ok(start..start.saturating_add(length))
+    }
+
+    fn documents_from(
+        &self,
+        token: u64,
+    ) -> Result<impl Iterator<Item = Result<(u64, Range<u64>)>> + '_> {
+        if token >= self.num_tokens {
+            return Err(Error::NoSuchTokens {
+                path: self.path().into(),
+                start: token,
+                stop: token.saturating_add(1),
+                num_tokens: self.num_tokens,
+            });
+        }
+        let starts = &self.details.starts;
+        let block = starts.partition_point(|&start| start <= token) - 1;
+        let first = block as u64 * STEP;
+        let mut start = starts[block];
+        let lengths = self.lengths(first..self.num_documents());
+        let documents = lengths.zip(first..).map(move |(length, document)| {
+            let stop = start.saturating_add(length);
+            (document, std::mem::replace(&mut start, stop)..stop)
+        });
+        let documents = documents.skip_while(move |(_, tokens)| tokens.end <= token);
+        Ok(documents.map(Ok))
+    }
+
+    fn advise(&self, pattern: AccessPattern) -> Result<()> {
+        let advised = self.original().advise(pattern);
+        advised.map_err(Error::io(self.path()))
+    }
+
+    fn prefetch(&self, tokens: Range<u64>) -> Result<()> {
+        let Range { start, end: stop } = tokens;
+        if start > stop || stop > self.num_tokens {
+            return Err(Error::NoSuchTokens {
+                path: self.path().into(),
+                start,
+                stop,
+                num_tokens: self.num_tokens,
+            });
+        }
+        let (first, width) = (self.first_token_byte(), self.element().bytes());
+        let bytes = (first + start * width) as usize..(first + stop * width) as usize;
+        let advised = self.original().prefetch(bytes);
+        advised.map_err(Error::io(self.path()))
+    }
+
+    fn release_pages(&self) {
+        self.map.release_pages();
+        if let Some(narrowed) = &self.details.narrowed {
+            narrowed.original().release_pages();
+        }
+    }
+
+    fn data_position(&self) -> Option<u64> {
+        let is_narrowed = self.details.narrowed.is_some();
+        (!is_narrowed).then(|| self.first_token_byte())
     }
 }
 
@@ -464,7 +445,10 @@ mod tests {
             assert_eq!(ids(file.tokens_if_there(1..3).unwrap()), [8, 9]);
             assert!(file.tokens(0..6).is_err());
             assert_eq!(file.tokens_if_there(Range { start: 2, end: 1 }), None);
-            let from = |token| file.documents_from(token).unwrap().collect::<Vec<_>>();
+            let from = |token| {
+                let documents = file.documents_from(token).unwrap();
+                documents.collect::<Result<Vec<_>>>().unwrap()
+            };
             assert_eq!(from(0), [(0, 0..2), (1, 2..2), (2, 2..5)]);
             assert_eq!(from(2), [(2, 2..5)]);
             assert!(file.documents_from(5).is_err());
@@ -505,8 +489,8 @@ mod tests {
             let tokens = start..start + length as u64;
             assert_eq!(file.document_tokens(i).unwrap(), tokens);
             for token in tokens.clone() {
-                let first = file.documents_from(token).unwrap().next();
-                assert_eq!(first, Some((i, tokens.clone())));
+                let first = file.documents_from(token).unwrap().next().unwrap();
+                assert_eq!(first.unwrap(), (i, tokens.clone()));
             }
             start = tokens.end;
         }

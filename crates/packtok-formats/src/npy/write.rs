@@ -230,6 +230,7 @@ fn widen<const N: usize, const M: usize>(
 mod tests {
     use super::super::NpyFile;
     use super::*;
+    use crate::token_read::TokenRead;
 
     fn written(id_type: IdType, width: TokenWidth, documents: &[Vec<u32>]) -> Vec<u8> {
         let path = Path::new("a.npy");

@@ -125,9 +125,7 @@ impl Scan<'_> {
         let mut bytes = 0;
         for i in 0..self.file.num_documents() {
             let tokens = self.file.document_tokens(i)?;
-            if let TokenFile::Flat(flat) = self.file {
-                flat.check_signs(tokens.clone())?;
-            }
+            self.file.check_signs(tokens.clone())?;
             let document = self.file.tokens(tokens)?;
             self.check(i, document)?;
             bytes += document.len() as u64;

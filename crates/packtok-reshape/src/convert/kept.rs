@@ -119,9 +119,7 @@ impl Kept {
             kept.beside.extend(known);
         }
         for file in files {
-            if let TokenFile::Flat(flat) = file {
-                kept.lost.extend_from_slice(flat.extras());
-            }
+            kept.lost.extend_from_slice(file.extras());
         }
         kept.lost.sort();
         kept.lost.dedup();
@@ -166,9 +164,7 @@ pub(crate) fn unknown_losses<'a>(
     let mut unknown = accept_loss.to_vec();
     unknown.retain(|name| !OF_FORMATS.contains(&name.as_str()));
     for file in files {
-        if let TokenFile::Flat(flat) = file {
-            unknown.retain(|name| !flat.extras().contains(name));
-        }
+        unknown.retain(|name| !file.extras().contains(name));
     }
     (!unknown.is_empty()).then(|| {
         format!(
@@ -184,10 +180,7 @@ pub(crate) fn unknown_losses<'a>(
 /// # Errors
 /// [`Error::Lost`] for what the caller does not accept to lose.
 pub(super) fn lost_in_rows(file: &TokenFile, losing: Losing<'_>) -> Result<Vec<String>> {
-    let mut names = match file {
-        TokenFile::Flat(flat) => flat.extras().to_vec(),
-        _ => Vec::new(),
-    };
+    let mut names = file.extras().to_vec();
     if has_origins(file)? {
         names.push(ORIGINS.to_owned());
     }

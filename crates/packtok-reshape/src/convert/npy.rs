@@ -4,8 +4,8 @@ use std::io::BufWriter;
 use std::ops::Range;
 use std::path::Path;
 
-use packtok_formats::TokenFile;
-use packtok_formats::npy::{DocumentsWriter, IdType};
+use packtok_formats::npy::{DocumentsWriter, IdType, NpyFile};
+use packtok_formats::{TokenFile, TokenRead};
 use packtok_jobs::{Monitor, Progress};
 use packtok_pbin::{Replace, TempFile};
 
@@ -26,6 +26,18 @@ pub struct NpyWritten {
     pub file_bytes: u64,
     /// CRC32C of all bytes of the file.
     pub crc32c: u32,
+}
+
+impl NpyWritten {
+    /// What an existing file has.
+    pub(crate) fn of(file: &NpyFile) -> Self {
+        Self {
+            documents: file.num_documents(),
+            tokens: file.num_tokens(),
+            file_bytes: file.file_bytes(),
+            crc32c: file.crc32c(),
+        }
+    }
 }
 
 /// Writes the documents of `files` with the given numbers to `dst` and publishes `dst`. Ids must be below

@@ -326,10 +326,7 @@ fn unseen_tokens(outputs: &[(OutputPaths, Parts<'_>)], options: &ConvertOptions)
 
 /// A sentence about the tokens after the last EOS.
 fn tail_note(file: &TokenFile) -> Option<String> {
-    let TokenFile::Flat(flat) = file else {
-        return None;
-    };
-    let num_tokens = flat.tail_tokens();
+    let num_tokens = file.tail_tokens();
     (num_tokens > 0).then(|| {
         format!(
             "{}: the {num_tokens} tokens after the last EOS are a document",
@@ -343,14 +340,8 @@ pub(super) fn check_signs<'a>(
     files: impl IntoIterator<Item = &'a TokenFile>,
     monitor: &mut Monitor<'_>,
 ) -> Result<()> {
-    let is_signed =
-        |file: &&TokenFile| matches!(file, TokenFile::Flat(flat) if flat.has_signed_ids());
-    Parts::whole(files.into_iter().filter(is_signed)).for_each_step(monitor, |file, tokens| {
-        if let TokenFile::Flat(flat) = file {
-            flat.check_signs(tokens)?;
-        }
-        Ok(())
-    })
+    let signed = files.into_iter().filter(|file| file.has_signed_ids());
+    Parts::whole(signed).for_each_step(monitor, |file, tokens| Ok(file.check_signs(tokens)?))
 }
 
 /// Checks that the input can be linked, if it is to be, and that the caller accepts the loss of what it
@@ -369,14 +360,11 @@ fn check_input(file: &TokenFile, options: &ConvertOptions) -> Result<()> {
 
 /// Checks that the caller accepts the loss of what a file records besides documents.
 pub(crate) fn check_extras(file: &TokenFile, options: &ConvertOptions) -> Result<()> {
-    let TokenFile::Flat(flat) = file else {
-        return Ok(());
-    };
     let losing = Losing {
         to: options.to.name(),
         accept_loss: &options.accept_loss,
     };
-    let mut extras = flat.extras().iter();
+    let mut extras = file.extras().iter();
     extras.try_for_each(|name| check_accepted(file.path(), name, losing))
 }
 
@@ -672,10 +660,8 @@ impl Output<'_> {
     /// Writes the marker of an existing output that has none. A run that was killed after writing the
     /// output leaves it without a marker.
     fn complete_marker(&self, existing: &TokenFile) -> Result<()> {
-        if let TokenFile::Flat(flat) = existing
-            && Marker::find(&self.paths.data)?.is_none()
-        {
-            let dtype = dtype(self.options.to, flat.width());
+        if matches!(existing, TokenFile::Flat(_)) && Marker::find(&self.paths.data)?.is_none() {
+            let dtype = dtype(self.options.to, existing.width());
             let (to, is_visible) = (self.options.to, self.has_visible_marker());
             let marker = Marker::of_dataset(self.parts, self.meaning, to, dtype, existing);
             marker.publish_for_dataset(&self.paths.data, is_visible)?;
@@ -688,12 +674,7 @@ impl Output<'_> {
         if !is_as_requested || Marker::find(output)?.is_some() {
             return Ok(());
         }
-        let written = NpyWritten {
-            documents: npy.num_documents(),
-            tokens: npy.num_tokens(),
-            file_bytes: npy.file_bytes(),
-            crc32c: npy.crc32c(),
-        };
+        let written = NpyWritten::of(npy);
         Marker::of_conversion(self.parts, self.meaning, id_type, &written).publish(output)
     }
 }

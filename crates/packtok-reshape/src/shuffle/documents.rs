@@ -370,9 +370,7 @@ pub(crate) fn check_piece(file: &TokenFile, piece: u64, vocab_size: Option<u64>)
     let piece_tokens = CHECKED_DATA_BYTES / file.width().bytes();
     let start = piece * piece_tokens;
     let stop = (start + piece_tokens).min(file.num_tokens());
-    if let TokenFile::Flat(flat) = file {
-        flat.check_signs(start..stop)?;
-    }
+    file.check_signs(start..stop)?;
     let Some(vocab_size) = vocab_size else {
         return Ok(());
     };

@@ -255,7 +255,7 @@ impl Input {
     /// # Errors
     /// As [`check_piece`].
     pub(super) fn tokens(&self, tokens: Range<u64>) -> Result<&[u8]> {
-        let is_signed = matches!(&self.file, TokenFile::Flat(flat) if flat.has_signed_ids());
+        let is_signed = self.file.has_signed_ids();
         let is_checked = self.file.has_data_checksums() || self.vocab_size.is_some() || is_signed;
         if is_checked && !tokens.is_empty() {
             let width = self.file.width().bytes();

@@ -41,7 +41,7 @@ pub fn facts(path: &Path, chunk_tokens: u64, has_crc32c: bool) -> Result<Facts> 
     }
     let crc32c = match &file {
         TokenFile::Npy(npy) if has_crc32c => Some(npy.crc32c()),
-        TokenFile::Flat(flat) if has_crc32c => Some(flat.index_crc32c()),
+        TokenFile::Flat(_) if has_crc32c => Some(file.index_crc32c()),
         _ => None,
     };
     Ok(Facts {

@@ -174,10 +174,5 @@ fn existing(path: &Path) -> Result<Option<NpyWritten>> {
     let Ok(npy) = NpyFile::open(path) else {
         return Ok(None);
     };
-    Ok(Some(NpyWritten {
-        documents: npy.num_documents(),
-        tokens: npy.num_tokens(),
-        file_bytes: npy.file_bytes(),
-        crc32c: npy.crc32c(),
-    }))
+    Ok(Some(NpyWritten::of(&npy)))
 }
