@@ -3,6 +3,7 @@
 //!
 //! Code that reads tokens for training uses [`TokenFile`] and is independent of the format. A format is a
 //! folder here, whose files are read through [`TokenRead`]: those whose tokens lie back to back as [`FlatFile`].
+//! [`TokenWrite`] is how a format is written.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "tables")]
@@ -39,6 +40,8 @@ pub mod table;
 mod test_support;
 mod token_file;
 mod token_read;
+mod token_write;
+mod writers;
 
 pub use ends::{crc32c_of_lengths, write_ends};
 pub use error::{ElementValue, Error, Result};
@@ -50,3 +53,4 @@ pub use open_options::{Boundaries, OpenOptions};
 pub use sidecar::{SIDECAR_FOLDER, sidecar_ends_path, sidecar_marker_path, sidecar_path};
 pub use token_file::TokenFile;
 pub use token_read::TokenRead;
+pub use token_write::{OutputPaths, TokenWrite, TokensToWrite, without_ending};

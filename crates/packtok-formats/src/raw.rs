@@ -22,7 +22,9 @@ use crate::format::TokenFormat;
 use crate::loss_mask::MaskBytes;
 use crate::npy::Element;
 use crate::open_options::{Boundaries, OpenOptions};
+use crate::sidecar::sidecar_ends_path;
 use crate::token_read::TokenRead;
+use crate::token_write::{OutputPaths, TokenWrite};
 
 /// Bytes that are compared with zero at a time.
 const STEP_BYTES: u64 = 1 << 20;
@@ -150,6 +152,15 @@ impl TokenRead for RawFile {
         self.tokens(tokens.clone())?;
         let bytes = self.bytes_of(&tokens);
         self.map.prefetch(bytes).map_err(Error::io(self.path()))
+    }
+}
+
+/// How tokens without a header are written.
+pub(crate) struct Raw;
+
+impl TokenWrite for Raw {
+    fn paths(output: &Path) -> OutputPaths {
+        OutputPaths::of_data(output.to_owned(), vec![sidecar_ends_path(output)])
     }
 }
 

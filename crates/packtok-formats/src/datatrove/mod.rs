@@ -12,4 +12,4 @@ mod write;
 
 pub use metadata::DatatroveMetadata;
 pub use read::{DatatrovePaths, open};
-pub use write::width_for_vocab;
+pub(crate) use write::Datatrove;

@@ -8,6 +8,8 @@
 
 mod index;
 mod read;
+mod write;
 
 pub use index::{DolmaRow, write_index};
 pub use read::{DolmaPaths, loss_mask_path, open};
+pub(crate) use write::Dolma;

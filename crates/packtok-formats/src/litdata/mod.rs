@@ -17,4 +17,5 @@ mod write;
 pub(crate) use index::is_file_name;
 pub use index::{ChunkEntry, INDEX_FILE, IndexedFolder, publish_index};
 pub use read::{open, open_if_listed};
-pub use write::{MAX_CHUNK_BYTES, chunk_path, encode_header};
+pub(crate) use write::Litdata;
+pub use write::{MAX_CHUNK_BYTES, chunk_path};

@@ -283,7 +283,8 @@ mod tests {
 
     use super::*;
     use crate::TokenFile;
-    use crate::litdata::{ChunkEntry, encode_header, publish_index};
+    use crate::litdata::write::encode_header;
+    use crate::litdata::{ChunkEntry, publish_index};
     use crate::test_support::{documents, golden, golden_documents};
 
     #[test]

@@ -1,13 +1,39 @@
-//! The bytes before the ids of a chunk.
+//! Writes the bytes before the ids of a chunk.
 
 use std::path::{Path, PathBuf};
 
+use packtok_jobs::with_suffix;
 use packtok_pbin::TokenWidth;
 
 use crate::error::{Error, Result};
+use crate::npy::Element;
+use crate::token_write::{OutputPaths, TokenWrite, TokensToWrite, without_ending};
 
 /// The largest chunk: positions in it are 32 bits wide.
 pub const MAX_CHUNK_BYTES: u64 = u32::MAX as u64;
+
+/// How litdata writes chunks.
+pub(crate) struct Litdata;
+
+impl TokenWrite for Litdata {
+    fn paths(output: &Path) -> OutputPaths {
+        let prefix = without_ending(output, &["bin"]);
+        OutputPaths::of_data(with_suffix(&prefix, ".bin"), Vec::new())
+    }
+
+    fn element(width: TokenWidth) -> Element {
+        Element::signed_if_four_bytes(width)
+    }
+
+    fn header(path: &Path, tokens: &impl TokensToWrite) -> Result<Vec<u8>> {
+        encode_header(
+            tokens.width(),
+            tokens.num_documents(),
+            tokens.lengths(),
+            path,
+        )
+    }
+}
 
 /// The path of chunk `i` of a folder.
 pub fn chunk_path(folder: &Path, i: usize) -> PathBuf {
@@ -19,7 +45,7 @@ pub fn chunk_path(folder: &Path, i: usize) -> PathBuf {
 ///
 /// # Errors
 /// [`Error::LitdataChunkTooLarge`]; a length is an error.
-pub fn encode_header(
+pub(super) fn encode_header(
     width: TokenWidth,
     num_documents: u64,
     lengths: impl Iterator<Item = Result<u64>>,

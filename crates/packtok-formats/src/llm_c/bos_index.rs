@@ -103,7 +103,7 @@ fn check(
 ///
 /// # Errors
 /// A length is an error; `out` cannot be written.
-pub fn write_bos_index(
+pub(super) fn write_bos_index(
     out: &mut impl Write,
     path: &Path,
     lengths: impl Iterator<Item = Result<u64>>,

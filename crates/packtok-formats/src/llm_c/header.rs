@@ -18,15 +18,6 @@ const MAGIC_U32: i32 = 20_240_801;
 /// NeMo AutoModel's files, whose header has the bytes of a token.
 const MAGIC_OF_ANY_WIDTH: i32 = 278_895_051;
 
-/// Bytes of a token for a vocabulary, as NeMo AutoModel chooses them.
-pub fn width_for_vocab(vocab_size: u64) -> TokenWidth {
-    if vocab_size < 1 << 16 {
-        TokenWidth::U16
-    } else {
-        TokenWidth::U32
-    }
-}
-
 /// The version of files with this magic; `None` for an unknown magic.
 pub(super) fn version_of(magic: i32) -> Option<i32> {
     match magic {
@@ -109,7 +100,7 @@ impl Header {
 ///
 /// # Errors
 /// [`Error::LlmCTooLong`]. `path` is for the message.
-pub fn encode_header(width: TokenWidth, num_tokens: u64, path: &Path) -> Result<Vec<u8>> {
+pub(super) fn encode_header(width: TokenWidth, num_tokens: u64, path: &Path) -> Result<Vec<u8>> {
     let Ok(count) = i32::try_from(num_tokens) else {
         return Err(Error::LlmCTooLong {
             path: path.into(),

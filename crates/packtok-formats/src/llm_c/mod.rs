@@ -10,7 +10,8 @@
 mod bos_index;
 mod header;
 mod read;
+mod write;
 
-pub use bos_index::write_bos_index;
-pub use header::{HEADER_BYTES, MAX_TOKENS, encode_header, width_for_vocab};
+pub use header::{HEADER_BYTES, MAX_TOKENS};
 pub use read::{bos_index_path, open, starts_with_magic};
+pub(crate) use write::LlmC;

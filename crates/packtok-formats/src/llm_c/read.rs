@@ -74,7 +74,8 @@ mod tests {
 
     use super::*;
     use crate::TokenFile;
-    use crate::llm_c::{encode_header, write_bos_index};
+    use crate::llm_c::bos_index::write_bos_index;
+    use crate::llm_c::header::encode_header;
     use crate::open_options::Boundaries;
     use crate::test_support::{documents, golden, golden_documents};
 

@@ -47,6 +47,7 @@ pub use read::{Sample, Shard};
 pub use sized::SizedWriter;
 pub use tokens::{describe_tokens, is_shard, open_tokens, shard_names, verify_hashes};
 pub use write::{Finished, Writer};
+pub(crate) use write_tokens::Mds;
 pub use write_tokens::{TokensWriter, shard_path, tokens_entry};
 
 /// The largest file: positions in it are 32 bits wide.

@@ -10,6 +10,8 @@ use crate::mds::encoding::{Dtype, Value, shape_bytes};
 use crate::mds::entry::{FileEntry, ShardEntry, shard_name};
 use crate::mds::options::Options;
 use crate::mds::sized::SizedWriter;
+use crate::npy::Element;
+use crate::token_write::{OutputPaths, TokenWrite};
 
 /// The column of ids, as LLM Foundry's scripts name it.
 const IDS_COLUMN: &str = "tokens";
@@ -17,6 +19,19 @@ const IDS_COLUMN: &str = "tokens";
 /// The path of shard file `number` of a folder.
 pub fn shard_path(folder: &Path, number: u64) -> PathBuf {
     folder.join(shard_name(number, None))
+}
+
+/// How LLM Foundry writes shard files of tokens.
+pub(crate) struct Mds;
+
+impl TokenWrite for Mds {
+    fn paths(output: &Path) -> OutputPaths {
+        OutputPaths::of_data(output.to_owned(), Vec::new())
+    }
+
+    fn element(width: TokenWidth) -> Element {
+        Element::signed_if_four_bytes(width)
+    }
 }
 
 /// Writes the documents of one shard file. Each is an array in the column `tokens`, of uint16 or, as LLM

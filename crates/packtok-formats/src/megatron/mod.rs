@@ -12,4 +12,5 @@ mod write;
 
 pub use index::{MAGIC, MODES, SEQUENCES};
 pub use read::{MegatronPaths, open, starts_with_magic};
-pub use write::{LEAST_INT32_VOCAB, max_id, width_for_vocab, write_index};
+pub(crate) use write::Megatron;
+pub use write::{LEAST_INT32_VOCAB, write_index};

@@ -6,27 +6,48 @@ use std::path::Path;
 use packtok_pbin::TokenWidth;
 
 use super::index::{MAGIC, VERSION};
+use super::read::MegatronPaths;
 use crate::error::{Error, Result};
+use crate::npy::Element;
+use crate::token_write::{OutputPaths, TokenWrite, TokensToWrite, without_ending};
 
 /// Vocabularies from this size on are int32 for Megatron's tools, although ids up to 65,535 fit in
 /// 16 bits. Source: `DType.optimal_dtype` in Megatron-LM's `indexed_dataset.py`.
 pub const LEAST_INT32_VOCAB: u64 = 65_500;
 
-/// Bytes of a token that Megatron's own tools choose for a vocabulary.
-pub fn width_for_vocab(vocab_size: u64) -> TokenWidth {
-    if vocab_size < LEAST_INT32_VOCAB {
-        TokenWidth::U16
-    } else {
-        TokenWidth::U32
-    }
-}
+/// How Megatron's own tools write tokens.
+pub(crate) struct Megatron;
 
-/// The greatest id of tokens of this width: four bytes are an int32.
-pub fn max_id(width: TokenWidth) -> u32 {
-    match width {
-        TokenWidth::U8 => u8::MAX.into(),
-        TokenWidth::U16 => u16::MAX.into(),
-        TokenWidth::U32 => i32::MAX as u32,
+impl TokenWrite for Megatron {
+    fn paths(output: &Path) -> OutputPaths {
+        let paths = MegatronPaths::of_prefix(&without_ending(output, &["bin", "idx"]));
+        OutputPaths {
+            data: paths.data,
+            to_open: paths.index.clone(),
+            others: vec![paths.index],
+            loss_mask: None,
+        }
+    }
+
+    fn width_for_vocab(vocab_size: u64) -> TokenWidth {
+        if vocab_size < LEAST_INT32_VOCAB {
+            TokenWidth::U16
+        } else {
+            TokenWidth::U32
+        }
+    }
+
+    fn width_for(width: TokenWidth) -> TokenWidth {
+        width
+    }
+
+    fn element(width: TokenWidth) -> Element {
+        Element::signed_if_four_bytes(width)
+    }
+
+    fn write_other(out: &mut impl Write, path: &Path, tokens: &impl TokensToWrite) -> Result<()> {
+        let (width, first_byte) = (tokens.width(), tokens.first_byte());
+        write_index(out, path, width, first_byte, || tokens.lengths())
     }
 }
 
@@ -42,7 +63,7 @@ fn code_of(width: TokenWidth) -> u8 {
 /// Writes the index of documents with `lengths` tokens to `out`; each document with tokens is one
 /// sequence, and a document without tokens has none, as Megatron's own tool writes them.
 ///
-/// The tokens have `width` bytes, are at most [`max_id`], and start at byte `first_byte` of `.bin`. The lengths are read three times. `path` is
+/// The tokens have `width` bytes, and start at byte `first_byte` of `.bin`. The lengths are read three times. `path` is
 /// for messages.
 ///
 /// # Errors

@@ -2,14 +2,33 @@
 
 use std::path::Path;
 
+use packtok_jobs::with_suffix;
 use packtok_pbin::MappedFile;
 
-use super::NpyHeader;
+use super::{Element, NpyHeader};
 use crate::boundaries::open_without_index;
 use crate::error::{Error, Result};
 use crate::flat_file::{FlatFile, StoredType};
 use crate::format::TokenFormat;
 use crate::open_options::OpenOptions;
+use crate::sidecar::sidecar_ends_path;
+use crate::token_write::{OutputPaths, TokenWrite, TokensToWrite, without_ending};
+
+/// How KempnerForge's shards are written.
+pub(crate) struct Npy;
+
+impl TokenWrite for Npy {
+    fn paths(output: &Path) -> OutputPaths {
+        let data = with_suffix(&without_ending(output, &["npy"]), ".npy");
+        let ends = sidecar_ends_path(&data);
+        OutputPaths::of_data(data, vec![ends])
+    }
+
+    fn header(_: &Path, tokens: &impl TokensToWrite) -> Result<Vec<u8>> {
+        let element = Element::of_width(tokens.width());
+        Ok(NpyHeader::encode(element, tokens.num_tokens()))
+    }
+}
 
 /// Opens the array at `path`.
 ///

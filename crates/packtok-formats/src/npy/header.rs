@@ -59,6 +59,14 @@ impl Element {
         }
     }
 
+    /// The type that formats use whose ids of four bytes are signed.
+    pub(crate) fn signed_if_four_bytes(width: TokenWidth) -> Self {
+        match width {
+            TokenWidth::U32 => Self::I32,
+            width => Self::of_width(width),
+        }
+    }
+
     /// The type with this name in NumPy.
     pub fn of_name(name: &str) -> Option<Self> {
         let mut all = Self::ALL.into_iter();

@@ -10,7 +10,7 @@ mod header;
 mod read;
 mod write;
 
-pub(crate) use array::open_array;
+pub(crate) use array::{Npy, open_array};
 pub use header::{Element, MAGIC, NpyHeader};
 pub use read::NpyFile;
 pub use write::{DocumentsWriter, IdType, Written};

@@ -9,13 +9,12 @@ use std::ops::{ControlFlow, Range};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use packtok_formats::datatrove::{self, DatatroveMetadata};
-use packtok_formats::dolma::{self, DolmaRow};
-use packtok_formats::litdata;
-use packtok_formats::llm_c;
-use packtok_formats::megatron::{self, LEAST_INT32_VOCAB};
-use packtok_formats::npy::{Element, NpyHeader};
-use packtok_formats::{TokenFile, TokenFormat, write_ends};
+use packtok_formats::dolma::DolmaRow;
+use packtok_formats::megatron::LEAST_INT32_VOCAB;
+use packtok_formats::npy::Element;
+use packtok_formats::{
+    OutputPaths, Result as FormatsResult, TokenFile, TokenFormat, TokensToWrite,
+};
 use packtok_jobs::{Monitor, Progress, remove_if_there};
 use packtok_pbin::{Replace, TempFile, TokenWidth};
 
@@ -24,7 +23,6 @@ use super::loss_masks::LossMasks;
 use super::marker::Marker;
 use super::meaning::Meaning;
 use super::parts::{Parts, check_ids, check_vocabulary, convert_width};
-use super::paths::OutputPaths;
 use super::rest;
 use crate::error::{Error, Result};
 
@@ -119,71 +117,29 @@ impl FlatConversion<'_> {
 
     /// Bytes of a token of the output.
     pub(super) fn width_of_output(&self) -> TokenWidth {
-        let width = self.input_width;
         let tokenizer = self.meaning.tokenizer.as_ref();
-        let vocab_size = tokenizer.map(|tokenizer| tokenizer.vocab_size);
-        let or_of_input = vocab_size.unwrap_or(u64::from(width.max_id()) + 1);
-        match self.format {
-            _ if self.link => width,
-            TokenFormat::Megatron if vocab_size.is_none() => width,
-            TokenFormat::Megatron => megatron::width_for_vocab(or_of_input),
-            // The only rule of the others that differs: uint16 below 2^16, not up to it.
-            TokenFormat::LlmC if self.width.is_none() && vocab_size.is_some() => {
-                llm_c::width_for_vocab(or_of_input)
-            }
-            _ => self
-                .width
-                .unwrap_or_else(|| datatrove::width_for_vocab(or_of_input)),
-        }
-    }
-
-    /// The greatest id that the output can hold.
-    fn max_id(&self) -> u32 {
-        match self.format {
-            TokenFormat::Parquet => megatron::max_id(TokenWidth::U32),
-            TokenFormat::Megatron | TokenFormat::Litdata | TokenFormat::Mds => {
-                megatron::max_id(self.width_of_output())
-            }
-            _ => self.width_of_output().max_id(),
+        match (self.width, tokenizer) {
+            _ if self.link => self.input_width,
+            (Some(width), _) => width,
+            (None, Some(tokenizer)) => self.format.width_for_vocab(tokenizer.vocab_size),
+            (None, None) => self.format.width_for(self.input_width),
         }
     }
 
     /// NumPy's name of the type of the ids in the output.
     pub(super) fn dtype(&self) -> &'static str {
-        dtype(self.format, self.width_of_output())
+        self.element().name()
     }
 
     /// The type of the ids in the output.
     pub(super) fn element(&self) -> Element {
-        element(self.format, self.width_of_output())
+        self.format.element(self.width_of_output())
     }
 
     fn is_read_as_int32_by_some(&self) -> bool {
         let tokenizer = self.meaning.tokenizer.as_ref();
         self.parts.width() != TokenWidth::U32
             && tokenizer.is_some_and(|tokenizer| tokenizer.vocab_size >= LEAST_INT32_VOCAB)
-    }
-
-    /// Position in the output of its first token.
-    pub(super) fn first_byte(&self) -> u64 {
-        let linked = self.parts.first_file().filter(|_| self.link);
-        linked.and_then(TokenFile::data_position).unwrap_or(0)
-    }
-
-    /// The bytes of the output before its first token.
-    fn header(&self) -> Result<Vec<u8>> {
-        let (width, num_tokens) = (self.width_of_output(), self.parts.num_tokens());
-        Ok(match self.format {
-            TokenFormat::LlmC => llm_c::encode_header(width, num_tokens, &self.paths.data)?,
-            TokenFormat::Litdata => litdata::encode_header(
-                width,
-                self.parts.num_documents(),
-                self.parts.lengths(),
-                &self.paths.data,
-            )?,
-            TokenFormat::Npy => NpyHeader::encode(Element::of_width(width), num_tokens),
-            _ => Vec::new(),
-        })
     }
 
     /// Checks that all ids fit, where that does not follow from their width.
@@ -196,13 +152,14 @@ impl FlatConversion<'_> {
         if let Some(tokenizer) = &self.meaning.tokenizer {
             check_vocabulary(file, tokens.clone(), tokenizer.vocab_size)?;
         }
-        check_ids(file, tokens, self.max_id(), self.dtype())
+        let max_id = self.format.max_id(self.width_of_output());
+        check_ids(file, tokens, max_id, self.dtype())
     }
 
     /// The tokens under a temporary name.
     fn copied_tokens(&self, monitor: &mut Monitor<'_>) -> Result<TempFile> {
         let mut out = TempFile::create(&self.paths.data)?;
-        let header = self.header()?;
+        let header = self.format.header(&self.paths.data, self)?;
         out.write_all(&header)
             .map_err(Error::io(&self.paths.data))?;
         let (to, mut written) = (self.width_of_output(), header.len() as u64);
@@ -232,45 +189,20 @@ impl FlatConversion<'_> {
     /// The file beside the tokens that is to have this path, under a temporary name; `None` if the
     /// documents have nothing to record there.
     fn described(&self, path: &Path) -> Result<Option<TempFile>> {
-        let lengths = || self.parts.lengths();
-        let ending = path.extension().unwrap_or_default();
-        if self.format == TokenFormat::LlmC && ending == "idx" && !self.all_start_with_bos()? {
-            return Ok(None);
-        }
         let is_loss_mask = self.is_loss_mask(path);
-        if is_loss_mask && !self.has_loss_mask() {
+        let is_needed = match is_loss_mask {
+            true => self.has_loss_mask(),
+            false => self.format.is_needed(path, self)?,
+        };
+        if !is_needed {
             return Ok(None);
         }
         let out = TempFile::create(path)?;
         let mut out = BufWriter::with_capacity(INDEX_BUFFER_BYTES, out);
-        match self.format {
-            _ if is_loss_mask => self.write_loss_mask(&mut out, path)?,
-            TokenFormat::Megatron => {
-                megatron::write_index(
-                    &mut out,
-                    path,
-                    self.width_of_output(),
-                    self.first_byte(),
-                    lengths,
-                )?;
-            }
-            TokenFormat::Datatrove if ending == "metadata" => {
-                let tokenizer = self.meaning.tokenizer.as_ref();
-                let metadata = DatatroveMetadata {
-                    tokenizer: tokenizer
-                        .map_or("Unknown Tokenizer", |tokenizer| &tokenizer.name)
-                        .to_owned(),
-                    width: self.width_of_output(),
-                    num_tokens: self.parts.num_tokens(),
-                };
-                let written = out.write_all(metadata.to_text().as_bytes());
-                written.map_err(Error::io(path))?;
-            }
-            TokenFormat::Dolma => out = dolma::write_index(out, path, self.dolma_rows())?,
-            TokenFormat::LlmC if ending == "idx" => {
-                llm_c::write_bos_index(&mut out, path, lengths())?;
-            }
-            _ => write_ends(&mut out, path, lengths())?,
+        if is_loss_mask {
+            self.write_loss_mask(&mut out, path)?;
+        } else {
+            self.format.write_other(&mut out, path, self)?;
         }
         let out = out.into_inner();
         out.map(Some)
@@ -299,39 +231,6 @@ impl FlatConversion<'_> {
             bytes.extend(is_counted.iter().copied().map(u8::from));
             out.write_all(&bytes).map_err(Error::io(path))
         })
-    }
-
-    /// The documents as rows of dolma's index, which name the token file as their source.
-    fn dolma_rows(&self) -> impl Iterator<Item = packtok_formats::Result<DolmaRow>> {
-        let files = self.parts.documents();
-        let sources = files.into_iter().flat_map(|(file, documents)| {
-            let name = self.parts.source_name(file);
-            documents.map(move |document| (name.clone(), document))
-        });
-        let lengths = self.parts.lengths();
-        lengths.zip(sources).map(|(length, (source, document))| {
-            Ok(DolmaRow {
-                length: length?,
-                id: document,
-                source,
-                line: document + 1,
-            })
-        })
-    }
-
-    /// Whether every document starts with the BOS that is recorded.
-    fn all_start_with_bos(&self) -> Result<bool> {
-        let Some(bos) = &self.meaning.bos else {
-            return Ok(false);
-        };
-        for document in self.parts.document_spans() {
-            let (file, tokens) = document?;
-            let first = file.tokens(tokens.start..tokens.end.min(tokens.start + 1))?;
-            if file.width().ids(first).next() != Some(bos.id) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 
     /// Links the tokens of the input under the name of the output; returns a note if the link is
@@ -364,6 +263,67 @@ impl FlatConversion<'_> {
     }
 }
 
+/// As the format describes them.
+impl TokensToWrite for FlatConversion<'_> {
+    fn width(&self) -> TokenWidth {
+        self.width_of_output()
+    }
+
+    fn num_documents(&self) -> u64 {
+        self.parts.num_documents()
+    }
+
+    fn num_tokens(&self) -> u64 {
+        self.parts.num_tokens()
+    }
+
+    fn lengths(&self) -> impl Iterator<Item = FormatsResult<u64>> {
+        self.parts.lengths()
+    }
+
+    /// The rows name the token file as their source.
+    fn rows(&self) -> impl Iterator<Item = FormatsResult<DolmaRow>> {
+        let files = self.parts.documents();
+        let sources = files.into_iter().flat_map(|(file, documents)| {
+            let name = self.parts.source_name(file);
+            documents.map(move |document| (name.clone(), document))
+        });
+        let lengths = self.parts.lengths();
+        lengths.zip(sources).map(|(length, (source, document))| {
+            Ok(DolmaRow {
+                length: length?,
+                id: document,
+                source,
+                line: document + 1,
+            })
+        })
+    }
+
+    fn first_byte(&self) -> u64 {
+        let linked = self.parts.first_file().filter(|_| self.link);
+        linked.and_then(TokenFile::data_position).unwrap_or(0)
+    }
+
+    fn tokenizer_name(&self) -> Option<&str> {
+        let tokenizer = self.meaning.tokenizer.as_ref();
+        tokenizer.map(|tokenizer| tokenizer.name.as_str())
+    }
+
+    fn all_start_with_bos(&self) -> FormatsResult<bool> {
+        let Some(bos) = &self.meaning.bos else {
+            return Ok(false);
+        };
+        for document in self.parts.document_spans() {
+            let (file, tokens) = document?;
+            let first = file.tokens(tokens.start..tokens.end.min(tokens.start + 1))?;
+            if file.width().ids(first).next() != Some(bos.id) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
 /// Checks that the file at `path` does not exist, or is what a run that was killed has left of `file`.
 ///
 /// # Errors
@@ -385,21 +345,6 @@ fn check_absent(path: &Path) -> Result<()> {
     }
     let path = path.to_owned();
     Err(packtok_pbin::Error::Exists { path }.into())
-}
-
-fn element(format: TokenFormat, width: TokenWidth) -> Element {
-    match (width, format) {
-        (_, TokenFormat::Parquet) => Element::I32,
-        (TokenWidth::U32, TokenFormat::Megatron | TokenFormat::Litdata | TokenFormat::Mds) => {
-            Element::I32
-        }
-        _ => Element::of_width(width),
-    }
-}
-
-/// NumPy's name of the type of ids of this width.
-pub(super) fn dtype(format: TokenFormat, width: TokenWidth) -> &'static str {
-    element(format, width).name()
 }
 
 fn can_be_symbolic(error: &std::io::Error) -> bool {

@@ -2,14 +2,13 @@
 
 use std::path::Path;
 
-use packtok_formats::{TokenFile, TokenFormat, megatron};
+use packtok_formats::{OutputPaths, TokenFile, TokenFormat, megatron};
 use packtok_pbin::Reader;
 use serde::Serialize;
 
 use super::loss_masks::LossMasks;
 use super::meaning::Meaning;
 use super::parts::Parts;
-use super::paths::OutputPaths;
 use super::rest::kept_reader;
 use crate::error::{Error, Result};
 use crate::loss_mask::LOSS_MASK;

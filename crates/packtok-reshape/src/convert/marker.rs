@@ -11,7 +11,9 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use packtok_formats::npy::IdType;
-use packtok_formats::{TokenFile, TokenFormat, crc32c_of_lengths, sidecar_marker_path};
+use packtok_formats::{
+    TokenFile, TokenFormat, crc32c_of_lengths, sidecar_marker_path, without_ending,
+};
 use packtok_jobs::{remove_if_there, with_suffix};
 use packtok_pbin::{Options, Replace, SpecialToken, TokenizerInfo, WriterInfo, publish_bytes};
 use serde::{Deserialize, Serialize};
@@ -19,7 +21,6 @@ use serde::{Deserialize, Serialize};
 use super::meaning::Meaning;
 use super::npy::NpyWritten;
 use super::parts::Parts;
-use super::paths::without;
 use super::stated_dtype;
 use crate::declared_tokenizer::DeclaredTokenizer;
 use crate::error::{Error, Result};
@@ -260,7 +261,7 @@ impl Marker {
 
 /// The path of the marker of a linked dataset, by its tokens, its index or their common name.
 fn linked_marker_path(path: &Path) -> PathBuf {
-    let prefix = without(path, &["bin", "idx"]);
+    let prefix = without_ending(path, &["bin", "idx"]);
     with_suffix(&prefix, ".linked.json")
 }
 

@@ -14,7 +14,6 @@ mod npy;
 mod outputs;
 mod packed;
 mod parts;
-mod paths;
 mod pbin;
 pub(crate) mod rest;
 mod rows;

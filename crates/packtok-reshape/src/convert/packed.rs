@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use packtok_dataset::items::items::Items;
 use packtok_dataset::items::{LossMarkers, PackedRow};
 use packtok_formats::parquet_rows::RowsWriter;
-use packtok_formats::{TokenFile, megatron};
+use packtok_formats::{TokenFile, TokenFormat};
 use packtok_jobs::{Monitor, Progress};
 use packtok_pack::pack::Existing;
 use packtok_pbin::{TempFile, TokenWidth};
@@ -173,7 +173,7 @@ fn check_all_ids(files: &[&TokenFile], meaning: &Meaning, monitor: &mut Monitor<
         .tokenizer
         .as_ref()
         .map(|tokenizer| tokenizer.vocab_size);
-    let max_id = megatron::max_id(TokenWidth::U32);
+    let max_id = TokenFormat::Parquet.max_id(TokenWidth::U32);
     let is_checked = |file: &&TokenFile| {
         // Packing has checked that the ids are in the vocabulary.
         names_its_tokenizer(file) && vocab_size.is_some_and(|size| size <= max_id.into())

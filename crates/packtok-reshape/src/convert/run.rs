@@ -7,13 +7,13 @@ use packtok_formats::datatrove::DatatrovePaths;
 use packtok_formats::dolma::loss_mask_path;
 use packtok_formats::mds;
 use packtok_formats::npy::{Element, IdType};
-use packtok_formats::{OpenOptions, TokenFile, TokenFormat};
+use packtok_formats::{OpenOptions, OutputPaths, TokenFile, TokenFormat, TokensToWrite};
 use packtok_jobs::Monitor;
 use packtok_pack::pack::Existing;
 use packtok_pbin::{Reader, Replace, TokenWidth};
 use serde::Serialize;
 
-use super::flat::{FlatConversion, dtype};
+use super::flat::FlatConversion;
 use super::folder_index::{FolderIndex, check_index};
 use super::kept::{Kept, Losing, check_accepted, unknown_losses};
 use super::loss_masks::LossMasks;
@@ -22,7 +22,6 @@ use super::meaning::Meaning;
 use super::npy::{NpyWritten, write_npy};
 use super::outputs::write_all;
 use super::parts::{Parts, check_no_empty_documents};
-use super::paths::OutputPaths;
 use super::shards::{Sharding, check_no_others, shard_path};
 use super::{pbin, rest, rows};
 use crate::declared_tokenizer::DeclaredTokenizer;
@@ -267,8 +266,8 @@ pub(crate) fn check_outputs(options: &ConvertOptions) -> Result<()> {
     let (to, output) = (options.to, options.output.as_path());
     check_index(to, output, options.existing)?;
     let paths = match options.sharding {
-        None => OutputPaths::new(to, output),
-        Some(_) => OutputPaths::new(to, &shard_path(to, output, 0)),
+        None => to.paths(output),
+        Some(_) => to.paths(&shard_path(to, output, 0)),
     };
     check_no_input(options, &paths)?;
     match paths.existing() {
@@ -303,11 +302,11 @@ fn outputs<'a>(
     let source = options.source_name.as_deref();
     let Some(sharding) = options.sharding else {
         let parts = Parts::whole(files).with_source(source);
-        return Ok(vec![(OutputPaths::new(to, output), parts)]);
+        return Ok(vec![(to.paths(output), parts)]);
     };
     let shards = sharding.divide(files, to)?.into_iter().enumerate();
     let shards = shards.map(|(i, parts)| {
-        let paths = OutputPaths::new(to, &shard_path(to, output, i));
+        let paths = to.paths(&shard_path(to, output, i));
         (paths, parts.with_source(source))
     });
     Ok(shards.collect())
@@ -467,7 +466,7 @@ impl Output<'_> {
             // Theirs may be others than those of the call that wrote them.
             TokenFormat::Pbin | TokenFormat::CepeNpy => return Ok(()),
             TokenFormat::Mds => mds::describe_tokens(path)?.0,
-            _ => dtype(to, width),
+            _ => to.element(width).name(),
         };
         let expected = self.flat().dtype();
         if existing == expected {
@@ -497,7 +496,7 @@ impl Output<'_> {
         self.complete_marker(&existing)?;
         Ok(Written {
             file_bytes: existing.file_bytes(),
-            dtype: dtype(self.options.to, existing.width()),
+            dtype: self.options.to.element(existing.width()).name(),
             is_kept: true,
             notes: Vec::new(),
         })
@@ -580,7 +579,7 @@ impl Output<'_> {
             let file_bytes = pbin::copy(reader, dst, replace, monitor)?;
             return Ok(Written {
                 file_bytes,
-                dtype: dtype(TokenFormat::Pbin, reader.width()),
+                dtype: Element::of_width(reader.width()).name(),
                 is_kept: false,
                 notes: Vec::new(),
             });
@@ -592,7 +591,7 @@ impl Output<'_> {
         };
         Ok(Written {
             file_bytes,
-            dtype: dtype(TokenFormat::Pbin, TokenFile::open(dst)?.width()),
+            dtype: Element::of_width(TokenFile::open(dst)?.width()).name(),
             is_kept: false,
             notes: Vec::new(),
         })
@@ -661,8 +660,8 @@ impl Output<'_> {
     /// output leaves it without a marker.
     fn complete_marker(&self, existing: &TokenFile) -> Result<()> {
         if matches!(existing, TokenFile::Flat(_)) && Marker::find(&self.paths.data)?.is_none() {
-            let dtype = dtype(self.options.to, existing.width());
             let (to, is_visible) = (self.options.to, self.has_visible_marker());
+            let dtype = to.element(existing.width()).name();
             let marker = Marker::of_dataset(self.parts, self.meaning, to, dtype, existing);
             marker.publish_for_dataset(&self.paths.data, is_visible)?;
         }

@@ -4,10 +4,9 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use packtok_formats::{TokenFile, TokenFormat, litdata, mds};
+use packtok_formats::{TokenFile, TokenFormat, litdata, mds, without_ending};
 
 use super::parts::{Parts, Span};
-use super::paths::without;
 use crate::error::{Error, Result};
 
 /// Tokens of a shard if the caller sets no limit.
@@ -170,7 +169,7 @@ pub(super) fn shard_path(format: TokenFormat, output: &Path, i: usize) -> PathBu
         TokenFormat::Mds => mds::shard_path(output, i as u64),
         TokenFormat::Npy | TokenFormat::Parquet => output.join(format!("shard_{i:05}")),
         _ => {
-            let output = without(output, &["bin", "idx", "ds", "npy"]);
+            let output = without_ending(output, &["bin", "idx", "ds", "npy"]);
             let name = output.file_name().unwrap_or_default().to_string_lossy();
             // Tokens without a header have no ending of their own.
             let ending = if format == TokenFormat::Raw {
