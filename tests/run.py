@@ -260,11 +260,14 @@ def _packages(names: Sequence[str]) -> Step:
 
 
 def _wheel(*, is_release: bool) -> list[Step]:
-    """Builds the wheel and installs it: with pip, as users do, or with the profile of `cargo test`."""
+    """Builds the wheel and installs it: with pip, as users do, or with the profile of `cargo test`.
+
+    Both have the crash points that tests use. So the crates are also compiled once for the second one and for
+    `cargo test`.
+    """
+    features = ["--features", "crash-points"]
     options: list[str | Path] = ["--profile", "dev", "--interpreter", sys.executable, "--out", WHEELS]
-    # Built with crash points, the crates are compiled once for this wheel and for `cargo test`.
-    options += ["--features", "crash-points"]
-    build: list[str | Path] = [TOOLS / "bin" / "maturin", "build", "-q", "--locked", *options]
+    build: list[str | Path] = [TOOLS / "bin" / "maturin", "build", "-q", "--locked", *options, *features]
     if is_release:
         build = [TOOLS / "bin" / "pip", "wheel", ".", "--no-deps", "--wheel-dir", WHEELS]
     script = (
@@ -272,7 +275,7 @@ def _wheel(*, is_release: bool) -> list[Step]:
         f'--no-deps --reinstall-package packtok "{WHEELS}"/*.whl'
     )
     return [
-        Step("wheel", build),
+        Step("wheel", build, environment={"MATURIN_PEP517_ARGS": " ".join(features)}),
         Step("install", ["bash", "-c", script], after=["wheel", "environment"]),
     ]
 
@@ -402,7 +405,7 @@ def _all_steps(*, is_thorough: bool) -> list[Step]:
         _environment("environment", ENVIRONMENT, _requirements()),
     ]
     if _is_ci():
-        steps[0].environment = BUILT_ONCE
+        steps[0].environment = {**steps[0].environment, **BUILT_ONCE}
     ready = ["install"]
     if _is_ci() or is_thorough:
         peers = _peers(is_thorough=is_thorough)
