@@ -190,9 +190,10 @@ impl FlatConversion<'_> {
     /// documents have nothing to record there.
     fn described(&self, path: &Path) -> Result<Option<TempFile>> {
         let is_loss_mask = self.is_loss_mask(path);
-        let is_needed = match is_loss_mask {
-            true => self.has_loss_mask(),
-            false => self.format.is_needed(path, self)?,
+        let is_needed = if is_loss_mask {
+            self.has_loss_mask()
+        } else {
+            self.format.is_needed(path, self)?
         };
         if !is_needed {
             return Ok(None);
