@@ -270,7 +270,7 @@ STDIN = "- means standard input, which is not supported; write the data to a fil
             2,
             f"--config_file_path: {STDIN}",
         ),
-        (["data", "pack_encoded_data", "stdout.yaml"], 2, f"--output: {STDOUT}"),
+        (["data", "pack_encoded_data", "stdout.yaml"], 2, f"stdout.yaml: settings.dst_path: {STDOUT}"),
         (["pack", *arguments(i="-")], 2, f"--input: {STDIN}"),
         (["count", "-", "-t", "gpt2"], 2, f"CORPUS: {STDIN}"),
         (["index", "-"], 2, f"SRC: {STDIN}"),

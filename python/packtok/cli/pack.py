@@ -96,15 +96,24 @@ def checked_config(
         check_inputs("CONFIG", [config])
     checked = load_config(config, options, dict(map(_assignment, set_values)))
     settings = checked.settings
+
+    def place(keyword: str, key: str) -> str:
+        """Where the caller gives a value: the flag, or the key of the config."""
+        is_of_config = config is not None and not options.get(keyword)
+        return f"{config}: {key}" if is_of_config else f"--{keyword.replace('_', '-')}"
+
     with checked.redactor.guard():
-        check_inputs("--input", settings.src_path)
-        check_inputs("--tokenizer", [checked.tokenizer.config.pretrained_model_name_or_path])
-        check_inputs("--index-path", () if settings.index_path is None else [settings.index_path])
-        check_output("--report", settings.report)
-        check_output("--staging", settings.staging, is_folder=True)
-        check_output("--output", settings.dst_path, is_folder=takes_folder)
+        corpus = place("input", "settings.src_path")
+        check_inputs(corpus, settings.src_path)
+        tokenizer = checked.tokenizer.config.pretrained_model_name_or_path
+        check_inputs(place("tokenizer", "tokenizer.config.pretrained_model_name_or_path"), [tokenizer])
+        index_path = () if settings.index_path is None else [settings.index_path]
+        check_inputs(place("index_path", "settings.index_path"), index_path)
+        check_output(place("report", "settings.report"), settings.report)
+        check_output(place("staging", "settings.staging"), settings.staging, is_folder=True)
+        check_output(place("output", "settings.dst_path"), settings.dst_path, is_folder=takes_folder)
         if reads_corpus and settings.source is None:
-            check_existing("--input", settings.src_path)
+            check_existing(corpus, settings.src_path)
     return checked
 
 
