@@ -248,7 +248,8 @@ def write_pbin(folder: Path, num_tokens: int, mean_length: int) -> Path:
     ends = np.cumsum(lengths)
     ends = np.append(ends[ends < num_tokens], num_tokens)
     ends.astype(np.uint64).tofile(folder / "ends")
-    raw = {"input_dtype": "uint16", "boundaries": f"file={folder / 'ends'}", "tokenizer": "gpt2"}
+    # No tokenizer: random ids are those of none.
+    raw = {"input_dtype": "uint16", "boundaries": f"file={folder / 'ends'}"}
     packtok.convert(folder / "raw", folder / "a.pbin", to="pbin", **raw)
     return folder / "a.pbin"
 
@@ -268,7 +269,7 @@ def compare_with_copies(folder: Path, num_tokens: int, repetitions: int) -> None
     def reshape(source: Path, **steps: object) -> Callable[[], object]:
         return lambda: packtok.reshape(source, out / "a.pbin", **steps)
 
-    raw = {"input_dtype": "uint16", "boundaries": f"file={pbin.with_name('ends')}", "tokenizer": "gpt2"}
+    raw = {"input_dtype": "uint16", "boundaries": f"file={pbin.with_name('ends')}"}
     cases: dict[str, Callable[[], object]] = {
         "pbin to raw": convert(pbin, "raw"),
         "raw to pbin": convert(pbin.with_name("raw"), "pbin", **raw),

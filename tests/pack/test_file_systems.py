@@ -23,7 +23,8 @@ from seccomp import Failing
 
 NUM_STORIES = 4000
 PACK = ("pack", "-i", "c.jsonl", "-o", "o.pbin", *published_files.FLAGS, "-q")
-SLOW = ("--field", SLOWER_FIELD)
+# No one waits for this command to finish, which would also take long with the release wheel.
+SLOW = ("--field", SLOWER_FIELD.replace("(4000)", "(40000)"))
 KEPT = "; finished work is kept next to the output; run the same command again to resume"
 NO_LINKS = Failing("renameat2", errno.EINVAL)
 LACKING = [
