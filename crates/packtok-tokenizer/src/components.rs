@@ -95,22 +95,17 @@ impl Tokenizer {
                         self.engine_chosen(EngineChoice::Reference).name()
                     );
                 }
-                let tokens: Vec<String> = self
-                    .fallback_tokens()
-                    .iter()
-                    .take(3)
-                    .map(|token| format!("{token:?}"))
-                    .collect();
-                let more = if self.fallback_tokens().len() > 3 {
-                    ", ..."
-                } else {
-                    ""
-                };
-                let others = match &tokens[..] {
+                let tokens = self.fallback_tokens().iter();
+                let bytes = self.fallback_bytes().iter();
+                let tokens = first_three(tokens.map(|token| format!("{token:?}")));
+                let bytes = first_three(bytes.map(|byte| format!("0x{byte:02X}")));
+                let bytes = bytes.map(|bytes| format!("the bytes {bytes}, which have no token,"));
+                let contained: Vec<String> = tokens.into_iter().chain(bytes).collect();
+                let others = match &contained[..] {
                     [] => String::new(),
                     _ => format!(
-                        "; texts that contain {}{more} fall back to {}",
-                        tokens.join(", "),
+                        "; texts that contain {} fall back to {}",
+                        contained.join(" or "),
                         self.engine_chosen(EngineChoice::Reference).name()
                     ),
                 };
@@ -147,6 +142,13 @@ impl Tokenizer {
             ),
         }
     }
+}
+
+/// The first three names in a list; `None` if there are none.
+fn first_three(mut names: impl Iterator<Item = String>) -> Option<String> {
+    let mut listed: Vec<String> = names.by_ref().take(3).collect();
+    listed.extend(names.next().map(|_| "...".to_owned()));
+    (!listed.is_empty()).then(|| listed.join(", "))
 }
 
 const NOTHING: &str = "none";

@@ -144,8 +144,13 @@ impl Tokenizer {
         self.shared.fast().ok().and_then(FastEngine::fallback_words)
     }
 
-    /// Texts that contain any of these tokens fall back to the reference engine, even if the fast
+    /// Texts that contain any of these bytes fall back to the reference engine, even if the fast
     /// engine serves the tokenizer.
+    pub(crate) fn fallback_bytes(&self) -> &[u8] {
+        self.shared.fast().map_or(&[], FastEngine::fallback_bytes)
+    }
+
+    /// The same for texts that contain any of these tokens.
     pub(crate) fn fallback_tokens(&self) -> &[String] {
         self.shared.fast().map_or(&[], FastEngine::fallback_tokens)
     }

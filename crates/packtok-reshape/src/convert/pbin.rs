@@ -56,9 +56,8 @@ pub(super) fn write(
         .tokenizer
         .as_ref()
         .map(|tokenizer| tokenizer.vocab_size);
-    // If no vocabulary is known, the widest type is used, so that all files of one dataset have
-    // the same width.
-    let width = vocab_size.map_or(TokenWidth::U32, TokenWidth::for_vocab);
+    // If no vocabulary is known, ids stay as wide as they are.
+    let width = vocab_size.map_or(file.width(), TokenWidth::for_vocab);
     let mut writer = Writer::create(dst, width, false)?;
     if masks.are_of_any([file].into_iter()) {
         writer = writer.with_loss_mask()?;

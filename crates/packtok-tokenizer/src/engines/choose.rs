@@ -113,6 +113,14 @@ impl FastEngine {
         }
     }
 
+    /// Texts that contain any of these bytes fall back.
+    pub(crate) fn fallback_bytes(&self) -> &[u8] {
+        match self {
+            Self::ByteBpe(fast) => fast.fallback_bytes(),
+            Self::Wordwise(_) | Self::SentencePiece(_) => &[],
+        }
+    }
+
     /// Appends the ids of a text. Returns `false`, with nothing appended, if the text must fall
     /// back to the engine of `encode_word`. `encode_word` also encodes single words.
     ///

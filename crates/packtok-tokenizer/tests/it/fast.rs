@@ -35,8 +35,45 @@ fn tokenizers() -> &'static [Tokenizer] {
             file["model"]["ignore_merges"] = (name != "gpt2").into();
             all.push(Tokenizer::from_json(name, file.to_string()).unwrap());
         }
+        all.extend(without_some_bytes());
         all
     })
+}
+
+/// Vocabularies that lack tokens of bytes: those that no text has, as that of NeoX and with its normal form, and
+/// also some that texts have. Texts are split by a pattern whose matches are kept.
+fn without_some_bytes() -> impl Iterator<Item = Tokenizer> {
+    let never = [0xc0, 0xc1].into_iter().chain(0xf5..=0xff);
+    let never: Vec<u8> = never.collect();
+    let some = [&never[..], &[0x00, 0x0b, 0xf1]].concat();
+    [(never, json!({"type": "NFC"})), (some, Value::Null)]
+        .into_iter()
+        .map(|(bytes, normalizer)| {
+            let mut file: Value =
+                serde_json::from_str(&packtok_tokenizer::builtin_json("gpt2").unwrap()).unwrap();
+            file["pre_tokenizer"] = splits(&[QWEN]);
+            let split = &mut file["pre_tokenizer"]["pretokenizers"][0];
+            split["behavior"] = "Removed".into();
+            split["invert"] = true.into();
+            file["normalizer"] = normalizer;
+            let vocab = file["model"]["vocab"].as_object_mut().unwrap();
+            // Printable characters of Latin-1 stand for themselves, the other bytes for U+0100 on.
+            let letter = |byte: u8| match byte {
+                0x00 | 0x0b => char::from_u32(0x100 + u32::from(byte)).unwrap(),
+                _ => char::from(byte),
+            };
+            for byte in bytes {
+                vocab.remove(&letter(byte).to_string()).unwrap();
+            }
+            let vocab = vocab.clone();
+            let merges = file["model"]["merges"].as_array_mut().unwrap();
+            let is_known = |part: &str| vocab.contains_key(part);
+            merges.retain(|merge| {
+                let mut parts = merge.as_array().unwrap().iter();
+                parts.all(|part| is_known(part.as_str().unwrap()))
+            });
+            Tokenizer::from_json("without bytes", file.to_string()).unwrap()
+        })
 }
 
 /// As in SentencePiece: all ways to write spaces, and one vocabulary with tokens across words.
@@ -326,7 +363,7 @@ fn tokens_that_are_known_beforehand_have_the_ids_of_the_reference() {
 }
 
 /// What occurs at the edges of words: each class, with characters of all lengths.
-const PARTS: [&str; 50] = [
+const PARTS: [&str; 52] = [
     " ",
     " ",
     "  ",
@@ -377,6 +414,8 @@ const PARTS: [&str; 50] = [
     "\u{915}\u{93c}",
     "\u{323}",
     "e\u{301}",
+    "\u{0b}",
+    "\u{40000}",
 ];
 
 proptest! {

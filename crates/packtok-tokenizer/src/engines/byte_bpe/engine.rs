@@ -16,6 +16,7 @@ use super::added_tokens::{AddedTokens, Preceding, TextPart};
 use super::bpe::{Bpe, FindUnmerged};
 use super::lookup::{NextWords, Prepare, Stage};
 use super::merge::MergeRules;
+use super::missing_bytes::MissingBytes;
 use super::model::{Model, Tokens};
 use super::piece_bounds::PieceBounds;
 use super::preprocessing::{Prefix, Preprocessing};
@@ -43,6 +44,7 @@ pub(crate) struct ByteBpe {
     bpe: Bpe,
     prefix: Prefix,
     added_tokens: AddedTokens,
+    missing_bytes: MissingBytes,
     tokens: Tokens,
 }
 
@@ -58,6 +60,9 @@ impl ByteBpe {
         }
         let preprocessing = Preprocessing::read(json)?;
         let model = Model::read(&json["model"], preprocessing.spelling)?;
+        if preprocessing.is_nfc && !model.missing_bytes.as_slice().is_empty() {
+            return Err("its vocabulary lacks bytes, which a normalizer may write".to_owned());
+        }
         let tokens = model.tokens.iter().map(|(token, _)| token);
         let piece_bounds = PieceBounds::of_tokens(tokens, model.alphabet.is_of_chars());
         let mut engine = Self {
@@ -70,6 +75,7 @@ impl ByteBpe {
             },
             prefix: preprocessing.prefix,
             added_tokens: AddedTokens::read(json, added_tokens, &preprocessing)?,
+            missing_bytes: model.missing_bytes,
             tokens: model.tokens,
         };
         if json["model"]["ignore_merges"] == true {
@@ -81,6 +87,11 @@ impl ByteBpe {
     /// Texts that contain any of these fall back.
     pub(crate) fn fallback_tokens(&self) -> &[String] {
         self.added_tokens.fallback_tokens()
+    }
+
+    /// Texts that contain any of these bytes fall back.
+    pub(crate) fn fallback_bytes(&self) -> &[u8] {
+        self.missing_bytes.as_slice()
     }
 
     /// The tokens that may be words but that their own merges do not produce.
@@ -179,7 +190,9 @@ impl ByteBpe {
     #[inline]
     fn is_for_this(&self, text: &str) -> bool {
         // Positions have 32 bits, with room for a SIMD block after the end.
-        text.len() < 1 << 31 && !self.added_tokens.needs_fallback(text)
+        text.len() < 1 << 31
+            && !self.missing_bytes.are_in(text.as_bytes())
+            && !self.added_tokens.needs_fallback(text)
     }
 
     /// Whether a space is prepended to this text.

@@ -7,6 +7,7 @@ mod engine;
 mod lookup;
 mod merge;
 mod misses;
+mod missing_bytes;
 mod model;
 mod nfc;
 mod piece_bounds;

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::alphabet::Alphabet;
 use super::merge::MAX_IDS;
+use super::missing_bytes::{MissingBytes, occurs_in_utf8};
 use crate::letters::Letters;
 
 /// How a vocabulary spells its tokens.
@@ -24,6 +25,8 @@ pub(super) const SPACE_MARK: &str = "\u{2581}";
 /// A BPE model.
 pub(super) struct Model {
     pub(super) alphabet: Alphabet,
+    /// The bytes of texts that have no symbol.
+    pub(super) missing_bytes: MissingBytes,
     /// By rank: the two ids of each merge and the resulting id.
     pub(super) merges: Vec<[u32; 3]>,
     pub(super) tokens: Tokens,
@@ -144,12 +147,13 @@ impl Model {
         if merges.len() >= MAX_IDS {
             return Err("it has too many merges".to_owned());
         }
-        let alphabet = match spelling {
-            Spelling::Bytes => Alphabet::of_bytes(ids.of_bytes(&letters)?),
-            Spelling::Text => ids.of_chars(model)?,
+        let (alphabet, missing_bytes) = match spelling {
+            Spelling::Bytes => ids.of_bytes(&letters),
+            Spelling::Text => (ids.of_chars(model)?, MissingBytes::default()),
         };
         Ok(Self {
             alphabet,
+            missing_bytes,
             merges,
             tokens,
         })
@@ -165,13 +169,18 @@ impl Ids<'_> {
         id.ok_or_else(|| format!("it needs the token {name:?}, which has no id"))
     }
 
-    /// The ids of bytes, which are spelled as letters.
-    fn of_bytes(&self, letters: &Letters) -> Result<[u32; 256], String> {
-        let mut of_byte = [0; 256];
+    /// The ids of bytes, which are spelled as letters, and the bytes without one. Of a byte that no text has,
+    /// the id does not matter.
+    fn of_bytes(&self, letters: &Letters) -> (Alphabet, MissingBytes) {
+        let (mut of_byte, mut missing_bytes) = ([0; 256], MissingBytes::default());
         for (byte, letter) in letters.all() {
-            of_byte[usize::from(byte)] = self.of(letter.encode_utf8(&mut [0; 4]))?;
+            match self.0.get(&*letter.encode_utf8(&mut [0; 4])) {
+                Some(&id) => of_byte[usize::from(byte)] = id,
+                None if occurs_in_utf8(byte) => missing_bytes.push(byte),
+                None => {}
+            }
         }
-        Ok(of_byte)
+        (Alphabet::of_bytes(of_byte), missing_bytes)
     }
 
     /// The ids of characters, and of bytes for all others.

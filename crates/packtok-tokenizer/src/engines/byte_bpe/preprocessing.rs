@@ -88,17 +88,23 @@ fn byte_level(pre_tokenizer: &Value) -> Option<Pattern> {
     {
         return Some(Pattern::Gpt2BetweenNumbers);
     }
-    let regexes: Vec<&str> = splits.iter().map(regex).collect::<Option<_>>()?;
+    let is_alone = splits.len() == 1;
+    let regexes = splits.iter().map(|split| regex(split, is_alone));
+    let regexes: Vec<&str> = regexes.collect::<Option<_>>()?;
     is_byte_level(last, false)
         .then(|| Pattern::of_several(&regexes))
         .flatten()
 }
 
-/// The pattern of a `Split` step, if every match is a word.
-fn regex(split: &Value) -> Option<&str> {
-    let is_split =
-        split["type"] == "Split" && split["behavior"] == "Isolated" && split["invert"] != true;
-    is_split
+/// The pattern of a `Split` step, if every match is a word, and so is the text between matches. Inverted `Removed`
+/// removes that text, but each pattern that stands alone matches all of every text.
+fn regex(split: &Value, is_alone: bool) -> Option<&str> {
+    let keeps_matches = match split["behavior"].as_str()? {
+        "Isolated" => split["invert"] != true,
+        "Removed" => split["invert"] == true && is_alone,
+        _ => false,
+    };
+    (split["type"] == "Split" && keeps_matches)
         .then(|| split["pattern"]["Regex"].as_str())
         .flatten()
 }
