@@ -11,6 +11,7 @@ LETTER_RUNS = (
 SPACES = r"\s*[\r\n]+|\s+(?!\S)|\s+"
 CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 QWEN = rf"{CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{SPACES}"
+CL100K = QWEN.replace(r"\p{N}|", r"\p{N}{1,3}|")
 TEKKEN = rf"{'|'.join(LETTER_RUNS)}|\p{{N}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|{SPACES}"
 DEEPSEEK = (
     r"\p{N}{1,3}",

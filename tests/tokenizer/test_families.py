@@ -13,6 +13,7 @@ import pytest
 from exact_texts import SCALARS, TRICKY, assert_every_scalar_value_exact, differing, from_all_corpora
 from extent import IS_THOROUGH, extent
 from pre_tokenizers_of_families import (
+    CL100K,
     DEEPSEEK,
     DIGITS,
     QWEN,
@@ -38,6 +39,12 @@ AT_BLANKS = {
 }
 
 
+def inverted(pre_tokenizer: dict[str, Any]) -> dict[str, Any]:
+    """Returns a pre-tokenizer whose first step removes what is between the matches, which is nothing."""
+    pre_tokenizer["pretokenizers"][0].update(behavior="Removed", invert=True)
+    return pre_tokenizer
+
+
 def metaspace(scheme: str, split: bool) -> dict[str, Any]:
     return {"type": "Metaspace", "replacement": BLANK, "prepend_scheme": scheme, "split": split}
 
@@ -57,6 +64,7 @@ OF_BYTES: dict[str, tuple[Any, Any]] = {
     "StarCoder": (None, {"type": "Sequence", "pretokenizers": [DIGITS, byte_level(True)]}),
     "Tekken": (None, splits(TEKKEN)),
     "DeepSeek": (None, splits(*DEEPSEEK)),
+    "OLMo 2": (None, inverted(splits(CL100K))),
 }
 OF_TEXT: dict[str, tuple[Any, Any]] = {
     "Llama 2": (LLAMA, None),
@@ -176,6 +184,18 @@ def test_example_texts_and_edge_cases(tmp_path: Path, family: str) -> None:
 def test_tricky_characters(tmp_path: Path, family: str) -> None:
     file = write(family, tmp_path / "tokenizer.json")
     assert differing(file, [*TRICKY, *SCALARS[:0x3000:7]], tmp_path, oracle.EOD) == []
+
+
+@pytest.mark.parametrize("family", OF_WORDS)
+def test_models_without_a_type_are_as_fast(tmp_path: Path, family: str) -> None:
+    """Files of early versions leave out the type of the model, which the keys decide."""
+    file = write(family, tmp_path / "tokenizer.json")
+    reason = packtok.Tokenizer.from_file(file).engine_reason
+    content = json.loads(file.read_text(encoding="utf-8"))
+    del content["model"]["type"]
+    file.write_text(json.dumps(content), encoding="utf-8")
+    assert packtok.Tokenizer.from_file(file).engine_reason == reason
+    assert differing(file, [*TRICKY, *oracle.texts_of(CORPUS)], tmp_path, oracle.EOD) == []
 
 
 @pytest.mark.parametrize("family", OF_TEXT)

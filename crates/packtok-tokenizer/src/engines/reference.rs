@@ -243,13 +243,49 @@ pub(crate) fn understood(file: &Value, model_type: &str) -> Result<Understood, C
                 Err(_) => (load(any_model())?, false),
             }
         }
-        _ => (load(any_model())?, has_type),
+        _ if has_type => (load(any_model())?, true),
+        _ => {
+            let mut model = Value::from(without(&file["model"], &["vocab"]));
+            model["vocab"] = least_vocab(&file["model"]);
+            match load(model) {
+                Ok(tokenizer) if type_name(tokenizer.get_model()) == model_type => {
+                    (tokenizer, true)
+                }
+                _ => (load(any_model())?, false),
+            }
+        }
     };
     Ok(Understood {
         normalizer: serde_json::to_value(tokenizer.get_normalizer())?,
         pre_tokenizer: serde_json::to_value(tokenizer.get_pre_tokenizer())?,
         is_model_known,
     })
+}
+
+/// A vocabulary with which the crate takes a model without a type for the same one as with all of it: which type fits
+/// depends on the keys, and on whether the vocabulary is a map or a list. A list needs the unknown token.
+fn least_vocab(model: &Value) -> Value {
+    match &model["vocab"] {
+        Value::Array(pieces) => {
+            let unknown = model["unk_id"].as_u64().unwrap_or(0) as usize;
+            pieces
+                .iter()
+                .take(unknown.saturating_add(1))
+                .cloned()
+                .collect()
+        }
+        _ => json!({}),
+    }
+}
+
+/// The name of a model's type in files.
+fn type_name(model: &ModelWrapper) -> &'static str {
+    match model {
+        ModelWrapper::BPE(_) => "BPE",
+        ModelWrapper::WordPiece(_) => "WordPiece",
+        ModelWrapper::WordLevel(_) => "WordLevel",
+        ModelWrapper::Unigram(_) => "Unigram",
+    }
 }
 
 /// The normalizer of a file.
