@@ -61,6 +61,7 @@ def bert_normalizer(lowercase: bool) -> dict[str, Any]:
 OF_BYTES: dict[str, tuple[Any, Any]] = {
     "Qwen": (NFC, splits(QWEN)),
     "NeoX": (NFC, byte_level(True)),
+    "GPT-2 after a space": (None, {**byte_level(True), "add_prefix_space": True}),
     "StarCoder": (None, {"type": "Sequence", "pretokenizers": [DIGITS, byte_level(True)]}),
     "Tekken": (None, splits(TEKKEN)),
     "DeepSeek": (None, splits(*DEEPSEEK)),

@@ -333,8 +333,8 @@ fn refusal(steps: Json) -> String {
 #[test]
 fn a_step_reads_from_steps_before_it_as_many_as_it_takes() {
     let reads = |from: &[usize]| json!({"op": "take", "max_count": 1, "from": from});
-    let source =
-        json!({"op": "from_pbin", "paths": [], "repeat": false, "fingerprint": "", "from": []});
+    let source = json!({"op": "from_pbin", "paths": [], "read_as": [null, null, null], "repeat": false,
+        "fingerprint": "", "from": []});
     let wrong = |number: usize| {
         format!(
             "step {number} of the stream reads from a wrong number of steps, or from one that is not before it"

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::extent;
-use crate::patterns::{DEEPSEEK, QWEN, TEKKEN, between_numbers, splits};
+use crate::patterns::{DEEPSEEK, QWEN, TEKKEN, after_a_space, between_numbers, splits};
 
 /// All patterns, with and without `ignore_merges`, and normal form C.
 fn tokenizers() -> &'static [Tokenizer] {
@@ -18,6 +18,8 @@ fn tokenizers() -> &'static [Tokenizer] {
         let nfc = Some(json!({"type": "NFC"}));
         for (name, pre_tokenizer, normalizer) in [
             ("gpt2", None, None),
+            ("gpt2", Some(after_a_space()), None),
+            ("gpt2", Some(after_a_space()), nfc.clone()),
             ("gpt2", Some(between_numbers()), nfc.clone()),
             ("cl100k_base", None, None),
             ("cl100k_base", Some(splits(&[QWEN])), None),
@@ -36,7 +38,38 @@ fn tokenizers() -> &'static [Tokenizer] {
             all.push(Tokenizer::from_json(name, file.to_string()).unwrap());
         }
         all.extend(without_some_bytes());
+        all.extend(with_surroundings());
         all
+    })
+}
+
+/// Added tokens that take white space beside them, or are single words; in the original text, and in normal form C.
+fn with_surroundings() -> impl Iterator<Item = Tokenizer> {
+    [Value::Null, json!({"type": "NFC"})].into_iter().map(|normalizer| {
+        let mut file: Value =
+            serde_json::from_str(&packtok_tokenizer::builtin_json("gpt2").unwrap()).unwrap();
+        file["normalizer"] = normalizer;
+        let tokens = [
+            ("<s>", "lstrip"),
+            ("</s>", "rstrip"),
+            ("|x y|", "single_word"),
+            ("s></", ""),
+            // In white space that the token before it has taken.
+            ("  ", ""),
+            ("\n", "rstrip"),
+            ("\u{301}", "lstrip"),
+            ("'s", "single_word"),
+            ("语 a", "rstrip"),
+        ];
+        for (i, (content, flag)) in tokens.into_iter().enumerate() {
+            let mut token = json!({"id": 50_257 + i, "content": content, "special": i % 2 == 0,
+                "single_word": false, "lstrip": i == 7, "rstrip": i == 0, "normalized": i % 3 != 0});
+            if !flag.is_empty() {
+                token[flag] = true.into();
+            }
+            file["added_tokens"].as_array_mut().unwrap().push(token);
+        }
+        Tokenizer::from_json("surroundings", file.to_string()).unwrap()
     })
 }
 
@@ -225,6 +258,10 @@ fn built_in_tokenizers_are_served_by_it() {
     for tokenizer in tokenizers().iter().chain(sentence_pieces()) {
         assert_eq!(tokenizer.not_fast(), None);
         assert_eq!(tokenizer.engine(), EngineKind::Fast);
+        let reason = tokenizer.engine_reason();
+        let falls_back =
+            reason.contains("texts that contain the bytes 0x00, 0x0B, 0xF1, which have no token,");
+        assert_eq!(falls_back, reason.contains("fall back"), "{reason}");
         assert!(
             tokenizer
                 .notes()

@@ -24,6 +24,13 @@ pub(crate) fn between_numbers() -> Value {
     json!({"type": "Sequence", "pretokenizers": [digits, byte_level(true)]})
 }
 
+/// GPT-2's, which writes a space before each text.
+pub(crate) fn after_a_space() -> Value {
+    let mut byte_level = byte_level(true);
+    byte_level["add_prefix_space"] = true.into();
+    byte_level
+}
+
 fn byte_level(use_regex: bool) -> Value {
     json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": use_regex})
 }

@@ -3,7 +3,8 @@
 //! As in the Python package, there are two rounds. The first round matches tokens that are not
 //! normalized in the original text. The second round normalizes the text between these matches and
 //! matches the normalized tokens there. In each round, the first match wins, and of the tokens
-//! that match at one position the longest.
+//! that match at one position the longest. A token may match as a single word only, and may consume the white space
+//! beside it ([`Surroundings`]).
 //!
 //! A normalizer that changes texts either applies normal form C, or writes spaces as `▁` and may
 //! prepend one. In the second case, this engine does the reverse: a `▁` becomes a space, which is
@@ -15,6 +16,7 @@ use std::borrow::Cow;
 use aho_corasick::packed;
 use aho_corasick::{AhoCorasick, Input, Match, MatchKind};
 use memchr::memmem;
+use regex_syntax::is_word_character;
 use serde_json::Value;
 
 use super::model::{SPACE_MARK, Spelling};
@@ -29,8 +31,8 @@ pub(super) struct AddedTokens {
     /// For tokens in the normalized text.
     normalized_round: Option<Round>,
     normalization: Normalization,
-    /// Tokens for which a match of the text does not suffice. A text that contains such a token
-    /// falls back.
+    /// Tokens whose surroundings matter in a text with spaces for `▁`, and tokens whose entries contradict each
+    /// other. A text that contains such a token falls back.
     fallback_tokens: Vec<String>,
     fallback_finder: Option<TextFinder>,
     /// Whether some of these are matched in the normalized text.
@@ -72,6 +74,27 @@ struct RoundToken {
     search_text: String,
     id: u32,
     is_special: bool,
+    surroundings: Surroundings,
+}
+
+/// What is beside a match of a token.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Surroundings {
+    /// `single_word`: no match beside a character of a word.
+    is_single_word: bool,
+    /// `lstrip`: white space before a match belongs to it, as far as no token before it has it.
+    takes_space_before: bool,
+    /// `rstrip`: white space after a match belongs to it. Tokens are found there nevertheless.
+    takes_space_after: bool,
+}
+
+impl Surroundings {
+    /// Whether a match between these texts counts.
+    fn allow(self, before: &str, after: &str) -> bool {
+        let is_of_word = |char: Option<char>| char.is_some_and(is_word_character);
+        !self.is_single_word
+            || !(is_of_word(before.chars().next_back()) || is_of_word(after.chars().next()))
+    }
 }
 
 pub(super) enum TextPart<'a> {
@@ -116,13 +139,19 @@ impl AddedTokens {
         let mut has_normalized_fallback_tokens = false;
         let mut fallback_tokens: Vec<&str> = Vec::new();
         let (mut original, mut normalized) = ([Vec::new(), Vec::new()], Vec::new());
+        // In the other texts, `▁` is no white space.
+        let has_white_space = preprocessing.spelling == Spelling::Bytes;
         for token in tokens {
             let flags = Flags::read(json, token);
             let is_in_original = flags.is_normalized == Some(false);
+            let is_plain = flags.surroundings == Some(Surroundings::default());
+            let can_be_found =
+                is_plain || (flags.surroundings.is_some() && (is_in_original || has_white_space));
+            let with_surroundings = (token, flags.surroundings.unwrap_or_default());
             match flags.is_normalized {
-                Some(false) if flags.is_plain => original[0].push(token),
-                Some(true) if flags.is_plain && changes_text => normalized.push(token),
-                Some(true) if flags.is_plain => original[1].push(token),
+                Some(false) if can_be_found => original[0].push(with_surroundings),
+                Some(true) if can_be_found && changes_text => normalized.push(with_surroundings),
+                Some(true) if can_be_found => original[1].push(with_surroundings),
                 // The reference engine finds such a token in texts that do not contain it
                 // literally.
                 _ if !is_in_original
@@ -226,17 +255,18 @@ impl AddedTokens {
 
 impl Round {
     fn new(
-        tokens: &[&AddedToken],
+        tokens: &[(&AddedToken, Surroundings)],
         prefix: &'static str,
         as_preceding: Preceding,
         search_text_of: impl Fn(&str) -> String,
     ) -> Result<Self, String> {
         let tokens: Vec<RoundToken> = tokens
             .iter()
-            .map(|token| RoundToken {
+            .map(|&(token, surroundings)| RoundToken {
                 search_text: search_text_of(&token.content),
                 id: token.id,
                 is_special: token.is_special,
+                surroundings,
             })
             .collect();
         let texts: Vec<&str> = tokens.iter().map(|token| &token.search_text[..]).collect();
@@ -264,6 +294,7 @@ impl Round {
         put: &mut dyn FnMut(TextPart<'_>),
     ) {
         let (mut start, mut at) = (0, 0);
+        let mut white_space = 0..0;
         let put_text = |start: usize, end: usize, put: &mut dyn FnMut(TextPart<'_>)| {
             if start < end {
                 let preceding = if start == 0 {
@@ -281,13 +312,31 @@ impl Round {
             if token.is_special && special_tokens_are_text {
                 continue;
             }
+            let (before, after) = (&text[..match_.begin], &text[match_.end..]);
+            if !token.surroundings.allow(before, after) {
+                continue;
+            }
             if match_.begin == 0 && !match_.includes_prefix && !self.prefix.is_empty() {
                 // Only the prefix is before it.
                 put(TextPart::Text(self.prefix, self.as_preceding));
             }
-            put_text(start, match_.begin, put);
+            let (mut begin, mut end) = (match_.begin, match_.end);
+            if token.surroundings.takes_space_before {
+                let between = text.get(start..begin).unwrap_or_default();
+                begin = start + between.trim_end().len();
+            }
+            if token.surroundings.takes_space_after {
+                // Of several tokens in a run of white space, only the first reads it.
+                if !white_space.contains(&end) {
+                    white_space = end..end + after.len() - after.trim_start().len();
+                }
+                end = end.max(white_space.end);
+            }
+            put_text(start, begin, put);
             put(TextPart::AddedToken(token.id));
-            start = match_.end;
+            // Before the end of the token before it, if that has taken white space in which this token is: the
+            // library then reads the rest of the white space again.
+            start = end;
         }
         put_text(start, text.len(), put);
     }
@@ -407,9 +456,8 @@ fn common_beginning<'a>(first: &'a [u8], second: &[u8]) -> &'a [u8] {
 struct Flags {
     /// `None` if the entries of a token contradict each other or lack the property.
     is_normalized: Option<bool>,
-    /// Whether the token matches wherever its text occurs, without consuming surrounding white
-    /// space.
-    is_plain: bool,
+    /// `None` if there are several entries with some surroundings, or an entry lacks one of these keys.
+    surroundings: Option<Surroundings>,
 }
 
 impl Flags {
@@ -418,16 +466,23 @@ impl Flags {
         let entries: Vec<&Value> = entries
             .filter(|entry| entry["content"] == token.content[..])
             .collect();
-        let is_off = |entry: &&Value| {
-            let mut flags = ["single_word", "lstrip", "rstrip"].into_iter();
-            flags.all(|flag| entry[flag] == false)
+        let surroundings = |entry: &Value| {
+            Some(Surroundings {
+                is_single_word: entry["single_word"].as_bool()?,
+                takes_space_before: entry["lstrip"].as_bool()?,
+                takes_space_after: entry["rstrip"].as_bool()?,
+            })
         };
+        let is_plain = |entry: &&Value| surroundings(entry) == Some(Surroundings::default());
         Self {
             is_normalized: match entries[..] {
                 [entry] => entry["normalized"].as_bool(),
                 _ => None,
             },
-            is_plain: entries.iter().all(is_off),
+            surroundings: match entries[..] {
+                [entry] => surroundings(entry),
+                _ => entries.iter().all(is_plain).then(Surroundings::default),
+            },
         }
     }
 }

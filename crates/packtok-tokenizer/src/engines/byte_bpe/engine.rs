@@ -29,7 +29,7 @@ use crate::engines::word_cache::GROUP;
 use crate::engines::word_key::{SHORT, WordKey};
 use crate::load::{AddedToken, model_type};
 
-/// Maximum bytes that are kept allocated for the first word of a text.
+/// Maximum bytes that are kept allocated for a text with a space before it, or its first word.
 const MAX_RETAINED_BYTES: usize = 1 << 16;
 
 /// The name of the vector instructions that engines use on this machine.
@@ -144,6 +144,9 @@ impl ByteBpe {
         self.added_tokens
             .parts(text, special_tokens_are_text, &mut |part| match part {
                 TextPart::AddedToken(id) => ids.push(id),
+                TextPart::Text(text, _) if self.is_prefixed_before_split(text) => {
+                    self.append_prefixed(text, scratch, ids);
+                }
                 TextPart::Text(text, preceding) => self.simd.run(AppendText {
                     engine: self,
                     text,
@@ -190,16 +193,41 @@ impl ByteBpe {
     #[inline]
     fn is_for_this(&self, text: &str) -> bool {
         // Positions have 32 bits, with room for a SIMD block after the end.
-        text.len() < 1 << 31
+        text.len() < (1 << 31) - 1
             && !self.missing_bytes.are_in(text.as_bytes())
             && !self.added_tokens.needs_fallback(text)
     }
 
-    /// Whether a space is prepended to this text.
+    /// Whether this text is split with a space before it.
+    #[inline]
+    fn is_prefixed_before_split(&self, text: &str) -> bool {
+        self.prefix == Prefix::BeforeSplit && !text.is_empty() && !text.starts_with(' ')
+    }
+
+    /// Appends the ids of a copy of a text with a space before it.
+    #[inline(never)]
+    fn append_prefixed(&self, text: &str, scratch: &mut Scratch, ids: &mut Vec<u32>) {
+        let mut prefixed = std::mem::take(&mut scratch.prefixed);
+        prefixed.clear();
+        prefixed.push(' ');
+        prefixed.push_str(text);
+        self.simd.run(AppendText {
+            engine: self,
+            text: &prefixed,
+            preceding: Preceding::Nothing,
+            scratch,
+            ids,
+        });
+        if prefixed.capacity() <= MAX_RETAINED_BYTES {
+            scratch.prefixed = prefixed;
+        }
+    }
+
+    /// Whether a space is prepended to the first word of this text.
     #[inline]
     fn has_prefix(&self, text: &str, preceding: Preceding) -> bool {
         match self.prefix {
-            Prefix::None => false,
+            Prefix::None | Prefix::BeforeSplit => false,
             Prefix::Always => preceding != Preceding::NormalizedToken,
             Prefix::UnlessThere => !text.starts_with(' '),
             Prefix::FirstUnlessThere => preceding == Preceding::Nothing && !text.starts_with(' '),

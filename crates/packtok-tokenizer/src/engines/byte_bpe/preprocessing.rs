@@ -14,6 +14,8 @@ pub(super) enum Prefix {
     UnlessThere,
     /// As `UnlessThere`, but not after an added token.
     FirstUnlessThere,
+    /// As `UnlessThere`, before a pattern splits the text, which may split the space off.
+    BeforeSplit,
 }
 
 /// The steps before the model.
@@ -35,12 +37,12 @@ impl Preprocessing {
         let (normalizer, pre_tokenizer) = (&json["normalizer"], &json["pre_tokenizer"]);
         let is_nfc = normalizer["type"] == "NFC";
         if (normalizer.is_null() || is_nfc)
-            && let Some(pattern) = byte_level(pre_tokenizer)
+            && let Some((pattern, prefix)) = byte_level(pre_tokenizer)
         {
             return Ok(Self {
                 pattern,
                 spelling: Spelling::Bytes,
-                prefix: Prefix::None,
+                prefix,
                 is_nfc,
             });
         }
@@ -68,16 +70,22 @@ impl Preprocessing {
     }
 }
 
-/// The pattern of a pre-tokenizer that splits by a pattern and then maps bytes to letters.
-fn byte_level(pre_tokenizer: &Value) -> Option<Pattern> {
-    let is_byte_level = |part: &Value, use_regex: bool| {
-        part["type"] == "ByteLevel"
-            && part["add_prefix_space"] == false
-            && part["use_regex"].as_bool().unwrap_or(true) == use_regex
+/// The pattern of a pre-tokenizer that splits by a pattern and then maps bytes to letters, and the prefix of texts.
+fn byte_level(pre_tokenizer: &Value) -> Option<(Pattern, Prefix)> {
+    let uses_regex = |part: &Value| {
+        (part["type"] == "ByteLevel").then(|| part["use_regex"].as_bool().unwrap_or(true))
     };
-    if is_byte_level(pre_tokenizer, true) {
-        return Some(Pattern::Gpt2);
+    // After another step, each of its words would get a space.
+    if uses_regex(pre_tokenizer) == Some(true) {
+        let prefix = match pre_tokenizer["add_prefix_space"].as_bool()? {
+            true => Prefix::BeforeSplit,
+            false => Prefix::None,
+        };
+        return Some((Pattern::Gpt2, prefix));
     }
+    let is_byte_level = |part: &Value, use_regex: bool| {
+        uses_regex(part) == Some(use_regex) && part["add_prefix_space"] == false
+    };
     let [splits @ .., last] = &pre_tokenizer["pretokenizers"].as_array()?[..] else {
         return None;
     };
@@ -86,14 +94,13 @@ fn byte_level(pre_tokenizer: &Value) -> Option<Pattern> {
         && digits["individual_digits"] == true
         && is_byte_level(last, true)
     {
-        return Some(Pattern::Gpt2BetweenNumbers);
+        return Some((Pattern::Gpt2BetweenNumbers, Prefix::None));
     }
     let is_alone = splits.len() == 1;
     let regexes = splits.iter().map(|split| regex(split, is_alone));
     let regexes: Vec<&str> = regexes.collect::<Option<_>>()?;
-    is_byte_level(last, false)
-        .then(|| Pattern::of_several(&regexes))
-        .flatten()
+    let pattern = is_byte_level(last, false).then(|| Pattern::of_several(&regexes));
+    Some((pattern.flatten()?, Prefix::None))
 }
 
 /// The pattern of a `Split` step, if every match is a word, and so is the text between matches. Inverted `Removed`

@@ -24,6 +24,8 @@ pub(crate) struct Scratch {
     pub(super) heap: MergeHeap,
     /// The first word of a text with a space before it.
     pub(super) first: Vec<u8>,
+    /// A text with a space before it.
+    pub(super) prefixed: String,
 }
 
 /// Aligned to a cache line, so that no stored vector crosses two.
@@ -43,6 +45,7 @@ impl Scratch {
             cache: WordCache::new(cache_bytes.unwrap_or(CACHE_BYTES)),
             heap: MergeHeap::default(),
             first: Vec::new(),
+            prefixed: String::new(),
         })
     }
 }
