@@ -5,7 +5,7 @@
 //!                                                                       misses, resolve, merge ◀─┘ miss
 //! ```
 //!
-//! Texts with added tokens that do not match by their text alone fall back to the reference engine.
+//! Texts with bytes that have no token, or with certain added tokens, fall back to the reference engine.
 //! `docs/design/fast_engine.md` describes the whole.
 
 use std::collections::HashMap;
