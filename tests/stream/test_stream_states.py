@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch", reason="needs torch (pip install '.[torch]')")
@@ -24,7 +25,7 @@ TEXTS = [f"{i} word{' more' * (i % 5)}" for i in range(40)]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Returns a folder with two files of JSON lines and their raw indexes, a table, and two pbins."""
+    """Returns a folder with files of JSON lines, their raw indexes, texts, two pbins, and ids alone."""
     folder = tmp_path_factory.mktemp("states")
     for name, texts in (("a", TEXTS), ("b", TEXTS[::-1])):
         path = folder / f"{name}.jsonl"
@@ -32,6 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         packtok.index(str(path))
         packtok.pack(input=path, output=folder / f"{name}.pbin", tokenizer=TOKENIZER)
     (folder / "a.txt").write_text("\n".join(TEXTS))
+    np.array([5, 0, 6, 1] * 12, np.uint16).tofile(folder / "ids.bin")
     return folder
 
 
@@ -153,6 +155,22 @@ def operators(folder: Path) -> dict[str, tuple[Callable[..., Dataset], dict[str,
                 "repeat": [True],
                 "shuffle": [True],
                 "seed": [1],
+                "format": ["pbin"],
+                "input_dtype": ["uint16"],
+                "boundaries": [],
+            },
+        ),
+        "from_pbin of ids alone": (
+            Dataset.from_pbin,
+            {"paths": [folder / "ids.bin"], "format": "raw", "input_dtype": "uint16", "boundaries": "eos=0"},
+            {
+                "paths": [],
+                "repeat": [],
+                "shuffle": [],
+                "seed": [],
+                "format": [None],
+                "input_dtype": ["uint8"],
+                "boundaries": ["eos=1", "bos=0", None],
             },
         ),
         "from_sequence": (
@@ -382,6 +400,7 @@ def test_every_argument_of_every_operator_is_compared(folder: Path) -> None:
 NAMES = [
     "from_files",
     "from_pbin",
+    "from_pbin of ids alone",
     "from_sequence",
     "from_iterable",
     "from_huggingface",
