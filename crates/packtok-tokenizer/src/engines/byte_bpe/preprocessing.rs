@@ -77,9 +77,10 @@ fn byte_level(pre_tokenizer: &Value) -> Option<(Pattern, Prefix)> {
     };
     // After another step, each of its words would get a space.
     if uses_regex(pre_tokenizer) == Some(true) {
-        let prefix = match pre_tokenizer["add_prefix_space"].as_bool()? {
-            true => Prefix::BeforeSplit,
-            false => Prefix::None,
+        let prefix = if pre_tokenizer["add_prefix_space"].as_bool()? {
+            Prefix::BeforeSplit
+        } else {
+            Prefix::None
         };
         return Some((Pattern::Gpt2, prefix));
     }
