@@ -30,7 +30,8 @@ fuzz() {
     local corpus=$here/corpus/$target
     mkdir -p "$corpus" "$here/crashes" "$work/$target"
     for seeds in "${@:2}"; do
-        find "$golden" "$here/seeds" -name "$seeds" -exec cp -t "$work/$target" {} +
+        # Some have the same name in another folder.
+        find "$golden" "$here/seeds" -name "$seeds" -exec cp --backup=numbered -t "$work/$target" {} +
     done
     local status=0
     "$targets/$target" -max_total_time="$seconds" -max_len=65536 -timeout=10 \
