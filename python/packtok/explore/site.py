@@ -5,7 +5,7 @@ from pathlib import Path
 
 from packtok._packtok import Tokenizer
 from packtok.explore.contents.catalog import Catalog
-from packtok.explore.contents.packed import Given, Packed, PackedFiles, ReadAs, Recent
+from packtok.explore.contents.packed import Packed, PackedFiles, ReadAs, Recent, SingleFile
 from packtok.explore.contents.tokenizers import Tokenizers
 from packtok.explore.files import Root
 from packtok.explore.html.rendering import Pages, link
@@ -66,7 +66,7 @@ def site_of_file(
     name = resolved.name
     root = Root(resolved.parent, only=(name, f"{name}.{TOKENIZER_FILE}", TOKENIZER_FILE))
     pages = Pages(name, is_single=True)
-    return _site(root, name, None, pages, tokenizer, Given(str(resolved), read_as))
+    return _site(root, name, None, pages, tokenizer, SingleFile(str(resolved), read_as))
 
 
 def _site(
@@ -75,6 +75,6 @@ def _site(
     catalog: Catalog | None,
     pages: Pages,
     tokenizer: Tokenizer | None,
-    given: Given | None = None,
+    file: SingleFile | None = None,
 ) -> Site:
-    return Site(root, single, catalog, PackedFiles(root, given), Tokenizers(root, tokenizer), pages)
+    return Site(root, single, catalog, PackedFiles(root, file), Tokenizers(root, tokenizer), pages)

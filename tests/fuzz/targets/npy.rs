@@ -22,12 +22,12 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(tokens, start..start + length);
         start = tokens.end;
         if !tokens.is_empty() {
-            let found = npy
+            let document = npy
                 .documents_from(tokens.start)
                 .expect("the token exists")
                 .next();
-            let found = found.map(|document| document.expect("the lengths are checked"));
-            assert_eq!(found, Some((i as u64, tokens)));
+            let document = document.map(|document| document.expect("the lengths are checked"));
+            assert_eq!(document, Some((i as u64, tokens)));
         }
     }
     assert_eq!(start, npy.num_tokens());

@@ -53,7 +53,7 @@ class Sources:
 
 
 @dataclass(frozen=True)
-class Given:
+class SingleFile:
     """The only file of a site, as its user names it."""
 
     path: str
@@ -66,15 +66,15 @@ class Packed:
 
     Args:
         file: The file.
-        given: How to open a file that is no pbin, by its name, because other files beside it belong to it.
+        single: How to open a file that is no pbin, by its name, because other files beside it belong to it.
             Default: by its descriptor.
     """
 
-    def __init__(self, file: OpenFile, given: Given | None = None) -> None:
+    def __init__(self, file: OpenFile, single: SingleFile | None = None) -> None:
         self.file = file
         self.name = file.name
-        self.path = file.path if given is None else given.path
-        self.read_as: ReadAs = (None, None, None) if given is None else given.read_as
+        self.path = file.path if single is None else single.path
+        self.read_as: ReadAs = (None, None, None) if single is None else single.read_as
         self.reader = PbinReader(self.path, *self.read_as)
         self.metadata: dict[str, Any] = self.reader.metadata or {}
         if self.reader.dialect in TOKEN_FORMATS:
@@ -132,13 +132,13 @@ class PackedFiles:
 
     Args:
         root: The folder.
-        given: The only token file, if one is served. Others are opened by their descriptors, so that nothing
+        single: The only token file, if one is served. Others are opened by their descriptors, so that nothing
             beside them is read.
     """
 
-    def __init__(self, root: Root, given: Given | None = None) -> None:
+    def __init__(self, root: Root, single: SingleFile | None = None) -> None:
         self._root = root
-        self._given = given
+        self._single = single
         self._recent = Recent(_MAX_OPEN)
 
     def open(self, name: str) -> Packed:
@@ -148,16 +148,15 @@ class PackedFiles:
             NotServedError: If it is not served, or no token file.
         """
         file = self._root.open(name)
-        given = self._given
-        if given is not None and (os.path.basename(given.path) != name or _is_pbin(file)):
-            given = None
+        is_single = self._single is not None and os.path.basename(self._single.path) == name
 
         def opened() -> Packed:
+            single = self._single if is_single and not _is_pbin(file) else None
             try:
-                return Packed(file, given)
+                return Packed(file, single)
             except (PacktokError, ValueError) as error:
                 # The message has the path that was opened; the page shows the name instead.
-                path = file.path if given is None else given.path
+                path = file.path if single is None else single.path
                 raise NotServedError(str(error).replace(path, name)) from None
 
         return self._recent.value((file.identity, name), opened)

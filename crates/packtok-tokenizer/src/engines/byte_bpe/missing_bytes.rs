@@ -32,11 +32,11 @@ impl MissingBytes {
     /// Each byte is searched for in all of a block without a branch, which compiles to vector instructions.
     fn are_in_blocks(&self, text: &[u8]) -> bool {
         text.chunks(BLOCK).any(|block| {
-            let found = self.0.iter().fold(0, |found, &missing| {
-                let is_there = |found: u8, &byte: &u8| found | u8::from(byte == missing);
-                found | block.iter().fold(0, is_there)
+            let bits = self.0.iter().fold(0, |bits, &missing| {
+                let or_equal = |bits: u8, &byte: &u8| bits | u8::from(byte == missing);
+                bits | block.iter().fold(0, or_equal)
             });
-            found != 0
+            bits != 0
         })
     }
 }
