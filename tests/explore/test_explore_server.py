@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from command_line import MAIN, PacktokCli
@@ -293,7 +294,8 @@ def test_large_or_odd_forms_are_refused(guarded: Served) -> None:
 
 def test_sessions_end_and_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr("packtok.explore.security.time.monotonic", lambda: now[0])
+    # Only there: the event loops of servers that other tests run would sleep for hours.
+    monkeypatch.setattr("packtok.explore.security.time", SimpleNamespace(monotonic=lambda: now[0]))
     sessions = Sessions()
     first = sessions.start()
     assert sessions.has(first)
