@@ -107,6 +107,7 @@ def test_dead_worker_costs_only_its_task(site: Site, corpus: Path, at_once: byte
     assert out == f"all shards are done: {site.outdir}\n"
 
 
+@pytest.mark.whole
 def test_dead_node_costs_only_its_tasks(
     site: Site, cluster: RayCluster, corpus: Path, at_once: bytes
 ) -> None:
@@ -126,6 +127,7 @@ def test_dead_node_costs_only_its_tasks(
     assert site.output.read_bytes() == at_once
 
 
+@pytest.mark.whole
 def test_failed_shard_is_named_and_a_fixed_corpus_completes(site: Site) -> None:
     corpus = write_corpus(site.folder / "corpus.jsonl", 200_000)
     text = corpus.read_bytes()
@@ -204,6 +206,7 @@ def test_samples_are_written_and_reported_as_by_one_process(site: Site) -> None:
     assert out == f"all shards are done: {site.folder}/out.shards\n"
 
 
+@pytest.mark.whole
 def test_files_of_tokens_are_written_and_reported(site: Site) -> None:
     (site.folder / "a.jsonl").write_text('{"text": "a"}\n' * 5)
     bos = ("--bos", "<|endoftext|>", "--special-tokens-in-text", "text")
@@ -213,6 +216,7 @@ def test_files_of_tokens_are_written_and_reported(site: Site) -> None:
     assert (site.folder / "out" / "a.npy").exists()
 
 
+@pytest.mark.whole
 def test_failed_metadata_of_tokenize_is_reported(site: Site) -> None:
     datasets = write_datasets(site.folder / "data", 100_000)
     (site.folder / "out").mkdir()

@@ -240,6 +240,7 @@ def test_dead_node_costs_its_tasks_only_and_its_old_process_is_harmless(site: Si
     assert not list(site.outdir.glob(".shard*"))
 
 
+@pytest.mark.whole
 def test_task_that_crashes_once_is_restarted(site: Site, corpus: Corpus) -> None:
     jobs = site.run(corpus)
     os.kill(site.catch(7), signal.SIGKILL)
@@ -306,6 +307,7 @@ def packed_from(site: Site, corpus: Path) -> bytes:
     return path.read_bytes()
 
 
+@pytest.mark.whole
 def test_unresponsive_controller_is_reported_without_waiting(site: Site, small: Corpus) -> None:
     jobs = site.run(small)
     with site.cluster.frozen_controller(), ThreadPoolExecutor() as pool:
@@ -326,6 +328,7 @@ def test_unresponsive_controller_is_reported_without_waiting(site: Site, small: 
     assert site.output.read_bytes() == small.packed.read_bytes()
 
 
+@pytest.mark.whole
 def test_jobs_lost_in_a_controller_crash_are_resubmitted(site: Site, corpus: Corpus) -> None:
     site.run(corpus)
     site.wait_for_work()
@@ -336,6 +339,7 @@ def test_jobs_lost_in_a_controller_crash_are_resubmitted(site: Site, corpus: Cor
     assert site.output.read_bytes() == corpus.packed.read_bytes()
 
 
+@pytest.mark.whole
 def test_reused_job_ids_are_not_mistaken_for_old_jobs(site: Site, corpus: Corpus) -> None:
     site.cluster.stop_controller()
     site.cluster.start_controller(forget=True)
@@ -353,6 +357,7 @@ def test_reused_job_ids_are_not_mistaken_for_old_jobs(site: Site, corpus: Corpus
     assert site.output.read_bytes() == corpus.packed.read_bytes()
 
 
+@pytest.mark.whole
 def test_cancelled_tasks_are_named_and_resubmitted(site: Site, corpus: Corpus) -> None:
     jobs = site.run(corpus, "--shards", "8%1")
     wait_for(lambda: bool(site.status()["done"]), "a shard is done", seconds=60)
@@ -636,6 +641,7 @@ def test_example_scripts_pack_and_join(site: Site, small: Corpus) -> None:
     assert site.output.read_bytes() == small.packed.read_bytes()
 
 
+@pytest.mark.whole
 def test_training_on_two_nodes_resumes_with_the_same_losses(site: Site) -> None:
     pytest.importorskip("torch", reason="needs torch (pip install '.[torch]')")
     from stories import TOKENIZER

@@ -241,6 +241,7 @@ def test_documents_are_compared_with_their_records_in_a_store(site: Site) -> Non
     assert f"{site.url}/in/2.jsonl" in site.packtok(*verify, f"{site.url}/in", code=1).stderr
 
 
+@pytest.mark.whole
 def test_tables_in_a_store_are_packed_in_shards(site: Site) -> None:
     texts = pa.table({"id": range(3000), "text": [f"text {i} " * 40 for i in range(3000)]})
     here = site.folder / "here"
@@ -562,6 +563,7 @@ def cached(site: Site) -> list[Path]:
     return sorted((site.folder / "cache" / "packtok" / "pbins").iterdir())
 
 
+@pytest.mark.whole
 def test_many_processes_read_an_object_through_one_folder(site: Site, packed: Path) -> None:
     pytest.importorskip("torch", reason="needs torch (pip install '.[torch]')")
     url = f"{site.url}/c.pbin"

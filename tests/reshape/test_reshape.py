@@ -18,6 +18,7 @@ import pyarrow.parquet
 import pytest
 import xxhash
 from command_line import PacktokCli
+from extent import extent
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -303,7 +304,7 @@ def test_origins_survive_a_chain_through_formats(corpus: Path, tmp_path: Path) -
     assert names == ["shuffle", "filter", "sample", "shuffle"]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=extent(40, 15), deadline=None)
 @given(data=st.data())
 def test_any_chain_of_steps_equals_its_plain_version(
     tmp_path_factory: pytest.TempPathFactory, data: Any

@@ -800,6 +800,7 @@ create_filtered_tokenized_dataset(pbins[1], lambda i: i % 2 == 0, folder / "thei
 """
 
 
+@pytest.mark.whole
 def test_files_start_with_those_of_the_real_modalities(tmp_path: Path) -> None:
     python = modalities_python()
     pbin_files = [
