@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::engines::kind::EngineKind;
-use crate::load::model_type;
+use crate::load::{NOTHING, model_type, shape};
 use crate::options::EngineChoice;
 use crate::tokenizer::Tokenizer;
 
@@ -151,8 +151,6 @@ fn first_three(mut names: impl Iterator<Item = String>) -> Option<String> {
     (!listed.is_empty()).then(|| listed.join(", "))
 }
 
-const NOTHING: &str = "none";
-
 fn switched_off(name: &'static str, file: &Value, instead: &str) -> Component {
     let is_there = !file[name].is_null();
     Component {
@@ -168,23 +166,6 @@ fn switched_off(name: &'static str, file: &Value, instead: &str) -> Component {
         } else {
             "nothing to do".to_owned()
         },
-    }
-}
-
-/// The types of a component and its members.
-fn shape(component: &Value) -> String {
-    let Some(kind) = component["type"].as_str() else {
-        return NOTHING.to_owned();
-    };
-    let members = ["normalizers", "pretokenizers", "processors", "decoders"]
-        .iter()
-        .find_map(|key| component[key].as_array());
-    match members {
-        Some(members) => {
-            let shapes: Vec<String> = members.iter().map(shape).collect();
-            format!("{kind}({})", shapes.join(", "))
-        }
-        None => kind.to_owned(),
     }
 }
 

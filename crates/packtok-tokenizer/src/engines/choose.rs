@@ -67,8 +67,9 @@ impl FastEngine {
     /// regular expression splits the text.
     pub(crate) fn is_linear(&self) -> bool {
         match self {
+            Self::ByteBpe(fast) => fast.is_linear(),
             Self::Wordwise(wordwise) => wordwise.has_model(),
-            Self::ByteBpe(_) | Self::SentencePiece(_) => true,
+            Self::SentencePiece(_) => true,
         }
     }
 

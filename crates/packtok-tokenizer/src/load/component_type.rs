@@ -21,6 +21,26 @@ pub(crate) fn model_type(model: &Value) -> &str {
     }
 }
 
+/// The shape of a component that a file does not have.
+pub(crate) const NOTHING: &str = "none";
+
+/// The types of a component and its members.
+pub(crate) fn shape(component: &Value) -> String {
+    let Some(kind) = component["type"].as_str() else {
+        return NOTHING.to_owned();
+    };
+    let members = ["normalizers", "pretokenizers", "processors", "decoders"]
+        .iter()
+        .find_map(|key| component[key].as_array());
+    match members {
+        Some(members) => {
+            let shapes: Vec<String> = members.iter().map(shape).collect();
+            format!("{kind}({})", shapes.join(", "))
+        }
+        None => kind.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

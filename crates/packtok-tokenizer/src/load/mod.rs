@@ -27,7 +27,7 @@ mod vocab;
 
 pub use self::added_tokens::AddedToken;
 pub use self::builtin::{BUILTIN_NAMES, ENDOFTEXT, builtin_json};
-pub(crate) use self::component_type::{model_type, type_of};
+pub(crate) use self::component_type::{NOTHING, model_type, shape, type_of};
 pub use self::description::fingerprint_of;
 pub(crate) use self::description::{Description, described};
 pub use self::error::LoadError;

@@ -8,7 +8,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::extent;
-use crate::patterns::{DEEPSEEK, QWEN, TEKKEN, after_a_space, between_numbers, splits};
+use crate::patterns::{
+    CL100K_IN_TIKTOKEN, DEEPSEEK, KIMI_K2, QWEN, QWEN_3_5, TEKKEN, after_a_space, between_numbers,
+    deepseek_coder, falcon, splits,
+};
 
 /// All patterns, with and without `ignore_merges`, and normal form C.
 fn tokenizers() -> &'static [Tokenizer] {
@@ -16,7 +19,7 @@ fn tokenizers() -> &'static [Tokenizer] {
     ALL.get_or_init(|| {
         let mut all = Vec::new();
         let nfc = Some(json!({"type": "NFC"}));
-        for (name, pre_tokenizer, normalizer) in [
+        let mut files = vec![
             ("gpt2", None, None),
             ("gpt2", Some(after_a_space()), None),
             ("gpt2", Some(after_a_space()), nfc.clone()),
@@ -27,7 +30,22 @@ fn tokenizers() -> &'static [Tokenizer] {
             ("cl100k_base", Some(splits(&DEEPSEEK)), None),
             ("o200k_base", None, None),
             ("o200k_base", Some(splits(&[TEKKEN])), None),
-        ] {
+            ("gpt2", Some(falcon()), None),
+            ("o200k_base", Some(splits(&[KIMI_K2])), None),
+        ];
+        files.extend(extent(
+            vec![
+                ("gpt2", Some(deepseek_coder()), None),
+                (
+                    "cl100k_base",
+                    Some(splits(&[QWEN_3_5])),
+                    Some(json!({"type": "NFC"})),
+                ),
+                ("cl100k_base", Some(splits(&[CL100K_IN_TIKTOKEN])), None),
+            ],
+            vec![],
+        ));
+        for (name, pre_tokenizer, normalizer) in files {
             let mut file: Value =
                 serde_json::from_str(&packtok_tokenizer::builtin_json(name).unwrap()).unwrap();
             if let Some(pre_tokenizer) = pre_tokenizer {
@@ -299,6 +317,20 @@ fn a_word_of_many_letters_takes_no_time() {
             assert!(ids.len() > half.len());
         }
     }
+}
+
+/// White space that a pattern reads to its end at every character, in vain, takes the square of its length.
+#[test]
+fn texts_that_take_too_long_to_split_fall_back() {
+    let mut file: Value =
+        serde_json::from_str(&packtok_tokenizer::builtin_json("gpt2").unwrap()).unwrap();
+    file["pre_tokenizer"] = splits(&[r"\s+$", r"\p{L}+"]);
+    let tokenizer = Tokenizer::from_json("spaces", file.to_string()).unwrap();
+    assert_eq!(tokenizer.engine(), EngineKind::Fast);
+    assert!(!tokenizer.is_linear());
+    let spaces = " ".repeat(3000);
+    let texts = ["", "a ", "x<|endoftext|>"].map(|before| format!("{before}{spaces}x, y "));
+    check_each(std::slice::from_ref(&tokenizer), &texts);
 }
 
 #[test]

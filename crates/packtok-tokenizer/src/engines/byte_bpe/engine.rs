@@ -17,9 +17,9 @@ use super::bpe::{Bpe, FindUnmerged};
 use super::lookup::{NextWords, Prepare, Stage};
 use super::merge::MergeRules;
 use super::missing_bytes::MissingBytes;
-use super::model::{Model, Tokens};
+use super::model::{Model, Spelling, Tokens};
 use super::piece_bounds::PieceBounds;
-use super::preprocessing::{Prefix, Preprocessing};
+use super::preprocessing::{Prefix, Preprocessing, is_byte_level};
 use super::resolve::Resolve;
 use super::scratch::Scratch;
 use super::split::{ROOM, SplitState, Splitter};
@@ -58,8 +58,21 @@ impl ByteBpe {
             "BPE" => {}
             other => return Err(format!("its model is {other}")),
         }
-        let preprocessing = Preprocessing::read(json)?;
-        let model = Model::read(&json["model"], preprocessing.spelling)?;
+        let preprocessing = Preprocessing::read(json);
+        let spelling = match &preprocessing {
+            Ok(preprocessing) => Some(preprocessing.spelling),
+            Err(_) => is_byte_level(&json["pre_tokenizer"]).then_some(Spelling::Bytes),
+        };
+        let model = spelling.map(|spelling| Model::read(&json["model"], spelling));
+        let (preprocessing, model) = match (preprocessing, model) {
+            (Ok(preprocessing), Some(Ok(model))) => (preprocessing, model),
+            // Every reason is given.
+            (preprocessing, model) => {
+                let of_model = model.and_then(Result::err);
+                let reasons = preprocessing.err().into_iter().chain(of_model);
+                return Err(reasons.collect::<Vec<_>>().join(" and "));
+            }
+        };
         if preprocessing.is_nfc && !model.missing_bytes.as_slice().is_empty() {
             return Err("its vocabulary lacks bytes, which a normalizer may write".to_owned());
         }
@@ -67,7 +80,7 @@ impl ByteBpe {
         let piece_bounds = PieceBounds::of_tokens(tokens, model.alphabet.is_of_chars());
         let mut engine = Self {
             simd: AnySimd::detect(),
-            splitter: Splitter::new(preprocessing.pattern, piece_bounds.pairs()),
+            splitter: Splitter::new(preprocessing.pattern.clone(), piece_bounds.pairs())?,
             bpe: Bpe {
                 merge_rules: MergeRules::new(model.alphabet, &model.merges)?,
                 piece_bounds,
@@ -100,8 +113,15 @@ impl ByteBpe {
             merge_rules: &self.bpe.merge_rules,
             tokens: &self.tokens,
         });
-        unmerged.retain(|token, _| self.may_be_word(token));
+        if self.splitter.keeps_words() {
+            unmerged.retain(|token, _| self.may_be_word(token));
+        }
         unmerged
+    }
+
+    /// Whether encoding takes time linear in the length of any text.
+    pub(crate) fn is_linear(&self) -> bool {
+        self.splitter.is_linear()
     }
 
     /// Whether a word may consist of exactly these bytes. If the pattern splits the bytes when
@@ -141,24 +161,33 @@ impl ByteBpe {
         if !self.is_for_this(text) {
             return false;
         }
+        let num_ids = ids.len();
+        let mut has_all = true;
         self.added_tokens
             .parts(text, special_tokens_are_text, &mut |part| match part {
+                _ if !has_all => {}
                 TextPart::AddedToken(id) => ids.push(id),
                 TextPart::Text(text, _) if self.is_prefixed_before_split(text) => {
-                    self.append_prefixed(text, scratch, ids);
+                    has_all = self.append_prefixed(text, scratch, ids);
                 }
-                TextPart::Text(text, preceding) => self.simd.run(AppendText {
-                    engine: self,
-                    text,
-                    preceding,
-                    scratch,
-                    ids,
-                }),
+                TextPart::Text(text, preceding) => {
+                    has_all = self.simd.run(AppendText {
+                        engine: self,
+                        text,
+                        preceding,
+                        scratch,
+                        ids,
+                    });
+                }
             });
-        true
+        if !has_all {
+            ids.truncate(num_ids);
+        }
+        has_all
     }
 
-    /// Appends the ids of a text without added tokens, which may be a part of a longer text.
+    /// Appends the ids of a text without added tokens, which may be a part of a longer text; `false` if it falls
+    /// back.
     #[inline(always)]
     fn append_text(
         &self,
@@ -167,15 +196,15 @@ impl ByteBpe {
         preceding: Preceding,
         scratch: &mut Scratch,
         ids: &mut Vec<u32>,
-    ) {
+    ) -> bool {
         let mut state = SplitState::new();
         scratch.split_bounds[0] = 0;
         loop {
             let ends = scratch.split_bounds[1..].first_chunk_mut();
             let ends = ends.expect("there is room");
             let num_words = self.splitter.fill(simd, &mut state, text, ends);
-            if num_words == 0 {
-                return;
+            if num_words == 0 || state.has_given_up() {
+                return !state.has_given_up();
             }
             let mut bounds = std::mem::take(&mut scratch.split_bounds);
             let mut words = &bounds[..=num_words];
@@ -204,14 +233,14 @@ impl ByteBpe {
         self.prefix == Prefix::BeforeSplit && !text.is_empty() && !text.starts_with(' ')
     }
 
-    /// Appends the ids of a copy of a text with a space before it.
+    /// Appends the ids of a copy of a text with a space before it; `false` if it falls back.
     #[inline(never)]
-    fn append_prefixed(&self, text: &str, scratch: &mut Scratch, ids: &mut Vec<u32>) {
+    fn append_prefixed(&self, text: &str, scratch: &mut Scratch, ids: &mut Vec<u32>) -> bool {
         let mut prefixed = std::mem::take(&mut scratch.prefixed);
         prefixed.clear();
         prefixed.push(' ');
         prefixed.push_str(text);
-        self.simd.run(AppendText {
+        let has_all = self.simd.run(AppendText {
             engine: self,
             text: &prefixed,
             preceding: Preceding::Nothing,
@@ -221,6 +250,7 @@ impl ByteBpe {
         if prefixed.capacity() <= MAX_RETAINED_BYTES {
             scratch.prefixed = prefixed;
         }
+        has_all
     }
 
     /// Whether a space is prepended to the first word of this text.
@@ -375,10 +405,10 @@ struct AppendText<'a> {
 }
 
 impl Job for AppendText<'_> {
-    type Output = ();
+    type Output = bool;
 
     #[inline(always)]
-    fn run(self, simd: impl Simd) {
+    fn run(self, simd: impl Simd) -> bool {
         let Self {
             engine,
             text,
@@ -386,7 +416,7 @@ impl Job for AppendText<'_> {
             scratch,
             ids,
         } = self;
-        engine.append_text(simd, text, preceding, scratch, ids);
+        engine.append_text(simd, text, preceding, scratch, ids)
     }
 }
 

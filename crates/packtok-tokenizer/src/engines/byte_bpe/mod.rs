@@ -19,4 +19,6 @@ mod word_chunks;
 
 pub(crate) use self::engine::{ByteBpe, simd_name};
 pub(crate) use self::scratch::Scratch;
-pub(crate) use self::split::{CL100K_PATTERN, O200K_PATTERN};
+pub(crate) use self::split::{
+    CL100K_PATTERN, GPT2_PATTERN, KIMI_K2_PATTERN, O200K_PATTERN, QWEN_PATTERN,
+};

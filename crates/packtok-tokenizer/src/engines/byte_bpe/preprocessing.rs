@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::model::{SPACE_MARK, Spelling};
-use super::split::Pattern;
+use super::split::{Finds, GPT2_PATTERN, Pattern, Step};
+use crate::load::shape;
 
 /// When a space is prepended to a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +20,7 @@ pub(super) enum Prefix {
 }
 
 /// The steps before the model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) struct Preprocessing {
     pub(super) pattern: Pattern,
     pub(super) spelling: Spelling,
@@ -35,16 +36,22 @@ impl Preprocessing {
     /// The file has a step that this engine does not implement.
     pub(super) fn read(json: &Value) -> Result<Self, String> {
         let (normalizer, pre_tokenizer) = (&json["normalizer"], &json["pre_tokenizer"]);
-        let is_nfc = normalizer["type"] == "NFC";
-        if (normalizer.is_null() || is_nfc)
-            && let Some((pattern, prefix)) = byte_level(pre_tokenizer)
-        {
-            return Ok(Self {
-                pattern,
-                spelling: Spelling::Bytes,
-                prefix,
-                is_nfc,
-            });
+        if is_byte_level(pre_tokenizer) {
+            let is_nfc = normalizer["type"] == "NFC";
+            let not_covered = (!normalizer.is_null() && !is_nfc)
+                .then(|| format!("its normalizer {} is not supported", shape(normalizer)));
+            return match (byte_level(pre_tokenizer), not_covered) {
+                (Ok((pattern, prefix)), None) => Ok(Self {
+                    pattern,
+                    spelling: Spelling::Bytes,
+                    prefix,
+                    is_nfc,
+                }),
+                (steps, not_covered) => {
+                    let reasons = not_covered.into_iter().chain(steps.err());
+                    Err(reasons.collect::<Vec<_>>().join(" and "))
+                }
+            };
         }
         let text = |prefix, each_space| Self {
             pattern: Pattern::Pieces { each_space },
@@ -54,67 +61,115 @@ impl Preprocessing {
         };
         if normalizer.is_null() {
             let (prefix, each_space) =
-                metaspace(pre_tokenizer).ok_or("its pre-tokenizer is not supported")?;
+                metaspace(pre_tokenizer).ok_or_else(|| not_supported(pre_tokenizer))?;
             return Ok(text(prefix, each_space));
         }
-        let prefix = spaces_replaced(normalizer).ok_or("its normalizer is not supported")?;
+        let prefix = spaces_replaced(normalizer)
+            .ok_or_else(|| format!("its normalizer {} is not supported", shape(normalizer)))?;
         // Has no effect, because no spaces are left.
         let splits_at_spaces = pre_tokenizer["type"] == "Split"
             && pre_tokenizer["pattern"]["String"] == " "
             && pre_tokenizer["behavior"] == "MergedWithPrevious"
             && pre_tokenizer["invert"] != true;
         if !pre_tokenizer.is_null() && !splits_at_spaces {
-            return Err("its pre-tokenizer is not supported".to_owned());
+            return Err(not_supported(pre_tokenizer));
         }
         Ok(text(prefix, false))
     }
 }
 
-/// The pattern of a pre-tokenizer that splits by a pattern and then maps bytes to letters, and the prefix of texts.
-fn byte_level(pre_tokenizer: &Value) -> Option<(Pattern, Prefix)> {
-    let uses_regex = |part: &Value| {
-        (part["type"] == "ByteLevel").then(|| part["use_regex"].as_bool().unwrap_or(true))
-    };
-    // After another step, each of its words would get a space.
-    if uses_regex(pre_tokenizer) == Some(true) {
-        let prefix = if pre_tokenizer["add_prefix_space"].as_bool()? {
-            Prefix::BeforeSplit
-        } else {
-            Prefix::None
-        };
-        return Some((Pattern::Gpt2, prefix));
+fn not_supported(pre_tokenizer: &Value) -> String {
+    if pre_tokenizer.is_null() {
+        "it has no pre-tokenizer".to_owned()
+    } else {
+        format!(
+            "its pre-tokenizer {} is not supported",
+            shape(pre_tokenizer)
+        )
     }
-    let is_byte_level = |part: &Value, use_regex: bool| {
-        uses_regex(part) == Some(use_regex) && part["add_prefix_space"] == false
-    };
-    let [splits @ .., last] = &pre_tokenizer["pretokenizers"].as_array()?[..] else {
-        return None;
-    };
-    if let [digits] = splits
-        && digits["type"] == "Digits"
-        && digits["individual_digits"] == true
-        && is_byte_level(last, true)
-    {
-        return Some((Pattern::Gpt2BetweenNumbers, Prefix::None));
-    }
-    let is_alone = splits.len() == 1;
-    let regexes = splits.iter().map(|split| regex(split, is_alone));
-    let regexes: Vec<&str> = regexes.collect::<Option<_>>()?;
-    let pattern = is_byte_level(last, false).then(|| Pattern::of_several(&regexes));
-    Some((pattern.flatten()?, Prefix::None))
 }
 
-/// The pattern of a `Split` step, if every match is a word, and so is the text between matches. Inverted `Removed`
-/// removes that text, but each pattern that stands alone matches all of every text.
-fn regex(split: &Value, is_alone: bool) -> Option<&str> {
-    let keeps_matches = match split["behavior"].as_str()? {
-        "Isolated" => split["invert"] != true,
-        "Removed" => split["invert"] == true && is_alone,
-        _ => false,
+/// Whether a pre-tokenizer maps bytes to letters.
+pub(super) fn is_byte_level(pre_tokenizer: &Value) -> bool {
+    let maps_bytes = |part: &Value| part["type"] == "ByteLevel";
+    let members = pre_tokenizer["pretokenizers"].as_array();
+    maps_bytes(pre_tokenizer) || members.is_some_and(|members| members.iter().any(maps_bytes))
+}
+
+/// The pattern of a pre-tokenizer that maps bytes to letters, and the prefix of texts.
+///
+/// # Errors
+/// The pre-tokenizer has a step that this engine does not implement.
+fn byte_level(pre_tokenizer: &Value) -> Result<(Pattern, Prefix), String> {
+    let parts = match pre_tokenizer["pretokenizers"].as_array() {
+        Some(parts) => &parts[..],
+        None => std::slice::from_ref(pre_tokenizer),
     };
-    (split["type"] == "Split" && keeps_matches)
-        .then(|| split["pattern"]["Regex"].as_str())
-        .flatten()
+    let (mut steps, mut prefix, mut are_bytes) = (Vec::new(), Prefix::None, false);
+    for part in parts {
+        let step = match part["type"].as_str().unwrap_or_default() {
+            "ByteLevel" if are_bytes => {
+                return Err("its pre-tokenizer maps bytes to letters twice".to_owned());
+            }
+            "ByteLevel" => {
+                if part["add_prefix_space"].as_bool().unwrap_or(true) {
+                    // After another step, each of its words would get a space.
+                    if !steps.is_empty() {
+                        return Err(
+                            "its pre-tokenizer ByteLevel adds a space to each word".to_owned()
+                        );
+                    }
+                    prefix = Prefix::BeforeSplit;
+                }
+                if part["use_regex"].as_bool().unwrap_or(true) {
+                    steps.push(Step::new(Finds::Regex(GPT2_PATTERN.to_owned())));
+                }
+                are_bytes = true;
+                continue;
+            }
+            "Split" => split(part)?,
+            "Digits" => Step::new(Finds::Digits {
+                each: part["individual_digits"].as_bool().unwrap_or(false),
+            }),
+            "Punctuation" => match part["behavior"].as_str().unwrap_or("Isolated") {
+                "Isolated" => Step::new(Finds::Punctuation { each: true }),
+                "Contiguous" => Step::new(Finds::Punctuation { each: false }),
+                behavior => return Err(format!("its pre-tokenizer Punctuation is {behavior}")),
+            },
+            _ => return Err(not_supported(part)),
+        };
+        steps.push(Step {
+            is_on_bytes: are_bytes,
+            ..step
+        });
+    }
+    if steps.is_empty() {
+        return Err("its pre-tokenizer does not split texts".to_owned());
+    }
+    Ok((Pattern::of(steps)?, prefix))
+}
+
+/// The step of a `Split`, if its matches are words, and so is the text between them.
+///
+/// # Errors
+/// This engine does not implement it.
+fn split(part: &Value) -> Result<Step, String> {
+    let pattern = &part["pattern"];
+    let step = match (pattern["Regex"].as_str(), pattern["String"].as_str()) {
+        (Some(regex), _) => Step::new(Finds::Regex(regex.to_owned())),
+        (None, Some(text)) => Step::new(Finds::Text(text.to_owned())),
+        (None, None) => return Err("its pre-tokenizer Split has no pattern".to_owned()),
+    };
+    let is_inverted = part["invert"] == true;
+    match part["behavior"].as_str().unwrap_or_default() {
+        "Isolated" => Ok(step),
+        // Nothing is left between matches.
+        "Removed" if is_inverted && step.is_total()? => Ok(step),
+        behavior => Err(format!(
+            "its pre-tokenizer Split is {behavior}{}",
+            if is_inverted { ", inverted" } else { "" }
+        )),
+    }
 }
 
 /// The prefix of a normalizer that only writes spaces as SentencePiece does.

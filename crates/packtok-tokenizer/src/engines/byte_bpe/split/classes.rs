@@ -1,9 +1,8 @@
 //! The classes of characters that split patterns use: letter, number, white space and so on.
 
-use std::collections::HashMap;
-
 use regex_syntax::hir::{Class, HirKind};
 
+use super::char_table::{CharTable, OF_FOUR};
 use crate::engines::simd::{FirstTwo, Simd};
 
 /// One bit for each class.
@@ -49,13 +48,6 @@ pub(super) const OF_DEEPSEEK: [(&str, Classes); 6] = [
     (r"[一-龥぀-ゟ゠-ヿ]", CJK),
 ];
 
-/// Number of characters that differ only in the last six bits. In UTF-8, the last byte holds these
-/// bits.
-const PAGE_CHARS: usize = 64;
-
-/// The last six bits of the lowest first byte of a character of four bytes.
-const OF_FOUR: usize = 0x30;
-
 /// The last six bits of the first bytes of U+00C0 to U+017F and U+0380 to U+047F, where case
 /// matters most. The remaining letters with case belong to few languages, or alternate in case, so
 /// that two bytes do not decide it.
@@ -64,16 +56,9 @@ const LATIN_LAST: usize = 0x5;
 const GREEK_FIRST: usize = 0xe;
 const CYRILLIC_LAST: usize = 0x11;
 
-/// The classes of every character, in two steps: the page of a character, and the character
-/// within the page. Most pages are equal and stored once, so the table takes about 60 kB.
+/// The classes of every character.
 pub(crate) struct ClassTable {
-    /// By a character's number without the last six bits.
-    page_of: Vec<u16>,
-    /// The page for the last six bits of a character's first byte and second byte. For characters
-    /// of three bytes, this is their page. For characters of two bytes, all entries of this page
-    /// are the classes of the character, so that one lookup serves both lengths.
-    page_of_two: Vec<u16>,
-    pages: Vec<[Classes; PAGE_CHARS]>,
+    chars: CharTable,
     /// Characters whose first two bytes decide their class: `letters` are letters of no other
     /// class, `lower` are lowercase letters, `both` are letters without case, and `cjk` are the
     /// characters in [`CJK`].
@@ -81,22 +66,6 @@ pub(crate) struct ClassTable {
     lower: FirstTwo,
     both: FirstTwo,
     cjk: FirstTwo,
-}
-
-/// Pages, each stored once.
-#[derive(Default)]
-struct Pages {
-    all: Vec<[Classes; PAGE_CHARS]>,
-    numbers: HashMap<[Classes; PAGE_CHARS], u16>,
-}
-
-impl Pages {
-    fn number(&mut self, page: [Classes; PAGE_CHARS]) -> u16 {
-        *self.numbers.entry(page).or_insert_with(|| {
-            self.all.push(page);
-            self.all.len() as u16 - 1
-        })
-    }
 }
 
 impl ClassTable {
@@ -127,24 +96,11 @@ impl ClassTable {
                 }
             }
         }
-        let (chunks, _) = all.as_chunks();
-        let mut pages = Pages::default();
-        let page_of = chunks.iter().map(|&chunk| pages.number(chunk)).collect();
-        let of_two = (0..1 << 12).map(|two: usize| match two {
-            // 0b110..... and 0b10......
-            0..0x800 => pages.number([all[two]; PAGE_CHARS]),
-            // 0b1110....: a first byte of three. Characters of four bytes are not looked up in
-            // this table.
-            _ => pages.number(chunks[two & 0x3ff]),
-        });
-        let page_of_two: Vec<u16> = of_two.collect();
+        let chars = CharTable::new(&all);
         let all_are = |wanted: Classes, mask: Classes, weight: fn(usize) -> usize| {
-            let are =
-                |page: &[Classes; PAGE_CHARS]| page.iter().all(|classes| classes & mask == wanted);
-            let are: Vec<bool> = pages.all.iter().map(are).collect();
             let are_so = |first, second| {
-                let page = usize::from(page_of_two[first << 6 | second]);
-                first < OF_FOUR && are[page]
+                let page = chars.page_of_two(first, second);
+                first < OF_FOUR && page.iter().all(|classes| classes & mask == wanted)
             };
             FirstTwo::new(are_so, weight)
         };
@@ -157,13 +113,11 @@ impl ClassTable {
         let both = all_are(LETTER | UPPER | LOWER, with_case, |_| 1);
         let cjk = all_are(CJK, with_case, |_| 1);
         Self {
-            page_of,
-            page_of_two,
+            chars,
             letters,
             lower,
             both,
             cjk,
-            pages: pages.all,
         }
     }
 
@@ -189,28 +143,15 @@ impl ClassTable {
         match_first_two(simd, text, at, &self.cjk)
     }
 
-    #[inline]
+    #[cfg(test)]
     pub(super) fn of(&self, scalar: usize) -> Classes {
-        self.pages[usize::from(self.page_of[scalar / PAGE_CHARS])][scalar % PAGE_CHARS]
+        self.chars.of(scalar)
     }
 
     /// The classes of the character beyond ASCII whose first byte is at `at`.
     #[inline(always)]
     pub(crate) fn of_wide(&self, text: &[u8], at: usize) -> Classes {
-        let bytes = match text.get(at..).and_then(|rest| rest.first_chunk::<4>()) {
-            Some(bytes) => *bytes,
-            None => {
-                let mut bytes = [0; 4];
-                bytes[..text.len() - at].copy_from_slice(&text[at..]);
-                bytes
-            }
-        };
-        let [first, low, lower, lowest] = bytes.map(|byte| usize::from(byte & 0x3f));
-        if first < OF_FOUR {
-            let page = self.page_of_two[first << 6 | low];
-            return self.pages[usize::from(page)][lower];
-        }
-        self.of((first & 7) << 18 | low << 12 | lower << 6 | lowest)
+        self.chars.of_wide(text, at)
     }
 }
 

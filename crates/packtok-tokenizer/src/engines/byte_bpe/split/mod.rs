@@ -3,10 +3,13 @@
 //!
 //! `simd_blocks` splits 64 bytes at a time on the masks of a back end, by the rules of each pattern
 //! (`gpt2`, `cl100k`, `o200k`, `deepseek`), or at token boundaries for texts without a pattern
-//! (`pieces`). `oracle` splits word by word, a literal reading of each pattern; `tests` compare
-//! the two. `tests/it/fast.rs` compares the SIMD blocks with the reference engine.
+//! (`pieces`). `automaton` splits by any other pattern, a character at a time. `oracle` splits word
+//! by word, a literal reading of each pattern; `tests` compare the SIMD blocks with it.
+//! `tests/it/fast.rs` compares all of them with the reference engine.
 
+mod automaton;
 mod bits;
+mod char_table;
 mod cl100k;
 mod classes;
 mod contractions;
@@ -24,8 +27,11 @@ mod splitter;
 mod tests;
 mod wide;
 
+pub(super) use self::automaton::{Finds, Step};
 pub(super) use self::classes::{ClassTable, INERT};
 pub(super) use self::patterns::Pattern;
-pub(crate) use self::patterns::{CL100K_PATTERN, O200K_PATTERN};
+pub(crate) use self::patterns::{
+    CL100K_PATTERN, GPT2_PATTERN, KIMI_K2_PATTERN, O200K_PATTERN, QWEN_PATTERN,
+};
 pub(super) use self::simd_blocks::{ROOM, SplitState};
 pub(super) use self::splitter::Splitter;

@@ -24,6 +24,7 @@ impl Splitter {
             Pattern::Cl100k { digits } => self.cl100k(text, at, digits),
             Pattern::O200k { .. } => self.o200k(text, at),
             Pattern::Deepseek => self.deepseek(text, at),
+            Pattern::Steps(_) => unreachable!("tests compare them with the package's library"),
             Pattern::Pieces { each_space } => self.piece(text.as_bytes(), at, each_space),
         }
     }
@@ -116,7 +117,7 @@ impl Splitter {
             .or_else(|| self.ends_in_lower(text, at))
             .or_else(|| self.upper(text, after?))
             .or_else(|| self.upper(text, at));
-        let is_tekken = self.pattern == Pattern::O200k { is_tekken: true };
+        let is_tekken = matches!(self.pattern, Pattern::O200k { is_tekken: true });
         if let Some(end) = word {
             let contraction = (!is_tekken)
                 .then(|| contraction_in_any_case(bytes, end))

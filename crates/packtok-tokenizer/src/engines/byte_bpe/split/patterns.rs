@@ -1,5 +1,7 @@
 //! The split patterns that the engine implements, as files write them.
 
+use super::automaton::{Finds, Step, split_alike};
+
 pub(crate) const GPT2_PATTERN: &str =
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
 pub(crate) const CL100K_PATTERN: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
@@ -7,6 +9,8 @@ pub(crate) const CL100K_PATTERN: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{
 pub(crate) const QWEN_PATTERN: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
 pub(crate) const O200K_PATTERN: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+
+pub(crate) const KIMI_K2_PATTERN: &str = r"[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
 /// The pattern of Mistral's newer vocabularies.
 const TEKKEN_PATTERN: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
@@ -27,7 +31,35 @@ const DEEPSEEK_PATTERNS: [&str; 3] = [
     ),
 ];
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The patterns that SIMD blocks split, and the steps of each.
+fn known() -> [(Pattern, Vec<Step>); 7] {
+    let regexes = |patterns: &[&str]| -> Vec<Step> {
+        let finds = patterns
+            .iter()
+            .map(|&pattern| Finds::Regex(pattern.to_owned()));
+        finds.map(Step::new).collect()
+    };
+    let digits = Step::new(Finds::Digits { each: true });
+    let between_numbers = [vec![digits], regexes(&[GPT2_PATTERN])].concat();
+    [
+        (Pattern::Gpt2, regexes(&[GPT2_PATTERN])),
+        (Pattern::Gpt2BetweenNumbers, between_numbers),
+        (Pattern::Cl100k { digits: 3 }, regexes(&[CL100K_PATTERN])),
+        (Pattern::Cl100k { digits: 1 }, regexes(&[QWEN_PATTERN])),
+        (
+            Pattern::O200k { is_tekken: false },
+            regexes(&[O200K_PATTERN]),
+        ),
+        (
+            Pattern::O200k { is_tekken: true },
+            regexes(&[TEKKEN_PATTERN]),
+        ),
+        (Pattern::Deepseek, regexes(&DEEPSEEK_PATTERNS)),
+    ]
+}
+
+/// How texts are split into words.
+#[derive(Debug, Clone)]
 pub(crate) enum Pattern {
     Gpt2,
     /// Each number is a word, and the text between numbers is split by [`Pattern::Gpt2`].
@@ -40,6 +72,8 @@ pub(crate) enum Pattern {
         is_tekken: bool,
     },
     Deepseek,
+    /// Any other patterns.
+    Steps(Vec<Step>),
     /// No pattern: texts are split at positions that no token crosses. With `each_space`, a word
     /// also starts at every space.
     Pieces {
@@ -48,23 +82,21 @@ pub(crate) enum Pattern {
 }
 
 impl Pattern {
-    /// The known pattern with this regular expression.
-    pub(crate) fn of(regex: &str) -> Option<Self> {
-        Some(match regex {
-            GPT2_PATTERN => Self::Gpt2,
-            CL100K_PATTERN => Self::Cl100k { digits: 3 },
-            QWEN_PATTERN => Self::Cl100k { digits: 1 },
-            O200K_PATTERN => Self::O200k { is_tekken: false },
-            TEKKEN_PATTERN => Self::O200k { is_tekken: true },
-            _ => return None,
-        })
-    }
-
-    /// The known pattern that consists of these regular expressions, applied one after the other.
-    pub(crate) fn of_several(regexes: &[&str]) -> Option<Self> {
-        match regexes {
-            [regex] => Self::of(regex),
-            _ => (regexes == DEEPSEEK_PATTERNS).then_some(Self::Deepseek),
+    /// The pattern that splits texts as these steps do: one that SIMD blocks split, if there is one.
+    ///
+    /// # Errors
+    /// What a step has that cannot be read, or that it is too large.
+    pub(crate) fn of(steps: Vec<Step>) -> Result<Self, String> {
+        let known = known();
+        if let Some((pattern, _)) = known.iter().find(|(_, of_known)| *of_known == steps) {
+            return Ok(pattern.clone());
         }
+        // In other words, which takes longer to find out.
+        for (pattern, of_known) in known {
+            if split_alike(&steps, &of_known)? {
+                return Ok(pattern);
+            }
+        }
+        Ok(Self::Steps(steps))
     }
 }

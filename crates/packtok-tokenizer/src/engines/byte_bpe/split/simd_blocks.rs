@@ -13,6 +13,7 @@
 
 use std::marker::PhantomData;
 
+use super::automaton::{Steps, StepsProgress};
 use super::classes::ClassTable;
 use super::pattern_rules::{Carry, PatternRules};
 use super::wide::{Wide, Widen};
@@ -35,6 +36,8 @@ pub(crate) struct SplitState {
     /// The end of the text, padded with spaces.
     last: SimdBlock,
     is_done: bool,
+    /// The progress of patterns that an automaton applies.
+    steps: StepsProgress,
 }
 
 impl SplitState {
@@ -47,7 +50,23 @@ impl SplitState {
             last_wide: Wide::default(),
             last: [b' '; SIMD_BLOCK_BYTES],
             is_done: false,
+            steps: StepsProgress::default(),
         }
+    }
+
+    /// Whether the text takes too long to split, and another engine must encode it.
+    pub(crate) fn has_given_up(&self) -> bool {
+        self.steps.has_given_up()
+    }
+
+    /// As [`SplitState::fill`], with automata.
+    pub(super) fn fill_steps(
+        &mut self,
+        steps: &Steps,
+        text: &str,
+        ends: &mut [u32; ROOM],
+    ) -> usize {
+        steps.fill(text.as_bytes(), &mut self.steps, &mut ends[..ENDS_PER_CALL])
     }
 
     /// Writes the ends of the next words to `ends` and returns their number; 0 at the end.

@@ -1,5 +1,6 @@
 //! Splits texts by one of the patterns.
 
+use super::automaton::Steps;
 use super::cl100k::Cl100k;
 use super::classes::{COMMON, ClassTable, OF_DEEPSEEK};
 use super::deepseek::Deepseek;
@@ -16,21 +17,42 @@ pub(crate) struct Splitter {
     pub(super) pattern: Pattern,
     pub(super) classes: ClassTable,
     pub(super) table: Table,
+    /// Of [`Pattern::Steps`].
+    steps: Option<Box<Steps>>,
 }
 
 impl Splitter {
     /// For a pattern, and tokens that contain these pairs of bytes.
-    pub(crate) fn new(pattern: Pattern, pairs: Pairs) -> Self {
+    ///
+    /// # Errors
+    /// The engine cannot apply the pattern.
+    pub(crate) fn new(pattern: Pattern, pairs: Pairs) -> Result<Self, String> {
+        let steps = match &pattern {
+            Pattern::Steps(steps) => Some(Box::new(Steps::new(steps)?)),
+            _ => None,
+        };
         let classes = match pattern {
             Pattern::Gpt2BetweenNumbers => ClassTable::with_digits(),
             Pattern::Deepseek => ClassTable::new(&OF_DEEPSEEK),
             _ => ClassTable::new(&COMMON),
         };
-        Self {
+        Ok(Self {
             pattern,
             classes,
             table: Table::new(pairs),
-        }
+            steps,
+        })
+    }
+
+    /// Whether splitting takes time linear in the length of any text.
+    pub(crate) fn is_linear(&self) -> bool {
+        self.steps.as_ref().is_none_or(|steps| steps.are_linear())
+    }
+
+    /// Whether the bytes of a word, as a text of their own, are one word. With patterns that look at what follows,
+    /// they may be several.
+    pub(crate) fn keeps_words(&self) -> bool {
+        !matches!(self.pattern, Pattern::Steps(_))
     }
 
     /// Writes the ends of the next words to `ends` and returns their number; 0 at the end.
@@ -46,6 +68,7 @@ impl Splitter {
             pattern,
             classes,
             table,
+            steps,
         } = self;
         // Constant arguments, so that each variant is compiled separately.
         match *pattern {
@@ -68,6 +91,10 @@ impl Splitter {
                 state.fill(simd, O200k { is_tekken }, classes, text, ends)
             }
             Pattern::Deepseek => state.fill(simd, Deepseek, classes, text, ends),
+            Pattern::Steps(_) => match steps {
+                Some(steps) => state.fill_steps(steps, text, ends),
+                None => unreachable!("the pattern has steps"),
+            },
             Pattern::Pieces { each_space } => {
                 state.fill(simd, Pieces { table, each_space }, classes, text, ends)
             }

@@ -51,8 +51,8 @@ fn splitters() -> Vec<Splitter> {
         }
     }
     let pieces = |each_space| Pattern::Pieces { each_space };
-    let of_kinds =
-        [false, true].map(|each_space| Splitter::new(pieces(each_space), of_kinds.clone()));
+    let of_kinds = [false, true]
+        .map(|each_space| Splitter::new(pieces(each_space), of_kinds.clone()).unwrap());
     let of_pairs = [
         Pattern::Gpt2,
         Pattern::Cl100k { digits: 3 },
@@ -64,7 +64,7 @@ fn splitters() -> Vec<Splitter> {
         pieces(false),
         pieces(true),
     ]
-    .map(|pattern| Splitter::new(pattern, pairs.clone()));
+    .map(|pattern| Splitter::new(pattern, pairs.clone()).unwrap());
     of_pairs.into_iter().chain(of_kinds).collect()
 }
 

@@ -1,0 +1,462 @@
+//! Automata split texts as the package's library does.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
+
+use proptest::prelude::*;
+use tokenizers::tokenizer::pattern::Pattern;
+use tokenizers::utils::SysRegex;
+
+use super::dfa::{Dfa, is_total};
+use super::syntax::Node;
+use super::{Finds, Step, Steps, StepsProgress, split_alike};
+use crate::letters::Letters;
+
+/// Patterns of current tokenizers, and others with each kind of syntax.
+const PATTERNS: [&str; 44] = [
+    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+    r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+",
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    r"[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,2}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+",
+    r" ?[^(\s|[.,!?…。，、।۔،])]+",
+    r"[\r\n]",
+    r"\s?\p{L}+",
+    r"\s?\p{P}+",
+    r"[一-龥ࠀ-一가-퟿]+",
+    r"[A-Za-z]+|[^\r\n]",
+    r"\p{N}",
+    r"[0-9][0-9][0-9]",
+    r"<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+",
+    r"\s+$|x",
+    r"a(?=b)|ab?",
+    r"a*?b|a+?|b{2}",
+    r"a{,2}b|(a|b)+1|.",
+    r"(?i)'s|'LL|k+",
+    r"(?:a|ab)(?:c|bcd)?(?!d)",
+    r"\s++\p{L}|\s|\p{L}",
+    r"\P{L}+|\p{^N}|1",
+    r"[^\P{L}a-z]+|[a\-z\]]+|[\^.]",
+    r"[-a]|[1-]+|\$|\-",
+    r"\d{2,}|\D\S",
+    r"\p{N}{1,3}+\.",
+    r"(?:\p{L}{2}){1,2}+|.",
+    r"[\p{L}\p{N}&&\p{Latin}&&[^a1]]+",
+    r"[^a&&[^b]]+|ab",
+    r"x|y|",
+    r"\p{L}(?![a-z])|\p{L}\p{L}",
+    r"(?=\p{L})[^a]+",
+    r"(?:\s+(?!\S))?\p{L}|\s",
+    r"\t\n|\f|\r+",
+    r"'(?i:[k])|(?i:K)",
+    r"\p{Lu}?\p{Ll}+?1|\p{L}",
+    r"1{3}|1{2}|11?",
+    r"(?:(?:ab)+c)+|[abc]",
+    r"[\s\p{P}]+(?=\p{L})|[\s\p{P}]",
+    r"[aé-ñ語]+",
+];
+
+/// What texts consist of: each class that the patterns name, and what they end at.
+const PARTS: [&str; 48] = [
+    "a",
+    "b",
+    "c",
+    "d",
+    "ab",
+    "bcd",
+    "abc",
+    "s",
+    "S",
+    "ſ",
+    "'",
+    "'s",
+    "'LL",
+    "'ve",
+    "k",
+    "K",
+    "\u{212a}",
+    "Z",
+    "é",
+    "É",
+    "ǅ",
+    "ʰ",
+    "\u{301}",
+    "語",
+    "가",
+    "ー",
+    "1",
+    "1",
+    "11",
+    "²",
+    "Ⅷ",
+    ".",
+    ",",
+    "-",
+    "]",
+    "^",
+    "$",
+    "😀",
+    "<|endoftext|>",
+    " ",
+    " ",
+    "  ",
+    "\n",
+    "\r",
+    "\t",
+    "\u{a0}",
+    "\u{85}",
+    "\u{e000}",
+];
+
+fn texts() -> impl Strategy<Value = String> {
+    let part = (0..PARTS.len(), 1..4usize).prop_map(|(part, times)| PARTS[part].repeat(times));
+    prop::collection::vec(part, 0..40).prop_map(|parts| parts.concat())
+}
+
+/// The ends of the words, found with room for so many in a call.
+fn ends(steps: &Steps, text: &str, room: usize) -> Vec<u32> {
+    let (mut progress, mut some, mut all) = (StepsProgress::default(), vec![0; room], Vec::new());
+    loop {
+        let num_ends = steps.fill(text.as_bytes(), &mut progress, &mut some);
+        if num_ends == 0 {
+            return all;
+        }
+        all.extend_from_slice(&some[..num_ends]);
+    }
+}
+
+/// The ends of the words that the package's library finds, in parts of a text one after the other.
+fn ends_by_library(regexes: &[&SysRegex], text: &str) -> Vec<u32> {
+    let mut ends = vec![0, text.len()];
+    for &regex in regexes {
+        let mut within = vec![0];
+        for part in ends.windows(2) {
+            let words = regex.find_matches(&text[part[0]..part[1]]).unwrap();
+            within.extend(words.into_iter().map(|((_, end), _)| part[0] + end));
+        }
+        within.dedup();
+        ends = within;
+    }
+    ends[1..].iter().map(|&end| end as u32).collect()
+}
+
+fn regex(pattern: &str) -> Step {
+    Step::new(Finds::Regex(pattern.to_owned()))
+}
+
+struct Pair {
+    pattern: &'static str,
+    step: Step,
+    steps: Steps,
+    regex: SysRegex,
+}
+
+fn pairs() -> &'static [Pair] {
+    static ALL: OnceLock<Vec<Pair>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let readable = PATTERNS.iter().filter(|pattern| !pattern.ends_with('|'));
+        let pair = |&pattern: &&'static str| {
+            let step = regex(pattern);
+            Pair {
+                pattern,
+                steps: Steps::new(std::slice::from_ref(&step)).unwrap(),
+                step,
+                regex: SysRegex::new(pattern).unwrap(),
+            }
+        };
+        readable.map(pair).collect()
+    })
+}
+
+/// Fewer outside the thorough run.
+fn num_cases() -> u32 {
+    let is_thorough = std::env::var_os("PACKTOK_THOROUGH").is_some_and(|set| set == "1");
+    if is_thorough { 10_000 } else { 200 }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(num_cases()))]
+    #[test]
+    fn texts_are_split_as_by_the_library(text in texts(), room in 1..70usize) {
+        for pair in pairs() {
+            prop_assert_eq!(
+                ends(&pair.steps, &text, room),
+                ends_by_library(&[&pair.regex], &text),
+                "{} {:?}", pair.pattern, &text
+            );
+        }
+    }
+
+    #[test]
+    fn several_patterns_are_applied_one_after_the_other(
+        text in texts(),
+        chosen in prop::collection::vec(0..PATTERNS.len() - 1, 2..5),
+        room in 1..70usize,
+    ) {
+        let chosen: Vec<&Pair> = chosen.into_iter().map(|number| &pairs()[number]).collect();
+        let steps: Vec<Step> = chosen.iter().map(|pair| pair.step.clone()).collect();
+        let regexes: Vec<&SysRegex> = chosen.iter().map(|pair| &pair.regex).collect();
+        prop_assert_eq!(
+            ends(&Steps::new(&steps).unwrap(), &text, room),
+            ends_by_library(&regexes, &text),
+            "{:?} {:?}", chosen.iter().map(|pair| pair.pattern).collect::<Vec<_>>(), &text
+        );
+    }
+
+    #[test]
+    fn generated_patterns_are_read_as_by_the_library_or_refused(
+        pattern in patterns(),
+        texts in prop::collection::vec(texts(), 8),
+    ) {
+        let Ok(steps) = Steps::new(&[regex(&pattern)]) else { return Ok(()) };
+        let regex = SysRegex::new(&pattern);
+        prop_assert!(regex.is_ok(), "{pattern}");
+        let regex = regex.unwrap();
+        for text in texts {
+            // The library gives up, with a panic, if it goes back too often.
+            let expected = catch_unwind(AssertUnwindSafe(|| ends_by_library(&[&regex], &text)));
+            if let Ok(expected) = expected {
+                prop_assert_eq!(ends(&steps, &text, 64), expected, "{} {:?}", &pattern, &text);
+            }
+        }
+    }
+}
+
+/// Patterns of random parts, most of which are read.
+fn patterns() -> impl Strategy<Value = String> {
+    const ATOMS: &[&str] = &[
+        "a",
+        "b",
+        "1",
+        " ",
+        "'",
+        "s",
+        r"\s",
+        r"\S",
+        r"\p{L}",
+        r"\p{N}",
+        r"\P{L}",
+        "[ab]",
+        "[^a]",
+        r"[^\s\p{L}\p{N}]",
+        r"[\p{Lu}\p{M}]",
+        r"[\p{Ll}\p{Lo}]",
+        "[a-c&&[^b]]",
+        r"[\r\n]",
+        ".",
+        r"\.",
+        "語",
+        "[^é語]",
+        "(?i:k)",
+        "(?i:'ll)",
+        "(?i:[st])",
+        r"\d",
+        r"[\p{L}\-]",
+        r"\p{Han}",
+        "[a-]",
+        "[-1]",
+    ];
+    let atom = prop::sample::select(ATOMS).prop_map(str::to_owned);
+    const SUFFIXES: &[&str] = &[
+        "", "", "", "", "?", "*", "+", "??", "*?", "+?", "?+", "*+", "++", "{2}", "{1,3}",
+        "{1,3}+", "{,2}", "{2,}", "{0,2}+",
+    ];
+    let pattern = atom.prop_recursive(4, 24, 4, move |inner| {
+        let repeated = (inner.clone(), prop::sample::select(SUFFIXES))
+            .prop_map(|(inner, suffix)| format!("(?:{inner}){suffix}"));
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 1..4).prop_map(|parts| parts.concat()),
+            prop::collection::vec(inner, 1..4).prop_map(|parts| format!("(?:{})", parts.join("|"))),
+            repeated,
+        ]
+    });
+    const LOOKS: &[&str] = &[
+        "", "", "", "", r"(?!\S)", r"(?=\s)", "(?!a)", "(?=[^1])", "$",
+    ];
+    let branch = (
+        pattern,
+        prop::sample::select(SUFFIXES),
+        prop::sample::select(LOOKS),
+    );
+    let branch = branch.prop_map(|(pattern, suffix, look)| match suffix {
+        "" => format!("{pattern}{look}"),
+        _ => format!("(?:{pattern}){suffix}{look}"),
+    });
+    // A repetition of a character alone, which may be possessive.
+    let atom = prop::sample::select(ATOMS);
+    let runs = (
+        atom.clone(),
+        prop::sample::select(SUFFIXES),
+        atom,
+        prop::sample::select(SUFFIXES),
+    );
+    let runs = runs.prop_map(|(a, of_a, b, of_b)| format!("{a}{of_a}{b}{of_b}"));
+    prop::collection::vec(prop_oneof![branch, runs], 1..5).prop_map(|branches| branches.join("|"))
+}
+
+#[test]
+fn every_pair_of_characters_of_a_page_is_split_as_by_the_library() {
+    let text: String = ('\0'..'\u{600}')
+        .flat_map(|char| [char, 'a', ' ', char, '1', char])
+        .collect();
+    for pair in pairs() {
+        assert!(
+            ends(&pair.steps, &text, 1000) == ends_by_library(&[&pair.regex], &text),
+            "{}",
+            pair.pattern
+        );
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_named() {
+    for (pattern, what) in [
+        (r"(?<=a)b", "the group (?<"),
+        (r"(?>a+)b", "the group (?>"),
+        (r"\bfoo", r"\b"),
+        (r"\w+", r"\w"),
+        (r"^a", "'^' that is not escaped"),
+        (r"(?!ab)c", "a look-ahead at more than one character"),
+        (r"(?:a?)+", "a repetition of what may match nothing"),
+        (r"a{2}?", "a repetition of a repetition"),
+        (r"(?i:straße)", "characters beyond ASCII in (?i)"),
+        (r"(?i:st)", "(?i) before s or f and another letter"),
+        (
+            r"(?:ab)++c",
+            "a possessive repetition of more than one character",
+        ),
+        (r"\p{Klingon}", r"\p{Klingon}"),
+        (r"[[:alpha:]]", "the class [:"),
+        (r"a)", "')' where nothing is open"),
+        (r"(a", "an end where something is open"),
+        (r"[a", "an end where something is open"),
+        (r"a{3,2}", "a repetition with limits in reverse"),
+        (r"a{2000}", "a repetition of more than 1000"),
+    ] {
+        assert_eq!(Node::parse(pattern).unwrap_err(), what, "{pattern}");
+    }
+    let nested = format!("{}a{}", "(".repeat(40), ")".repeat(40));
+    assert_eq!(
+        Node::parse(&nested).unwrap_err(),
+        "more than 32 nested groups or classes"
+    );
+    for (pattern, what) in [
+        ("x|y|", "a match of no character"),
+        ("(?:a{1000}){1000}", "too many repetitions"),
+        ("[ab]*a[ab]{20}", "more than 4000 states"),
+    ] {
+        let reason = Steps::new(&[regex(pattern)]).err().unwrap();
+        let expected = format!("the pattern of its pre-tokenizer has {what}");
+        assert_eq!(reason, expected, "{pattern}");
+    }
+}
+
+#[test]
+fn spellings_of_a_pattern_are_equivalent() {
+    let alike = |a: &str, b: &str| split_alike(&[regex(a)], &[regex(b)]).unwrap();
+    let [gpt2, respelled, cl100k, possessive] = [0, 1, 2, 3].map(|number| PATTERNS[number]);
+    assert!(alike(gpt2, respelled));
+    assert!(alike(cl100k, possessive));
+    assert!(alike(gpt2, &gpt2.replace(r"|'m|'ll|'d", r"|'m|'d|'ll")));
+    assert!(!alike(gpt2, &gpt2.replace(r" ?\p{N}+", r" ?\p{N}{1,3}")));
+    assert!(!alike(gpt2, cl100k));
+    assert!(alike("a|b", "[ab]") && alike("ab?", "ab|a") && !alike("ab?", "a|ab"));
+    assert!(!alike(r"\s+(?!\S)|\s", r"\s+|\s"));
+}
+
+#[test]
+fn each_character_is_in_a_match_of_these_only() {
+    for pattern in &PATTERNS[..9] {
+        assert!(
+            is_total(&Node::parse(pattern).unwrap()).unwrap(),
+            "{pattern}"
+        );
+    }
+    for pattern in [r"\p{L}+", r"\s?\p{P}+|\P{P}", PATTERNS[17], r"a|[^a](?!b)"] {
+        let total = pattern.starts_with(r"\s?");
+        assert_eq!(
+            is_total(&Node::parse(pattern).unwrap()).unwrap(),
+            total,
+            "{pattern}"
+        );
+    }
+}
+
+#[test]
+fn patterns_that_may_read_far_without_a_match_are_known() {
+    for pattern in &PATTERNS[..9] {
+        assert!(
+            Dfa::of(&Node::parse(pattern).unwrap())
+                .unwrap()
+                .0
+                .is_linear(),
+            "{pattern}"
+        );
+    }
+    for pattern in [r"a*b|a", r"\s*[\r\n]+", r"(?:ab)+c|."] {
+        assert!(
+            !Dfa::of(&Node::parse(pattern).unwrap())
+                .unwrap()
+                .0
+                .is_linear(),
+            "{pattern}"
+        );
+    }
+}
+
+#[test]
+fn bytes_are_split_by_their_letters() {
+    // `²` is the bytes C2 B2, whose letters are `Â` and `²`.
+    let letters = Letters::new();
+    let steps = Steps::new(&[Step {
+        is_on_bytes: true,
+        ..Step::new(Finds::Digits { each: false })
+    }])
+    .unwrap();
+    let text = "a²1é3 ½";
+    let mut expected = Vec::new();
+    let is_number = |byte: u8| letters.name(&[byte]).chars().all(char::is_numeric);
+    for (i, two) in text.as_bytes().windows(2).enumerate() {
+        if is_number(two[0]) != is_number(two[1]) {
+            expected.push(i as u32 + 1);
+        }
+    }
+    expected.push(text.len() as u32);
+    assert_eq!(ends(&steps, text, 5), expected);
+    assert!(expected.contains(&2), "within a character");
+}
+
+#[test]
+fn a_step_on_bytes_is_another() {
+    let digits = Step::new(Finds::Digits { each: true });
+    let on_bytes = Step {
+        is_on_bytes: true,
+        ..digits.clone()
+    };
+    assert!(!split_alike(&[digits], &[on_bytes]).unwrap());
+}
+
+#[test]
+fn a_text_that_takes_too_long_is_given_up() {
+    for pattern in ["a*b", "(?:a|aa)+b|c", r"\s+$", "a*b|a"] {
+        let steps = Steps::new(&[regex(pattern)]).unwrap();
+        assert!(!steps.are_linear());
+        for (len, is_given_up) in [(100, false), (100_000, true)] {
+            for part in ["a", " "] {
+                let text = format!("{}x", part.repeat(len));
+                let (mut progress, mut some) = (StepsProgress::default(), vec![0; 1000]);
+                while steps.fill(text.as_bytes(), &mut progress, &mut some) > 0 {}
+                let matches_part = (part == " ") == pattern.starts_with(r"\s");
+                assert_eq!(
+                    progress.has_given_up(),
+                    is_given_up && matches_part,
+                    "{pattern}"
+                );
+            }
+        }
+    }
+}
