@@ -119,7 +119,7 @@ def test_file_with_another_checksum_is_compared_with_the_wheel(tmp_path: Path) -
         )
 
 
-@pytest.mark.parametrize("name", ["gpt2", "r50k_base", "cl100k_base", "o200k_base"])
+@pytest.mark.parametrize("name", ["gpt2", "p50k_base", "cl100k_base", "o200k_harmony"])
 def test_built_in_name_writes_a_tokenizer_with_its_ids(shared: Path, tmp_path: Path, name: str) -> None:
     texts = from_all_corpora(shared)
     path = oracle.write_lines(tmp_path / "corpus.jsonl", texts)

@@ -361,8 +361,9 @@ class HfTokenizer:
         "tokenizer.json or its folder, built-in name, or hub name.",
         meaning=(
             "looked up in this order: an existing `tokenizer.json`, `tekken.json` or SentencePiece `.model`, "
-            "or a folder with one; the built-in `gpt2`, `r50k_base`, `cl100k_base`, `o200k_base`; a name on "
-            "the Hugging Face hub, from the cache if it is cached"
+            "or a folder with one; the built-in `gpt2`, `r50k_base`, `p50k_base`, `p50k_edit`, "
+            "`cl100k_base`, `o200k_base`, `o200k_harmony`; a name on the Hugging Face hub, from the cache "
+            "if it is cached"
         ),
         changes_bytes=True,
         keyword="tokenizer",

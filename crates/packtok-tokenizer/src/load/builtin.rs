@@ -12,7 +12,15 @@ use crate::error::{Error, Result};
 use crate::load::ranks::{Ranked, split_by};
 
 /// Names of the built-in tokenizers; `gpt2` and `r50k_base` are the same.
-pub const BUILTIN_NAMES: &[&str] = &["gpt2", "r50k_base", "cl100k_base", "o200k_base"];
+pub const BUILTIN_NAMES: &[&str] = &[
+    "gpt2",
+    "r50k_base",
+    "p50k_base",
+    "p50k_edit",
+    "cl100k_base",
+    "o200k_base",
+    "o200k_harmony",
+];
 
 /// The end-of-text token that every built-in tokenizer has.
 pub const ENDOFTEXT: &str = "<|endoftext|>";
@@ -20,7 +28,7 @@ pub const ENDOFTEXT: &str = "<|endoftext|>";
 /// The properties that tiktoken publishes for an encoding, in addition to its ranks.
 struct Encoding {
     bpe: CoreBPE,
-    special_tokens: &'static [(&'static str, u32)],
+    special_tokens: Vec<(String, u32)>,
     pre_tokenizer: Value,
 }
 
@@ -64,17 +72,17 @@ fn load(name: &str) -> Result<(Encoding, Vec<Vec<u8>>)> {
         })
     };
     let encoding = encoding(name).ok_or_else(unknown)?.map_err(unloadable)?;
-    let tokens = ranks(name, &encoding.bpe).map_err(unloadable)?;
+    let tokens = ranks(name, &encoding).map_err(unloadable)?;
     Ok((encoding, tokens))
 }
 
 fn written_out(encoding: &Encoding, tokens: Vec<Vec<u8>>) -> String {
-    let special = encoding.special_tokens.iter();
     let ranked = Ranked {
         tokens,
         first_id: 0,
-        special_tokens: special.map(|&(name, id)| (name.to_owned(), id)).collect(),
+        special_tokens: encoding.special_tokens.clone(),
         pre_tokenizer: encoding.pre_tokenizer.clone(),
+        is_nfc: false,
     };
     ranked.tokenizer_json()
 }
@@ -83,33 +91,58 @@ fn written_out(encoding: &Encoding, tokens: Vec<Vec<u8>>) -> String {
 fn num_ranks(name: &str) -> u32 {
     match name {
         "gpt2" | "r50k_base" => 50_256,
+        "p50k_base" | "p50k_edit" => 50_281,
         "cl100k_base" => 100_256,
-        "o200k_base" => 199_998,
+        "o200k_base" | "o200k_harmony" => 199_998,
         _ => 0,
     }
 }
 
 fn encoding(name: &str) -> Option<std::result::Result<Encoding, crate::Cause>> {
-    let (bpe, special_tokens, pre_tokenizer): (_, &'static [_], _) = match name {
+    const FIM: [&str; 3] = ["<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>"];
+    let gpt2 = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true});
+    let named = |special: &[(&str, u32)]| -> Vec<(String, u32)> {
+        special
+            .iter()
+            .map(|&(name, id)| (name.to_owned(), id))
+            .collect()
+    };
+    let with_fim = |mut special: Vec<(String, u32)>, first: u32| {
+        special.extend(FIM.into_iter().map(str::to_owned).zip(first..));
+        special
+    };
+    let (bpe, special_tokens, pre_tokenizer) = match name {
         "gpt2" | "r50k_base" => (
             tiktoken_rs::r50k_base(),
-            &[(ENDOFTEXT, 50_256)],
-            json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}),
+            named(&[(ENDOFTEXT, 50_256)]),
+            gpt2,
+        ),
+        "p50k_base" => (
+            tiktoken_rs::p50k_base(),
+            named(&[(ENDOFTEXT, 50_256)]),
+            gpt2,
+        ),
+        "p50k_edit" => (
+            tiktoken_rs::p50k_edit(),
+            with_fim(named(&[(ENDOFTEXT, 50_256)]), 50_281),
+            gpt2,
         ),
         "cl100k_base" => (
             tiktoken_rs::cl100k_base(),
-            &[
-                (ENDOFTEXT, 100_257),
-                ("<|fim_prefix|>", 100_258),
-                ("<|fim_middle|>", 100_259),
-                ("<|fim_suffix|>", 100_260),
-                ("<|endofprompt|>", 100_276),
-            ],
+            with_fim(
+                named(&[(ENDOFTEXT, 100_257), ("<|endofprompt|>", 100_276)]),
+                100_258,
+            ),
             split_by(CL100K_PATTERN),
         ),
         "o200k_base" => (
             tiktoken_rs::o200k_base(),
-            &[(ENDOFTEXT, 199_999), ("<|endofprompt|>", 200_018)],
+            named(&[(ENDOFTEXT, 199_999), ("<|endofprompt|>", 200_018)]),
+            split_by(O200K_PATTERN),
+        ),
+        "o200k_harmony" => (
+            tiktoken_rs::o200k_harmony(),
+            of_harmony(),
             split_by(O200K_PATTERN),
         ),
         _ => return None,
@@ -121,10 +154,36 @@ fn encoding(name: &str) -> Option<std::result::Result<Encoding, crate::Cause>> {
     }))
 }
 
-/// The bytes of every rank, in order.
-fn ranks(name: &str, bpe: &CoreBPE) -> std::result::Result<Vec<Vec<u8>>, crate::Cause> {
+/// The special tokens of gpt-oss. tiktoken has a second name for 200018, `<|reserved_200018|>`; gpt-oss's own file has
+/// not.
+fn of_harmony() -> Vec<(String, u32)> {
+    let name = |id: u32| match id {
+        199_998 => "<|startoftext|>".to_owned(),
+        199_999 => ENDOFTEXT.to_owned(),
+        200_002 => "<|return|>".to_owned(),
+        200_003 => "<|constrain|>".to_owned(),
+        200_005 => "<|channel|>".to_owned(),
+        200_006 => "<|start|>".to_owned(),
+        200_007 => "<|end|>".to_owned(),
+        200_008 => "<|message|>".to_owned(),
+        200_012 => "<|call|>".to_owned(),
+        200_018 => "<|endofprompt|>".to_owned(),
+        _ => format!("<|reserved_{id}|>"),
+    };
+    (199_998..=201_087).map(|id| (name(id), id)).collect()
+}
+
+/// The bytes of every rank, in order; none for a special token.
+fn ranks(name: &str, encoding: &Encoding) -> std::result::Result<Vec<Vec<u8>>, crate::Cause> {
+    let is_special = |rank: u32| encoding.special_tokens.iter().any(|&(_, id)| id == rank);
     (0..num_ranks(name))
-        .map(|rank| Ok(bpe.decode_bytes(&[rank])?))
+        .map(|rank| {
+            if is_special(rank) {
+                Ok(vec![])
+            } else {
+                Ok(encoding.bpe.decode_bytes(&[rank])?)
+            }
+        })
         .collect()
 }
 
@@ -146,7 +205,8 @@ mod tests {
     fn an_unknown_name_is_answered_with_the_known_ones() {
         assert_eq!(
             builtin_json("gpt3").unwrap_err().to_string(),
-            "\"gpt3\" is not a built-in tokenizer, expected one of gpt2, r50k_base, cl100k_base, o200k_base"
+            "\"gpt3\" is not a built-in tokenizer, expected one of gpt2, r50k_base, p50k_base, p50k_edit, \
+             cl100k_base, o200k_base, o200k_harmony"
         );
     }
 }

@@ -12,9 +12,12 @@ pub(super) fn fingerprint(file: &Value) -> String {
     };
     canonical.push(file);
     canonical.hasher.update(&canonical.text);
-    let digest = canonical.hasher.finalize();
-    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{hex}")
+    format!("sha256:{}", hex(&canonical.hasher.finalize()))
+}
+
+/// Bytes in hexadecimal.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Minimum number of bytes per update of the hash, which is slow for a few bytes.

@@ -17,6 +17,7 @@ mod file;
 mod fingerprint;
 mod more_tokens;
 mod parsed;
+mod published;
 mod rank_file;
 mod ranks;
 mod sentencepiece_file;

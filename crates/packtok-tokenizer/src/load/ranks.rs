@@ -2,8 +2,8 @@
 //! tokenizer.json.
 //!
 //! tiktoken merges by rank alone and has no list of merges. An equivalent list follows from the
-//! ranks: each token is the merge of two others. Merging its bytes with lower ranks only yields
-//! these two.
+//! ranks: merging the bytes of a token by rank yields two tokens before it yields the token itself.
+//! In any text, a token that is merged is merged from these two, because no merge crosses its ends.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,12 +14,14 @@ use crate::letters::Letters;
 
 /// A vocabulary by ranks.
 pub(crate) struct Ranked {
-    /// The bytes of every rank, in order.
+    /// The bytes of every rank, in order; none for the rank of a special token.
     pub(crate) tokens: Vec<Vec<u8>>,
     /// The id of rank 0; the ids of the other ranks follow.
     pub(crate) first_id: u32,
     pub(crate) special_tokens: Vec<(String, u32)>,
     pub(crate) pre_tokenizer: Value,
+    /// Whether texts are normalized to NFC.
+    pub(crate) is_nfc: bool,
 }
 
 /// A pre-tokenizer that splits by a pattern and maps bytes to letters.
@@ -52,6 +54,7 @@ impl Ranked {
         let unused = self.unused_names();
         let names_of_ids = (self.first_id..)
             .zip(&names)
+            .filter(|(_, name)| !name.is_empty())
             .map(|(id, name)| (&**name, id));
         let mut vocab: BTreeMap<&str, u32> = names_of_ids.collect();
         vocab.extend(unused.iter().map(|(id, name)| (&**name, *id)));
@@ -77,7 +80,7 @@ impl Ranked {
                 unk_token: (),
                 vocab,
             },
-            normalizer: (),
+            normalizer: self.is_nfc.then(|| json!({"type": "NFC"})),
             padding: (),
             post_processor: &byte_level,
             pre_tokenizer: &self.pre_tokenizer,
@@ -100,7 +103,12 @@ impl Ranked {
             Some(&name) => name.to_owned(),
             None => format!("<|unused_{id}|>"),
         };
-        let ids = (0..self.first_id).chain(after_tokens..=last);
+        let without_bytes = (self.first_id..)
+            .zip(&self.tokens)
+            .filter(|(_, bytes)| bytes.is_empty());
+        let ids = (0..self.first_id)
+            .chain(without_bytes.map(|(id, _)| id))
+            .chain(after_tokens..=last);
         ids.map(|id| (id, name(id))).collect()
     }
 }
@@ -111,7 +119,7 @@ struct File<'a> {
     added_tokens: Vec<Value>,
     decoder: &'a Value,
     model: Model<'a>,
-    normalizer: (),
+    normalizer: Option<Value>,
     padding: (),
     post_processor: &'a Value,
     pre_tokenizer: &'a Value,
@@ -134,19 +142,16 @@ struct Model<'a> {
     vocab: BTreeMap<&'a str, u32>,
 }
 
-/// The two ranks that each token of several bytes was merged from, in order of rank.
+/// The two ranks that each token of several bytes is merged from, in order of rank.
 pub(crate) fn merges(ranks: &[Vec<u8>]) -> Vec<(u32, u32)> {
     let rank_of: HashMap<&[u8], u32> = ranks.iter().map(Vec::as_slice).zip(0..).collect();
-    (0u32..)
-        .zip(ranks)
-        .filter(|(_, bytes)| bytes.len() > 1)
-        .filter_map(|(rank, bytes)| halves(bytes, rank, &rank_of))
-        .collect()
+    let long = ranks.iter().filter(|bytes| bytes.len() > 1);
+    long.filter_map(|bytes| halves(bytes, &rank_of)).collect()
 }
 
-/// The two tokens that `bytes` merge to if only ranks below `limit` are allowed; `None` if the
-/// result is not two tokens.
-fn halves(bytes: &[u8], limit: u32, rank_of: &HashMap<&[u8], u32>) -> Option<(u32, u32)> {
+/// The two tokens that `bytes` merge to before they are one; `None` if they do not become two tokens. Some have a higher
+/// rank than the token that they make: Llama 3's ` край` is made of ` к` and `рай`, which was added after it.
+fn halves(bytes: &[u8], rank_of: &HashMap<&[u8], u32>) -> Option<(u32, u32)> {
     let rank = |start: usize, end: usize| rank_of.get(&bytes[start..end]).copied();
     let mut bounds: Vec<usize> = (0..=bytes.len()).collect();
     // The rank of the parts `at` and `at + 1` together.
@@ -156,10 +161,7 @@ fn halves(bytes: &[u8], limit: u32, rank_of: &HashMap<&[u8], u32>) -> Option<(u3
             .iter()
             .zip(0..)
             .filter_map(|(pair, at)| Some(((*pair)?, at)));
-        let (lowest, at): (u32, usize) = candidates.min()?;
-        if lowest >= limit {
-            return None;
-        }
+        let (_, at): (u32, usize) = candidates.min()?;
         bounds.remove(at + 1);
         pairs.remove(at);
         // Both neighbours of the merged part have another partner now.
@@ -168,4 +170,20 @@ fn halves(bytes: &[u8], limit: u32, rank_of: &HashMap<&[u8], u32>) -> Option<(u3
         }
     }
     Some((rank(bounds[0], bounds[1])?, rank(bounds[1], bounds[2])?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_may_be_made_of_one_with_a_higher_rank() {
+        let ranks = ["a", "b", "c", "d", "ab", "bcd", "abcd", "cd", "xy"];
+        let ranks: Vec<Vec<u8>> = ranks
+            .iter()
+            .map(|token| token.as_bytes().to_vec())
+            .collect();
+        // `ab` is merged before `cd`, and then these two.
+        assert_eq!(merges(&ranks), [(0, 1), (1, 7), (4, 7), (2, 3)]);
+    }
 }

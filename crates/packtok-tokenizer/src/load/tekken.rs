@@ -104,6 +104,7 @@ fn ranked(file: &Value) -> std::result::Result<Ranked, String> {
         first_id: num_special as u32,
         special_tokens: special_tokens(&file["special_tokens"], num_special)?,
         pre_tokenizer: split_by(pattern),
+        is_nfc: false,
     })
 }
 
