@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -91,6 +93,41 @@ def test_engine_explains_why_it_does_not_support_a_file(tmp_path: Path, packtok_
     packtok_cli(*words, "--engine", "auto", cwd=tmp_path)
     done = packtok_cli(*words, "--engine", "quick", cwd=tmp_path, code=2)
     assert "'auto', 'fast', 'reference'" in done.stderr
+
+
+def test_every_component_that_keeps_a_file_slow_is_named(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    content = json.loads(packtok.Tokenizer.builtin("gpt2").to_json())
+    content["normalizer"] = {"type": "NFKC"}
+    content["pre_tokenizer"] = {
+        "type": "Sequence",
+        "pretokenizers": [
+            {
+                "type": "Split",
+                "pattern": {"Regex": r"(?<=a)b|\s+"},
+                "behavior": "Isolated",
+                "invert": False,
+            },
+            {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False},
+        ],
+    }
+    (tmp_path / "slow.json").write_text(json.dumps(content))
+    (tmp_path / "pattern.json").write_text(json.dumps({**content, "normalizer": None}))
+    shown = packtok_cli("tokenizer", "inspect", "slow.json", "--measure", cwd=tmp_path).stdout
+    pattern = "the pattern of its pre-tokenizer has the group (?<"
+    assert f"because its normalizer NFKC is not supported and {pattern}\n" in shown
+    assert re.search(r"^speed +[\d.]+ MB/s with tokenizers [\d.]+, on one core$", shown, re.M)
+    shown = packtok_cli("tokenizer", "inspect", "pattern.json", cwd=tmp_path).stdout
+    assert f"because {pattern}\n" in shown
+    assert "\nspeed " not in shown
+
+
+def test_speeds_of_both_engines_are_measured(packtok_cli: PacktokCli) -> None:
+    facts = json.loads(packtok_cli("tokenizer", "inspect", "gpt2", "--measure", "--json").stdout)
+    assert [(speed["engine"], speed["is_used"]) for speed in facts["speeds"]] == [
+        ("packtok", True),
+        (REFERENCE, False),
+    ]
+    assert all(speed["bytes_per_second"] > 1000 for speed in facts["speeds"])
 
 
 def test_engine_is_not_part_of_the_output_identity(tmp_path: Path) -> None:

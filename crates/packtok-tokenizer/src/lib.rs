@@ -22,6 +22,7 @@ mod load;
 mod loaded;
 mod options;
 mod pieces;
+mod speed;
 mod tokenizer;
 mod vocabulary;
 
@@ -38,5 +39,6 @@ pub use load::{
     builtin_json, fingerprint_of,
 };
 pub use options::{EncodeOptions, EngineChoice, SpecialTokensInText, TruncationSide};
+pub use speed::Speed;
 pub use tokenizer::Tokenizer;
 pub use vocabulary::Vocabulary;

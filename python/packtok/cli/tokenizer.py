@@ -41,6 +41,15 @@ NOT_LINEAR = (
 @app.command()
 def inspect(
     tokenizer: Name,
+    *,
+    measure: Annotated[
+        bool,
+        typer.Option(
+            "--measure",
+            help="Also show the speed of each engine on one core, on a built-in sample of prose, code and "
+            "eight languages.",
+        ),
+    ] = False,
     add_special_tokens_from_config: AddTokensOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -50,7 +59,10 @@ def inspect(
 
     check_inputs("TOKENIZER", [tokenizer])
     with engine_checks(quiet=False):
-        facts = Redactor().tree(describe(find_tokenizer(tokenizer, add_special_tokens_from_config)))
+        lookup = find_tokenizer(tokenizer, add_special_tokens_from_config)
+        facts = Redactor().tree(describe(lookup))
+        if measure:
+            facts["speeds"] = lookup.tokenizer.measured_speeds()
     if as_json:
         console.as_json(facts)
     else:
@@ -89,6 +101,10 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("EOS", repr(facts["eos_token"]) if facts["eos_token"] is not None else "none named"),
         ("engine", f"{facts['engine']}: {facts['engine_reason']}"),
         ("time", LINEAR if facts["is_linear"] else NOT_LINEAR),
+        *(
+            ("speed", f"{speed['bytes_per_second'] / 1e6:,.1f} MB/s with {speed['engine']}, on one core")
+            for speed in facts.get("speeds", ())
+        ),
     ]
     rows += _token_rows("special", [token for token in facts["added_tokens"] if token["special"]])
     rows += _token_rows("added", [token for token in facts["added_tokens"] if not token["special"]])

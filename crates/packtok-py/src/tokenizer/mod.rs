@@ -288,6 +288,13 @@ impl PyTokenizer {
         values::to_python(py, &components)
     }
 
+    /// The speed on a built-in sample, of each engine that can encode with this tokenizer: `engine`,
+    /// `is_used`, `bytes_per_second`.
+    fn measured_speeds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let speeds = py.detach(|| self.inner.measured_speeds());
+        values::to_python(py, &speeds.map_err(tokenizer_error)?)
+    }
+
     /// Special tokens and their ids.
     #[getter]
     fn special_tokens(&self) -> Vec<(String, u32)> {
