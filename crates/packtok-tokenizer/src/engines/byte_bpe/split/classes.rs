@@ -1,7 +1,6 @@
 //! The classes of characters that split patterns use: letter, number, white space and so on.
 
-use regex_syntax::hir::{Class, HirKind};
-
+use super::automaton::CharSet;
 use super::char_table::{CharTable, OF_FOUR};
 use crate::engines::simd::{FirstTwo, Simd};
 
@@ -90,7 +89,7 @@ impl ClassTable {
             .map(|scalar| char::from_u32(scalar).map_or(0, &also))
             .collect();
         for &(pattern, class) in patterns {
-            for (first, last) in ranges(pattern) {
+            for &(first, last) in CharSet::of_class(pattern).ranges() {
                 for classes in &mut all[first as usize..=last as usize] {
                     *classes |= class;
                 }
@@ -164,18 +163,6 @@ fn match_first_two(simd: impl Simd, text: &[u8], at: usize, first_two: &FirstTwo
         (Some(block), Some(after)) => simd.match_first_two(block, after, first_two),
         _ => 0,
     }
-}
-
-/// The ranges of a character class of a pattern.
-fn ranges(pattern: &str) -> Vec<(char, char)> {
-    let parsed = regex_syntax::parse(pattern).expect("the pattern is one of ours");
-    let HirKind::Class(Class::Unicode(class)) = parsed.kind() else {
-        panic!("{pattern} is not a character class");
-    };
-    class
-        .iter()
-        .map(|range| (range.start(), range.end()))
-        .collect()
 }
 
 #[cfg(test)]

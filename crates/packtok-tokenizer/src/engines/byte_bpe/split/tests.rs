@@ -162,8 +162,11 @@ fn from_parts() -> impl Strategy<Value = String> {
 
 /// A third of the triples in the thorough run, otherwise a sixteenth.
 fn thirds_are_every() -> usize {
-    let is_thorough = std::env::var_os("PACKTOK_THOROUGH").is_some_and(|set| set == "1");
-    if is_thorough { 3 } else { 16 }
+    if is_thorough() { 3 } else { 16 }
+}
+
+pub(super) fn is_thorough() -> bool {
+    std::env::var_os("PACKTOK_THOROUGH").is_some_and(|set| set == "1")
 }
 
 #[test]

@@ -81,7 +81,7 @@ const LAST: u32 = char::MAX as u32;
 
 /// A set of scalars: sorted ranges, first and last included, none of which touch.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub(super) struct CharSet(Vec<(u32, u32)>);
+pub(crate) struct CharSet(Vec<(u32, u32)>);
 
 impl CharSet {
     pub(super) fn of_ranges(mut ranges: Vec<(u32, u32)>) -> Self {
@@ -125,7 +125,7 @@ impl CharSet {
     }
 
     /// A class as `regex-syntax` reads it. Its tables are of the Unicode version of the package's library.
-    fn of_class(class: &str) -> Self {
+    pub(crate) fn of_class(class: &str) -> Self {
         let parsed = regex_syntax::parse(class).expect("the class is one of ours");
         match parsed.kind() {
             HirKind::Class(Class::Unicode(class)) => {
@@ -144,7 +144,7 @@ impl CharSet {
         }
     }
 
-    pub(super) fn ranges(&self) -> &[(u32, u32)] {
+    pub(crate) fn ranges(&self) -> &[(u32, u32)] {
         &self.0
     }
 

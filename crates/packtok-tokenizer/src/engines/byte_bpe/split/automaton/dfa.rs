@@ -21,7 +21,7 @@ pub(super) const DEAD: usize = 0;
 /// Nothing was read.
 pub(super) const START: usize = 1;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Clone, Copy)]
 pub(super) struct Transition {
     pub(super) next: usize,
     /// Whether the pattern matches what was read before this character, and perhaps nothing longer.
@@ -31,7 +31,7 @@ pub(super) struct Transition {
 pub(super) struct Dfa {
     /// For each state, the transitions by class, the end included.
     pub(super) states: Vec<Vec<Transition>>,
-    /// For each state, whether the text may go on so that no match follows.
+    /// For each state, whether the text may continue so that no match follows.
     may_fail: Vec<bool>,
 }
 
@@ -100,7 +100,7 @@ impl Dfa {
         if self.states.len() > MAX_STATES_FOR_PAIRS {
             return false;
         }
-        let goes_on_in_vain = |transition: &Transition| {
+        let continues_in_vain = |transition: &Transition| {
             !transition.is_match && transition.next != DEAD && self.may_fail[transition.next]
         };
         // Pairs of states of two words that are read at the same place, the later of which starts after the last match
@@ -115,9 +115,9 @@ impl Dfa {
             }
             let mut in_vain = Vec::new();
             for (first, second) in self.states[pair.0].iter().zip(&self.states[pair.1]) {
-                if goes_on_in_vain(first) && second.next != DEAD {
+                if continues_in_vain(first) && second.next != DEAD {
                     waiting.push((first.next, second.next));
-                    if goes_on_in_vain(second) {
+                    if continues_in_vain(second) {
                         in_vain.push((first.next, second.next));
                     }
                 }

@@ -22,4 +22,5 @@ mod syntax;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::char_set::CharSet;
 pub(crate) use self::steps::{Finds, Step, Steps, StepsProgress, split_alike};

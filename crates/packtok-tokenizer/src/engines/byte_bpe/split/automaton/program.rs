@@ -16,15 +16,15 @@ pub(super) type Address = u32;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Instruction {
-    /// Reads a character of the set, then goes on there.
+    /// Reads a character of the set, then continues there.
     Char(usize, Address),
-    /// Goes on there if the next character is in the set; `or_end`: or if the text ends.
+    /// Continues there if the next character is in the set; `or_end`: or if the text ends.
     LookAhead {
         set: usize,
         or_end: bool,
         next: Address,
     },
-    /// Goes on at the first, or else at the second.
+    /// Continues at the first, or else at the second.
     Either(Address, Address),
     Match,
 }
@@ -80,7 +80,7 @@ impl Program {
         Ok(self.instructions.len() as Address - 1)
     }
 
-    /// Adds a node that goes on at `next`, and returns where it starts.
+    /// Adds a node that continues at `next`, and returns its start.
     fn push_node(
         &mut self,
         node: &Node,

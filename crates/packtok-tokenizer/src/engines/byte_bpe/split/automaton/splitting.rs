@@ -45,13 +45,14 @@ pub(super) struct Automaton {
     is_linear: bool,
 }
 
-/// A text for which so many times its length is read in vain is given up. Only texts that are longer than that, made
-/// for a pattern that is not linear, are.
+/// A text falls back if this many times its length is read in vain. Only patterns that are not linear can exceed it,
+/// on texts that are several times as long.
 const MAX_IN_VAIN: usize = 256;
 
 /// How far a text, or a part of it, is split.
 #[derive(Clone, Copy)]
 pub(super) struct Progress {
+    /// The start of the text, or of the part of it.
     start: usize,
     /// Bytes that were read more than once.
     in_vain: usize,
@@ -162,6 +163,7 @@ impl Automaton {
             mut row,
             ..
         } = *progress;
+        let most_in_vain = MAX_IN_VAIN * (text.len() - progress.start);
         let mut num_ends = 0;
         while num_ends < ends.len() && word < text.len() {
             // While each match begins where the one before it ends.
@@ -200,9 +202,9 @@ impl Automaton {
                 progress.in_vain += read - (last_match - word);
                 last_match
             } else {
-                self.end_of_gap(text, word, &mut progress.in_vain)
+                self.end_of_gap(text, word, &mut progress.in_vain, most_in_vain)
             };
-            if progress.in_vain > MAX_IN_VAIN * (text.len() - progress.start) {
+            if progress.in_vain > most_in_vain {
                 progress.has_given_up = true;
                 word = text.len();
             }
@@ -220,9 +222,15 @@ impl Automaton {
         num_ends
     }
 
-    /// Where the next match starts, or the text ends, if none starts at `at`. Also ends if too much is read in vain.
-    fn end_of_gap(&self, text: &[u8], mut at: usize, in_vain: &mut usize) -> usize {
-        let most_in_vain = *in_vain + MAX_IN_VAIN * text.len();
+    /// The position of the next match, or the end of the text, if no match starts at `at`. Stops early if more than
+    /// `most_in_vain` bytes are read in vain.
+    fn end_of_gap(
+        &self,
+        text: &[u8],
+        mut at: usize,
+        in_vain: &mut usize,
+        most_in_vain: usize,
+    ) -> usize {
         at += self.class(text, at).1;
         while let Some(&byte) = text.get(at) {
             if self.may_start[usize::from(byte)] {

@@ -10,6 +10,7 @@ use tokenizers::utils::SysRegex;
 use super::dfa::{Dfa, is_total};
 use super::syntax::Node;
 use super::{Finds, Step, Steps, StepsProgress, split_alike};
+use crate::engines::byte_bpe::split::tests::is_thorough;
 use crate::letters::Letters;
 
 /// Patterns of current tokenizers, and others with each kind of syntax.
@@ -174,8 +175,7 @@ fn pairs() -> &'static [Pair] {
 
 /// Fewer outside the thorough run.
 fn num_cases() -> u32 {
-    let is_thorough = std::env::var_os("PACKTOK_THOROUGH").is_some_and(|set| set == "1");
-    if is_thorough { 10_000 } else { 200 }
+    if is_thorough() { 10_000 } else { 200 }
 }
 
 proptest! {
