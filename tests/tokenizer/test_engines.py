@@ -82,12 +82,14 @@ def test_pattern_that_exceeds_its_limit_is_a_document_error(
 
 
 def test_engine_explains_why_it_does_not_support_a_file(tmp_path: Path, packtok_cli: PacktokCli) -> None:
-    unigram().save(str(tmp_path / "words.json"))
+    tokenizer = unigram()
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(split=False)
+    tokenizer.save(str(tmp_path / "words.json"))
     words = ("pack", "-i", CORPUS, "-o", "o.pbin", "-t", "words.json", "--eod", "[SEP]", "--quiet")
     done = packtok_cli(*words, "--engine", "fast", cwd=tmp_path, code=1)
     assert done.stderr.splitlines()[-1] == (
         "packtok: words.json: the fast engine does not cover this tokenizer, because its pre-tokenizer "
-        "Metaspace does not remove whitespace; set engine to auto"
+        "Metaspace does not split texts; set engine to auto"
     )
     assert not (tmp_path / "o.pbin").exists()
     packtok_cli(*words, "--engine", "auto", cwd=tmp_path)

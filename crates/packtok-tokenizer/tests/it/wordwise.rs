@@ -171,10 +171,62 @@ fn files() -> Vec<Tokenizer> {
     ]
 }
 
+/// Files whose only pre-tokenizer is `Metaspace`.
+fn marked_files() -> Vec<Tokenizer> {
+    let metaspace = |scheme: &str| json!({"type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme, "split": true});
+    let steps = |steps: &[Value]| json!({"type": "Sequence", "normalizers": steps});
+    let [nfkc, nmt, lowercase] = ["NFKC", "Nmt", "Lowercase"].map(|name| json!({"type": name}));
+    let strip = |left: bool| json!({"type": "Strip", "strip_left": left, "strip_right": true});
+    let several = |content: &str| json!({"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": content});
+    let quotes = json!({"type": "Replace", "pattern": {"String": "``"}, "content": "\""});
+    let file = |normalizer: Value, scheme: &str, kind: &str| {
+        of_words(&normalizer, &metaspace(scheme), kind)
+    };
+    vec![
+        file(Value::Null, "always", "Unigram"),
+        file(Value::Null, "first", "Unigram of bytes"),
+        file(nmt.clone(), "never", "Unigram"),
+        file(nfkc.clone(), "always", "WordLevel"),
+        file(
+            steps(&[nmt.clone(), nfkc.clone(), several(" ")]),
+            "always",
+            "Unigram",
+        ),
+        file(
+            steps(&[nmt.clone(), nfkc.clone(), strip(false), several("▁")]),
+            "first",
+            "Unigram",
+        ),
+        file(
+            steps(&[
+                lowercase,
+                strip(true),
+                quotes,
+                nmt.clone(),
+                nfkc.clone(),
+                several(" "),
+            ]),
+            "always",
+            "Unigram of bytes",
+        ),
+        file(
+            steps(&[nmt, nfkc, several(" "), strip(true)]),
+            "always",
+            "Unigram",
+        ),
+        of_words(
+            &strip(false),
+            &json!({"type": "Sequence", "pretokenizers": [metaspace("never")]}),
+            "Unigram",
+        ),
+    ]
+}
+
 fn files_once() -> &'static [(Tokenizer, Tokenizer)] {
     static ALL: std::sync::OnceLock<Vec<(Tokenizer, Tokenizer)>> = std::sync::OnceLock::new();
     ALL.get_or_init(|| {
-        let with_others = files().into_iter().map(|tokenizer| {
+        let all = files().into_iter().chain(marked_files());
+        let with_others = all.map(|tokenizer| {
             assert_eq!(
                 tokenizer.engine(),
                 EngineKind::Fast,
@@ -268,5 +320,24 @@ fn what_is_not_apart_is_not_covered() {
     assert_eq!(
         reason(Value::Null, steps),
         "its pre-tokenizer Metaspace depends on where in the text a word is"
+    );
+    let marks =
+        json!({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true});
+    let strip = json!({"type": "Strip", "strip_left": true, "strip_right": true});
+    assert_eq!(
+        reason(strip.clone(), marks.clone()),
+        "its normalizer Strip changes the start of a text alone"
+    );
+    let right = json!({"type": "Strip", "strip_left": false, "strip_right": true});
+    let steps =
+        json!({"type": "Sequence", "normalizers": [{"type": "NFKC"}, right, {"type": "NFD"}]});
+    assert_eq!(
+        reason(steps, marks),
+        "its normalizer Strip is between other steps"
+    );
+    let token_of_two_words = json!({"type": "Replace", "pattern": {"String": "l"}, "content": " "});
+    assert_eq!(
+        reason(token_of_two_words, by_bert()),
+        "the added token \"whole\" may match across words"
     );
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::engines::reference::Normalizer;
-use crate::load::type_of;
+use crate::load::{AddedToken, type_of};
 
 /// The characters at which texts are split into words.
 pub(super) const SEPARATORS: [u8; 4] = *b" \n\t\r";
@@ -104,6 +104,32 @@ pub(super) fn check_normalizer(step: &Value) -> Result<(), String> {
             type_of(step)
         ))
     }
+}
+
+/// Checks that every added token is found within a word.
+///
+/// # Errors
+/// A token may match across words: it has white space or the mark of a space, as it is or normalized.
+pub(super) fn check_added_tokens(
+    normalizer: &Value,
+    added_tokens: &[AddedToken],
+    mark: Option<char>,
+) -> Result<(), String> {
+    let normalizer = Normalizer::read(normalizer).ok_or("its normalizer cannot be read")?;
+    let is_space = |char: char| char.is_whitespace() || Some(char) == mark;
+    for token in added_tokens {
+        let normalized = normalizer.normalized(&token.content);
+        let is_within = token.content.is_ascii()
+            && !token.content.contains(is_space)
+            && normalized.is_some_and(|content| !content.contains(is_space));
+        if !is_within {
+            return Err(format!(
+                "the added token {:?} may match across words",
+                token.content
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Checks that the pre-tokenizer removes white space and handles each word independently.

@@ -1,4 +1,4 @@
-//! Encodes texts as sequences of words between white space, whatever the model. Each word is encoded on its first
+//! Encodes texts as sequences of words, which white space separates, whatever the model. Each word is encoded on its first
 //! occurrence and then cached: WordPiece and Unigram in common configurations by this engine (`wordpiece`, `unigram`),
 //! everything else by the reference engine.
 //!
@@ -14,6 +14,7 @@
 //!   cluster if a mark follows it. A text with such a position, before or after the steps that precede the map, falls
 //!   back. What the map does with white space is tested when the file is loaded.
 //! - The first pre-tokenizer removes all white space, and the following ones see one word each.
+//!   Files without such a pre-tokenizer but with `Metaspace` are covered in another way, see `marked_words`.
 //! - Models see one word each.
 //! - No added token contains white space, so each is found within a word.
 //! - An added token with `lstrip` or `rstrip` removes all white space next to it, also across words. Words are split
@@ -21,24 +22,39 @@
 //!   into text. If such a word has other ids without that white space, the text falls back.
 
 use serde_json::Value;
-use unicode_segmentation::UnicodeSegmentation;
 
 use super::coverage::{
-    SEPARATORS, check_normalizer, check_pre_tokenizer, check_separators, collect_steps,
-    normalizer_before_map,
+    SEPARATORS, check_added_tokens, check_normalizer, check_pre_tokenizer, check_separators,
+    collect_steps, normalizer_before_map,
 };
+use super::marked_words::MarkedWords;
 use super::model::Model;
 use super::scratch::Scratch;
+use super::separate::is_separate;
 use crate::cause::Cause;
 use crate::engines::reference::Normalizer;
 use crate::engines::word_cache::{CachedEncoder, WordEncoder};
 use crate::load::AddedToken;
 
+/// Words for the check when a file is loaded.
+const TEST_WORDS: [&str; 5] = ["a", "b", "ab", "1", "."];
+
 /// Encodes one word by the reference engine and appends its ids.
 pub(crate) type EncodeWord<'a> = dyn FnMut(&str, &mut Vec<u32>) -> Result<(), Cause> + 'a;
 
 /// The loaded engine. All threads share it.
-pub(crate) struct Wordwise {
+pub(crate) struct Wordwise(Words);
+
+/// How a text is divided into words.
+enum Words {
+    /// White space is removed.
+    Separate(SeparateWords),
+    /// Each word has the white space before it.
+    Marked(Box<MarkedWords>),
+}
+
+/// The loaded engine of files that remove white space between words.
+struct SeparateWords {
     /// The normalizer steps before a SentencePiece map, if the file has a map.
     before_map: Option<Normalizer>,
     /// Encodes most new words; without it, the reference engine encodes all.
@@ -51,62 +67,97 @@ impl Wordwise {
     /// The engine for a tokenizer.json.
     ///
     /// # Errors
-    /// The reason why white space does not separate the words of this tokenizer.
+    /// The reason why words depend on each other in texts of this tokenizer.
     pub(crate) fn read(json: &Value, added_tokens: &[AddedToken]) -> Result<Self, String> {
-        let mut steps = Vec::new();
-        collect_steps(&json["normalizer"], &mut steps);
-        steps.iter().try_for_each(|step| check_normalizer(step))?;
-        let before_map = normalizer_before_map(&steps)?;
-        check_separators(&json["normalizer"])?;
-        check_pre_tokenizer(&json["pre_tokenizer"])?;
-        let may_hold_white_space = |token: &&AddedToken| {
-            token.content.contains(char::is_whitespace) || !token.content.is_ascii()
+        let words = match MarkedWords::read(json, added_tokens) {
+            Some(marked) => Words::Marked(Box::new(marked?)),
+            None => Words::Separate(SeparateWords::read(json, added_tokens)?),
         };
-        match added_tokens.iter().find(may_hold_white_space) {
-            Some(token) => Err(format!(
-                "the added token {:?} may match across words",
-                token.content
-            )),
-            None => Ok(Self {
-                before_map,
-                model: Model::read(json, added_tokens),
-                removes_white_space: added_entries(json)
-                    .any(|entry| entry["lstrip"] == true || entry["rstrip"] == true),
-            }),
-        }
+        let mark = match &words {
+            Words::Separate(_) => None,
+            Words::Marked(marked) => Some(marked.mark()),
+        };
+        check_added_tokens(&json["normalizer"], added_tokens, mark)?;
+        Ok(Self(words))
     }
 
     /// Whether the engine has a model of its own, so that most new words need not use the
     /// reference engine.
     pub(crate) fn has_model(&self) -> bool {
-        self.model.is_some()
+        match &self.0 {
+            Words::Separate(separate) => separate.model.is_some(),
+            Words::Marked(marked) => marked.has_model(),
+        }
     }
 
-    /// Checks, by encoding test words, that separators separate words.
+    /// Checks, by encoding test words, that texts have the ids of their words.
     ///
     /// # Errors
-    /// A separator does not separate words.
+    /// The words of a text depend on each other.
     pub(crate) fn check(&self, encode_word: &mut EncodeWord<'_>) -> Result<(), String> {
         let mut ids_of = |text: &str| {
             let mut ids = Vec::new();
             let done = encode_word(text, &mut ids).map_err(|error| error.to_string());
             done.map(|()| ids)
         };
-        let mut words = Vec::new();
-        for word in ["a", "b", "ab", "1", "."] {
-            words.push((word, ids_of(word)?));
-        }
         for separator in [" ", "\n", "\t", "\r", "\r\n", "  ", " \n "] {
-            for (first, of_first) in &words {
-                for (second, of_second) in &words {
+            for first in TEST_WORDS {
+                for second in TEST_WORDS {
                     let text = format!("{separator}{first}{separator}{second}{separator}");
-                    if ids_of(&text)? != [&of_first[..], of_second].concat() {
+                    let words = self.words_of(&text);
+                    if words.iter().any(|word| self.falls_back(word)) {
+                        continue;
+                    }
+                    let mut ids = Vec::new();
+                    for word in words {
+                        ids.extend(ids_of(word)?);
+                    }
+                    if ids_of(&text)? != ids {
                         return Err(format!("{separator:?} does not separate words"));
                     }
                 }
             }
         }
         Ok(())
+    }
+
+    fn words_of<'t>(&self, text: &'t str) -> Vec<&'t str> {
+        let (mut words, mut at) = (Vec::new(), 0);
+        loop {
+            let (start, end) = self.next_word(text.as_bytes(), at);
+            if start == end {
+                return words;
+            }
+            words.push(&text[start..end]);
+            at = end;
+        }
+    }
+
+    /// Whether a text with this word falls back, whatever its ids.
+    fn falls_back(&self, word: &str) -> bool {
+        match &self.0 {
+            Words::Separate(_) => false,
+            Words::Marked(marked) => {
+                !marked.is_end(word) && !marked.normalize(word, &mut String::new())
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn next_word(&self, text: &[u8], at: usize) -> (usize, usize) {
+        match &self.0 {
+            Words::Separate(_) => {
+                let start = find_from(text, at, |byte| !SEPARATORS.contains(&byte));
+                (
+                    start,
+                    find_from(text, start, |byte| SEPARATORS.contains(&byte)),
+                )
+            }
+            Words::Marked(marked) => {
+                let start = find_from(text, at, |byte| !marked.is_separator(byte));
+                (at, find_from(text, start, |byte| marked.is_separator(byte)))
+            }
+        }
     }
 
     /// Appends the ids of a text. Returns `false`, with nothing appended, if the text falls back
@@ -121,7 +172,7 @@ impl Wordwise {
         ids: &mut Vec<u32>,
         encode_word: &mut EncodeWord<'_>,
     ) -> Result<bool, Cause> {
-        let mut words = SeparatedWords {
+        let mut words = WordsOfText {
             wordwise: self,
             scratch: Scratch::default(),
             encode_word,
@@ -130,30 +181,70 @@ impl Wordwise {
     }
 }
 
-/// Words between white space.
-struct SeparatedWords<'a, 'e> {
+impl SeparateWords {
+    fn read(json: &Value, added_tokens: &[AddedToken]) -> Result<Self, String> {
+        let mut steps = Vec::new();
+        collect_steps(&json["normalizer"], &mut steps);
+        steps.iter().try_for_each(|step| check_normalizer(step))?;
+        let before_map = normalizer_before_map(&steps)?;
+        check_separators(&json["normalizer"])?;
+        check_pre_tokenizer(&json["pre_tokenizer"])?;
+        Ok(Self {
+            before_map,
+            model: Model::read(json, added_tokens),
+            removes_white_space: added_entries(json)
+                .any(|entry| entry["lstrip"] == true || entry["rstrip"] == true),
+        })
+    }
+}
+
+/// The words of a text.
+struct WordsOfText<'a, 'e> {
     wordwise: &'a Wordwise,
     scratch: Scratch,
     encode_word: &'a mut EncodeWord<'e>,
 }
 
-impl WordEncoder for SeparatedWords<'_, '_> {
+impl WordEncoder for WordsOfText<'_, '_> {
     #[inline(always)]
-    fn next_word(&self, text: &[u8], mut at: usize) -> (usize, usize) {
-        while at < text.len() && is_separator(text[at]) {
-            at += 1;
-        }
-        let start = at;
-        while at < text.len() && !is_separator(text[at]) {
-            at += 1;
-        }
-        (start, at)
+    fn next_word(&self, text: &[u8], at: usize) -> (usize, usize) {
+        self.wordwise.next_word(text, at)
     }
 
     fn encode_word(&mut self, word: &[u8], ids: &mut Vec<u32>) -> Result<bool, Cause> {
         // Separators are ASCII, so words are valid UTF-8.
         let word = std::str::from_utf8(word)?;
-        if let Some(before_map) = &self.wordwise.before_map
+        match &self.wordwise.0 {
+            Words::Separate(separate) => self.encode_separate(separate, word, ids),
+            Words::Marked(marked) => {
+                if marked.is_end(word) {
+                    (self.encode_word)(word, ids)?;
+                    return Ok(true);
+                }
+                if !marked.normalize(word, &mut self.scratch.normalized) {
+                    return Ok(false);
+                }
+                if marked.append(word, &mut self.scratch, ids) {
+                    return Ok(true);
+                }
+                if marked.needs_model() {
+                    return Ok(false);
+                }
+                (self.encode_word)(word, ids)?;
+                Ok(true)
+            }
+        }
+    }
+}
+
+impl WordsOfText<'_, '_> {
+    fn encode_separate(
+        &mut self,
+        separate: &SeparateWords,
+        word: &str,
+        ids: &mut Vec<u32>,
+    ) -> Result<bool, Cause> {
+        if let Some(before_map) = &separate.before_map
             && !word.is_ascii()
             && !before_map
                 .normalized(word)
@@ -162,17 +253,20 @@ impl WordEncoder for SeparatedWords<'_, '_> {
             return Ok(false);
         }
         let start = ids.len();
-        self.append(word, ids)?;
-        if self.wordwise.removes_white_space && word.trim().len() < word.len() {
-            return self.is_same_without_white_space(word, &ids[start..]);
+        self.append(separate, word, ids)?;
+        if separate.removes_white_space && word.trim().len() < word.len() {
+            return self.is_same_without_white_space(separate, word, &ids[start..]);
         }
         Ok(true)
     }
-}
 
-impl SeparatedWords<'_, '_> {
-    fn append(&mut self, word: &str, ids: &mut Vec<u32>) -> Result<(), Cause> {
-        let model = self.wordwise.model.as_ref();
+    fn append(
+        &mut self,
+        separate: &SeparateWords,
+        word: &str,
+        ids: &mut Vec<u32>,
+    ) -> Result<(), Cause> {
+        let model = separate.model.as_ref();
         if model.is_some_and(|model| model.append(word, &mut self.scratch, ids)) {
             Ok(())
         } else {
@@ -182,12 +276,17 @@ impl SeparatedWords<'_, '_> {
 
     /// Whether a word still has these ids after removing the white space at its start, its end or
     /// both.
-    fn is_same_without_white_space(&mut self, word: &str, expected: &[u32]) -> Result<bool, Cause> {
+    fn is_same_without_white_space(
+        &mut self,
+        separate: &SeparateWords,
+        word: &str,
+        expected: &[u32],
+    ) -> Result<bool, Cause> {
         let mut ids = Vec::new();
         for part in [word.trim_start(), word.trim_end(), word.trim()] {
             ids.clear();
             if !part.is_empty() {
-                self.append(part, &mut ids)?;
+                self.append(separate, part, &mut ids)?;
             }
             if ids != expected {
                 return Ok(false);
@@ -197,33 +296,13 @@ impl SeparatedWords<'_, '_> {
     }
 }
 
-/// Whether spaces around a word are grapheme clusters of their own.
-fn is_separate(word: &str) -> bool {
-    let between = format!(" {word} ");
-    let mut graphemes = between.graphemes(true);
-    graphemes.next() == Some(" ") && graphemes.next_back() == Some(" ")
-}
-
 fn added_entries(json: &Value) -> impl Iterator<Item = &Value> {
     json["added_tokens"].as_array().into_iter().flatten()
 }
 
+/// The first position at or after `at` of a byte that fulfils the condition; the end if there is none.
 #[inline(always)]
-fn is_separator(byte: u8) -> bool {
-    SEPARATORS.contains(&byte)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_mark_after_a_space_is_not_separate() {
-        assert!(is_separate("a\u{301}"));
-        assert!(!is_separate("\u{301}a"));
-        // An Arabic sign that forms a cluster with the following character.
-        assert!(!is_separate("a\u{600}"));
-        assert!(is_separate("語"));
-        assert!(!is_separate("\u{200d}x"));
-    }
+fn find_from(text: &[u8], at: usize, condition: impl Fn(u8) -> bool) -> usize {
+    let found = text[at..].iter().position(|&byte| condition(byte));
+    found.map_or(text.len(), |index| at + index)
 }

@@ -3,9 +3,12 @@
 mod added_texts;
 mod coverage;
 mod engine;
+mod marked_words;
 mod model;
 mod scratch;
+mod separate;
 mod unigram;
+mod word_normalizer;
 mod wordpiece;
 
 pub(super) use self::engine::{EncodeWord, Wordwise};

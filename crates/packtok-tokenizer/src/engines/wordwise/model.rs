@@ -1,23 +1,23 @@
-//! The models that this engine implements.
+//! The models that this engine implements for words between white space.
 
 use serde_json::Value;
 
 use super::scratch::Scratch;
-use super::unigram::Unigram;
+use super::unigram::UnigramOfSeparateWords;
 use super::wordpiece::WordPiece;
 use crate::load::AddedToken;
 
 /// A model that encodes words.
 pub(super) enum Model {
     WordPiece(WordPiece),
-    Unigram(Box<Unigram>),
+    Unigram(Box<UnigramOfSeparateWords>),
 }
 
 impl Model {
     /// The model of a tokenizer.json; `None` if the engine does not cover the configuration.
     pub(super) fn read(json: &Value, added_tokens: &[AddedToken]) -> Option<Self> {
         let word_piece = WordPiece::read(json, added_tokens).map(Self::WordPiece);
-        let unigram = || Unigram::read(json, added_tokens);
+        let unigram = || UnigramOfSeparateWords::read(json, added_tokens);
         word_piece.or_else(|| Some(Self::Unigram(Box::new(unigram()?))))
     }
 

@@ -5,8 +5,16 @@
 pub(super) struct Scratch {
     pub(super) normalized: String,
     pub(super) sequence: String,
+    pub(super) paths: Paths,
+}
+
+/// The segmentations of a sequence.
+#[derive(Default)]
+pub(super) struct Paths {
+    /// The best one up to each position.
     pub(super) nodes: Vec<Node>,
-    pub(super) path: Vec<usize>,
+    /// The ends of the tokens of the best one, from the last.
+    pub(super) ends: Vec<usize>,
 }
 
 /// The best segmentation up to a position of a word.

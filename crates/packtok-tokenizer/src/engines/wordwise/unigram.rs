@@ -1,8 +1,8 @@
-//! Unigram on words between white space, as in T5 and XLNet.
+//! Unigram on words, as in T5, XLNet and XLM-RoBERTa.
 //!
 //! ```text
 //! word        ﬁne!          as it is between white space
-//! sequence    ▁fine!        normalized, with the replacement of the space before it
+//! sequence    ▁fine!        normalized, with the mark of the space before it
 //! tokens      ▁fine !       those whose scores have the greatest sum
 //! ```
 //!
@@ -12,9 +12,10 @@
 use serde_json::Value;
 
 use super::added_texts::AddedTexts;
-use super::scratch::{Node, Scratch};
+use super::marked_words::mark_of;
+use super::scratch::{Node, Paths, Scratch};
+use super::word_normalizer::WordNormalizer;
 use crate::engines::double_array::DoubleArray;
-use crate::engines::reference::Normalizer;
 use crate::load::AddedToken;
 use crate::load::{model_type, type_of};
 
@@ -22,13 +23,8 @@ use crate::load::{model_type, type_of};
 /// character.
 const PENALTY: f64 = 10.0;
 
-/// The loaded model and the steps before it.
+/// The loaded model.
 pub(super) struct Unigram {
-    normalizer: Normalizer,
-    /// The normalized form of each ASCII character; `None` if it may depend on its neighbours.
-    letters: [Option<u8>; 128],
-    /// The replacement of a space.
-    space_mark: char,
     /// All tokens with their ids.
     tokens: DoubleArray,
     scores: Vec<f64>,
@@ -40,15 +36,16 @@ pub(super) struct Unigram {
 }
 
 impl Unigram {
-    /// The model of a tokenizer.json in which white space separates the words; `None` for any
-    /// other configuration.
-    pub(super) fn read(json: &Value, added_tokens: &[AddedToken]) -> Option<Self> {
+    /// The model of a tokenizer.json; `None` for any other model. `normalizer` is that of its words.
+    pub(super) fn read(
+        json: &Value,
+        added_tokens: &[AddedToken],
+        normalizer: &WordNormalizer,
+    ) -> Option<Self> {
         let model = &json["model"];
         if model_type(model) != "Unigram" {
             return None;
         }
-        let space_mark = space_mark_of(&json["pre_tokenizer"])?;
-        let normalizer = Normalizer::read(&json["normalizer"])?;
         let (mut entries, mut scores) = (Vec::new(), Vec::new());
         for (id, token) in (0..1 << 31).zip(model["vocab"].as_array()?) {
             let text = token[0].as_str()?;
@@ -69,9 +66,6 @@ impl Unigram {
             None
         };
         Some(Self {
-            letters: letters(&json["normalizer"], &normalizer),
-            normalizer,
-            space_mark,
             score_of_unknown: scores.iter().copied().fold(f64::INFINITY, f64::min) - PENALTY,
             scores,
             unknown,
@@ -81,43 +75,15 @@ impl Unigram {
         })
     }
 
-    /// Appends the ids of a word. Returns `false`, with nothing appended, if the word falls back
-    /// to the reference engine.
-    pub(super) fn append(&self, word: &str, scratch: &mut Scratch, ids: &mut Vec<u32>) -> bool {
-        let Scratch {
-            normalized,
-            sequence,
-            nodes,
-            path,
-        } = scratch;
-        normalized.clear();
-        let letters = word
-            .bytes()
-            .map(|byte| self.letters.get(usize::from(byte)).copied().flatten());
-        for letter in letters {
-            match letter {
-                Some(letter) => normalized.push(char::from(letter)),
-                None => break,
-            }
-        }
-        if normalized.len() < word.len() {
-            match self.normalizer.normalized(word) {
-                Some(whole) => *normalized = whole,
-                None => return false,
-            }
-        }
-        if normalized.contains(self.space_mark) || self.added.may_occur_in(word, normalized) {
-            return false;
-        }
-        let parts = normalized.split(char::is_whitespace);
-        for part in parts.filter(|part| !part.is_empty()) {
-            sequence.clear();
-            sequence.push(self.space_mark);
-            sequence.push_str(part);
-            self.find_best_paths(sequence, nodes);
-            self.append_best(sequence.as_bytes(), nodes, path, ids);
-        }
-        true
+    /// Whether a word may contain an added token.
+    pub(super) fn may_hold_added_token(&self, word: &str, normalized: &str) -> bool {
+        self.added.may_occur_in(word, normalized)
+    }
+
+    /// Appends the ids of a normalized sequence with its mark.
+    pub(super) fn append_sequence(&self, sequence: &str, paths: &mut Paths, ids: &mut Vec<u32>) {
+        self.find_best_paths(sequence, &mut paths.nodes);
+        self.append_best(sequence.as_bytes(), paths, ids);
     }
 
     /// The best segmentation up to each position of a sequence.
@@ -156,20 +122,14 @@ impl Unigram {
         }
     }
 
-    /// Appends the ids of the best segmentation of a sequence. `path` is scratch memory for the
-    /// ends of the tokens.
-    fn append_best(
-        &self,
-        sequence: &[u8],
-        nodes: &[Node],
-        path: &mut Vec<usize>,
-        ids: &mut Vec<u32>,
-    ) {
+    /// Appends the ids of the best segmentation of a sequence.
+    fn append_best(&self, sequence: &[u8], paths: &mut Paths, ids: &mut Vec<u32>) {
+        let Paths { nodes, ends } = paths;
         let unknown = self.unknown;
-        path.clear();
+        ends.clear();
         let mut end = sequence.len();
         while end > 0 {
-            path.push(end);
+            ends.push(end);
             let mut node = nodes[end];
             // Consecutive unknown tokens become one.
             while node.id == unknown && node.start > 0 && nodes[node.start].id == unknown {
@@ -178,7 +138,7 @@ impl Unigram {
             end = node.start;
         }
         let mut start = 0;
-        for &end in path.iter().rev() {
+        for &end in ends.iter().rev() {
             let (text, id) = (&sequence[start..end], nodes[end].id);
             start = end;
             if id != unknown {
@@ -196,6 +156,51 @@ impl Unigram {
     }
 }
 
+/// Unigram on words between white space. A mark is put before each.
+pub(super) struct UnigramOfSeparateWords {
+    normalizer: WordNormalizer,
+    mark: char,
+    unigram: Unigram,
+}
+
+impl UnigramOfSeparateWords {
+    /// The model of a tokenizer.json in which white space separates the words; `None` for any
+    /// other configuration.
+    pub(super) fn read(json: &Value, added_tokens: &[AddedToken]) -> Option<Self> {
+        let normalizer = WordNormalizer::read(&json["normalizer"])?;
+        Some(Self {
+            mark: mark_of_separate_words(&json["pre_tokenizer"])?,
+            unigram: Unigram::read(json, added_tokens, &normalizer)?,
+            normalizer,
+        })
+    }
+
+    /// Appends the ids of a word. Returns `false`, with nothing appended, if the word falls back
+    /// to the reference engine.
+    pub(super) fn append(&self, word: &str, scratch: &mut Scratch, ids: &mut Vec<u32>) -> bool {
+        let Scratch {
+            normalized,
+            sequence,
+            paths,
+        } = scratch;
+        normalized.clear();
+        if !self.normalizer.append(word, normalized)
+            || normalized.contains(self.mark)
+            || self.unigram.may_hold_added_token(word, normalized)
+        {
+            return false;
+        }
+        let parts = normalized.split(char::is_whitespace);
+        for part in parts.filter(|part| !part.is_empty()) {
+            sequence.clear();
+            sequence.push(self.mark);
+            sequence.push_str(part);
+            self.unigram.append_sequence(sequence, paths, ids);
+        }
+        true
+    }
+}
+
 /// For each byte, the id of its token; `None` if a byte has no token.
 fn ids_of_bytes(tokens: &DoubleArray) -> Option<Box<[u32; 256]>> {
     let id = |byte| tokens.value_of(format!("<0x{byte:02X}>").as_bytes());
@@ -203,8 +208,8 @@ fn ids_of_bytes(tokens: &DoubleArray) -> Option<Box<[u32; 256]>> {
     ids?.into_boxed_slice().try_into().ok()
 }
 
-/// The replacement of a space, if every word is prefixed with one and no other step splits words.
-fn space_mark_of(pre_tokenizer: &Value) -> Option<char> {
+/// The mark that is put before every word between white space, if no other step splits words.
+fn mark_of_separate_words(pre_tokenizer: &Value) -> Option<char> {
     let steps = pre_tokenizer["pretokenizers"].as_array()?;
     let [split, metaspace] = &steps[..] else {
         return None;
@@ -213,37 +218,5 @@ fn space_mark_of(pre_tokenizer: &Value) -> Option<char> {
         && type_of(split) == "WhitespaceSplit"
         && type_of(metaspace) == "Metaspace"
         && metaspace["prepend_scheme"] == "always";
-    let mut space_mark = metaspace["replacement"].as_str()?.chars();
-    space_mark
-        .next()
-        .filter(|_| is_known && space_mark.next().is_none())
-}
-
-/// The normalized form of each ASCII character, if it does not depend on its neighbours.
-fn letters(json: &Value, normalizer: &Normalizer) -> [Option<u8>; 128] {
-    let mut replaced = String::new();
-    collect_replaced(json, &mut replaced);
-    let mut letters = [None; 128];
-    for letter in '!'..='~' {
-        let made = normalizer.normalized(letter.encode_utf8(&mut [0; 4]));
-        let mut made = made.iter().flat_map(|made| made.chars());
-        if let (Some(made), None) = (made.next(), made.next())
-            && ('!'..='~').contains(&made)
-            && !replaced.contains([letter, made])
-        {
-            letters[letter as usize] = Some(made as u8);
-        }
-    }
-    letters
-}
-
-/// Appends the texts that a normalizer replaces. They may be longer than one character.
-fn collect_replaced(normalizer: &Value, replaced: &mut String) {
-    if let Some(text) = normalizer["pattern"]["String"].as_str() {
-        replaced.push_str(text);
-    }
-    let steps = normalizer["normalizers"].as_array();
-    for step in steps.into_iter().flatten() {
-        collect_replaced(step, replaced);
-    }
+    mark_of(metaspace).filter(|_| is_known)
 }
