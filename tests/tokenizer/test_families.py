@@ -31,12 +31,16 @@ NFC = {"type": "NFC"}
 BLANK = "▁"
 REPLACE = {"type": "Replace", "pattern": {"String": " "}, "content": BLANK}
 LLAMA = {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": BLANK}, REPLACE]}
-AT_BLANKS = {
-    "type": "Split",
-    "pattern": {"String": " "},
-    "behavior": "MergedWithPrevious",
-    "invert": False,
+# ChatGLM replaces the name of a prefix like a space, and then splits at the name, which never remains.
+PREFIX = "<!dummy-prefix!>"
+CHATGLM = {
+    "type": "Sequence",
+    "normalizers": [{"type": "Replace", "pattern": {"String": PREFIX}, "content": BLANK}, REPLACE],
 }
+
+
+def at(text: str, behavior: str) -> dict[str, Any]:
+    return {"type": "Split", "pattern": {"String": text}, "behavior": behavior, "invert": False}
 
 
 def inverted(pre_tokenizer: dict[str, Any]) -> dict[str, Any]:
@@ -61,6 +65,7 @@ def bert_normalizer(lowercase: bool) -> dict[str, Any]:
 OF_BYTES: dict[str, tuple[Any, Any]] = {
     "Qwen": (NFC, splits(QWEN)),
     "NeoX": (NFC, byte_level(True)),
+    "Claude": ({"type": "NFKC"}, byte_level(True)),
     "GPT-2 after a space": (None, {**byte_level(True), "add_prefix_space": True}),
     "StarCoder": (None, {"type": "Sequence", "pretokenizers": [DIGITS, byte_level(True)]}),
     "Tekken": (None, splits(TEKKEN)),
@@ -69,7 +74,8 @@ OF_BYTES: dict[str, tuple[Any, Any]] = {
 }
 OF_TEXT: dict[str, tuple[Any, Any]] = {
     "Llama 2": (LLAMA, None),
-    "Gemma": (REPLACE, AT_BLANKS),
+    "Gemma": (REPLACE, at(" ", "MergedWithPrevious")),
+    "ChatGLM": (CHATGLM, at(PREFIX, "MergedWithNext")),
     "Mistral": (None, metaspace("first", False)),
     "Metaspace, split": (None, metaspace("always", True)),
 }
@@ -79,6 +85,7 @@ PUNCTUATION = {"type": "Punctuation", "behavior": "Isolated"}
 OF_WORDS: dict[str, tuple[Callable[[], Tokenizer], Any, Any]] = {
     "BERT": (word_piece, bert_normalizer(lowercase=True), {"type": "BertPreTokenizer"}),
     "BERT, cased": (word_piece, bert_normalizer(lowercase=False), {"type": "BertPreTokenizer"}),
+    "XLM-R": (unigram, {"type": "NFKC"}, metaspace("always", True)),
     "ALBERT": (unigram, {"type": "NFKD"}, steps(BY_WHITE_SPACE, metaspace("always", True))),
     "Words": (word_level, None, steps({"type": "Whitespace"}, PUNCTUATION)),
 }

@@ -20,7 +20,7 @@ use regex_syntax::is_word_character;
 use serde_json::Value;
 
 use super::model::{SPACE_MARK, Spelling};
-use super::nfc::Nfc;
+use super::normal_form::NormalForm;
 use super::preprocessing::{Prefix, Preprocessing};
 use crate::load::AddedToken;
 
@@ -31,8 +31,8 @@ pub(super) struct AddedTokens {
     /// For tokens in the normalized text.
     normalized_round: Option<Round>,
     normalization: Normalization,
-    /// Tokens whose surroundings matter in a text with spaces for `▁`, and tokens whose entries contradict each
-    /// other. A text that contains such a token falls back.
+    /// Tokens whose surroundings matter in a text with spaces for `▁`, tokens whose entries contradict each other, and
+    /// what a normalizer replaces like a space. A text that contains such a token falls back.
     fallback_tokens: Vec<String>,
     fallback_finder: Option<TextFinder>,
     /// Whether some of these are matched in the normalized text.
@@ -44,7 +44,7 @@ enum Normalization {
     None,
     /// Spaces in place of `▁`, which this searcher finds.
     MarksToSpaces(Box<memmem::Finder<'static>>),
-    Nfc(Box<Nfc>),
+    Form(Box<NormalForm>),
 }
 
 impl Normalization {
@@ -55,7 +55,7 @@ impl Normalization {
                 Some(_) => text.replace(SPACE_MARK, " ").into(),
                 None => text.into(),
             },
-            Self::Nfc(nfc) => nfc.normalized(text),
+            Self::Form(form) => form.normalized(text),
         }
     }
 }
@@ -132,12 +132,15 @@ impl AddedTokens {
             Spelling::Text => {
                 Normalization::MarksToSpaces(Box::new(memmem::Finder::new(SPACE_MARK)))
             }
-            Spelling::Bytes if preprocessing.is_nfc => Normalization::Nfc(Box::new(Nfc::new())),
-            Spelling::Bytes => Normalization::None,
+            Spelling::Bytes => match preprocessing.form {
+                Some(form) => Normalization::Form(Box::new(NormalForm::new(form))),
+                None => Normalization::None,
+            },
         };
         let changes_text = !json["normalizer"].is_null();
         let mut has_normalized_fallback_tokens = false;
-        let mut fallback_tokens: Vec<&str> = Vec::new();
+        let mut fallback_tokens: Vec<&str> =
+            preprocessing.fallback_text.as_deref().into_iter().collect();
         let (mut original, mut normalized) = ([Vec::new(), Vec::new()], Vec::new());
         // In the other texts, `▁` is no white space.
         let has_white_space = preprocessing.spelling == Spelling::Bytes;
@@ -200,7 +203,7 @@ impl AddedTokens {
         finder.is_some_and(|finder| finder.find_from(text, 0).is_some())
             // The normalized text may contain a fallback token.
             || self.has_normalized_fallback_tokens
-                && matches!(&self.normalization, Normalization::Nfc(nfc) if !nfc.has(text))
+                && matches!(&self.normalization, Normalization::Form(form) if !form.has(text))
     }
 
     /// Texts that contain any of these fall back.
@@ -387,7 +390,7 @@ fn may_change(token: &str, normalization: &Normalization) -> bool {
     match normalization {
         Normalization::None => false,
         Normalization::MarksToSpaces(_) => token.contains(' ') || token.contains(SPACE_MARK),
-        Normalization::Nfc(nfc) => !nfc.has(token),
+        Normalization::Form(form) => !form.has(token),
     }
 }
 

@@ -73,7 +73,7 @@ impl ByteBpe {
                 return Err(reasons.collect::<Vec<_>>().join(" and "));
             }
         };
-        if preprocessing.is_nfc && !model.missing_bytes.as_slice().is_empty() {
+        if preprocessing.form.is_some() && !model.missing_bytes.as_slice().is_empty() {
             return Err("its vocabulary lacks bytes, which a normalizer may write".to_owned());
         }
         let tokens = model.tokens.iter().map(|(token, _)| token);

@@ -9,7 +9,7 @@ mod merge;
 mod misses;
 mod missing_bytes;
 mod model;
-mod nfc;
+mod normal_form;
 mod piece_bounds;
 mod preprocessing;
 mod resolve;

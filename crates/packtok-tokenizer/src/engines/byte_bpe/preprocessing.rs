@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::model::{SPACE_MARK, Spelling};
+use super::normal_form::Form;
 use super::split::{Finds, GPT2_PATTERN, Pattern, Step};
 use crate::load::shape;
 
@@ -25,8 +26,10 @@ pub(super) struct Preprocessing {
     pub(super) pattern: Pattern,
     pub(super) spelling: Spelling,
     pub(super) prefix: Prefix,
-    /// Whether texts are normalized to NFC.
-    pub(super) is_nfc: bool,
+    /// The normal form of texts.
+    pub(super) form: Option<Form>,
+    /// Texts that contain this fall back.
+    pub(super) fallback_text: Option<String>,
 }
 
 impl Preprocessing {
@@ -37,15 +40,16 @@ impl Preprocessing {
     pub(super) fn read(json: &Value) -> Result<Self, String> {
         let (normalizer, pre_tokenizer) = (&json["normalizer"], &json["pre_tokenizer"]);
         if is_byte_level(pre_tokenizer) {
-            let is_nfc = normalizer["type"] == "NFC";
-            let not_covered = (!normalizer.is_null() && !is_nfc)
+            let form = normalizer["type"].as_str().and_then(Form::of_type);
+            let not_covered = (!normalizer.is_null() && form.is_none())
                 .then(|| format!("its normalizer {} is not supported", shape(normalizer)));
             return match (byte_level(pre_tokenizer), not_covered) {
                 (Ok((pattern, prefix)), None) => Ok(Self {
                     pattern,
                     spelling: Spelling::Bytes,
                     prefix,
-                    is_nfc,
+                    form,
+                    fallback_text: None,
                 }),
                 (steps, not_covered) => {
                     let reasons = not_covered.into_iter().chain(steps.err());
@@ -57,24 +61,29 @@ impl Preprocessing {
             pattern: Pattern::Pieces { each_space },
             spelling: Spelling::Text,
             prefix,
-            is_nfc: false,
+            form: None,
+            fallback_text: None,
         };
         if normalizer.is_null() {
             let (prefix, each_space) =
                 metaspace(pre_tokenizer).ok_or_else(|| not_supported(pre_tokenizer))?;
             return Ok(text(prefix, each_space));
         }
-        let prefix = spaces_replaced(normalizer)
+        let (prefix, other_space) = spaces_replaced(normalizer)
             .ok_or_else(|| format!("its normalizer {} is not supported", shape(normalizer)))?;
-        // Has no effect, because no spaces are left.
+        // Has no effect, because neither spaces nor what the normalizer replaces like spaces are left.
         let splits_at_spaces = pre_tokenizer["type"] == "Split"
-            && pre_tokenizer["pattern"]["String"] == " "
-            && pre_tokenizer["behavior"] == "MergedWithPrevious"
+            && pre_tokenizer["pattern"]["String"]
+                .as_str()
+                .is_some_and(|text| text == " " || Some(text) == other_space)
             && pre_tokenizer["invert"] != true;
         if !pre_tokenizer.is_null() && !splits_at_spaces {
             return Err(not_supported(pre_tokenizer));
         }
-        Ok(text(prefix, false))
+        Ok(Self {
+            fallback_text: other_space.map(str::to_owned),
+            ..text(prefix, false)
+        })
     }
 }
 
@@ -172,20 +181,26 @@ fn split(part: &Value) -> Result<Step, String> {
     }
 }
 
-/// The prefix of a normalizer that only writes spaces as SentencePiece does.
-fn spaces_replaced(normalizer: &Value) -> Option<Prefix> {
-    let replaces = |part: &Value| {
-        part["type"] == "Replace"
-            && part["pattern"]["String"] == " "
-            && part["content"] == SPACE_MARK
-    };
+/// The prefix of a normalizer that only writes spaces as SentencePiece does, and another text that it replaces by the
+/// same mark before, as ChatGLM does.
+fn spaces_replaced(normalizer: &Value) -> Option<(Prefix, Option<&str>)> {
+    fn replaced(part: &Value) -> Option<&str> {
+        let is_marked = part["type"] == "Replace" && part["content"] == SPACE_MARK;
+        part["pattern"]["String"].as_str().filter(|_| is_marked)
+    }
+    let replaces = |part: &Value| replaced(part) == Some(" ");
     let prepends = |part: &Value| part["type"] == "Prepend" && part["prepend"] == SPACE_MARK;
     if replaces(normalizer) {
-        return Some(Prefix::None);
+        return Some((Prefix::None, None));
     }
     match &normalizer["normalizers"].as_array()?[..] {
-        [only] if replaces(only) => Some(Prefix::None),
-        [first, second] if prepends(first) && replaces(second) => Some(Prefix::Always),
+        [only] if replaces(only) => Some((Prefix::None, None)),
+        [first, second] if prepends(first) && replaces(second) => Some((Prefix::Always, None)),
+        [first, second] if replaces(second) => {
+            let text = replaced(first)?;
+            let is_other = !text.is_empty() && !text.contains([' ', '\u{2581}']);
+            is_other.then_some((Prefix::None, Some(text)))
+        }
         _ => None,
     }
 }
