@@ -27,6 +27,7 @@ use super::coverage::{
     SEPARATORS, check_added_tokens, check_normalizer, check_pre_tokenizer, check_separators,
     collect_steps, normalizer_before_map,
 };
+use super::find::find_from;
 use super::marked_words::MarkedWords;
 use super::model::Model;
 use super::scratch::Scratch;
@@ -137,9 +138,7 @@ impl Wordwise {
     fn falls_back(&self, word: &str) -> bool {
         match &self.0 {
             Words::Separate(_) => false,
-            Words::Marked(marked) => {
-                !marked.is_end(word) && !marked.normalize(word, &mut String::new())
-            }
+            Words::Marked(marked) => !marked.normalize(word, &mut String::new()),
         }
     }
 
@@ -153,10 +152,7 @@ impl Wordwise {
                     find_from(text, start, |byte| SEPARATORS.contains(&byte)),
                 )
             }
-            Words::Marked(marked) => {
-                let start = find_from(text, at, |byte| !marked.is_separator(byte));
-                (at, find_from(text, start, |byte| marked.is_separator(byte)))
-            }
+            Words::Marked(marked) => marked.next_word(text, at),
         }
     }
 
@@ -217,17 +213,14 @@ impl WordEncoder for WordsOfText<'_, '_> {
         match &self.wordwise.0 {
             Words::Separate(separate) => self.encode_separate(separate, word, ids),
             Words::Marked(marked) => {
-                if marked.is_end(word) {
-                    (self.encode_word)(word, ids)?;
-                    return Ok(true);
-                }
-                if !marked.normalize(word, &mut self.scratch.normalized) {
+                let Scratch { normalized, .. } = &mut self.scratch;
+                if !marked.normalize(word, normalized) {
                     return Ok(false);
                 }
                 if marked.append(word, &mut self.scratch, ids) {
                     return Ok(true);
                 }
-                if marked.needs_model() {
+                if !marked.is_encoded_alone(word, &self.scratch.normalized) {
                     return Ok(false);
                 }
                 (self.encode_word)(word, ids)?;
@@ -298,11 +291,4 @@ impl WordsOfText<'_, '_> {
 
 fn added_entries(json: &Value) -> impl Iterator<Item = &Value> {
     json["added_tokens"].as_array().into_iter().flatten()
-}
-
-/// The first position at or after `at` of a byte that fulfils the condition; the end if there is none.
-#[inline(always)]
-fn find_from(text: &[u8], at: usize, condition: impl Fn(u8) -> bool) -> usize {
-    let found = text[at..].iter().position(|&byte| condition(byte));
-    found.map_or(text.len(), |index| at + index)
 }

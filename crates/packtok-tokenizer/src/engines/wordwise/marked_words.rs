@@ -5,7 +5,9 @@
 //! sequences   ▁The ▁ ▁cat ▁sat ▁       a word has one sequence for each of its marks
 //! ```
 //!
-//! A word ends where a separator begins. Its sequences do not depend on other words if
+//! Separators are spaces, and of newline, tab and carriage return those that the normalizer turns into spaces. A word
+//! ends where a separator begins, unless its last character is other white space or invisible, which may become a
+//! space or nothing: then the next word is part of it. Its sequences do not depend on other words if
 //!
 //! - its normalized form begins with a space or the mark where the word has separators, since a sequence begins there,
 //! - its normalized form does not end in white space or the mark: `Replace` of ` {2,}` would combine it with the
@@ -13,12 +15,12 @@
 //! - and with a `Strip` of the left side: nothing but one space or mark is before its text, since at the start of a
 //!   text no more than that is left, too.
 //!
-//! A text with another word falls back. The separators at the end of a text, which are before no word, are encoded by
-//! the reference engine.
+//! A text with another word falls back. The last word may end in white space; then the reference engine encodes it.
 
 use serde_json::{Value, json};
 
 use super::coverage::{SEPARATORS, check_normalizer, collect_steps, normalizer_before_map};
+use super::find::find_from;
 use super::scratch::Scratch;
 use super::separate::is_separate;
 use super::unigram::Unigram;
@@ -146,9 +148,23 @@ impl MarkedWords {
         self.is_separator[usize::from(byte)]
     }
 
-    /// Whether a word is the separators at the end of a text.
-    pub(super) fn is_end(&self, word: &str) -> bool {
-        word.bytes().all(|byte| self.is_separator(byte))
+    /// Start and end of the first word at or after `at`; both are equal if there is no word.
+    #[inline(always)]
+    pub(super) fn next_word(&self, text: &[u8], at: usize) -> (usize, usize) {
+        let mut end = at;
+        loop {
+            let start = find_from(text, end, |byte| !self.is_separator(byte));
+            end = find_from(text, start, |byte| self.is_separator(byte));
+            if end == text.len() || !joins_next(&text[start..end]) {
+                return (at, end);
+            }
+        }
+    }
+
+    /// Whether a word is the last one of its text and may end in white space.
+    pub(super) fn is_last(&self, word: &str) -> bool {
+        let bytes = word.as_bytes();
+        bytes.last().is_some_and(|&byte| self.is_separator(byte)) || joins_next(bytes)
     }
 
     /// Normalizes a word. Returns `false` if its ids may depend on other words.
@@ -159,22 +175,38 @@ impl MarkedWords {
             .take_while(|&byte| self.is_separator(byte))
             .count();
         let (separators, text) = word.split_at(count);
+        if text.is_empty() {
+            return true;
+        }
+        let is_last = self.is_last(word);
         if !self.append_separators(separators, normalized)
             || !self.normalizer.append_letters(text, normalized)
         {
             normalized.clear();
-            if !self.is_apart(text) || !self.normalizer.append(word, normalized) {
+            if !self.is_apart(text, is_last) || !self.normalizer.append(word, normalized) {
                 return false;
             }
         }
         let is_space = |char: char| char == self.mark || char.is_whitespace();
-        let text = match (count, normalized.strip_prefix([' ', self.mark])) {
+        let normalized_text = match (count, normalized.strip_prefix([' ', self.mark])) {
             (0, _) => normalized,
             (_, Some(text)) => text,
             (_, None) => return false,
         };
-        let begins_in_white_space = self.strips_left && text.starts_with(is_space);
-        !begins_in_white_space && !normalized.is_empty() && !normalized.ends_with(is_space)
+        let begins_apart = !self.strips_left
+            || !normalized_text.starts_with(is_space)
+                && self.is_same_stripped(text, normalized_text);
+        begins_apart && (is_last || !normalized.is_empty() && !normalized.ends_with(is_space))
+    }
+
+    /// Whether a text has the same normalized form without the white space before it.
+    fn is_same_stripped(&self, text: &str, normalized: &str) -> bool {
+        let stripped = text.trim_start();
+        stripped.len() == text.len()
+            || self
+                .normalizer
+                .normalized(stripped)
+                .is_some_and(|stripped| stripped == normalized)
     }
 
     /// Appends what the separators before letters become. Returns `false` if that may depend on
@@ -190,27 +222,30 @@ impl MarkedWords {
         true
     }
 
-    /// Whether neither steps that look at several characters nor `Strip` combine a word with white
-    /// space around it.
-    fn is_apart(&self, text: &str) -> bool {
-        let is_apart = |before_map: &Normalizer| {
-            let text = before_map.normalized(text);
-            text.is_some_and(|text| is_separate(&text))
+    /// Whether no grapheme cluster contains a character of a word and a space beside it. That after
+    /// the last word does not matter.
+    fn is_apart(&self, text: &str, is_last: bool) -> bool {
+        let Some(before_map) = &self.before_map else {
+            return true;
         };
-        let begins_in_white_space = self.strips_left && text.starts_with(char::is_whitespace);
-        !begins_in_white_space
-            && !text.ends_with(char::is_whitespace)
-            && (text.is_ascii() || self.before_map.as_ref().is_none_or(is_apart))
+        let is_apart = |mut text: String| {
+            if is_last {
+                text.push('a');
+            }
+            is_separate(&text)
+        };
+        text.is_ascii() || before_map.normalized(text).is_some_and(is_apart)
     }
 
-    /// Whether the reference engine may not encode words: alone, it would remove the space before
-    /// an added token.
-    pub(super) fn needs_model(&self) -> bool {
-        self.strips_left
+    /// Whether the reference engine may encode a word alone. It would remove the space before an
+    /// added token.
+    pub(super) fn is_encoded_alone(&self, word: &str, normalized: &str) -> bool {
+        let holds_added_token = |unigram: &Unigram| unigram.may_hold_added_token(word, normalized);
+        !self.strips_left || !self.unigram.as_ref().is_none_or(holds_added_token)
     }
 
     /// Appends the ids of a word whose normalized form is in `scratch`. Returns `false`, with
-    /// nothing appended, if the model does not encode this word.
+    /// nothing appended, if the reference engine must encode it.
     pub(super) fn append(&self, word: &str, scratch: &mut Scratch, ids: &mut Vec<u32>) -> bool {
         let Scratch {
             normalized,
@@ -220,7 +255,7 @@ impl MarkedWords {
         let Some(unigram) = &self.unigram else {
             return false;
         };
-        if unigram.may_hold_added_token(word, normalized) {
+        if self.is_last(word) || unigram.may_hold_added_token(word, normalized) {
             return false;
         }
         sequence.clear();
@@ -242,6 +277,29 @@ impl MarkedWords {
         unigram.append_sequence(sequence, paths, ids);
         true
     }
+}
+
+/// Whether the last character of a word is white space or invisible.
+#[inline(always)]
+fn joins_next(word: &[u8]) -> bool {
+    match word.last() {
+        None => false,
+        Some(byte) if byte.is_ascii() => byte.is_ascii_whitespace() || byte.is_ascii_control(),
+        Some(_) => last_char_joins_next(word),
+    }
+}
+
+#[inline(never)]
+fn last_char_joins_next(word: &[u8]) -> bool {
+    let start = word.iter().rposition(|&byte| byte & 0xc0 != 0x80);
+    let last = std::str::from_utf8(&word[start.unwrap_or(0)..]);
+    last.is_ok_and(|last| {
+        let invisible = |char: char| {
+            matches!(char, '\u{80}'..='\u{9f}' | '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202f}'
+                | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fffd}')
+        };
+        last.chars().any(|char| char.is_whitespace() || invisible(char))
+    })
 }
 
 /// The pre-tokenizer of a file that has no other than `Metaspace`.

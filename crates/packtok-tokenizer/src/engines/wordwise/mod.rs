@@ -3,6 +3,7 @@
 mod added_texts;
 mod coverage;
 mod engine;
+mod find;
 mod marked_words;
 mod model;
 mod scratch;

@@ -1,0 +1,8 @@
+//! Finds bytes one after the other, for words that are mostly short.
+
+/// The first position at or after `at` of a byte that fulfils the condition; the end if there is none.
+#[inline(always)]
+pub(super) fn find_from(text: &[u8], at: usize, condition: impl Fn(u8) -> bool) -> usize {
+    let found = text[at..].iter().position(|&byte| condition(byte));
+    found.map_or(text.len(), |index| at + index)
+}
