@@ -28,6 +28,6 @@ impl AddedTexts {
 
     /// Whether a word may contain an added token.
     pub(super) fn may_occur_in(&self, word: &str, normalized: &str) -> bool {
-        self.0.is_match(word) || self.0.is_match(normalized)
+        self.0.is_match(word) || normalized != word && self.0.is_match(normalized)
     }
 }

@@ -28,6 +28,7 @@ use super::coverage::{
     collect_steps, normalizer_before_map,
 };
 use super::find::find_from;
+use super::inert_chars::InertChars;
 use super::marked_words::MarkedWords;
 use super::model::Model;
 use super::scratch::Scratch;
@@ -56,8 +57,9 @@ enum Words {
 
 /// The loaded engine of files that remove white space between words.
 struct SeparateWords {
-    /// The normalizer steps before a SentencePiece map, if the file has a map.
-    before_map: Option<Normalizer>,
+    /// The normalizer steps before a SentencePiece map, if the file has a map, and the characters
+    /// that are never combined with others.
+    before_map: Option<(Normalizer, InertChars)>,
     /// Encodes most new words; without it, the reference engine encodes all.
     model: Option<Model>,
     /// Whether some added token has `lstrip` or `rstrip`.
@@ -182,7 +184,8 @@ impl SeparateWords {
         let mut steps = Vec::new();
         collect_steps(&json["normalizer"], &mut steps);
         steps.iter().try_for_each(|step| check_normalizer(step))?;
-        let before_map = normalizer_before_map(&steps)?;
+        let inert = InertChars::read(&json["normalizer"]).ok_or("its normalizer cannot be read")?;
+        let before_map = normalizer_before_map(&steps)?.map(|before_map| (before_map, inert));
         check_separators(&json["normalizer"])?;
         check_pre_tokenizer(&json["pre_tokenizer"])?;
         Ok(Self {
@@ -237,8 +240,8 @@ impl WordsOfText<'_, '_> {
         word: &str,
         ids: &mut Vec<u32>,
     ) -> Result<bool, Cause> {
-        if let Some(before_map) = &separate.before_map
-            && !word.is_ascii()
+        if let Some((before_map, inert)) = &separate.before_map
+            && !word.chars().all(|char| char.is_ascii() || inert.has(char))
             && !before_map
                 .normalized(word)
                 .is_some_and(|word| is_separate(&word))

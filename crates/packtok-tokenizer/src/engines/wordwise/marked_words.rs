@@ -240,8 +240,8 @@ impl MarkedWords {
     /// Whether the reference engine may encode a word alone. It would remove the space before an
     /// added token.
     pub(super) fn is_encoded_alone(&self, word: &str, normalized: &str) -> bool {
-        let holds_added_token = |unigram: &Unigram| unigram.may_hold_added_token(word, normalized);
-        !self.strips_left || !self.unigram.as_ref().is_none_or(holds_added_token)
+        let needs_reference = |unigram: &Unigram| unigram.needs_reference(word, normalized);
+        !self.strips_left || !self.unigram.as_ref().is_none_or(needs_reference)
     }
 
     /// Appends the ids of a word whose normalized form is in `scratch`. Returns `false`, with
@@ -255,7 +255,7 @@ impl MarkedWords {
         let Some(unigram) = &self.unigram else {
             return false;
         };
-        if self.is_last(word) || unigram.may_hold_added_token(word, normalized) {
+        if self.is_last(word) || unigram.needs_reference(word, normalized) {
             return false;
         }
         sequence.clear();

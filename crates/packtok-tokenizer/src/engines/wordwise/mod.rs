@@ -4,6 +4,7 @@ mod added_texts;
 mod coverage;
 mod engine;
 mod find;
+mod inert_chars;
 mod marked_words;
 mod model;
 mod scratch;

@@ -23,6 +23,6 @@ pub(super) struct Node {
     pub(super) score: f64,
     /// Start of the last token of the segmentation; equal to the position itself if no token ends
     /// here yet.
-    pub(super) start: usize,
+    pub(super) start: u32,
     pub(super) id: u32,
 }

@@ -23,6 +23,9 @@ use crate::load::{model_type, type_of};
 /// character.
 const PENALTY: f64 = 10.0;
 
+/// Bytes of a sequence with its mark fit into 32 bits.
+const MAX_BYTES: usize = (u32::MAX - 8) as usize;
+
 /// The loaded model.
 pub(super) struct Unigram {
     /// All tokens with their ids.
@@ -75,9 +78,10 @@ impl Unigram {
         })
     }
 
-    /// Whether a word may contain an added token.
-    pub(super) fn may_hold_added_token(&self, word: &str, normalized: &str) -> bool {
-        self.added.may_occur_in(word, normalized)
+    /// Whether the reference engine must encode a word, because it may contain an added token or is
+    /// too long.
+    pub(super) fn needs_reference(&self, word: &str, normalized: &str) -> bool {
+        normalized.len() > MAX_BYTES || self.added.may_occur_in(word, normalized)
     }
 
     /// Appends the ids of a normalized sequence with its mark.
@@ -89,7 +93,7 @@ impl Unigram {
     /// The best segmentation up to each position of a sequence.
     fn find_best_paths(&self, sequence: &str, nodes: &mut Vec<Node>) {
         nodes.clear();
-        nodes.extend((0..=sequence.len()).map(|start| Node {
+        nodes.extend((0..=sequence.len() as u32).map(|start| Node {
             score: 0.0,
             start,
             id: 0,
@@ -101,8 +105,12 @@ impl Unigram {
             let mut put = |end: usize, score: f64, id: u32| {
                 let node = &mut nodes[end];
                 let score = score + so_far;
-                if node.start == end || score > node.score {
-                    *node = Node { score, start, id };
+                if node.start as usize == end || score > node.score {
+                    *node = Node {
+                        score,
+                        start: start as u32,
+                        id,
+                    };
                 }
             };
             let mut place = self.tokens.root();
@@ -132,10 +140,10 @@ impl Unigram {
             ends.push(end);
             let mut node = nodes[end];
             // Consecutive unknown tokens become one.
-            while node.id == unknown && node.start > 0 && nodes[node.start].id == unknown {
-                node = nodes[node.start];
+            while node.id == unknown && node.start > 0 && nodes[node.start as usize].id == unknown {
+                node = nodes[node.start as usize];
             }
-            end = node.start;
+            end = node.start as usize;
         }
         let mut start = 0;
         for &end in ends.iter().rev() {
@@ -186,7 +194,7 @@ impl UnigramOfSeparateWords {
         normalized.clear();
         if !self.normalizer.append(word, normalized)
             || normalized.contains(self.mark)
-            || self.unigram.may_hold_added_token(word, normalized)
+            || self.unigram.needs_reference(word, normalized)
         {
             return false;
         }

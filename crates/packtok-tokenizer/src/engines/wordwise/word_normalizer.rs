@@ -1,7 +1,8 @@
-//! Normalizes one word: ASCII by a table, other words by the reference engine.
+//! Normalizes one word: ASCII by a table, with characters that stay unchanged, other words by the reference engine.
 
 use serde_json::Value;
 
+use super::inert_chars::InertChars;
 use crate::engines::reference::Normalizer;
 
 /// The normalizer of words.
@@ -9,6 +10,7 @@ pub(super) struct WordNormalizer {
     normalizer: Normalizer,
     /// The normalized form of each ASCII character; `None` if it may depend on its neighbours.
     letters: [Option<u8>; 128],
+    inert: InertChars,
 }
 
 impl WordNormalizer {
@@ -17,6 +19,7 @@ impl WordNormalizer {
         let normalizer = Normalizer::read(json)?;
         Some(Self {
             letters: letters(json, &normalizer),
+            inert: InertChars::read(json)?,
             normalizer,
         })
     }
@@ -39,14 +42,15 @@ impl WordNormalizer {
         true
     }
 
-    /// Appends the normalized form of a word of letters that do not depend on their neighbours.
+    /// Appends the normalized form of a word of characters that do not depend on their neighbours.
     /// Returns `false`, with nothing appended, for any other word.
     pub(super) fn append_letters(&self, word: &str, normalized: &mut String) -> bool {
         let start = normalized.len();
-        for byte in word.bytes() {
-            match self.letters.get(usize::from(byte)).copied().flatten() {
-                Some(letter) => normalized.push(char::from(letter)),
-                None => {
+        for char in word.chars() {
+            match self.letters.get(char as usize) {
+                Some(Some(letter)) => normalized.push(char::from(*letter)),
+                None if self.inert.has(char) => normalized.push(char),
+                _ => {
                     normalized.truncate(start);
                     return false;
                 }
