@@ -4,7 +4,7 @@ Does the same as `engines/src/main.rs`, and prints the same JSON:
 
     python engine_passes.py ENGINE TOKENIZER.json CORPUS.jsonl PASSES [BATCH]
 
-ENGINE is packtok, fastokens, gigatoken, tiktoken, tokenizers, or sentencepiece for a .model. Run by a Python
+ENGINE is packtok, fastokens, gigatoken, snaptokens, tiktoken, tokenizers, or sentencepiece for a .model. Run by a Python
 that has the tool. Uses one thread and batches of BATCH documents (256; 0 means all in one call) if the tool
 has a batch call, because calls are expensive in Python. The time to load includes the imports.
 """
@@ -47,6 +47,17 @@ def of_gigatoken(path: str) -> Encode:
 
     def encode(texts: Sequence[str]) -> int:
         return sum(map(len, tokenizer.encode_batch(texts, parallel=False)))
+
+    return encode
+
+
+def of_snaptokens(path: str) -> Encode:
+    import snaptokens
+
+    tokenizer = snaptokens.Tokenizer.from_file(path)
+
+    def encode(texts: Sequence[str]) -> int:
+        return len(tokenizer.encode_batch_flat(texts)[0]) // 4
 
     return encode
 
@@ -112,6 +123,7 @@ ENGINES = {
     "fastokens": of_fastokens,
     "gigatoken": of_gigatoken,
     "sentencepiece": of_sentencepiece,
+    "snaptokens": of_snaptokens,
     "tiktoken": of_tiktoken,
     "tokenizers": of_tokenizers,
 }

@@ -1,12 +1,13 @@
 //! Merges the symbols of a word: the ids of words that are not in the cache.
 //!
-//! - `rule` packs one merge rule into a number, `rule_table` finds the rule of two ids, `rules` holds all rules of a
-//!   vocabulary.
+//! - `rule` packs one merge rule into a number, `rule_table` finds the rule of two ids, `rules` holds those of a
+//!   vocabulary that can apply (`possible`).
 //! - `in_place` merges short words, `heap` long ones; `encode` chooses.
 
 mod encode;
 mod heap;
 mod in_place;
+mod possible;
 mod rule;
 mod rule_table;
 mod rules;

@@ -1,8 +1,9 @@
-//! All merge rules of a vocabulary.
+//! All merge rules of a vocabulary that can apply.
 //!
 //! A word starts as its bytes or characters (`alphabet`). Merging repeatedly applies the rule of
 //! lowest rank among all adjacent pairs, leftmost first, until no pair has a rule.
 
+use super::possible::possible_rules;
 use super::rule::{ID_BITS, MergeRule, NO_RULE};
 use super::rule_table::{RuleTable, RuleTableView};
 use crate::engines::byte_bpe::alphabet::Alphabet;
@@ -43,7 +44,7 @@ impl MergeRules {
         let mut merges = Self {
             alphabet,
             by_bytes: HugeTable::filled(1 << 16, NO_RULE),
-            by_ids: RuleTable::new(&merges)?,
+            by_ids: RuleTable::new(&possible_rules(merges))?,
         };
         for pair in 0..1 << 16 {
             let id = |byte| merges.id_of_byte(byte as u8);
