@@ -64,8 +64,9 @@ impl Encoder {
         })
     }
 
-    /// Pre-allocates the cache and inserts every vocabulary token. Costs 20 to 80 ms; ids do not
-    /// change. Pays off for callers that wait for the first text, or that encode some megabytes.
+    /// Pre-allocates the cache and inserts every vocabulary token; ids do not change. Otherwise this
+    /// happens when the first thousand or so words are known. Pays off for callers that wait for the
+    /// first text.
     pub fn warm_up(&mut self) {
         if let (Ok(fast), Some(scratch)) = (self.tokenizer.fast(), &mut self.fast) {
             fast.warm_up(scratch);

@@ -49,6 +49,14 @@ impl Alphabet {
         }
     }
 
+    /// The ids of all symbols; `no_id` stands for bytes without one.
+    pub(super) fn ids(&self, no_id: u32) -> impl Iterator<Item = u32> {
+        let pages = self.chars.iter().flat_map(|chars| &chars.pages);
+        let of_chars = pages.flatten().filter(|&&id| id != NONE);
+        let of_bytes = self.of_byte.iter().filter(move |&&id| id != no_id);
+        of_bytes.chain(of_chars).copied()
+    }
+
     /// Whether symbols are characters, which must not be split.
     pub(super) fn is_of_chars(&self) -> bool {
         self.chars.is_some()

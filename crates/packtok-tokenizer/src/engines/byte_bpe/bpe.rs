@@ -40,7 +40,8 @@ impl Job for FindUnmerged<'_> {
         let mut heap = MergeHeap::default();
         let mut ids = Vec::new();
         let mut unmerged = HashMap::new();
-        for (token, id) in self.tokens.iter() {
+        let not_made = |&(_, id): &(&[u8], u32)| !self.merge_rules.makes(id);
+        for (token, id) in self.tokens.iter().filter(not_made) {
             ids.clear();
             self.merge_rules.encode(token, &mut heap, &mut ids);
             if ids[..] != [id] {

@@ -197,6 +197,9 @@ impl ByteBpe {
         scratch: &mut Scratch,
         ids: &mut Vec<u32>,
     ) -> bool {
+        if !scratch.has_vocabulary && scratch.cache.has_grown_for(self.tokens.len()) {
+            self.put_vocabulary(simd, scratch);
+        }
         let mut state = SplitState::new();
         scratch.split_bounds[0] = 0;
         loop {
@@ -215,6 +218,33 @@ impl ByteBpe {
             self.append_words(simd, text.as_bytes(), words, scratch, ids);
             bounds[0] = bounds[num_words];
             scratch.split_bounds = bounds;
+        }
+    }
+
+    /// Puts the tokens of the vocabulary into the cache. They need not be merged: each is its own result.
+    #[cold]
+    #[inline(never)]
+    fn put_vocabulary(&self, simd: impl Simd, scratch: &mut Scratch) {
+        scratch.has_vocabulary = true;
+        let rules = &self.bpe.merge_rules;
+        let is_put = |&(token, id): &(&[u8], u32)| token.len() <= SHORT && rules.makes(id);
+        let mut tokens = self.tokens.iter().filter(is_put);
+        loop {
+            // Their buckets are prefetched together.
+            let some = tokens.by_ref().take(GROUP);
+            let words: Vec<_> = some
+                .map(|(token, id)| (WordKey::at(token, 0, token.len()), id))
+                .collect();
+            if words.is_empty() {
+                return;
+            }
+            let finder = scratch.cache.finder();
+            for &(word, _) in &words {
+                finder.prefetch(finder.bucket_of(word));
+            }
+            for (word, id) in words {
+                scratch.cache.insert_short(simd, word, &[id]);
+            }
         }
     }
 
@@ -363,18 +393,7 @@ impl Job for WarmUp<'_> {
     fn run(self, simd: impl Simd) {
         let Self { engine, scratch } = self;
         scratch.cache.preallocate(simd);
-        let tokens = engine.tokens.iter().map(|(token, _)| token);
-        let is_remembered =
-            |token: &&[u8]| token.len() <= SHORT && engine.bpe.unmerged(token).is_none();
-        let words: Vec<&[u8]> = tokens.filter(is_remembered).collect();
-        engine
-            .bpe
-            .merge_rules
-            .encode_all(words.iter().copied(), |number, ids, num_ids| {
-                let word = words[number];
-                let word = WordKey::at(word, 0, word.len());
-                scratch.cache.insert_short(simd, word, &ids[..num_ids]);
-            });
+        engine.put_vocabulary(simd, scratch);
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::alphabet::Alphabet;
-use super::merge::MAX_IDS;
+use super::merge::{MAX_IDS, NO_ID};
 use super::missing_bytes::{MissingBytes, occurs_in_utf8};
 use crate::letters::Letters;
 
@@ -40,6 +40,10 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], u32)> {
         let mut start = 0;
         self.ends.iter().map(move |&(end, id)| {
@@ -169,10 +173,10 @@ impl Ids<'_> {
         id.ok_or_else(|| format!("it needs the token {name:?}, which has no id"))
     }
 
-    /// The ids of bytes, which are spelled as letters, and the bytes without one. Of a byte that no text has,
-    /// the id does not matter.
+    /// The ids of bytes, which are spelled as letters, and the bytes without one, which no text that this engine
+    /// encodes has.
     fn of_bytes(&self, letters: &Letters) -> (Alphabet, MissingBytes) {
-        let (mut of_byte, mut missing_bytes) = ([0; 256], MissingBytes::default());
+        let (mut of_byte, mut missing_bytes) = ([NO_ID; 256], MissingBytes::default());
         for (byte, letter) in letters.all() {
             match self.0.get(&*letter.encode_utf8(&mut [0; 4])) {
                 Some(&id) => of_byte[usize::from(byte)] = id,

@@ -21,6 +21,8 @@ pub(crate) struct Scratch {
     pub(super) staged: Box<[u32; WORDS_PER_CHUNK * SHORT + cache::ROOM]>,
     pub(super) misses: Misses,
     pub(super) cache: WordCache,
+    /// Whether the tokens of the vocabulary were put into the cache.
+    pub(super) has_vocabulary: bool,
     pub(super) heap: MergeHeap,
     /// The first word of a text with a space before it.
     pub(super) first: Vec<u8>,
@@ -43,6 +45,7 @@ impl Scratch {
             staged: Box::new([0; WORDS_PER_CHUNK * SHORT + cache::ROOM]),
             misses: Misses::default(),
             cache: WordCache::new(cache_bytes.unwrap_or(CACHE_BYTES)),
+            has_vocabulary: false,
             heap: MergeHeap::default(),
             first: Vec::new(),
             prefixed: String::new(),

@@ -50,6 +50,11 @@ impl WordCache {
         self.long.preallocate();
     }
 
+    /// Whether the table of short words has its full size, and room for this many more words.
+    pub(crate) fn has_grown_for(&self, num_words: usize) -> bool {
+        self.short.num_buckets() == self.max_buckets && num_words <= self.max_buckets
+    }
+
     /// Looks up short words; valid until the next insertion.
     #[inline(always)]
     pub(crate) fn finder(&self) -> Finder<'_> {

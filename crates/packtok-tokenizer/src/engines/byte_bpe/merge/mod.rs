@@ -13,5 +13,5 @@ mod rule_table;
 mod rules;
 
 pub(super) use self::heap::MergeHeap;
-pub(super) use self::rule::MAX_IDS;
+pub(super) use self::rule::{MAX_IDS, NO_ID};
 pub(super) use self::rules::MergeRules;

@@ -25,9 +25,12 @@ use super::rule::{MAX_IDS, MergeRule, id_of, rank_of};
 /// A pair of ids and its rule.
 pub(super) type PairRule = ([u32; 2], MergeRule);
 
-/// The rules that can apply. `rules` are sorted by their pairs, which all differ.
-pub(super) fn possible_rules(rules: Vec<PairRule>) -> Vec<PairRule> {
-    let mut tokens = Tokens::new(&rules);
+/// The rules that can apply to words of these symbols. `rules` are sorted by their pairs, which all differ.
+pub(super) fn possible_rules(
+    rules: Vec<PairRule>,
+    symbols: impl Iterator<Item = u32>,
+) -> Vec<PairRule> {
+    let mut tokens = Tokens::new(&rules, symbols);
     let mut is_possible = vec![false; rules.len()];
     // For each id, the rules that wait for it.
     let mut waiting: HashMap<u32, Vec<usize>> = HashMap::new();
@@ -70,23 +73,24 @@ struct Tokens<'a> {
     rules: &'a [PairRule],
     /// For each id, the first rule of which it is the left one.
     starts: Vec<u32>,
-    /// Those of the tokens that are there; tokens of the alphabet, which no rule gives, have the time [`BEGINNING`].
+    /// Those of the tokens that are there. Symbols of the alphabet have the time [`BEGINNING`].
     origins: Vec<Option<Origin>>,
 }
 
 impl<'a> Tokens<'a> {
-    fn new(rules: &'a [PairRule]) -> Self {
-        let alphabet = Origin {
-            left: 0,
-            right: 0,
-            rank: 0,
-            time: BEGINNING,
-        };
+    fn new(rules: &'a [PairRule], symbols: impl Iterator<Item = u32>) -> Self {
         let mut starts = vec![0; MAX_IDS + 1];
-        let mut origins = vec![Some(alphabet); MAX_IDS];
-        for &([left, _], rule) in rules {
+        for &([left, _], _) in rules {
             starts[left as usize + 1] += 1;
-            origins[id_of(rule) as usize] = None;
+        }
+        let mut origins = vec![None; MAX_IDS];
+        for id in symbols {
+            origins[id as usize] = Some(Origin {
+                left: id,
+                right: id,
+                rank: 0,
+                time: BEGINNING,
+            });
         }
         let mut start = 0;
         for count in &mut starts {
@@ -169,7 +173,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::engines::byte_bpe::merge::rule::ID_BITS;
+    use crate::engines::byte_bpe::merge::rule::{ID_BITS, NO_ID};
     use crate::engines::byte_bpe::model::{Model, Spelling};
 
     /// The symbols of a word, merged one step after the other, and the last pair that was merged.
@@ -190,8 +194,8 @@ mod tests {
         }
     }
 
-    /// Rules over three letters, each of two earlier tokens. `is_shuffled`: their order is not that of training.
-    fn rules(pairs: &[(usize, usize)], is_shuffled: bool) -> Vec<PairRule> {
+    /// Rules over three letters, each of two earlier tokens, and the text of each token. `is_shuffled`: their order is not that of training.
+    fn rules(pairs: &[(usize, usize)], is_shuffled: bool) -> (Vec<PairRule>, Vec<String>) {
         let mut texts: Vec<String> = ["a", "b", "c"].map(str::to_owned).into();
         let mut rules = Vec::new();
         for &(left, right) in pairs {
@@ -208,6 +212,8 @@ mod tests {
             rules.push([left as u32, right as u32, id as u32]);
         }
         if is_shuffled {
+            // Nothing makes some tokens.
+            rules.retain(|&[left, right, _]| (left * 5 + right * 3) % 7 != 6);
             rules.sort_by_key(|&[left, right, id]| (left * 7 + right * 13 + id * 5) % 11);
         }
         let ranked = (0..).zip(rules);
@@ -216,7 +222,7 @@ mod tests {
             .collect();
         rules.sort_unstable();
         rules.dedup_by_key(|rule| rule.0);
-        rules
+        (rules, texts)
     }
 
     #[test]
@@ -241,7 +247,44 @@ mod tests {
         }
         rules.sort_unstable();
         assert!(rules.len() > 2 * num_merges);
-        assert_eq!(possible_rules(rules).len(), num_merges);
+        assert_eq!(
+            possible_rules(rules, model.alphabet.ids(NO_ID)).len(),
+            num_merges
+        );
+    }
+
+    #[test]
+    fn of_gpt2_exactly_those_are_left_that_come_last_in_their_own_token() {
+        let file: serde_json::Value =
+            serde_json::from_str(&crate::builtin_json("gpt2").unwrap()).unwrap();
+        let model = Model::read(&file["model"], Spelling::Bytes).unwrap();
+        let rules = (0..).zip(&model.merges);
+        let mut rules: Vec<PairRule> = rules
+            .map(|(rank, &[left, right, id])| {
+                ([left, right], rank << ID_BITS | MergeRule::from(id))
+            })
+            .collect();
+        rules.sort_unstable();
+        let by_pair: HashMap<_, _> = rules.iter().copied().collect();
+        let possible: HashMap<_, _> = possible_rules(rules, model.alphabet.ids(NO_ID))
+            .into_iter()
+            .collect();
+        let tokens: HashMap<u32, &[u8]> =
+            model.tokens.iter().map(|(token, id)| (id, token)).collect();
+        for (pair, rule) in &by_pair {
+            let mut letters = Vec::new();
+            (model.alphabet).symbols(tokens[&id_of(*rule)], |id| letters.push(id));
+            let (symbols, last) = merged(&by_pair, &letters);
+            let applies = symbols.len() == 1 && last == Some(*pair);
+            assert_eq!(
+                possible.contains_key(pair),
+                applies,
+                "{:?} {:?} {:?}",
+                pair.map(|id| String::from_utf8_lossy(tokens[&id]).into_owned()),
+                rank_of(*rule),
+                last.map(|l| l.map(|id| String::from_utf8_lossy(tokens[&id]).into_owned()))
+            );
+        }
     }
 
     proptest! {
@@ -252,8 +295,8 @@ mod tests {
             words in prop::collection::vec(prop::collection::vec(0..3u32, 1..24), 1..20),
             is_shuffled in prop::bool::ANY,
         ) {
-            let all = rules(&pairs, is_shuffled);
-            let some: HashMap<_, _> = possible_rules(all.clone()).into_iter().collect();
+            let (all, _) = rules(&pairs, is_shuffled);
+            let some: HashMap<_, _> = possible_rules(all.clone(), 0..3).into_iter().collect();
             let all: HashMap<_, _> = all.into_iter().collect();
             for word in words {
                 prop_assert_eq!(merged(&some, &word).0, merged(&all, &word).0);
@@ -265,16 +308,12 @@ mod tests {
             pairs in prop::collection::vec((0..40usize, 0..40usize), 0..40),
             is_shuffled in prop::bool::ANY,
         ) {
-            let all = rules(&pairs, is_shuffled);
+            let (all, texts) = rules(&pairs, is_shuffled);
             let by_pair: HashMap<_, _> = all.iter().copied().collect();
-            let possible = possible_rules(all.clone());
+            let possible = possible_rules(all.clone(), 0..3);
             for rule in &all {
-                // The letters of its token.
-                let mut letters = rule.0.to_vec();
-                while let Some(at) = letters.iter().position(|&id| id > 2) {
-                    let (pair, _) = all.iter().find(|(_, rule)| id_of(*rule) == letters[at]).unwrap();
-                    letters.splice(at..=at, *pair);
-                }
+                let letters = texts[id_of(rule.1) as usize].bytes().map(|letter| u32::from(letter - b'a'));
+                let letters: Vec<u32> = letters.collect();
                 let (symbols, last) = merged(&by_pair, &letters);
                 let applies = symbols.len() == 1 && last == Some(rule.0);
                 prop_assert_eq!(possible.contains(rule), applies, "{:?}", rule);

@@ -23,7 +23,7 @@ pub(super) const ID_BITS: u32 = 20;
 pub(crate) const MAX_IDS: usize = (1 << ID_BITS) - 1;
 
 /// An id without merges.
-pub(super) const NO_ID: u32 = MAX_IDS as u32;
+pub(crate) const NO_ID: u32 = MAX_IDS as u32;
 
 // The word cache must be able to hold the ids.
 const _: () = assert!(MAX_IDS <= crate::engines::word_cache::MAX_IDS);

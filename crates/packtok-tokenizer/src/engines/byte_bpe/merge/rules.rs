@@ -4,7 +4,7 @@
 //! lowest rank among all adjacent pairs, leftmost first, until no pair has a rule.
 
 use super::possible::possible_rules;
-use super::rule::{ID_BITS, MergeRule, NO_RULE};
+use super::rule::{ID_BITS, MAX_IDS, MergeRule, NO_ID, NO_RULE, id_of};
 use super::rule_table::{RuleTable, RuleTableView};
 use crate::engines::byte_bpe::alphabet::Alphabet;
 use crate::engines::huge_table::{HugeTable, Slots};
@@ -16,6 +16,8 @@ pub(crate) struct MergeRules {
     /// probe.
     by_bytes: HugeTable<MergeRule>,
     by_ids: RuleTable,
+    /// For each id, whether a rule gives it.
+    made: Vec<bool>,
 }
 
 impl MergeRules {
@@ -41,10 +43,16 @@ impl MergeRules {
             }
             is_again
         });
+        let merges = possible_rules(merges, alphabet.ids(NO_ID));
+        let mut made = vec![false; MAX_IDS];
+        for (_, merge) in &merges {
+            made[id_of(*merge) as usize] = true;
+        }
         let mut merges = Self {
+            made,
             alphabet,
             by_bytes: HugeTable::filled(1 << 16, NO_RULE),
-            by_ids: RuleTable::new(&possible_rules(merges))?,
+            by_ids: RuleTable::new(&merges)?,
         };
         for pair in 0..1 << 16 {
             let id = |byte| merges.id_of_byte(byte as u8);
@@ -62,6 +70,11 @@ impl MergeRules {
             by_bytes: self.by_bytes.slots(),
             by_ids: self.by_ids.view(),
         }
+    }
+
+    /// Whether merging the bytes of a token gives the token.
+    pub(crate) fn makes(&self, id: u32) -> bool {
+        self.made[id as usize]
     }
 
     #[inline]
