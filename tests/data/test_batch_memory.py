@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("torch")
 import pbins
 import torch
+from extent import extent
 
 from packtok import TokenDataset
 from packtok.data import batch_memory
@@ -124,7 +125,7 @@ def test_threads_never_get_the_same_memory() -> None:
     spoiled = []
 
     def work(thread: int) -> None:
-        for _ in range(500):
+        for _ in range(extent(500, 100)):
             batch = tensor().fill_(thread)
             if not bool((batch == thread).all()):
                 spoiled.append(thread)

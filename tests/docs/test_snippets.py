@@ -33,6 +33,15 @@ FIRST = [
 FOLDERS = ("docs", "examples", "slurm")
 OTHERS = {path.relative_to(ROOT).as_posix() for folder in FOLDERS for path in (ROOT / folder).rglob("*.md")}
 STORY = [*FIRST, *sorted(OTHERS - set(FIRST))]
+# These pages take long, and the tests of their areas run the same commands with less to do.
+LONG = {
+    "docs/guides/catalog.md",
+    "docs/guides/complete_configs.md",
+    "docs/guides/instruction_tuning.md",
+    "docs/guides/source_plugins.md",
+    "docs/guides/teacher_signals.md",
+    "examples/formats/README.md",
+}
 # Smaller training settings for the guides; these steps suffice to run every program.
 SMALLER = {"steps: 600": "steps: 20", "checkpoint_every: 100": "checkpoint_every: 10"}
 # These train for a long time, or need that run. In CI, tests/docs/test_getting_started.py starts the same
@@ -103,7 +112,9 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
     return Story(tmp_path_factory.mktemp("story"))
 
 
-@pytest.mark.parametrize("document", STORY)
+@pytest.mark.parametrize(
+    "document", [pytest.param(name, marks=pytest.mark.whole) if name in LONG else name for name in STORY]
+)
 def test_all_snippets_run(story: Story, document: str) -> None:
     story.read(document)
 

@@ -120,7 +120,9 @@ def test_late_interrupt_reports_that_the_pbin_is_complete(tmp_path: Path) -> Non
     assert len(packtok.PbinReader(str(tmp_path / "o.pbin"))) > 0
 
 
-@pytest.mark.parametrize("command", [("count", "-t"), ("tokenizer", "verify")])
+@pytest.mark.parametrize(
+    "command", [("count", "-t"), pytest.param(("tokenizer", "verify"), marks=pytest.mark.whole)]
+)
 def test_scanning_a_corpus_can_be_interrupted(large: Path, tmp_path: Path, command: tuple[str, ...]) -> None:
     corpus = () if command[0] == "count" else ("--corpus",)
     options = ("--on-bad-document", "skip", "--field", SLOWER_FIELD, "-j", 1)
