@@ -4,8 +4,8 @@
 //! reference or fastokens, prints JSON: CPU seconds of this thread for each pass and for the last
 //! fifth of the first pass, bytes of text, and number of ids. Each document is one call. Ids go to
 //! one buffer that is cleared each time, or are copied there if the engine returns its own buffer.
-//! packtok's engine is warmed up as part of loading. `engine_passes.py` does the same for tools
-//! called from Python.
+//! What an engine does at its first text counts. `engine_passes.py` does the same for tools called from
+//! Python.
 
 use std::process::exit;
 
@@ -84,7 +84,6 @@ fn of_packtok(tokenizer: &str, engine: EngineChoice) -> Encode {
         ..EncodeOptions::default()
     };
     let mut encoder = tokenizer.encoder(&options).expect("the engine covers it");
-    encoder.warm_up();
     Box::new(move |text, ids| encoder.encode_into(text, ids).expect("ids"))
 }
 
