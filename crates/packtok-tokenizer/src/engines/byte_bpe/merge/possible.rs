@@ -20,7 +20,7 @@
 
 use std::collections::HashMap;
 
-use super::rule::{MAX_IDS, MergeRule, id_of, rank_of};
+use super::rule::{MergeRule, id_of, rank_of};
 
 /// A pair of ids and its rule.
 pub(super) type PairRule = ([u32; 2], MergeRule);
@@ -79,11 +79,19 @@ struct Tokens<'a> {
 
 impl<'a> Tokens<'a> {
     fn new(rules: &'a [PairRule], symbols: impl Iterator<Item = u32>) -> Self {
-        let mut starts = vec![0; MAX_IDS + 1];
+        let symbols: Vec<u32> = symbols.collect();
+        let of_rules = rules
+            .iter()
+            .flat_map(|&([left, right], rule)| [left, right, id_of(rule)]);
+        let num_ids = of_rules
+            .chain(symbols.iter().copied())
+            .max()
+            .map_or(0, |id| id as usize + 1);
+        let mut starts = vec![0; num_ids + 1];
         for &([left, _], _) in rules {
             starts[left as usize + 1] += 1;
         }
-        let mut origins = vec![None; MAX_IDS];
+        let mut origins = vec![None; num_ids];
         for id in symbols {
             origins[id as usize] = Some(Origin {
                 left: id,

@@ -4,7 +4,7 @@
 //! lowest rank among all adjacent pairs, leftmost first, until no pair has a rule.
 
 use super::possible::possible_rules;
-use super::rule::{ID_BITS, MAX_IDS, MergeRule, NO_ID, NO_RULE, id_of};
+use super::rule::{ID_BITS, MergeRule, NO_ID, NO_RULE, id_of};
 use super::rule_table::{RuleTable, RuleTableView};
 use crate::engines::byte_bpe::alphabet::Alphabet;
 use crate::engines::huge_table::{HugeTable, Slots};
@@ -44,7 +44,8 @@ impl MergeRules {
             is_again
         });
         let merges = possible_rules(merges, alphabet.ids(NO_ID));
-        let mut made = vec![false; MAX_IDS];
+        let last_made = merges.iter().map(|(_, merge)| id_of(*merge)).max();
+        let mut made = vec![false; last_made.map_or(0, |id| id as usize + 1)];
         for (_, merge) in &merges {
             made[id_of(*merge) as usize] = true;
         }
@@ -74,7 +75,7 @@ impl MergeRules {
 
     /// Whether merging the bytes of a token gives the token.
     pub(crate) fn makes(&self, id: u32) -> bool {
-        self.made[id as usize]
+        self.made.get(id as usize) == Some(&true)
     }
 
     #[inline]
