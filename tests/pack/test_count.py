@@ -13,7 +13,7 @@ import pytest
 import zstandard
 from command_line import PacktokCli
 from extent import extent
-from small_tokenizers import unigram, wheel_of, word_piece, write_tokenizer
+from small_tokenizers import unsplit_unigram, wheel_of, word_piece, write_tokenizer
 from tokenizers import pre_tokenizers
 
 import packtok
@@ -353,7 +353,7 @@ def test_verify_compares_engines(corpus: Path, packtok_cli: PacktokCli, tmp_path
 
 
 def test_verify_reports_if_there_is_nothing_to_compare(tmp_path: Path, packtok_cli: PacktokCli) -> None:
-    unigram().save(str(tmp_path / "w.json"))
+    unsplit_unigram().save(str(tmp_path / "w.json"))
     out = packtok_cli("tokenizer", "verify", "w.json", cwd=tmp_path).stdout
     assert out.startswith("nothing to compare: w.json uses tokenizers 0.23.2")
 

@@ -43,6 +43,13 @@ def unigram() -> Tokenizer:
     return tokenizer
 
 
+def unsplit_unigram() -> Tokenizer:
+    """Returns a Unigram tokenizer that segments whole texts, so that the reference engine serves it."""
+    tokenizer = unigram()
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(split=False)
+    return tokenizer
+
+
 def word_level() -> Tokenizer:
     """Trains a WordLevel model with an added token that matches only whole words."""
     tokenizer = Tokenizer(models.WordLevel(unk_token="[UNK]"))

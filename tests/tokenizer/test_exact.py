@@ -26,7 +26,7 @@ from exact_texts import (
 from extent import extent
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from small_tokenizers import unigram, word_level, word_piece
+from small_tokenizers import unigram, unsplit_unigram, word_level, word_piece
 from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers
 
 import packtok
@@ -246,7 +246,10 @@ def converted(shared: Path, model: str, folder: Path) -> tuple[Path, Tokenizer]:
     return file, oracle.load(file)
 
 
-@pytest.mark.parametrize(("make", "engine"), [(word_piece, FAST), (unigram, SECOND), (word_level, FAST)])
+@pytest.mark.parametrize(
+    ("make", "engine"),
+    [(word_piece, FAST), (unigram, FAST), (unsplit_unigram, SECOND), (word_level, FAST)],
+)
 def test_models_other_than_bpe(tmp_path: Path, make: Callable[[], Tokenizer], engine: str) -> None:
     file = tmp_path / "tokenizer.json"
     make().save(str(file))
