@@ -21,6 +21,12 @@ pub(super) fn collect_steps<'a>(normalizer: &'a Value, steps: &mut Vec<&'a Value
     }
 }
 
+/// The mark of a `Metaspace`.
+pub(super) fn mark_of(metaspace: &Value) -> Option<char> {
+    let mut chars = metaspace["replacement"].as_str()?.chars();
+    chars.next().filter(|_| chars.next().is_none())
+}
+
 /// The steps before a SentencePiece map, if there is one. They must leave ASCII unchanged.
 ///
 /// # Errors

@@ -19,7 +19,9 @@
 
 use serde_json::{Value, json};
 
-use super::coverage::{SEPARATORS, check_normalizer, collect_steps, normalizer_before_map};
+use super::coverage::{
+    SEPARATORS, check_normalizer, collect_steps, mark_of, normalizer_before_map,
+};
 use super::find::find_from;
 use super::scratch::Scratch;
 use super::separate::is_separate;
@@ -312,12 +314,6 @@ fn only_metaspace(pre_tokenizer: &Value) -> Option<&Value> {
         _ => pre_tokenizer,
     };
     (type_of(step) == "Metaspace").then_some(step)
-}
-
-/// The mark of a `Metaspace`.
-pub(super) fn mark_of(metaspace: &Value) -> Option<char> {
-    let mut chars = metaspace["replacement"].as_str()?.chars();
-    chars.next().filter(|_| chars.next().is_none())
 }
 
 /// What several spaces become, `None` if they stay.

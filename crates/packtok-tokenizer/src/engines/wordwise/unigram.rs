@@ -12,7 +12,7 @@
 use serde_json::Value;
 
 use super::added_texts::AddedTexts;
-use super::marked_words::mark_of;
+use super::coverage::mark_of;
 use super::scratch::{Node, Paths, Scratch};
 use super::word_normalizer::WordNormalizer;
 use crate::engines::double_array::DoubleArray;
