@@ -271,12 +271,19 @@ def measure(
     measured: dict[str, list[Passes]] = {engine: [] for engine in commands}
     for repetition in range(arguments.repetitions):
         for engine, command in commands.items():
-            if engine in PASSES and repetition > 0:
+            if engine not in measured or (engine in PASSES and repetition > 0):
                 continue
             passes = "1" if arguments.large else str(PASSES.get(engine, 2))
             is_python = PEERS / "engine_passes.py" in command
             batch = [str(LARGE_BATCH if arguments.large else arguments.batch)] if is_python else []
-            cost = run([*command, tokenizer, lines, passes, *batch], arguments.core)
+            try:
+                cost = run([*command, tokenizer, lines, passes, *batch], arguments.core)
+            except RuntimeError as error:
+                if engine == "packtok":
+                    raise
+                print(f"{engine} does not load {tokenizer}: {str(error).strip().splitlines()[-1]}")
+                del measured[engine]
+                continue
             measured[engine].append(Passes.of(cost.output))
     return measured
 
