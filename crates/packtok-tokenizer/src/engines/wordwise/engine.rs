@@ -184,8 +184,13 @@ impl SeparateWords {
         let mut steps = Vec::new();
         collect_steps(&json["normalizer"], &mut steps);
         steps.iter().try_for_each(|step| check_normalizer(step))?;
-        let inert = InertChars::read(&json["normalizer"]).ok_or("its normalizer cannot be read")?;
-        let before_map = normalizer_before_map(&steps)?.map(|before_map| (before_map, inert));
+        let before_map = match normalizer_before_map(&steps)? {
+            Some(before_map) => {
+                let inert = InertChars::read(&json["normalizer"]);
+                Some((before_map, inert.ok_or("its normalizer cannot be read")?))
+            }
+            None => None,
+        };
         check_separators(&json["normalizer"])?;
         check_pre_tokenizer(&json["pre_tokenizer"])?;
         Ok(Self {

@@ -27,7 +27,7 @@ pub(super) type PairRule = ([u32; 2], MergeRule);
 
 /// The rules that can apply to words of these symbols. `rules` are sorted by their pairs, which all differ.
 pub(super) fn possible_rules(
-    rules: Vec<PairRule>,
+    mut rules: Vec<PairRule>,
     symbols: impl Iterator<Item = u32>,
 ) -> Vec<PairRule> {
     let mut tokens = Tokens::new(&rules, symbols);
@@ -51,7 +51,6 @@ pub(super) fn possible_rules(
         }
     }
     let mut is_possible = is_possible.into_iter();
-    let mut rules = rules;
     rules.retain(|_| is_possible.next() == Some(true));
     rules
 }
