@@ -94,10 +94,6 @@ fn of_fastokens(tokenizer: &str) -> Encode {
 
 /// CPU seconds of this thread, unaffected by other processes.
 fn on_processor() -> f64 {
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells");
-    let nanoseconds = stat
-        .split(' ')
-        .next()
-        .and_then(|number| number.parse::<f64>().ok());
-    nanoseconds.expect("a number") / 1e9
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }

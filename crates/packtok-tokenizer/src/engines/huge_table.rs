@@ -87,6 +87,12 @@ impl<T> Clone for Slots<'_, T> {
 impl<T> Copy for Slots<'_, T> {}
 
 impl<'a, T> Slots<'a, T> {
+    /// All slots, a power of two.
+    #[inline]
+    pub(super) fn all(self) -> &'a [T] {
+        self.0
+    }
+
     /// The slot at `number` modulo the number of slots.
     #[inline(always)]
     #[allow(unsafe_code)]

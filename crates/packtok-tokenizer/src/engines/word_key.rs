@@ -59,6 +59,18 @@ impl WordKey {
         }
     }
 
+    /// The length of a short word.
+    #[inline(always)]
+    pub(super) fn len(self) -> usize {
+        (self.high >> LEN_SHIFT) as usize
+    }
+
+    /// The bytes of a short word, and its length at the end.
+    #[inline(always)]
+    pub(super) fn bytes(self) -> [u8; 16] {
+        (u128::from(self.high) << 64 | u128::from(self.low)).to_le_bytes()
+    }
+
     /// Whether the key contains all bytes of the word.
     #[inline(always)]
     pub(super) fn is_short(self) -> bool {

@@ -57,6 +57,16 @@ impl Alphabet {
         of_bytes.chain(of_chars).copied()
     }
 
+    /// The same alphabet with other ids.
+    pub(super) fn map(mut self, other: impl Fn(u32) -> u32) -> Self {
+        let pages = self.chars.iter_mut().flat_map(|chars| &mut chars.pages);
+        let of_chars = pages.flatten().filter(|id| **id != NONE);
+        for id in self.of_byte.iter_mut().chain(of_chars) {
+            *id = other(*id);
+        }
+        self
+    }
+
     /// Whether symbols are characters, which must not be split.
     pub(super) fn is_of_chars(&self) -> bool {
         self.chars.is_some()

@@ -39,8 +39,6 @@ pub(super) struct Part {
 #[derive(Clone, Copy)]
 pub(super) struct Unresolved {
     pub(super) part: usize,
-    pub(super) start: usize,
-    pub(super) end: usize,
     pub(super) word: WordKey,
     /// Whether the part is a piece of a long word, which was not looked up in the cache yet.
     pub(super) is_piece: bool,
@@ -69,17 +67,9 @@ impl Misses {
         });
     }
 
-    pub(super) fn push_unresolved(
-        &mut self,
-        start: usize,
-        end: usize,
-        word: WordKey,
-        is_piece: bool,
-    ) {
+    pub(super) fn push_unresolved(&mut self, word: WordKey, is_piece: bool) {
         self.unresolved.push(Unresolved {
             part: self.parts.len(),
-            start,
-            end,
             word,
             is_piece,
         });

@@ -15,7 +15,7 @@ const MAX_BYTES_IN_PARTS: usize = 1 << 12;
 const MAX_RETAINED_IDS: usize = 1 << 16;
 
 /// Ids that are copied at once, because copying the exact number takes longer.
-const FEW: usize = SHORT + 1;
+const FEW: usize = SHORT;
 
 /// Appends the ids of a chunk's words, hits and misses.
 pub(super) struct Resolve<'a> {
@@ -35,7 +35,7 @@ impl Job for Resolve<'_> {
         self.prefetch_long();
         self.split();
         self.look_up(simd);
-        self.merge();
+        self.merge(simd);
         self.append(simd);
     }
 }
@@ -83,7 +83,7 @@ impl Resolve<'_> {
                 misses.push_resolved(first_id);
             } else if word.len() <= SHORT {
                 let word = WordKey::at(self.text, start, end);
-                misses.push_unresolved(start, end, word, false);
+                misses.push_unresolved(word, false);
             } else if cache.append_long(misses.words[i].hash, word, &mut misses.ids) {
                 misses.push_resolved(first_id);
             } else {
@@ -125,7 +125,7 @@ impl Resolve<'_> {
                 let word = WordKey::at(text, at, next);
                 let finder = cache.finder();
                 finder.prefetch(finder.bucket_of(word));
-                misses.push_unresolved(at, next, word, true);
+                misses.push_unresolved(word, true);
             } else {
                 let first_id = misses.ids.len();
                 bpe.merge_rules.encode(piece, heap, &mut misses.ids);
@@ -174,20 +174,17 @@ impl Resolve<'_> {
 
     /// Merges all other parts.
     #[inline(always)]
-    fn merge(&mut self) {
-        let text = self.text;
+    fn merge(&mut self, simd: impl Simd) {
         let Misses {
             parts,
             unresolved,
             ids,
             ..
         } = &mut self.scratch.misses;
-        let words = unresolved
-            .iter()
-            .map(|unresolved| &text[unresolved.start..unresolved.end]);
+        let words = unresolved.iter().map(|unresolved| unresolved.word);
         self.bpe
             .merge_rules
-            .encode_all(words, |number, of_word, num_ids| {
+            .encode_all(simd, words, |number, of_word, num_ids| {
                 let first_id = ids.len();
                 parts[unresolved[number].part] = Part { first_id, num_ids };
                 extend_from_few(ids, of_word, num_ids);

@@ -3,16 +3,18 @@
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
-    __m512i, _mm_cvtsi32_si128, _mm_loadu_si128, _mm_setr_epi8, _mm256_cmpgt_epu32_mask,
-    _mm256_loadu_si256, _mm256_min_epu32, _mm256_set1_epi32, _mm256_storeu_si256, _mm256_sub_epi32,
-    _mm512_add_epi32, _mm512_add_epi64, _mm512_and_si512, _mm512_broadcast_i32x4,
-    _mm512_castsi128_si512, _mm512_castsi256_si512, _mm512_castsi512_si256, _mm512_cmpeq_epi8_mask,
-    _mm512_cmpgt_epu32_mask, _mm512_cmplt_epi8_mask, _mm512_cmplt_epu8_mask, _mm512_inserti32x4,
-    _mm512_loadu_si512, _mm512_mask_mov_epi8, _mm512_mask_shuffle_epi8,
-    _mm512_maskz_compress_epi32, _mm512_maskz_mov_epi8, _mm512_movepi8_mask, _mm512_mullo_epi64,
-    _mm512_or_si512, _mm512_permutex2var_epi32, _mm512_permutexvar_epi32, _mm512_set1_epi8,
-    _mm512_set1_epi32, _mm512_set4_epi64, _mm512_setr_epi32, _mm512_setzero_si512,
-    _mm512_shuffle_epi8, _mm512_shuffle_epi32, _mm512_shuffle_i32x4, _mm512_srl_epi64,
+    __m512i, _mm_cvtsi32_si128, _mm_loadu_si128, _mm_set_epi64x, _mm_setr_epi8, _mm_slli_si128,
+    _mm256_cmpgt_epu32_mask, _mm256_loadu_si256, _mm256_min_epu32, _mm256_set1_epi32,
+    _mm256_storeu_si256, _mm256_sub_epi32, _mm512_add_epi32, _mm512_add_epi64, _mm512_and_si512,
+    _mm512_broadcast_i32x4, _mm512_castsi128_si512, _mm512_castsi256_si512, _mm512_castsi512_si256,
+    _mm512_cmpeq_epi8_mask, _mm512_cmpgt_epu32_mask, _mm512_cmplt_epi8_mask,
+    _mm512_cmplt_epu8_mask, _mm512_cvtepu8_epi32, _mm512_inserti32x4, _mm512_loadu_si512,
+    _mm512_mask_i32gather_epi32, _mm512_mask_mov_epi8, _mm512_mask_set1_epi32,
+    _mm512_mask_shuffle_epi8, _mm512_maskz_compress_epi32, _mm512_maskz_mov_epi8,
+    _mm512_movepi8_mask, _mm512_mullo_epi64, _mm512_or_si512, _mm512_permutex2var_epi32,
+    _mm512_permutexvar_epi32, _mm512_reduce_min_epu32, _mm512_set1_epi8, _mm512_set1_epi32,
+    _mm512_set4_epi64, _mm512_setr_epi32, _mm512_setzero_si512, _mm512_shuffle_epi8,
+    _mm512_shuffle_epi32, _mm512_shuffle_i32x4, _mm512_slli_epi32, _mm512_srl_epi64,
     _mm512_storeu_si512, _mm512_sub_epi8, _mm512_sub_epi32, _mm512_test_epi8_mask,
 };
 
@@ -21,7 +23,8 @@ use super::back_end::back_end;
 use super::first_two::{FirstTwo, MATCHES};
 use super::masks::{Masks, SIMD_BLOCK_BYTES, SimdBlock};
 use super::portable::Portable;
-use super::traits::{KEY_BATCH, LEN_BATCH};
+use super::traits::{KEY_BATCH, LEN_BATCH, Lanes, NUM_LANES};
+use crate::engines::huge_table::Slots;
 use crate::engines::word_key::{HASH_FACTORS, LONG, SHORT, WordKey};
 
 back_end! {
@@ -47,7 +50,97 @@ back_end! {
     fn long_words(bounds: &[u32; LEN_BATCH + 1]) -> u32 = long_words(bounds);
     fn match_pair(pairs: &[u64; 4], pair: [u64; 2]) -> usize = match_pair(pairs, pair);
     fn unpack_ids(packed: [u64; 2], numbers: &mut [u32; 8]) = unpack_ids(packed, numbers);
-    {}
+    fn least(lanes: &Lanes) -> (u32, usize) = least(lanes);
+    fn remove(lanes: &mut Lanes, lane: usize) = remove(lanes, lane);
+    fn replace(lanes: &mut Lanes, lane: usize, number: u32) = replace(lanes, lane, number);
+    fn bytes_and_pairs(word: WordKey) -> [Lanes; 2] = bytes_and_pairs(word);
+    fn look_up(table: Slots<'_, u32>, places: &Lanes, bits: u16, otherwise: u32) -> Lanes =
+        look_up(table, places, bits, otherwise);
+    {
+        const HAS_LANES: bool = true;
+    }
+}
+
+/// For each lane, the lanes whose numbers remain if it is removed, and the first lane.
+static OTHER_LANES: [Lanes; NUM_LANES] = other_lanes();
+
+const fn other_lanes() -> [Lanes; NUM_LANES] {
+    let mut all = [Lanes([0; NUM_LANES]); NUM_LANES];
+    let mut removed = 0;
+    while removed < NUM_LANES {
+        let mut lane = 0;
+        while lane < NUM_LANES {
+            let other = if lane < removed { lane } else { lane + 1 };
+            all[removed].0[lane] = (other % NUM_LANES) as u32;
+            lane += 1;
+        }
+        removed += 1;
+    }
+    all
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load_lanes(lanes: &Lanes) -> __m512i {
+    // SAFETY: these are 64 bytes, and the load needs no alignment.
+    unsafe { _mm512_loadu_si512(lanes.0.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn lanes_of(numbers: __m512i) -> Lanes {
+    let mut lanes = Lanes([0; NUM_LANES]);
+    // SAFETY: these are 64 bytes, and the store needs no alignment.
+    unsafe { _mm512_storeu_si512(lanes.0.as_mut_ptr().cast(), numbers) };
+    lanes
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn bytes_and_pairs(word: WordKey) -> [Lanes; 2] {
+    let bytes = _mm_set_epi64x(word.high as i64, word.low as i64);
+    let here = _mm512_cvtepu8_epi32(_mm_slli_si128::<1>(bytes));
+    let pairs = _mm512_or_si512(_mm512_slli_epi32::<8>(here), _mm512_cvtepu8_epi32(bytes));
+    [lanes_of(here), lanes_of(pairs)]
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn look_up(table: Slots<'_, u32>, places: &Lanes, bits: u16, otherwise: u32) -> Lanes {
+    let table = table.all();
+    let last = _mm512_set1_epi32((table.len() - 1) as i32);
+    let places = _mm512_and_si512(load_lanes(places), last);
+    let otherwise = _mm512_set1_epi32(otherwise as i32);
+    let first = table.as_ptr().cast();
+    // SAFETY: the number of slots is a power of two, which `HugeTable::slots` checks, so the masked places are below it.
+    lanes_of(unsafe { _mm512_mask_i32gather_epi32::<4>(otherwise, bits, places, first) })
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn least(lanes: &Lanes) -> (u32, usize) {
+    let lane_numbers = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    let with_lanes = _mm512_or_si512(_mm512_slli_epi32::<4>(load_lanes(lanes)), lane_numbers);
+    let least = _mm512_reduce_min_epu32(with_lanes);
+    (least >> 4, (least & 15) as usize)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn remove(lanes: &mut Lanes, lane: usize) {
+    let others = load_lanes(&OTHER_LANES[lane % NUM_LANES]);
+    *lanes = lanes_of(_mm512_permutexvar_epi32(others, load_lanes(lanes)));
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn replace(lanes: &mut Lanes, lane: usize, number: u32) {
+    let bit = 1 << (lane % NUM_LANES);
+    *lanes = lanes_of(_mm512_mask_set1_epi32(
+        load_lanes(lanes),
+        bit,
+        number as i32,
+    ));
 }
 
 #[inline]

@@ -38,4 +38,4 @@ mod traits;
 pub(super) use self::any_simd::AnySimd;
 pub(super) use self::first_two::FirstTwo;
 pub(super) use self::masks::{Masks, SIMD_BLOCK_BYTES, Signs, SimdBlock};
-pub(super) use self::traits::{Job, KEY_BATCH, LEN_BATCH, Simd};
+pub(super) use self::traits::{Job, KEY_BATCH, LEN_BATCH, Lanes, NUM_LANES, Simd};

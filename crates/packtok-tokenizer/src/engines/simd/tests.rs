@@ -1,7 +1,11 @@
 //! Each back end agrees with the portable back end, which agrees with the standard library.
 
 use super::portable::Portable;
-use super::{AnySimd, FirstTwo, Job, KEY_BATCH, LEN_BATCH, SIMD_BLOCK_BYTES, Simd, SimdBlock};
+use super::{
+    AnySimd, FirstTwo, Job, KEY_BATCH, LEN_BATCH, Lanes, NUM_LANES, SIMD_BLOCK_BYTES, Simd,
+    SimdBlock,
+};
+use crate::engines::huge_table::HugeTable;
 use crate::engines::word_key::WordKey;
 
 struct Agree;
@@ -39,6 +43,7 @@ fn agree(simd: impl Simd) {
     }
     agree_on_first_two(simd);
     agree_on_word_keys(simd);
+    agree_on_lanes(simd);
     let (mut numbers, mut expected) = ([0; 8], [0; 8]);
     simd.unpack_ids(pair, &mut numbers);
     Portable.unpack_ids(pair, &mut expected);
@@ -131,6 +136,43 @@ fn agree_on_word_keys(simd: impl Simd) {
                 );
                 assert_eq!(word.is_short(), bytes.len() < 16);
                 assert_eq!(u64::from(hashes[i]), word.hash() >> 40);
+            }
+        }
+    }
+}
+
+/// Operations on each lane, and words of all lengths.
+fn agree_on_lanes(simd: impl Simd) {
+    let lanes = Lanes(std::array::from_fn(|lane| {
+        1000 + 7 * (lane as u32 + 9) % 40
+    }));
+    assert_eq!(simd.least(&Lanes([5; NUM_LANES])), (5, 0));
+    let mut table = HugeTable::new(64);
+    for (number, slot) in (0..).zip(table.all_mut()) {
+        *slot = 3 * number;
+    }
+    for lane in 0..NUM_LANES {
+        let mut replaced = lanes;
+        simd.replace(&mut replaced, lane, 3);
+        let expected = std::array::from_fn(|i| if i == lane { 3 } else { lanes.0[i] });
+        assert_eq!(replaced.0, expected);
+        assert_eq!(simd.least(&replaced), (3, lane));
+        if lane > 0 {
+            simd.remove(&mut replaced, lane);
+            let mut others = lanes.0.to_vec();
+            others.remove(lane);
+            others.push(lanes.0[0]);
+            assert_eq!(replaced.0[..], others);
+        }
+        let found = simd.look_up(table.slots(), &lanes, 1 << lane, 9);
+        let expected = std::array::from_fn(|i| if i == lane { lanes.0[i] % 64 * 3 } else { 9 });
+        assert_eq!(found.0, expected);
+        let text: Vec<u8> = (0..lane as u8).map(|i| i.wrapping_mul(77) | 1).collect();
+        let [bytes, pairs] = simd.bytes_and_pairs(WordKey::at(&text, 0, lane));
+        for (at, &byte) in text.iter().enumerate() {
+            assert_eq!(bytes.0[at + 1], u32::from(byte));
+            if let Some(&next) = text.get(at + 1) {
+                assert_eq!(pairs.0[at + 1], u32::from(byte) << 8 | u32::from(next));
             }
         }
     }

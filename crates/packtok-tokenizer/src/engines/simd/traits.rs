@@ -2,6 +2,7 @@
 
 use super::first_two::FirstTwo;
 use super::masks::{Masks, SIMD_BLOCK_BYTES, SimdBlock};
+use crate::engines::huge_table::Slots;
 use crate::engines::word_key::{SHORT, WordKey};
 
 /// Number of words whose lengths are compared together.
@@ -9,6 +10,14 @@ pub(crate) const LEN_BATCH: usize = 16;
 
 /// Number of words whose keys are computed together.
 pub(crate) const KEY_BATCH: usize = 8;
+
+/// Numbers in [`Lanes`].
+pub(crate) const NUM_LANES: usize = 16;
+
+/// Sixteen numbers, for which AVX-512 has registers.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+pub(crate) struct Lanes(pub(crate) [u32; NUM_LANES]);
 
 /// Something that runs on a back end.
 pub(crate) trait Job {
@@ -103,4 +112,52 @@ pub(crate) trait Simd: Copy {
 
     /// Unpacks five numbers of 24 bits to 32 bits. Garbage may follow them.
     fn unpack_ids(self, packed: [u64; 2], numbers: &mut [u32; 8]);
+
+    /// Whether the back end has registers for [`Lanes`].
+    const HAS_LANES: bool = false;
+
+    /// The least of the numbers, which are below 2^28, and the first lane that has it.
+    #[inline(always)]
+    fn least(self, lanes: &Lanes) -> (u32, usize) {
+        let numbers = (0..).zip(lanes.0).map(|(lane, number)| (number, lane));
+        numbers.min().expect("there are lanes")
+    }
+
+    /// Removes the number of a lane after the first: the numbers of the lanes after it move to the lane before theirs, and the last
+    /// lane gets the number of the first.
+    #[inline(always)]
+    fn remove(self, lanes: &mut Lanes, lane: usize) {
+        lanes.0.copy_within(lane + 1.., lane);
+        lanes.0[NUM_LANES - 1] = lanes.0[0];
+    }
+
+    /// Replaces the number of a lane.
+    #[inline(always)]
+    fn replace(self, lanes: &mut Lanes, lane: usize, number: u32) {
+        lanes.0[lane % NUM_LANES] = number;
+    }
+
+    /// For a short word: its bytes, and each byte above the byte after it, as numbers. Byte `i` is in lane `i + 1`; the
+    /// numbers of the other lanes are undefined.
+    #[inline(always)]
+    fn bytes_and_pairs(self, word: WordKey) -> [Lanes; 2] {
+        let (mut bytes, mut pairs) = (Lanes([0; NUM_LANES]), Lanes([0; NUM_LANES]));
+        let of_word = word.bytes();
+        for at in 0..SHORT {
+            bytes.0[at + 1] = u32::from(of_word[at]);
+            pairs.0[at + 1] = u32::from(of_word[at]) << 8 | u32::from(of_word[at + 1]);
+        }
+        [bytes, pairs]
+    }
+
+    /// The numbers of a table at these places, modulo the size of the table, for the lanes whose bits are set;
+    /// `otherwise` for the others.
+    #[inline(always)]
+    fn look_up(self, table: Slots<'_, u32>, places: &Lanes, bits: u16, otherwise: u32) -> Lanes {
+        let mut numbers = Lanes([otherwise; NUM_LANES]);
+        for lane in (0..NUM_LANES).filter(|lane| bits >> lane & 1 == 1) {
+            numbers.0[lane] = *table.at(places.0[lane] as usize);
+        }
+        numbers
+    }
 }

@@ -3,21 +3,17 @@
 /// The rank in the high bits, the id that the merge gives in the low bits. The lowest rank is merged first.
 pub(super) type MergeRule = u64;
 
-pub(super) const NO_RULE: MergeRule = (1 << (2 * ID_BITS)) - 1;
-
 /// The id that a merge gives.
-#[inline(always)]
 pub(super) fn id_of(merge: MergeRule) -> u32 {
     merge as u32 & NO_ID
 }
 
 /// The position of a merge in the list of merges.
-#[inline(always)]
-pub(super) const fn rank_of(merge: MergeRule) -> u32 {
+pub(super) fn rank_of(merge: MergeRule) -> u32 {
     (merge >> ID_BITS) as u32
 }
 
-/// Ids and ranks are below [`NO_ID`], so two of them fit in one number with bits to spare.
+/// Ids and ranks are below [`NO_ID`].
 pub(super) const ID_BITS: u32 = 20;
 
 pub(crate) const MAX_IDS: usize = (1 << ID_BITS) - 1;

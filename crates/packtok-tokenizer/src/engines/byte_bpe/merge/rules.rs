@@ -3,19 +3,24 @@
 //! A word starts as its bytes or characters (`alphabet`). Merging repeatedly applies the rule of
 //! lowest rank among all adjacent pairs, leftmost first, until no pair has a rule.
 
-use super::possible::possible_rules;
-use super::rule::{ID_BITS, MergeRule, NO_ID, NO_RULE, id_of};
-use super::rule_table::{RuleTable, RuleTableView};
+use super::possible::{PairRule, possible_rules};
+use super::row_table::{RowTable, RowTableView};
+use super::rule::{ID_BITS, MergeRule, NO_ID, id_of};
+use super::symbol::{NO_SYMBOL, Symbol};
 use crate::engines::byte_bpe::alphabet::Alphabet;
 use crate::engines::huge_table::{HugeTable, Slots};
 
-/// The rules of all pairs of ids.
+/// The rules of all pairs of symbols.
 pub(crate) struct MergeRules {
     alphabet: Alphabet,
-    /// The rules of pairs of bytes, for byte alphabets. The initial symbols of a word need no
-    /// probe.
-    by_bytes: HugeTable<MergeRule>,
-    by_ids: RuleTable,
+    /// The ids of all symbols, and whether each is its own id.
+    ids: HugeTable<u32>,
+    are_symbols_ids: bool,
+    /// For byte alphabets: the symbols of bytes, and what pairs of bytes merge into. So the initial symbols of a word
+    /// need no probe.
+    symbols_of_bytes: HugeTable<Symbol>,
+    by_bytes: HugeTable<Symbol>,
+    by_symbols: RowTable,
     /// For each id, whether a rule gives it.
     made: Vec<bool>,
 }
@@ -43,24 +48,41 @@ impl MergeRules {
             }
             is_again
         });
-        let merges = possible_rules(merges, alphabet.ids(NO_ID));
-        let last_made = merges.iter().map(|(_, merge)| id_of(*merge)).max();
-        let mut made = vec![false; last_made.map_or(0, |id| id as usize + 1)];
-        for (_, merge) in &merges {
-            made[id_of(*merge) as usize] = true;
+        let rules = possible_rules(merges, alphabet.ids(NO_ID));
+        let ids = ids_of_symbols(&alphabet, &rules);
+        let last_id = ids.iter().max().copied();
+        let mut symbols = vec![NO_SYMBOL; last_id.map_or(0, |id| id as usize + 1)];
+        for (symbol, &id) in (0..).zip(&ids) {
+            symbols[id as usize] = symbol;
         }
-        let mut merges = Self {
+        let symbol_of = |id: u32| symbols.get(id as usize).copied().unwrap_or(NO_SYMBOL);
+        let of_pairs: Vec<_> = rules
+            .iter()
+            .map(|&(pair, rule)| (pair.map(symbol_of), symbol_of(id_of(rule))))
+            .collect();
+        let mut made = vec![false; symbols.len()];
+        for (_, rule) in &rules {
+            made[id_of(*rule) as usize] = true;
+        }
+        let mut rules = Self {
+            alphabet: alphabet.map(symbol_of),
+            are_symbols_ids: (0..).zip(&ids).all(|(symbol, &id)| symbol == id),
+            ids: HugeTable::filled(ids.len().next_power_of_two(), NO_ID),
+            symbols_of_bytes: HugeTable::filled(256, NO_SYMBOL),
+            by_bytes: HugeTable::filled(1 << 16, NO_SYMBOL),
+            by_symbols: RowTable::new(&of_pairs, ids.len())?,
             made,
-            alphabet,
-            by_bytes: HugeTable::filled(1 << 16, NO_RULE),
-            by_ids: RuleTable::new(&merges)?,
         };
-        for pair in 0..1 << 16 {
-            let id = |byte| merges.id_of_byte(byte as u8);
-            let merge = merges.view().rule(id(pair >> 8), id(pair & 255));
-            merges.by_bytes.all_mut()[pair] = merge;
+        rules.ids.all_mut()[..ids.len()].copy_from_slice(&ids);
+        let symbol = |byte: usize| rules.alphabet.id_of_byte(byte as u8);
+        for byte in 0..256 {
+            rules.symbols_of_bytes.all_mut()[byte] = symbol(byte);
         }
-        Ok(merges)
+        for pair in 0..1 << 16 {
+            let merged = rules.view().merged(symbol(pair >> 8), symbol(pair & 255));
+            rules.by_bytes.all_mut()[pair] = merged;
+        }
+        Ok(rules)
     }
 
     /// A view for lookups: making slices of the tables takes longer than a lookup.
@@ -68,8 +90,11 @@ impl MergeRules {
     pub(super) fn view(&self) -> MergeRulesView<'_> {
         MergeRulesView {
             alphabet: &self.alphabet,
+            ids: self.ids.slots(),
+            are_symbols_ids: self.are_symbols_ids,
+            symbols_of_bytes: self.symbols_of_bytes.slots(),
             by_bytes: self.by_bytes.slots(),
-            by_ids: self.by_ids.view(),
+            by_symbols: self.by_symbols.view(),
         }
     }
 
@@ -77,57 +102,78 @@ impl MergeRules {
     pub(crate) fn makes(&self, id: u32) -> bool {
         self.made.get(id as usize) == Some(&true)
     }
+}
 
-    #[inline]
-    pub(super) fn id_of_byte(&self, byte: u8) -> u32 {
-        self.alphabet.id_of_byte(byte)
-    }
+/// The ids of all symbols: those of the alphabet, then those that rules make, by the ranks of the rules.
+fn ids_of_symbols(alphabet: &Alphabet, rules: &[PairRule]) -> Vec<u32> {
+    let mut ids: Vec<u32> = alphabet.ids(NO_ID).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let mut by_rank: Vec<MergeRule> = rules.iter().map(|(_, rule)| *rule).collect();
+    by_rank.sort_unstable();
+    ids.extend(by_rank.into_iter().map(id_of));
+    ids
 }
 
 /// A view of [`MergeRules`] for lookups.
 #[derive(Clone, Copy)]
 pub(super) struct MergeRulesView<'a> {
-    alphabet: &'a Alphabet,
-    by_bytes: Slots<'a, MergeRule>,
-    pub(super) by_ids: RuleTableView<'a>,
+    pub(super) alphabet: &'a Alphabet,
+    pub(super) ids: Slots<'a, u32>,
+    pub(super) are_symbols_ids: bool,
+    pub(super) symbols_of_bytes: Slots<'a, Symbol>,
+    pub(super) by_bytes: Slots<'a, Symbol>,
+    pub(super) by_symbols: RowTableView<'a>,
 }
 
 impl MergeRulesView<'_> {
-    /// The rule of two neighbours.
+    /// The symbol that two neighbours merge into; [`NO_SYMBOL`] if they do not merge.
     #[inline(always)]
-    pub(super) fn rule(self, left: u32, right: u32) -> MergeRule {
-        self.by_ids.read(self.by_ids.probe(left, right))
+    pub(super) fn merged(self, left: Symbol, right: Symbol) -> Symbol {
+        self.by_symbols.read(self.by_symbols.probe(left, right))
     }
 
     #[inline]
-    fn rule_of_bytes(self, left: u8, right: u8) -> MergeRule {
+    fn merged_bytes(self, left: u8, right: u8) -> Symbol {
         *self
             .by_bytes
             .at(usize::from(left) << 8 | usize::from(right))
     }
 
-    /// Calls `symbol` with each symbol of a word, and `merge` with the rule of each symbol and its
-    /// successor. Returns the number of symbols.
+    /// The id of a symbol.
+    #[inline(always)]
+    pub(super) fn id(self, symbol: Symbol) -> u32 {
+        *self.ids.at(symbol as usize)
+    }
+
+    /// The id of a byte.
+    #[inline]
+    pub(super) fn id_of_byte(self, byte: u8) -> u32 {
+        self.id(self.alphabet.id_of_byte(byte))
+    }
+
+    /// Calls `symbol` with each symbol of a word, and `merged` with what each symbol and its successor merge into.
+    /// Returns the number of symbols.
     #[inline(always)]
     pub(super) fn begin(
         self,
         word: &[u8],
-        mut symbol: impl FnMut(usize, u32),
-        mut merge: impl FnMut(usize, MergeRule),
+        mut symbol: impl FnMut(usize, Symbol),
+        mut merged: impl FnMut(usize, Symbol),
     ) -> usize {
         let (mut num_symbols, mut before) = (0, 0);
         let is_of_chars = self.alphabet.is_of_chars();
-        self.alphabet.symbols(word, |id| {
-            symbol(num_symbols, id);
+        self.alphabet.symbols(word, |next| {
+            symbol(num_symbols, next);
             if is_of_chars && num_symbols > 0 {
-                merge(num_symbols - 1, self.rule(before, id));
+                merged(num_symbols - 1, self.merged(before, next));
             }
-            before = id;
+            before = next;
             num_symbols += 1;
         });
         if !is_of_chars {
             for (at, pair) in word.windows(2).enumerate() {
-                merge(at, self.rule_of_bytes(pair[0], pair[1]));
+                merged(at, self.merged_bytes(pair[0], pair[1]));
             }
         }
         num_symbols
