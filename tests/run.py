@@ -55,7 +55,8 @@ CLUSTER_TESTS = ("tests/launch/test_slurm.py", "tests/launch/test_ray.py", "test
 # compiler. The steps of cargo follow one another, so they must progress while pytest runs: after pytest, they
 # would use one of two cores.
 SECOND, THIRD, LAST = 5, 10, 19
-IN_TWO_PROCESSES = ("-n", "2", "--dist", "loadfile")
+# Half of the time, a test waits for other processes, so two cores run three at a time.
+IN_PARALLEL = ("-n", "3", "--dist", "loadfile")
 # Files of other projects, which only some machines have next to the repository.
 ONLY_WITH_SHARED_DATA = "needs the shared data folder"
 # Without bytecode files, each of about a thousand processes would compile all modules that it imports.
@@ -415,7 +416,7 @@ def _all_steps(*, is_thorough: bool) -> list[Step]:
     if packages:
         steps.append(_packages(packages))
         ready.append("packages")
-    others = [*IN_TWO_PROCESSES, *(f"--ignore={path}" for path in CLUSTER_TESTS)]
+    others = [*IN_PARALLEL, *(f"--ignore={path}" for path in CLUSTER_TESTS)]
     checks = [
         _pytest("pytest of clusters", CLUSTER_TESTS, ready, is_thorough=is_thorough),
         _pytest("pytest", others, ready, is_thorough=is_thorough),
@@ -433,7 +434,7 @@ def _changed_steps() -> list[Step]:
     steps: list[Step] = []
     if tests.python:
         steps += [*_wheel(is_release=False), _environment("environment", ENVIRONMENT, _requirements())]
-        steps.append(_pytest("pytest", [*IN_TWO_PROCESSES, *tests.python], ["install"], is_thorough=False))
+        steps.append(_pytest("pytest", [*IN_PARALLEL, *tests.python], ["install"], is_thorough=False))
     if tests.crates:
         steps.append(Step("crate tests", [sys.executable, "scripts/crate_tests.py", *tests.crates]))
         for step in steps:

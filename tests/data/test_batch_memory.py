@@ -125,7 +125,7 @@ def test_threads_never_get_the_same_memory() -> None:
     spoiled = []
 
     def work(thread: int) -> None:
-        for _ in range(extent(500, 100)):
+        for _ in range(extent(500, 25)):
             batch = tensor().fill_(thread)
             if not bool((batch == thread).all()):
                 spoiled.append(thread)

@@ -37,9 +37,11 @@ STORY = [*FIRST, *sorted(OTHERS - set(FIRST))]
 LONG = {
     "docs/guides/catalog.md",
     "docs/guides/complete_configs.md",
+    "docs/guides/corpora.md",
     "docs/guides/instruction_tuning.md",
     "docs/guides/source_plugins.md",
     "docs/guides/teacher_signals.md",
+    "docs/guides/tokenizers.md",
     "examples/formats/README.md",
 }
 # Smaller training settings for the guides; these steps suffice to run every program.

@@ -275,7 +275,14 @@ def on_small_disks(command: str, inputs: str, disk: str, *pages: str) -> None:
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("command", ON_FULL_DISKS, ids=lambda command: command.__name__)
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(command for command in ON_FULL_DISKS if command is not logits),
+        pytest.param(logits, marks=pytest.mark.whole),
+    ],
+    ids=lambda command: command.__name__,
+)
 def test_commands_on_a_full_disk_are_completed_when_there_is_space(
     command: Command, all_inputs: Path, tmp_path: Path
 ) -> None:

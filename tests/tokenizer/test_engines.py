@@ -24,7 +24,7 @@ from packtok import _packtok
 REFERENCE = "tokenizers 0.23.2"
 
 
-@pytest.mark.parametrize("name", ["gpt2", "cl100k_base", "o200k_base"])
+@pytest.mark.parametrize("name", ["gpt2", "cl100k_base", pytest.param("o200k_base", marks=pytest.mark.whole)])
 def test_all_engines_write_the_same_file(tmp_path: Path, name: str) -> None:
     texts = oracle.texts_of(CORPUS)
     # A text that contains an added token, and very long words.

@@ -249,7 +249,7 @@ def test_scalar_values(tmp_path: Path, family: str) -> None:
 def test_sampled_documents_of_every_corpus(shared: Path, tmp_path: Path, family: str) -> None:
     file = write(family, tmp_path / "tokenizer.json")
     texts = from_all_corpora(shared)
-    texts = extent(texts, texts[::3])
+    texts = extent(texts, texts[::6])
     path = oracle.write_lines(tmp_path / "corpus.jsonl", texts)
     packtok.pack(input=path, output=tmp_path / "out.pbin", tokenizer=str(file))
     oracle.assert_holds(tmp_path / "out.pbin", oracle.documents(oracle.load(file), texts))
