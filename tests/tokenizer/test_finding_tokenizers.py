@@ -2,6 +2,7 @@
 
 import base64
 import json
+import pickle
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from pre_tokenizers_of_families import TEKKEN
 from small_tokenizers import write_tokenizer
 
 import packtok
-from packtok import TokenizerError
+from packtok import DocumentError, Tokenizer, TokenizerError
 from packtok.errors import ConfigError
 from packtok.tokenizer.find import default_eod, find_tokenizer
 
@@ -196,10 +197,11 @@ def test_tekken_json_is_saved_as_tokenizer_json(tmp_path: Path) -> None:
     loaded = find_tokenizer(str(folder))
     assert (loaded.tokenizer.name, loaded.eos_token) == ("nemo", "</s>")
     assert find_tokenizer(str(folder / "tekken.json")).tokenizer.name == "nemo"
-    assert loaded.tokenizer.encode("the é</s>").tolist() == [22 + 257, 22 + 32, 22 + 260, 2]
+    parsed = loaded.tokenizer.encode("the é</s>", special_tokens_in_text="parse")
+    assert parsed.tolist() == [22 + 257, 22 + 32, 22 + 260, 2]
     assert loaded.tokenizer.engine == "packtok"
     corpus = tmp_path / "corpus.jsonl"
-    texts = ["the the\n é", "[INST] 12 <SPECIAL_21>", "\u00e9\u0301 DOn't"]
+    texts = ["the the\n é", "12 [I", "\u00e9\u0301 DOn't"]
     corpus.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     output = tmp_path / "o.pbin"
     packtok.pack(input=corpus, output=output, tokenizer=str(folder))
@@ -207,6 +209,38 @@ def test_tekken_json_is_saved_as_tokenizer_json(tmp_path: Path) -> None:
     reader = packtok.PbinReader(output)
     ids = [wheel.encode(text, add_special_tokens=False).ids for text in texts]
     assert [reader[i].tolist() for i in range(len(reader))] == [[*ids_of_text, 2] for ids_of_text in ids]
+
+
+def test_special_tokens_in_texts_for_a_tekken_json_are_text_as_in_its_library(tmp_path: Path) -> None:
+    file, corpus = tmp_path / "tekken.json", tmp_path / "c.jsonl"
+    file.write_text(json.dumps(tekken_json()))
+    corpus.write_text('{"text": "the</s>"}\n')
+    tokenizer = Tokenizer.from_file(file)
+    as_text, as_token = [22 + 257, *(22 + byte for byte in b"</s>")], [22 + 257, 2]
+    extended = find_tokenizer(str(file)).tokenizer
+    for one in (tokenizer, pickle.loads(pickle.dumps(tokenizer)), extended):
+        assert one.special_tokens_in_text == "text"
+        assert one.encode("the</s>").tolist() == as_text
+        assert one.encode_batch(["the</s>"])[0].tolist() == as_text
+        assert one.count(["the</s>"]).tolist() == [5]
+        assert one.encode("the</s>", special_tokens_in_text="parse").tolist() == as_token
+        with pytest.raises(DocumentError, match="contains the special token"):
+            one.encode("the</s>", special_tokens_in_text="fail")
+    output = tmp_path / "o.pbin"
+    packtok.pack(input=corpus, output=output, tokenizer=file)
+    assert packtok.PbinReader(output)[0].tolist() == [*as_text, 2]
+    assert packtok.PbinReader(output).metadata["options"]["special_tokens_in_text"] == "text"
+    packtok.verify_corpus(str(output), corpus)
+    # A tokenizer.json does not say that it was a tekken.json.
+    converted = Tokenizer.from_file(f"{output}.tokenizer.json")
+    assert converted.special_tokens_in_text == "parse"
+    assert converted.encode("the</s>").tolist() == as_token
+    counted = packtok.count(corpus, [str(file), f"{output}.tokenizer.json"])
+    assert counted["total"]["tokens"] == [5, 2]
+    packtok.pack(
+        input=corpus, output=output, tokenizer=file, existing="replace", special_tokens_in_text="parse"
+    )
+    assert packtok.PbinReader(output)[0].tolist() == [*as_token, 2]
 
 
 def test_invalid_tekken_json_is_rejected(tmp_path: Path) -> None:

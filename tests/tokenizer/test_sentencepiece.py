@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
@@ -121,6 +122,26 @@ def test_unused_pieces(trained: Path, tmp_path: Path, name: str) -> None:
 
     model = changed(trained / f"{name}.model", tmp_path / "unused.model", change)
     assert_same(model, example_texts(), QUICK if name == "unigram" else PLAIN)
+
+
+@pytest.mark.parametrize("name", ["unigram", "bpe"])
+def test_unused_piece_nul_is_ignored(trained: Path, tmp_path: Path, name: str) -> None:
+    """As InternLM's files have it. The library refuses every other piece with a NUL."""
+
+    def add(message: dict[int, Any], text: bytes, kind: int) -> None:
+        message[1].append(sentencepiece_json.message({1: [text], 3: [kind]}))
+
+    source = trained / f"{name}.model"
+    model = changed(source, tmp_path / "nul.model", partial(add, text=b"\0", kind=5))
+    assert_same(model, ["a\0b", "\0", "\0\0 \0x", *example_texts()], TRAINED[name][1])
+    num_pieces = library(model).vocab_size()
+    assert Tokenizer.from_file(model).decode([num_pieces - 1]) == library(model).decode([num_pieces - 1])
+    for text, kind in ((b"\0", 1), (b"\0", 4), (b"a\0", 5)):
+        model = changed(source, tmp_path / "other.model", partial(add, text=text, kind=kind))
+        with pytest.raises(RuntimeError, match="null character"):
+            library(model)
+        with pytest.raises(TokenizerError, match="is empty or contains a NUL"):
+            Tokenizer.from_file(model)
 
 
 def test_unescaped_white_space(trained: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use packtok_formats::TokenFile;
 use packtok_pack::texts::Encoders;
 use packtok_pbin::TokenizerInfo;
-use packtok_tokenizer::{EncodeOptions, Tokenizer};
+use packtok_tokenizer::{EncodeOptions, SpecialTokensInText, Tokenizer};
 
 use crate::error::{Error, Result};
 
@@ -69,7 +69,10 @@ impl DeclaredTokenizer {
         let mut check = || ControlFlow::Continue(());
         let encoders = Encoders::new(self.tokenizer.clone());
         let texts = encoders.decode_batch(&ids, &offsets, false, 1, &mut check)?;
-        let options = EncodeOptions::default();
+        let options = EncodeOptions {
+            special_tokens_in_text: SpecialTokensInText::Parse,
+            ..EncodeOptions::default()
+        };
         let again = encoders.encode_batch(&texts, &options, 1, Vec::new(), &mut check)?;
         let spans = offsets.windows(2).zip(again.offsets.windows(2));
         let returned = spans.map(|(before, after)| {

@@ -26,7 +26,7 @@ impl Encoder {
     /// # Errors
     /// `truncate_to` leaves no room for the added tokens, or the requested engine does not cover
     /// the file.
-    pub(crate) fn new(tokenizer: Arc<Loaded>, options: &EncodeOptions) -> Result<Self> {
+    pub(crate) fn new(tokenizer: Arc<Loaded>, options: EncodeOptions) -> Result<Self> {
         let num_special = if options.add_special_tokens {
             tokenizer.description.template.num_special()
         } else {
@@ -57,7 +57,7 @@ impl Encoder {
         };
         Ok(Self {
             tokenizer,
-            options: options.clone(),
+            options,
             truncate_text_to,
             fast,
             wide_ids: Vec::new(),

@@ -9,6 +9,7 @@ use crate::engines::fallback::Fallback;
 use crate::error::{Error, Result};
 use crate::load::LoadError;
 use crate::load::{AddedToken, Description, described, parsed};
+use crate::options::SpecialTokensInText;
 
 /// The state that all clones of a tokenizer share.
 pub(crate) struct Loaded {
@@ -28,12 +29,17 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    /// Loads the text of a tokenizer.json or tekken.json.
+    /// Loads the text of a tokenizer.json or tekken.json. Also returns what its library does with the text of special
+    /// tokens.
     ///
     /// # Errors
     /// The text is neither, or no engine serves it exactly.
-    pub(crate) fn load(name: &str, json: String) -> Result<Self> {
+    pub(crate) fn load(name: &str, json: String) -> Result<(Self, SpecialTokensInText)> {
         let (file, made) = parsed(name, &json)?;
+        let special_tokens_in_text = match made {
+            Some(_) => SpecialTokensInText::Text,
+            None => SpecialTokensInText::Parse,
+        };
         let json = made.unwrap_or(json);
         let (mut description, file) = described(name, file)?;
         let mut fast = FastEngine::load(&file, &description.added_tokens);
@@ -69,7 +75,7 @@ impl Loaded {
         if loaded.fast.is_err() {
             loaded.check_added_tokens()?;
         }
-        Ok(loaded)
+        Ok((loaded, special_tokens_in_text))
     }
 
     /// The same tokenizer without the fast engine; `None` if the tokenizer has no fast engine.

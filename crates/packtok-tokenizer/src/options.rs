@@ -6,8 +6,11 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SpecialTokensInText {
-    /// The text is encoded as the special token, as in Hugging Face's `tokenizers`.
+    /// As in the library that the file is for ([`crate::Tokenizer::special_tokens_in_text`]).
     #[default]
+    #[serde(skip)]
+    OfFile,
+    /// The text is encoded as the special token, as in Hugging Face's `tokenizers`.
     Parse,
     /// The text is encoded like any other text.
     Text,

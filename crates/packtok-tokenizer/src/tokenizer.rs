@@ -15,7 +15,7 @@ use crate::load::{
     AddedToken, MoreTokens, NewToken, Presence, builtin_json, json_of_bytes, json_of_file, vocab_id,
 };
 use crate::loaded::Loaded;
-use crate::options::{EncodeOptions, EngineChoice};
+use crate::options::{EncodeOptions, EngineChoice, SpecialTokensInText};
 use crate::vocabulary::Vocabulary;
 
 /// A loaded tokenizer: the meaning of its ids, and the engines that compute them. Clones share
@@ -23,6 +23,7 @@ use crate::vocabulary::Vocabulary;
 #[derive(Clone)]
 pub struct Tokenizer {
     shared: Arc<Loaded>,
+    special_tokens_in_text: SpecialTokensInText,
 }
 
 impl Tokenizer {
@@ -60,9 +61,27 @@ impl Tokenizer {
     /// # Errors
     /// As [`Tokenizer::from_file`].
     pub fn from_json(name: &str, json: String) -> Result<Self> {
-        let shared = Arc::new(Loaded::load(name, json)?);
+        let (loaded, special_tokens_in_text) = Loaded::load(name, json)?;
         join_freed_memory();
-        Ok(Self { shared })
+        Ok(Self {
+            shared: Arc::new(loaded),
+            special_tokens_in_text,
+        })
+    }
+
+    /// What the library that the file is for does with the text of a special token: Mistral's encodes it like any other
+    /// text, others as the special token.
+    pub fn special_tokens_in_text(&self) -> SpecialTokensInText {
+        self.special_tokens_in_text
+    }
+
+    /// The same tokenizer as if its file were for a library that does this. A tokenizer.json that was converted from a
+    /// tekken.json does not say what it was.
+    pub fn with_special_tokens_in_text(self, special_tokens_in_text: SpecialTokensInText) -> Self {
+        Self {
+            special_tokens_in_text,
+            ..self
+        }
     }
 
     /// For each of `tokens`, whether and how the tokenizer contains it.
@@ -80,7 +99,8 @@ impl Tokenizer {
     /// A SentencePiece model cannot contain such a token; or as [`Tokenizer::from_file`].
     pub fn with_tokens(&self, tokens: &[NewToken]) -> Result<Self> {
         let file = MoreTokens::read(self.name(), self.json(), self.added_tokens())?;
-        Self::from_json(self.name(), file.written(self.json(), tokens)?)
+        let more = Self::from_json(self.name(), file.written(self.json(), tokens)?)?;
+        Ok(more.with_special_tokens_in_text(self.special_tokens_in_text))
     }
 
     /// The name that it was loaded under.
@@ -249,6 +269,10 @@ impl Tokenizer {
     /// `truncate_to` leaves no room for the added tokens, or the requested engine does not cover
     /// the file.
     pub fn encoder(&self, options: &EncodeOptions) -> Result<Encoder> {
+        let mut options = options.clone();
+        if options.special_tokens_in_text == SpecialTokensInText::OfFile {
+            options.special_tokens_in_text = self.special_tokens_in_text;
+        }
         Encoder::new(Arc::clone(&self.shared), options)
     }
 
@@ -289,7 +313,10 @@ impl Tokenizer {
     /// The fallback engine cannot load the file, or assigns other ids to added tokens.
     pub fn without_fast(&self) -> Result<Option<Self>> {
         let without = self.shared.without_fast()?.map(Arc::new);
-        Ok(without.map(|shared| Self { shared }))
+        Ok(without.map(|shared| Self {
+            shared,
+            special_tokens_in_text: self.special_tokens_in_text,
+        }))
     }
 }
 

@@ -73,7 +73,13 @@ def count(
         lookups = [find_tokenizer(name, adds) for name in names]
         plugin = plugin_of(config)
         spec = config.spec(source=None if plugin is None else plugin.name)
-        report = _packtok.count_tokens(spec, [lookup.tokenizer for lookup in lookups], on_progress, plugin)
+        report = _packtok.count_tokens(
+            spec,
+            [lookup.tokenizer for lookup in lookups],
+            on_progress,
+            plugin,
+            as_each_file=config.settings.special_tokens_in_text is None,
+        )
     for counted in (*report["sources"], report["total"]):
         counted["bytes_per_token"] = [
             counted["text_bytes"] / tokens if tokens else None for tokens in counted["tokens"]

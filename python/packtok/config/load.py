@@ -79,6 +79,8 @@ class PackConfig:
             "max_rejects": self.max_rejects,
             "redactions": self.redactions,
         }
+        # A run that encodes resolves this with its tokenizer.
+        spec["special_tokens_in_text"] = spec["special_tokens_in_text"] or "parse"
         return json.dumps(spec | resolved)
 
     def what_changes_bytes(self) -> dict[str, Any]:

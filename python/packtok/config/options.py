@@ -179,14 +179,14 @@ class Settings:
         changes_bytes=True,
         default=True,
     )
-    special_tokens_in_text: Literal["parse", "text", "fail"] = option(
+    special_tokens_in_text: Literal["parse", "text", "fail"] | None = option(
         "How special tokens in a text are encoded.",
         meaning=(
             "`parse`: the text of a special token becomes that token, as in Hugging Face; `text`: it is "
             "ordinary text; `fail`: the document is bad"
         ),
         changes_bytes=True,
-        default="parse",
+        default_text="`text` if the tokenizer is a `tekken.json`, as in Mistral's library, else `parse`",
     )
     engine: Literal["auto", "fast", "reference"] = option(
         "Engine that encodes; the ids do not depend on it.",

@@ -67,13 +67,15 @@ class PackRun:
 
     @property
     def lengths(self) -> dict[str, Any]:
-        """The options of the compiled module that need the tokenizer's files, which are read only then.
+        """The options of the compiled module that need the tokenizer or its files, which are read only then.
 
         Raises:
             ConfigError: If documents are padded, but the tokenizer has no token for it.
         """
         component = self.config.tokenizer.config
         options: dict[str, Any] = {}
+        if self.config.settings.special_tokens_in_text is None:
+            options["special_tokens_in_text"] = self.lookup.tokenizer.special_tokens_in_text
         if self.config.truncate_to is not None:
             options["truncate_side"] = truncation_side(self.lookup)
         if self.config.pad_to is not None:

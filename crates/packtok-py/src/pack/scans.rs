@@ -4,7 +4,7 @@ use packtok_corpus::{Selection, describe};
 use packtok_pack::count::count;
 use packtok_pack::scan::ScanOptions;
 use packtok_pack::verify::verify_engines;
-use packtok_tokenizer::EncodeOptions;
+use packtok_tokenizer::{EncodeOptions, SpecialTokensInText};
 use pyo3::prelude::*;
 
 use crate::boundary::error::{corpus_error, pack_error};
@@ -14,20 +14,25 @@ use crate::pack::operations::{parsed_spec, run, with_plugin};
 use crate::tokenizer::PyTokenizer;
 
 /// Counts documents, bytes and tokens of a corpus by source, for several tokenizers at once.
+/// `as_each_file` encodes the text of special tokens as the library of each tokenizer's file does.
 #[pyfunction]
-#[pyo3(signature = (spec, tokenizers, on_progress, plugin = None))]
+#[pyo3(signature = (spec, tokenizers, on_progress, plugin = None, *, as_each_file = false))]
 pub(crate) fn count_tokens<'py>(
     py: Python<'py>,
     spec: &str,
     tokenizers: Vec<Py<PyTokenizer>>,
     on_progress: Option<Py<PyAny>>,
     plugin: Option<Bound<'py, PyAny>>,
+    as_each_file: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let mut spec = parsed_spec(spec)?;
-    let encode = EncodeOptions {
+    let mut encode = EncodeOptions {
         truncate_to: None,
         ..spec.encode()
     };
+    if as_each_file {
+        encode.special_tokens_in_text = SpecialTokensInText::OfFile;
+    }
     let tokenizers: Vec<_> = (tokenizers.iter())
         .map(|tokenizer| tokenizer.get().inner.clone())
         .collect();

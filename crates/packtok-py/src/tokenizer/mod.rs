@@ -10,7 +10,9 @@ use numpy::{IntoPyArray, PyArray1};
 use packtok_jobs::Progress;
 use packtok_pack::pbin::TokenWidth;
 use packtok_pack::texts::Encoders;
-use packtok_tokenizer::{BUILTIN_NAMES, ENDOFTEXT, EncodeOptions, NewToken, Tokenizer, Vocabulary};
+use packtok_tokenizer::{
+    BUILTIN_NAMES, ENDOFTEXT, EncodeOptions, NewToken, SpecialTokensInText, Tokenizer, Vocabulary,
+};
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -138,7 +140,10 @@ pub(crate) fn appended_id(name: &str, json: &str) -> PyResult<Option<u32>> {
 impl PyTokenizer {
     /// Loads the bytes of a tokenizer.json. Messages call the tokenizer `name`.
     #[new]
-    #[pyo3(signature = (json, name="tokenizer.json", eos_token=None, remarks=Vec::new(), bos_token=None))]
+    #[pyo3(signature = (
+        json, name="tokenizer.json", eos_token=None, remarks=Vec::new(), bos_token=None,
+        special_tokens_in_text=None,
+    ))]
     fn new(
         py: Python<'_>,
         json: &[u8],
@@ -146,9 +151,13 @@ impl PyTokenizer {
         eos_token: Option<String>,
         remarks: Vec<String>,
         bos_token: Option<String>,
+        special_tokens_in_text: Option<&str>,
     ) -> PyResult<Self> {
         let loaded = py.detach(|| Tokenizer::from_json_bytes(name, json.to_vec()));
-        let inner = proven(py, loaded.map_err(tokenizer_error)?)?;
+        let mut inner = proven(py, loaded.map_err(tokenizer_error)?)?;
+        if let Some(rule) = special_tokens_in_text {
+            inner = inner.with_special_tokens_in_text(choice("special_tokens_in_text", rule)?);
+        }
         let named = Named {
             bos_token,
             eos_token,
@@ -304,6 +313,17 @@ impl PyTokenizer {
             .collect()
     }
 
+    /// How a special token's text inside a text is encoded unless a caller says otherwise: `"text"`,
+    /// as by Mistral's library, if it was loaded from a tekken.json, else `"parse"`.
+    #[getter]
+    fn special_tokens_in_text(&self) -> &'static str {
+        match self.inner.special_tokens_in_text() {
+            SpecialTokensInText::Text => "text",
+            SpecialTokensInText::Fail => "fail",
+            SpecialTokensInText::Parse | SpecialTokensInText::OfFile => "parse",
+        }
+    }
+
     /// All added tokens and their ids, special or not.
     #[getter]
     fn added_tokens(&self) -> Vec<(String, u32)> {
@@ -326,14 +346,15 @@ impl PyTokenizer {
     /// The ids of `text`, as a uint32 array, by default with the post-processor's special tokens.
     ///
     /// `special_tokens_in_text` determines how a special token's text inside `text` is encoded:
-    /// `"parse"`, as the token; `"text"`, like any other text; `"fail"`, raises an error.
-    #[pyo3(signature = (text, *, add_special_tokens=true, special_tokens_in_text="parse"))]
+    /// `"parse"`, as the token; `"text"`, like any other text; `"fail"`, raises an error. By default
+    /// the attribute of this name applies.
+    #[pyo3(signature = (text, *, add_special_tokens=true, special_tokens_in_text=None))]
     fn encode<'py>(
         &self,
         py: Python<'py>,
         text: &Bound<'py, PyAny>,
         add_special_tokens: bool,
-        special_tokens_in_text: &str,
+        special_tokens_in_text: Option<&str>,
     ) -> PyResult<Array<'py, u32>> {
         let options = options(add_special_tokens, special_tokens_in_text)?;
         let text = string("text", text)?;
@@ -346,13 +367,13 @@ impl PyTokenizer {
     /// Text `i` has the ids `ids[offsets[i]:offsets[i + 1]]`; `ids` is uint32 and `offsets` int64,
     /// with one more element than `texts`. `threads` is the number of threads, by default the
     /// number of CPUs available to this process; the result does not depend on it.
-    #[pyo3(signature = (texts, *, add_special_tokens=true, special_tokens_in_text="parse", threads=None))]
+    #[pyo3(signature = (texts, *, add_special_tokens=true, special_tokens_in_text=None, threads=None))]
     fn encode_batch<'py>(
         &self,
         py: Python<'py>,
         texts: &Bound<'py, PyAny>,
         add_special_tokens: bool,
-        special_tokens_in_text: &str,
+        special_tokens_in_text: Option<&str>,
         threads: Option<usize>,
     ) -> PyResult<(Array<'py, u32>, Array<'py, i64>)> {
         let options = options(add_special_tokens, special_tokens_in_text)?;
@@ -372,13 +393,13 @@ impl PyTokenizer {
     /// The number of tokens of each text, as an int64 array; its `sum()` is the total.
     ///
     /// Arguments as for `encode_batch`; the ids are not kept.
-    #[pyo3(signature = (texts, *, add_special_tokens=true, special_tokens_in_text="parse", threads=None))]
+    #[pyo3(signature = (texts, *, add_special_tokens=true, special_tokens_in_text=None, threads=None))]
     fn count<'py>(
         &self,
         py: Python<'py>,
         texts: &Bound<'py, PyAny>,
         add_special_tokens: bool,
-        special_tokens_in_text: &str,
+        special_tokens_in_text: Option<&str>,
         threads: Option<usize>,
     ) -> PyResult<Array<'py, i64>> {
         let options = options(add_special_tokens, special_tokens_in_text)?;
@@ -466,6 +487,7 @@ impl PyTokenizer {
             this.eos_token(),
             this.named.remarks.clone(),
             this.bos_token(),
+            this.special_tokens_in_text(),
         );
         Ok((slf.get_type(), arguments).into_pyobject(py)?.into_any())
     }
@@ -479,10 +501,13 @@ impl PyTokenizer {
     }
 }
 
-fn options(add_special_tokens: bool, in_text: &str) -> PyResult<EncodeOptions> {
+fn options(add_special_tokens: bool, in_text: Option<&str>) -> PyResult<EncodeOptions> {
     Ok(EncodeOptions {
         add_special_tokens,
-        special_tokens_in_text: choice("special_tokens_in_text", in_text)?,
+        special_tokens_in_text: match in_text {
+            Some(in_text) => choice("special_tokens_in_text", in_text)?,
+            None => SpecialTokensInText::OfFile,
+        },
         ..EncodeOptions::default()
     })
 }

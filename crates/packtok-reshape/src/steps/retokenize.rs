@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use packtok_pack::texts::Encoders;
 use packtok_pbin::{Metadata, SpecialToken, TokenizerInfo};
-use packtok_tokenizer::EncodeOptions;
+use packtok_tokenizer::{EncodeOptions, SpecialTokensInText};
 use serde::Serialize;
 
 use super::selection::Reshaper;
@@ -142,7 +142,11 @@ impl Reshaper {
         let enclosing = Enclosing::of(&self.inputs.metadata);
         let before = self.inner_ids(numbers, &enclosing)?;
         let texts = from.decode_batch(&before.ids, &before.offsets, false, *num_threads, check)?;
-        let again = EncodeOptions::default();
+        // The text of a special token in a document is this token in its file.
+        let again = EncodeOptions {
+            special_tokens_in_text: SpecialTokensInText::Parse,
+            ..EncodeOptions::default()
+        };
         let again = from.encode_batch(&texts, &again, *num_threads, Vec::new(), check)?;
         let spans = before.offsets.windows(2).zip(again.offsets.windows(2));
         for (&document, (old, new)) in numbers.iter().zip(spans) {
@@ -157,6 +161,7 @@ impl Reshaper {
         }
         let options = EncodeOptions {
             add_special_tokens: true,
+            special_tokens_in_text: SpecialTokensInText::Parse,
             ..EncodeOptions::default()
         };
         let encoded = to.encode_batch(&texts, &options, *num_threads, Vec::new(), check)?;

@@ -9,8 +9,8 @@
 //! special_tokens [{rank, token_str}, ...], or those below     id = rank; unlisted ids are <SPECIAL_id>
 //! ```
 //!
-//! Mistral's own library reads the names of special tokens in texts as text; here [`crate::SpecialTokensInText`]
-//! decides.
+//! Mistral's own library reads the names of special tokens in texts as text, and so does a tokenizer that was loaded from
+//! such a file unless [`crate::SpecialTokensInText`] says otherwise.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;

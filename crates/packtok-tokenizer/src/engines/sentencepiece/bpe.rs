@@ -11,6 +11,7 @@ use std::collections::BinaryHeap;
 
 use super::model::Model;
 use super::normalization_rules::first_symbol;
+use super::piece::Piece;
 use super::spaces::{push_id, with_spaces};
 use crate::engines::byte_pairs::Pairs;
 use crate::engines::double_array::DoubleArray;
@@ -65,9 +66,9 @@ impl Bpe {
         scores.sort_by(f32::total_cmp);
         let is_less = |score: f32| move |other: &f32| other.total_cmp(&score).is_lt();
         let rank = |score: f32| scores.partition_point(is_less(score)) as u32;
-        let entries = |is_in: &dyn Fn(Kind) -> bool| {
+        let entries = |is_in: &dyn Fn(&Piece) -> bool| {
             let pieces = (0u32..).zip(&model.pieces);
-            let pieces = pieces.filter(|(_, piece)| is_in(piece.kind));
+            let pieces = pieces.filter(|(_, piece)| is_in(piece));
             DoubleArray::of(
                 pieces
                     .filter_map(|(id, piece)| Some((with_spaces(&piece.text)?, id)))
@@ -75,7 +76,7 @@ impl Bpe {
             )
         };
         let mut pairs = Pairs::none();
-        let matched = model.pieces.iter().filter(|piece| piece.kind.is_matched());
+        let matched = model.pieces.iter().filter(|piece| piece.is_matched());
         for piece in matched.filter_map(|piece| with_spaces(&piece.text)) {
             for pair in piece.windows(2) {
                 pairs.put(pair[0], pair[1]);
@@ -83,8 +84,8 @@ impl Bpe {
         }
         Ok(Self {
             pairs,
-            trie: entries(&Kind::is_matched)?,
-            user_defined: entries(&|kind| kind == Kind::UserDefined)?,
+            trie: entries(&Piece::is_matched)?,
+            user_defined: entries(&|piece| piece.kind == Kind::UserDefined)?,
             ranks: model.pieces.iter().map(|piece| rank(piece.score)).collect(),
         })
     }

@@ -163,7 +163,7 @@ impl WordEncoder for TextParts<'_> {
 /// # Errors
 /// The reason why parts cannot be encoded independently.
 fn check_parts(model: &Model) -> Result<(), String> {
-    let matched = || model.pieces.iter().filter(|piece| piece.kind.is_matched());
+    let matched = || model.pieces.iter().filter(|piece| piece.is_matched());
     if let Some(unused) = matched().find(|piece| piece.kind == Kind::Unused) {
         // An unused piece is split as in its most recent merge, which may be in another part of
         // the text.

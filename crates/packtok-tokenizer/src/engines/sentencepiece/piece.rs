@@ -14,6 +14,16 @@ pub(super) struct Piece {
     pub(super) kind: Kind,
 }
 
+impl Piece {
+    /// Whether the piece is searched for in texts.
+    pub(super) fn is_matched(&self) -> bool {
+        self.kind.is_matched() && self.text != NUL
+    }
+}
+
+/// InternLM's files have this unused piece. The library accepts it, but no piece with a NUL of another kind.
+const NUL: &str = "\0";
+
 /// The character that the library writes for white space.
 pub(super) const SPACE_MARK: &str = "\u{2581}";
 
@@ -32,7 +42,8 @@ pub(super) fn piece(entry: &Value) -> Result<Piece, String> {
         })
     };
     let piece = read().ok_or_else(|| format!("{entry} is not a piece"))?;
-    if piece.text.is_empty() || piece.text.contains('\0') {
+    let is_unused_nul = piece.kind == Kind::Unused && piece.text == NUL;
+    if piece.text.is_empty() || piece.text.contains(NUL) && !is_unused_nul {
         return Err(format!(
             "the piece {:?} is empty or contains a NUL",
             piece.text
@@ -51,7 +62,7 @@ pub(super) fn piece(entry: &Value) -> Result<Piece, String> {
 pub(super) fn check_differ(pieces: &[Piece]) -> Result<(), String> {
     let mut seen = HashSet::with_capacity(pieces.len());
     for piece in pieces {
-        if !seen.insert((piece.kind.is_matched(), piece.text.as_str())) {
+        if !seen.insert((piece.is_matched(), piece.text.as_str())) {
             return Err(format!("it has the piece {:?} twice", piece.text));
         }
     }

@@ -25,7 +25,7 @@ impl SlowPath {
     pub(crate) fn load(json: &serde_json::Value) -> Result<Self, String> {
         let model = Model::read(json)?;
         let matched = (0u32..).zip(&model.pieces);
-        let matched = matched.filter(|(_, piece)| piece.kind.is_matched());
+        let matched = matched.filter(|(_, piece)| piece.is_matched());
         let matched: HashMap<_, _> = matched
             .map(|(id, piece)| (piece.text.clone().into_bytes(), id))
             .collect();

@@ -66,7 +66,7 @@ impl Unigram {
     /// The model has too many pieces.
     pub(super) fn new(model: &Model) -> Result<Self, String> {
         let chosen = (0u32..).zip(&model.pieces);
-        let chosen = chosen.filter(|(_, piece)| piece.kind.is_matched());
+        let chosen = chosen.filter(|(_, piece)| piece.is_matched());
         let chosen = chosen.filter(|(_, piece)| piece.kind != Kind::Unused);
         let entries = chosen.filter_map(|(id, piece)| Some((with_spaces(&piece.text)?, id)));
         let entries: Vec<(Vec<u8>, u32)> = entries.collect();
