@@ -130,7 +130,7 @@ def test_defaults_match_the_documentation() -> None:
         "bos_token": None,
         "add_special_tokens": True,
         "enclose_all": False,
-        "special_tokens_in_text": "parse",
+        "special_tokens_in_text": None,
         "engine": "auto",
         "token_width": "auto",
         "cache_bytes": None,

@@ -186,6 +186,7 @@ class Settings:
             "ordinary text; `fail`: the document is bad"
         ),
         changes_bytes=True,
+        default=None,
         default_text="`text` if the tokenizer is a `tekken.json`, as in Mistral's library, else `parse`",
     )
     engine: Literal["auto", "fast", "reference"] = option(
