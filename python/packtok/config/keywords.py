@@ -48,7 +48,7 @@ class PackOptions(TypedDict, total=False):
     add_special_tokens: bool | None
     """Add what the tokenizer's post-processor adds. Default: yes."""
     special_tokens_in_text: str | None
-    """How special tokens in a text are encoded. 'parse', 'text', 'fail'. Default: `text` if the tokenizer is a `tekken.json`, as in Mistral's library, else `parse`."""
+    """How special tokens in a text are encoded. 'parse', 'text', 'fail'. Default: that of the tokenizer."""
     engine: str | None
     """Engine that encodes; the ids do not depend on it. 'auto', 'fast', 'reference'. Default: auto."""
     token_width: str | None

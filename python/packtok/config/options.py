@@ -183,11 +183,12 @@ class Settings:
         "How special tokens in a text are encoded.",
         meaning=(
             "`parse`: the text of a special token becomes that token, as in Hugging Face; `text`: it is "
-            "ordinary text; `fail`: the document is bad"
+            "ordinary text, as in Mistral's library and by default for its `tekken.json`; `fail`: the "
+            "document is bad"
         ),
         changes_bytes=True,
         default=None,
-        default_text="`text` if the tokenizer is a `tekken.json`, as in Mistral's library, else `parse`",
+        default_text="that of the tokenizer",
     )
     engine: Literal["auto", "fast", "reference"] = option(
         "Engine that encodes; the ids do not depend on it.",
