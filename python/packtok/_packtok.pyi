@@ -134,6 +134,7 @@ class Tokenizer:
         eos_token: str | None = None,
         remarks: Sequence[str] = ...,
         bos_token: str | None = None,
+        special_tokens_in_text: str | None = None,
     ) -> Tokenizer: ...
     @staticmethod
     def from_file(

@@ -64,15 +64,6 @@ impl Encoder {
         })
     }
 
-    /// Pre-allocates the cache and inserts every vocabulary token; ids do not change. Otherwise this
-    /// happens when the first thousand or so words are known. Pays off for callers that wait for the
-    /// first text.
-    pub fn warm_up(&mut self) {
-        if let (Ok(fast), Some(scratch)) = (self.tokenizer.fast(), &mut self.fast) {
-            fast.warm_up(scratch);
-        }
-    }
-
     /// Appends the ids of one document to `ids`; on an error, `ids` is unchanged.
     ///
     /// Allocates nothing once the buffers have grown, unless the reference engine encodes.

@@ -95,17 +95,6 @@ impl FastEngine {
         }
     }
 
-    /// Fills the caches, so that the first text is as fast as later texts.
-    pub(crate) fn warm_up(&self, scratch: &mut FastScratch) {
-        match (self, scratch) {
-            (Self::ByteBpe(fast), FastScratch::ByteBpe(scratch)) => fast.warm_up(scratch),
-            (_, FastScratch::Wordwise(encoder)) => encoder.preallocate(),
-            (_, FastScratch::SentencePiece(scratch)) => scratch.preallocate(),
-            // The scratch of another engine; callers never pass it.
-            _ => {}
-        }
-    }
-
     /// Texts that contain any of these fall back.
     pub(crate) fn fallback_tokens(&self) -> &[String] {
         match self {

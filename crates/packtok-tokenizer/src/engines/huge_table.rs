@@ -33,13 +33,6 @@ impl<T: Pod> HugeTable<T> {
         table
     }
 
-    /// Populates all pages now, so that the first write to a page does not fault.
-    pub(super) fn preallocate(&self) {
-        // Systems without this advice populate pages at the first write.
-        #[cfg(target_os = "linux")]
-        let _ = self.map.advise(memmap2::Advice::PopulateWrite);
-    }
-
     #[inline]
     pub(super) fn all(&self) -> &[T] {
         bytemuck::cast_slice(&self.map)

@@ -423,8 +423,11 @@ fn tokens_that_are_known_beforehand_have_the_ids_of_the_reference() {
                 ..options(EngineChoice::Fast, false)
             };
             let mut fast = tokenizer.encoder(&options).unwrap();
-            fast.encode_into("a word", &mut Vec::new()).unwrap();
-            fast.warm_up();
+            // After some hundred words, the cache grows, and the tokens are put into it.
+            let words: String = (0..1500).map(|number| format!("w{number}x ")).collect();
+            for text in [&words, "a"] {
+                fast.encode_into(text, &mut Vec::new()).unwrap();
+            }
             for id in (0..tokenizer.vocab_size() as u32).step_by(extent(31, 97)) {
                 let Ok(token) = tokenizer.decode(&[id]) else {
                     continue;

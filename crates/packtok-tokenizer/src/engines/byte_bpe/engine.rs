@@ -142,14 +142,6 @@ impl ByteBpe {
         }) == 1
     }
 
-    /// Pre-allocates the cache and inserts the tokens of the vocabulary.
-    pub(crate) fn warm_up(&self, scratch: &mut Scratch) {
-        self.simd.run(WarmUp {
-            engine: self,
-            scratch,
-        });
-    }
-
     /// Appends the ids of a text; `false` if it falls back.
     pub(crate) fn encode_into(
         &self,
@@ -377,23 +369,6 @@ impl ByteBpe {
                 });
             }
         }
-    }
-}
-
-/// [`ByteBpe::warm_up`] on a back end.
-struct WarmUp<'a> {
-    engine: &'a ByteBpe,
-    scratch: &'a mut Scratch,
-}
-
-impl Job for WarmUp<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self, simd: impl Simd) {
-        let Self { engine, scratch } = self;
-        scratch.cache.preallocate(simd);
-        engine.put_vocabulary(simd, scratch);
     }
 }
 

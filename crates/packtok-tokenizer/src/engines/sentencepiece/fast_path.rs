@@ -33,11 +33,6 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Pre-allocates the word cache.
-    pub(crate) fn preallocate(&mut self) {
-        self.encoder.preallocate();
-    }
-
     /// With a cache of at most this many bytes.
     pub(crate) fn new(cache_bytes: Option<usize>) -> Box<Self> {
         Box::new(Self {

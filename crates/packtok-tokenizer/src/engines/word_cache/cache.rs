@@ -41,15 +41,6 @@ impl WordCache {
         }
     }
 
-    /// Allocates the full size now instead of on demand.
-    pub(crate) fn preallocate(&mut self, simd: impl Simd) {
-        if self.short.num_buckets() < self.max_buckets {
-            self.short.grow(simd, self.max_buckets);
-        }
-        self.short.preallocate();
-        self.long.preallocate();
-    }
-
     /// Whether the table of short words has its full size, and room for this many more words.
     pub(crate) fn has_grown_for(&self, num_words: usize) -> bool {
         self.short.num_buckets() == self.max_buckets && num_words <= self.max_buckets

@@ -35,11 +35,6 @@ impl CachedEncoder {
         }
     }
 
-    /// Pre-allocates the cache.
-    pub(crate) fn preallocate(&mut self) {
-        self.simd.run(Preallocate(&mut self.cache));
-    }
-
     /// Appends the ids of all words of a text. Returns `false`, with nothing appended, if a word
     /// cannot be encoded alone.
     ///
@@ -63,18 +58,6 @@ impl CachedEncoder {
             ids.truncate(start);
         }
         done
-    }
-}
-
-/// [`WordCache::preallocate`] on a back end.
-struct Preallocate<'a>(&'a mut WordCache);
-
-impl Job for Preallocate<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self, simd: impl Simd) {
-        self.0.preallocate(simd);
     }
 }
 

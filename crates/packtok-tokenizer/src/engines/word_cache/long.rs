@@ -30,12 +30,6 @@ impl LongWords {
         }
     }
 
-    /// Allocates all memory now.
-    pub(super) fn preallocate(&self) {
-        self.slots.preallocate();
-        self.words.preallocate();
-    }
-
     #[inline(always)]
     pub(super) fn prefetch_slot(&self, hash: u64) {
         prefetch(self.slots.slots().at(hash as usize));

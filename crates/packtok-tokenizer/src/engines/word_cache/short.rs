@@ -127,11 +127,6 @@ impl ShortWords {
         }
     }
 
-    /// Allocates all memory of the table at its current size.
-    pub(super) fn preallocate(&self) {
-        self.buckets.preallocate();
-    }
-
     /// Replaces the table by a larger one and reinserts all words.
     #[cold]
     pub(super) fn grow(&mut self, simd: impl Simd, num_buckets: usize) {
