@@ -59,10 +59,9 @@ DEBIAN_PACKAGES = {
 }
 # These tests mostly wait for clusters and servers, so they run in parallel with the others.
 CLUSTER_TESTS = ("tests/launch/test_slurm.py", "tests/launch/test_ray.py", "tests/pack/test_stores.py")
-# Tests that wait for clusters and signals must not wait for other tests, and no test must wait long for a
-# compiler. The steps of cargo follow one another, so they must progress while pytest runs: after pytest, they
-# would use one of two cores.
-SECOND, THIRD, LAST = 5, 10, 19
+# Tests that wait for clusters and signals must not wait for other tests or a compiler. The steps of cargo
+# follow one another, so they must progress as fast as pytest: after it, they would use one of two cores.
+SECOND, LAST = 5, 19
 # Half of the time, a test waits for other processes, so two cores run three at a time.
 IN_PARALLEL = ("-n", "3", "--dist", "loadfile")
 # Files of other projects, which only some machines have next to the repository.
@@ -98,7 +97,7 @@ class Step:
     after: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     niceness: int = 0
-    """Niceness: 0, `SECOND`, `THIRD` or `LAST`."""
+    """Niceness: 0, `SECOND` or `LAST`."""
 
     status: int | None = None
     seconds: float = 0.0
@@ -387,19 +386,19 @@ def _cargo_steps(after: str, *, is_thorough: bool) -> list[Step]:
         # Without criterion, examples and documentation, which has no code to test.
         test += ["--workspace", *(f"--exclude={crate}" for crate in NOT_TESTED_BY_CARGO), "--tests"]
     steps = [
-        Step("cargo test build", [*test, "--no-run"], [after], niceness=THIRD),
-        Step("cargo test", test, ["cargo test build"], niceness=THIRD),
+        Step("cargo test build", [*test, "--no-run"], [after], niceness=SECOND),
+        Step("cargo test", test, ["cargo test build"], niceness=SECOND),
         # Also compiles the fuzz targets.
-        Step("clippy", clippy, ["cargo test build"], niceness=THIRD),
+        Step("clippy", clippy, ["cargo test build"], niceness=SECOND),
     ]
     if is_thorough:
         # All crates are built once more for them, which takes as long as the build of the wheel.
-        steps.append(Step("fuzz build", ["bash", "tests/fuzz/run.sh", "0"], ["clippy"], niceness=THIRD))
+        steps.append(Step("fuzz build", ["bash", "tests/fuzz/run.sh", "0"], ["clippy"], niceness=SECOND))
         # After pytest: nothing more important should run in the seconds that each target has.
         steps.append(Step("fuzz", ["bash", "tests/fuzz/run.sh", "60"], ["fuzz build", "pytest"]))
         # Only this crate, because ignored tests of other crates are processes that their tests start.
         many = ["cargo", "test", "--release", "--locked", "-q", "-p", "packtok-tokenizer", "--", "--ignored"]
-        steps.append(Step("cargo test of many scalars", many, ["clippy"], niceness=THIRD))
+        steps.append(Step("cargo test of many scalars", many, ["clippy"], niceness=SECOND))
     for step in steps:
         step.environment = {
             **(BUILT_ONCE if _is_ci() else {}),
