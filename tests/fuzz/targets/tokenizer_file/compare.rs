@@ -195,8 +195,11 @@ impl Pair {
     fn make_encoder(&mut self, limits: &Limits, options: EncodeOptions) -> Result<(), Finding> {
         let encoder = own("encoder", || {
             let mut encoder = self.tokenizer.encoder(&options)?;
-            if limits.warms_up {
-                encoder.warm_up();
+            if limits.grows_cache {
+                // After some hundred words, the cache grows; the next text puts the vocabulary into it. A tokenizer may
+                // refuse the words.
+                let words: String = (0..1500).map(|number| format!("w{number}x ")).collect();
+                let _ = encoder.encode_into(&words, &mut Vec::new());
             }
             Ok(encoder)
         })?;

@@ -27,7 +27,7 @@ pub(crate) struct Case {
 #[derive(Clone)]
 pub(crate) struct Limits {
     pub(crate) cache_bytes: usize,
-    pub(crate) warms_up: bool,
+    pub(crate) grows_cache: bool,
     /// Limit for truncation, in some cases.
     pub(crate) truncate_to: Option<usize>,
 }
@@ -36,7 +36,7 @@ impl Limits {
     fn of(source: &mut Source) -> Self {
         Self {
             cache_bytes: source.pick(&[1 << 18, 1 << 18, 1 << 16, 1 << 12, 1, 0]),
-            warms_up: source.once_in(12),
+            grows_cache: source.once_in(12),
             truncate_to: source.once_in(6).then(|| source.below(24)),
         }
     }
