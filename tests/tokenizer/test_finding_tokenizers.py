@@ -217,15 +217,15 @@ def test_special_tokens_in_texts_for_a_tekken_json_are_text_as_in_its_library(tm
     corpus.write_text('{"text": "the</s>"}\n')
     tokenizer = Tokenizer.from_file(file)
     as_text, as_token = [22 + 257, *(22 + byte for byte in b"</s>")], [22 + 257, 2]
-    extended = find_tokenizer(str(file)).tokenizer
-    for one in (tokenizer, pickle.loads(pickle.dumps(tokenizer)), extended):
-        assert one.special_tokens_in_text == "text"
-        assert one.encode("the</s>").tolist() == as_text
-        assert one.encode_batch(["the</s>"])[0].tolist() == as_text
-        assert one.count(["the</s>"]).tolist() == [5]
-        assert one.encode("the</s>", special_tokens_in_text="parse").tolist() == as_token
+    by_name = Tokenizer.from_pretrained(file)
+    for same in (tokenizer, pickle.loads(pickle.dumps(tokenizer)), by_name):
+        assert same.special_tokens_in_text == "text"
+        assert same.encode("the</s>").tolist() == as_text
+        assert same.encode_batch(["the</s>"])[0].tolist() == as_text
+        assert same.count(["the</s>"]).tolist() == [5]
+        assert same.encode("the</s>", special_tokens_in_text="parse").tolist() == as_token
         with pytest.raises(DocumentError, match="contains the special token"):
-            one.encode("the</s>", special_tokens_in_text="fail")
+            same.encode("the</s>", special_tokens_in_text="fail")
     output = tmp_path / "o.pbin"
     packtok.pack(input=corpus, output=output, tokenizer=file)
     assert packtok.PbinReader(output)[0].tolist() == [*as_text, 2]

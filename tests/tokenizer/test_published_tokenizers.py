@@ -36,7 +36,6 @@ MODELS = (
     "ai21_tokenizer/resources/j2-tokenizer/j2-tokenizer.model",
 )
 TEKKEN = ("mistral_common/data/tekken_240718.json", "mistral_common/data/tekken_240911.json")
-# Mistral's library splits texts at 400,000 characters; ours are shorter.
 ENCODE_WITH_MISTRAL = """
 import json, sys
 from mistral_common.tokens.tokenizers.tekken import Tekkenizer

@@ -164,9 +164,9 @@ fn agree_on_lanes(simd: impl Simd) {
             others.push(lanes.0[0]);
             assert_eq!(replaced.0[..], others);
         }
-        let found = simd.look_up(table.slots(), &lanes, 1 << lane, 9);
+        let numbers = simd.look_up(table.slots(), &lanes, 1 << lane, 9);
         let expected = std::array::from_fn(|i| if i == lane { lanes.0[i] % 64 * 3 } else { 9 });
-        assert_eq!(found.0, expected);
+        assert_eq!(numbers.0, expected);
         let text: Vec<u8> = (0..lane as u8).map(|i| i.wrapping_mul(77) | 1).collect();
         let [bytes, pairs] = simd.bytes_and_pairs(WordKey::at(&text, 0, lane));
         for (at, &byte) in text.iter().enumerate() {
