@@ -26,6 +26,11 @@ impl Letters {
         self.byte_of.get(letter as usize).copied().flatten()
     }
 
+    /// The letter that stands for a byte.
+    pub(crate) fn letter(&self, byte: u8) -> char {
+        self.letter_of[usize::from(byte)]
+    }
+
     /// The letters of these bytes.
     pub(crate) fn name(&self, bytes: &[u8]) -> String {
         bytes

@@ -239,6 +239,11 @@ fn wordwise_steps() -> Vec<Steps> {
             "strip_accents": null, "lowercase": lowercase})
     };
     let (text, pieces) = (of_text(), of_pieces());
+    let clip = json!({"type": "Sequence", "normalizers": [
+        {"type": "NFC"}, {"type": "Replace", "pattern": {"Regex": r"\s+"}, "content": " "}, {"type": "Lowercase"}]});
+    let words = json!({"type": "Split", "behavior": "Removed", "invert": true,
+        "pattern": {"Regex": r"<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"}});
+    let letters = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true});
     vec![
         ("llama", text.clone(), llama, Value::Null),
         (
@@ -250,6 +255,13 @@ fn wordwise_steps() -> Vec<Steps> {
         ("always", text, Value::Null, metaspace("always", true)),
         ("bert", pieces.clone(), bert(true), by_bert.clone()),
         ("bert, cased", pieces.clone(), bert(false), by_bert.clone()),
+        (
+            "bpe of bert's words",
+            suffixed(),
+            bert(false),
+            by_bert.clone(),
+        ),
+        ("clip", suffixed(), clip, sequence(vec![words, letters])),
         ("pieces as they are", pieces, Value::Null, by_bert),
         (
             "unigram",
@@ -315,6 +327,38 @@ fn of_bytes() -> Value {
            "model": {"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
            "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false, "vocab": vocab,
            "merges": merges}})
+}
+
+/// As [`of_bytes`], with a suffix at the end of words.
+fn suffixed() -> Value {
+    const SUFFIX: &str = "</w>";
+    let mut file = of_bytes();
+    let model = &mut file["model"];
+    let names: Vec<String> = model["vocab"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| name.clone())
+        .collect();
+    let at_ends = names.iter().map(|name| format!("{name}{SUFFIX}"));
+    model["vocab"] = numbered(names.iter().cloned().chain(at_ends).collect());
+    let merges: Vec<[String; 2]> = model["merges"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|merge| [0, 1].map(|part| merge[part].as_str().unwrap_or_default().to_owned()))
+        .collect();
+    // In turns, so that their ranks mix.
+    let merges: Vec<[String; 2]> = merges
+        .into_iter()
+        .flat_map(|[left, right]| {
+            let at_end = [left.clone(), format!("{right}{SUFFIX}")];
+            [at_end, [left, right]]
+        })
+        .collect();
+    model["merges"] = json!(merges);
+    model["end_of_word_suffix"] = SUFFIX.into();
+    file
 }
 
 fn pairs(merges: &str) -> Vec<[&str; 2]> {

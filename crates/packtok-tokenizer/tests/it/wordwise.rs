@@ -85,6 +85,8 @@ fn with_prefix(prefix: &str, normalizer: &Value, pre_tokenizer: &Value, kind: &s
             "max_input_chars_per_word": 20, "vocab": ids})
         }
         "WordLevel" => json!({"type": "WordLevel", "unk_token": "[UNK]", "vocab": ids}),
+        "BPE" => suffixed_bpe("</w>"),
+        "BPE without a suffix" => suffixed_bpe(""),
         _ => {
             let byte_fallback = kind == "Unigram of bytes";
             let pieces = vocab()
@@ -114,6 +116,39 @@ fn with_prefix(prefix: &str, normalizer: &Value, pre_tokenizer: &Value, kind: &s
     Tokenizer::from_json(kind, file.to_string()).unwrap()
 }
 
+/// A model whose letters are those of bytes, and some others.
+fn suffixed_bpe(suffix: &str) -> Value {
+    let merges = [
+        ["t", "h"],
+        ["a", "b"],
+        ["i", "n"],
+        ["h", "e$"],
+        ["th", "e$"],
+        ["in", "g$"],
+        ["Ã", "©"],
+        ["c", "d"],
+        ["ab", "cd"],
+        ["-", "-$"],
+        ["2", "2$"],
+        ["'", "s$"],
+    ]
+    .map(|[left, right]| [left.to_owned(), right.replace('$', suffix)]);
+    let letters = ('!'..='~').filter(|&letter| letter != 'q');
+    let letters = letters.chain("éßÃ©¨ªŀ語".chars()).map(String::from);
+    let mut names: Vec<String> = vec!["[UNK]".to_owned(), "[SEP]".to_owned()];
+    for letter in letters {
+        names.push(format!("{letter}{suffix}"));
+        names.push(letter);
+    }
+    names.extend(merges.iter().map(|merge| merge.concat()));
+    names.sort_unstable();
+    names.dedup();
+    let vocab: serde_json::Map<String, Value> =
+        names.into_iter().zip((0..).map(Value::from)).collect();
+    json!({"type": "BPE", "unk_token": "[UNK]", "end_of_word_suffix": suffix, "fuse_unk": true,
+        "vocab": vocab, "merges": merges})
+}
+
 fn files() -> Vec<Tokenizer> {
     let bert = |lowercase, strip_accents: Option<bool>| {
         json!({"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
@@ -132,7 +167,26 @@ fn files() -> Vec<Tokenizer> {
         {"type": "Replace", "pattern": {"String": "``"}, "content": "\""}, {"type": "Strip", "strip_left": true, "strip_right": true},
         {"type": "NFKD"}, {"type": "StripAccents"}, {"type": "Lowercase"},
         {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}]});
+    let as_in_clip = json!({"type": "Sequence", "normalizers": [
+        {"type": "NFC"}, {"type": "Replace", "pattern": {"Regex": r"\s+"}, "content": " "}, {"type": "Lowercase"}]});
+    let words = json!({"type": "Split", "behavior": "Removed", "invert": true, "pattern":
+        {"Regex": r"'s|'t|<\|x\|>|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"}});
+    let byte_level = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true});
+    let digits = json!({"type": "Digits", "individual_digits": true});
     vec![
+        of_words(&bert(false, None), &by_bert, "BPE"),
+        of_words(&bert(true, None), &by_space, "BPE without a suffix"),
+        of_words(
+            &as_in_clip,
+            &sequence(&[words.clone(), digits.clone(), byte_level.clone()]),
+            "BPE",
+        ),
+        of_words(
+            &Value::Null,
+            &sequence(&[words.clone(), byte_level, digits]),
+            "BPE without a suffix",
+        ),
+        of_words(&as_in_clip, &words, "WordPiece"),
         of_words(&bert(true, None), &by_bert, "WordPiece"),
         of_words(&bert(false, None), &by_bert, "WordPiece"),
         of_words(&bert(false, Some(true)), &by_space, "WordPiece"),

@@ -128,14 +128,12 @@ impl AddedTokens {
         if let Some(two) = ids.windows(2).find(|two| two[0] == two[1]) {
             return Err(format!("two added tokens have id {}", two[0]));
         }
-        let normalization = match preprocessing.spelling {
-            Spelling::Text => {
-                Normalization::MarksToSpaces(Box::new(memmem::Finder::new(SPACE_MARK)))
-            }
-            Spelling::Bytes => match preprocessing.form {
-                Some(form) => Normalization::Form(Box::new(NormalForm::new(form))),
-                None => Normalization::None,
-            },
+        let normalization = if preprocessing.spelling == Spelling::Text {
+            Normalization::MarksToSpaces(Box::new(memmem::Finder::new(SPACE_MARK)))
+        } else if let Some(form) = preprocessing.form {
+            Normalization::Form(Box::new(NormalForm::new(form)))
+        } else {
+            Normalization::None
         };
         let changes_text = !json["normalizer"].is_null();
         let mut has_normalized_fallback_tokens = false;

@@ -1,11 +1,14 @@
 //! The initial symbols of a word before merging: one per byte, or one per character.
+//!
+//! An alphabet is read with the ids of tokens. Rules number tokens as symbols and keep an alphabet of symbols
+//! ([`Alphabet::map`]).
 
-/// Characters whose ids are adjacent in memory.
+/// Characters whose numbers are adjacent in memory.
 const PAGE: usize = 256;
 const NONE: u32 = u32::MAX;
 
 /// The id of each byte or each character. A character without an id becomes the ids of its bytes.
-pub(super) struct Alphabet {
+pub(in crate::engines) struct Alphabet {
     /// For an ASCII byte of a character alphabet, the id of the character.
     of_byte: [u32; 256],
     chars: Option<Chars>,
@@ -65,6 +68,15 @@ impl Alphabet {
             *id = other(*id);
         }
         self
+    }
+
+    /// Whether a character has a number other than `no_id`, which stands for bytes without one.
+    #[inline]
+    pub(super) fn has(&self, char: char, no_id: u32) -> bool {
+        match &self.chars {
+            Some(chars) if !char.is_ascii() => chars.id(char) != NONE,
+            _ => self.of_byte[char as usize % 256] != no_id,
+        }
     }
 
     /// Whether symbols are characters, which must not be split.

@@ -18,7 +18,11 @@ mod split;
 mod word_chunks;
 
 pub(crate) use self::engine::{ByteBpe, simd_name};
+pub(super) use self::merge::{MergeHeap, MergeRules};
+pub(super) use self::model::{Model, Spelling, last_char};
+pub(super) use self::preprocessing::{is_byte_level, steps_between_white_space};
 pub(crate) use self::scratch::Scratch;
 pub(crate) use self::split::{
     CL100K_PATTERN, GPT2_PATTERN, KIMI_K2_PATTERN, O200K_PATTERN, QWEN_PATTERN,
 };
+pub(super) use self::split::{Steps, StepsProgress};

@@ -11,24 +11,38 @@ use crate::letters::Letters;
 
 /// How a vocabulary spells its tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Spelling {
+pub(in crate::engines) enum Spelling {
     /// One letter per byte.
     Bytes,
     /// As text, with [`SPACE_MARK`] for spaces. Characters that the vocabulary lacks are spelled
     /// as tokens for their bytes.
     Text,
+    /// As text, with a suffix at the end of a word. Characters that the vocabulary lacks have no symbol. The last
+    /// character of a word is a symbol of its own, see [`last_char`].
+    Suffixed,
 }
+
+/// The last character of a word, as a character of its own: that of the private plane 16 with the same low bits. `None`
+/// for characters beyond the basic plane.
+#[inline]
+pub(in crate::engines) fn last_char(char: char) -> Option<char> {
+    let low = u16::try_from(u32::from(char)).ok()?;
+    char::from_u32(LAST_CHARS | u32::from(low))
+}
+
+/// The plane of [`last_char`].
+const LAST_CHARS: u32 = 0x10_0000;
 
 /// The character for a space in vocabularies that spell tokens as text.
 pub(super) const SPACE_MARK: &str = "\u{2581}";
 
 /// A BPE model.
-pub(super) struct Model {
-    pub(super) alphabet: Alphabet,
+pub(in crate::engines) struct Model {
+    pub(in crate::engines) alphabet: Alphabet,
     /// The bytes of texts that have no symbol.
     pub(super) missing_bytes: MissingBytes,
     /// By rank: the two ids of each merge and the resulting id.
-    pub(super) merges: Vec<[u32; 3]>,
+    pub(in crate::engines) merges: Vec<[u32; 3]>,
     pub(super) tokens: Tokens,
 }
 
@@ -83,11 +97,13 @@ impl Model {
     ///
     /// # Errors
     /// The model has a property that this engine does not cover.
-    pub(super) fn read(model: &Value, spelling: Spelling) -> Result<Self, String> {
-        for key in ["continuing_subword_prefix", "end_of_word_suffix"] {
-            if !model[key].as_str().unwrap_or("").is_empty() {
-                return Err(format!("its model sets {key}"));
-            }
+    pub(in crate::engines) fn read(model: &Value, spelling: Spelling) -> Result<Self, String> {
+        let is_set = |key: &str| !model[key].as_str().unwrap_or("").is_empty();
+        if is_set("continuing_subword_prefix") {
+            return Err("its model sets continuing_subword_prefix".to_owned());
+        }
+        if is_set("end_of_word_suffix") && spelling != Spelling::Suffixed {
+            return Err("its model sets end_of_word_suffix".to_owned());
         }
         let vocab = model["vocab"]
             .as_object()
@@ -154,6 +170,7 @@ impl Model {
         let (alphabet, missing_bytes) = match spelling {
             Spelling::Bytes => ids.of_bytes(&letters),
             Spelling::Text => (ids.of_chars(model)?, MissingBytes::default()),
+            Spelling::Suffixed => (ids.of_suffixed_chars(model)?, MissingBytes::default()),
         };
         Ok(Self {
             alphabet,
@@ -208,6 +225,29 @@ impl Ids<'_> {
         // Spaces in texts are the token [`SPACE_MARK`].
         let chars = chars.filter(|&(char, _)| char != ' ');
         Ok(Alphabet::of_chars(of_byte, chars.chain([(' ', space)])))
+    }
+
+    /// The ids of characters inside words and at their ends.
+    fn of_suffixed_chars(&self, model: &Value) -> Result<Alphabet, String> {
+        for key in ["byte_fallback", "ignore_merges"] {
+            if model[key] == true {
+                return Err(format!("its model sets {key}"));
+            }
+        }
+        let suffix = model["end_of_word_suffix"].as_str().unwrap_or("");
+        let only_char = |name: &str| {
+            let mut chars = name.chars();
+            chars.next().filter(|_| chars.next().is_none())
+        };
+        let inside = self.0.iter().filter_map(|(name, &id)| {
+            let char = only_char(name)?;
+            (u32::from(char) < LAST_CHARS).then_some((char, id))
+        });
+        let last = self.0.iter().filter_map(|(name, &id)| {
+            let char = only_char(name.strip_suffix(suffix)?)?;
+            Some((last_char(char)?, id))
+        });
+        Ok(Alphabet::of_chars([NO_ID; 256], inside.chain(last)))
     }
 }
 

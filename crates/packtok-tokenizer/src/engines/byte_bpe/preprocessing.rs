@@ -99,7 +99,7 @@ fn not_supported(pre_tokenizer: &Value) -> String {
 }
 
 /// Whether a pre-tokenizer maps bytes to letters.
-pub(super) fn is_byte_level(pre_tokenizer: &Value) -> bool {
+pub(crate) fn is_byte_level(pre_tokenizer: &Value) -> bool {
     let maps_bytes = |part: &Value| part["type"] == "ByteLevel";
     let members = pre_tokenizer["pretokenizers"].as_array();
     maps_bytes(pre_tokenizer) || members.is_some_and(|members| members.iter().any(maps_bytes))
@@ -110,11 +110,46 @@ pub(super) fn is_byte_level(pre_tokenizer: &Value) -> bool {
 /// # Errors
 /// The pre-tokenizer has a step that this engine does not implement.
 fn byte_level(pre_tokenizer: &Value) -> Result<(Pattern, Prefix), String> {
-    let parts = match pre_tokenizer["pretokenizers"].as_array() {
-        Some(parts) => &parts[..],
+    let (steps, prefix) = steps_and_prefix(parts_of(pre_tokenizer), Vec::new())?;
+    if steps.is_empty() {
+        return Err("its pre-tokenizer does not split texts".to_owned());
+    }
+    Ok((Pattern::of(steps)?, prefix))
+}
+
+/// The steps of a pre-tokenizer whose first one leaves nothing but white space between words.
+///
+/// # Errors
+/// The first step is another one, or this crate does not implement a step.
+pub(crate) fn steps_between_white_space(pre_tokenizer: &Value) -> Result<Vec<Step>, String> {
+    let (first, others) = parts_of(pre_tokenizer)
+        .split_first()
+        .ok_or("its pre-tokenizer has no steps")?;
+    let is_removed = first["behavior"] == "Removed" && first["invert"] == true;
+    if first["type"] != "Split" || !is_removed {
+        return Err(not_supported(first));
+    }
+    let step = step_of_split(first)?;
+    if !step.separates_at_white_space()? {
+        return Err("its pre-tokenizer Split removes more than white space".to_owned());
+    }
+    steps_and_prefix(others, vec![step]).map(|(steps, _)| steps)
+}
+
+/// The members of a sequence, or the only step.
+fn parts_of(pre_tokenizer: &Value) -> &[Value] {
+    match pre_tokenizer["pretokenizers"].as_array() {
+        Some(parts) => parts,
         None => std::slice::from_ref(pre_tokenizer),
-    };
-    let (mut steps, mut prefix, mut are_bytes) = (Vec::new(), Prefix::None, false);
+    }
+}
+
+/// The steps of all parts, after some others, and the prefix of texts.
+///
+/// # Errors
+/// This engine does not implement a step.
+fn steps_and_prefix(parts: &[Value], before: Vec<Step>) -> Result<(Vec<Step>, Prefix), String> {
+    let (mut steps, mut prefix, mut are_bytes) = (before, Prefix::None, false);
     for part in parts {
         let step = match part["type"].as_str().unwrap_or_default() {
             "ByteLevel" if are_bytes => {
@@ -152,10 +187,7 @@ fn byte_level(pre_tokenizer: &Value) -> Result<(Pattern, Prefix), String> {
             ..step
         });
     }
-    if steps.is_empty() {
-        return Err("its pre-tokenizer does not split texts".to_owned());
-    }
-    Ok((Pattern::of(steps)?, prefix))
+    Ok((steps, prefix))
 }
 
 /// The step of a `Split`, if its matches are words, and so is the text between them.
@@ -163,12 +195,7 @@ fn byte_level(pre_tokenizer: &Value) -> Result<(Pattern, Prefix), String> {
 /// # Errors
 /// This engine does not implement it.
 fn split(part: &Value) -> Result<Step, String> {
-    let pattern = &part["pattern"];
-    let step = match (pattern["Regex"].as_str(), pattern["String"].as_str()) {
-        (Some(regex), _) => Step::new(Finds::Regex(regex.to_owned())),
-        (None, Some(text)) => Step::new(Finds::Text(text.to_owned())),
-        (None, None) => return Err("its pre-tokenizer Split has no pattern".to_owned()),
-    };
+    let step = step_of_split(part)?;
     let is_inverted = part["invert"] == true;
     match part["behavior"].as_str().unwrap_or_default() {
         "Isolated" => Ok(step),
@@ -178,6 +205,19 @@ fn split(part: &Value) -> Result<Step, String> {
             "its pre-tokenizer Split is {behavior}{}",
             if is_inverted { ", inverted" } else { "" }
         )),
+    }
+}
+
+/// The step that finds the pattern of a `Split`.
+///
+/// # Errors
+/// It has none.
+fn step_of_split(part: &Value) -> Result<Step, String> {
+    let pattern = &part["pattern"];
+    match (pattern["Regex"].as_str(), pattern["String"].as_str()) {
+        (Some(regex), _) => Ok(Step::new(Finds::Regex(regex.to_owned()))),
+        (None, Some(text)) => Ok(Step::new(Finds::Text(text.to_owned()))),
+        (None, None) => Err("its pre-tokenizer Split has no pattern".to_owned()),
     }
 }
 

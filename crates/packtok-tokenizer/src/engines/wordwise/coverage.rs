@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::engines::byte_bpe::steps_between_white_space;
 use crate::engines::reference::Normalizer;
 use crate::load::{AddedToken, type_of};
 
@@ -98,7 +99,7 @@ pub(super) fn check_normalizer(step: &Value) -> Result<(), String> {
         "Replace" => {
             let (string, regex) = (&step["pattern"]["String"], &step["pattern"]["Regex"]);
             string.as_str().is_some_and(has_no_white_space)
-                || regex == " {2,}" && step["content"] == " "
+                || [" {2,}", r"\s+"].iter().any(|runs| regex == runs) && step["content"] == " "
         }
         _ => false,
     };
@@ -145,6 +146,7 @@ pub(super) fn check_added_tokens(
 pub(super) fn check_pre_tokenizer(pre_tokenizer: &Value) -> Result<(), String> {
     match type_of(pre_tokenizer) {
         "BertPreTokenizer" | "Whitespace" | "WhitespaceSplit" => Ok(()),
+        "Split" => steps_between_white_space(pre_tokenizer).map(|_| ()),
         "Sequence" => {
             let steps = pre_tokenizer["pretokenizers"]
                 .as_array()

@@ -253,6 +253,7 @@ impl MarkedWords {
             normalized,
             sequence,
             paths,
+            ..
         } = scratch;
         let Some(unigram) = &self.unigram else {
             return false;

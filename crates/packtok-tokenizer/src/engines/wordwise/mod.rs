@@ -9,6 +9,7 @@ mod marked_words;
 mod model;
 mod scratch;
 mod separate;
+mod suffixed_bpe;
 mod unigram;
 mod word_normalizer;
 mod wordpiece;

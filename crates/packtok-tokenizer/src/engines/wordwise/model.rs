@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::scratch::Scratch;
+use super::suffixed_bpe::SuffixedBpe;
 use super::unigram::UnigramOfSeparateWords;
 use super::wordpiece::WordPiece;
 use crate::load::AddedToken;
@@ -11,6 +12,7 @@ use crate::load::AddedToken;
 pub(super) enum Model {
     WordPiece(WordPiece),
     Unigram(Box<UnigramOfSeparateWords>),
+    SuffixedBpe(Box<SuffixedBpe>),
 }
 
 impl Model {
@@ -18,7 +20,10 @@ impl Model {
     pub(super) fn read(json: &Value, added_tokens: &[AddedToken]) -> Option<Self> {
         let word_piece = WordPiece::read(json, added_tokens).map(Self::WordPiece);
         let unigram = || UnigramOfSeparateWords::read(json, added_tokens);
-        word_piece.or_else(|| Some(Self::Unigram(Box::new(unigram()?))))
+        let suffixed_bpe = || SuffixedBpe::read(json, added_tokens);
+        word_piece
+            .or_else(|| Some(Self::Unigram(Box::new(unigram()?))))
+            .or_else(|| Some(Self::SuffixedBpe(Box::new(suffixed_bpe()?))))
     }
 
     /// Appends the ids of a word. Returns `false`, with nothing appended, if the word falls back
@@ -27,6 +32,7 @@ impl Model {
         match self {
             Self::WordPiece(model) => model.append(word, scratch, ids),
             Self::Unigram(model) => model.append(word, scratch, ids),
+            Self::SuffixedBpe(model) => model.append(word, scratch, ids),
         }
     }
 }

@@ -1,11 +1,14 @@
 //! Memory that is reused from word to word.
 
+use crate::engines::byte_bpe::MergeHeap;
+
 /// Memory that is reused from word to word.
 #[derive(Default)]
 pub(super) struct Scratch {
     pub(super) normalized: String,
     pub(super) sequence: String,
     pub(super) paths: Paths,
+    pub(super) heap: MergeHeap,
 }
 
 /// The segmentations of a sequence.

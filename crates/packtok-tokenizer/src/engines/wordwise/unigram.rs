@@ -190,6 +190,7 @@ impl UnigramOfSeparateWords {
             normalized,
             sequence,
             paths,
+            ..
         } = scratch;
         normalized.clear();
         if !self.normalizer.append(word, normalized)

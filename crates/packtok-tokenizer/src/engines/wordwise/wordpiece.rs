@@ -116,17 +116,10 @@ impl WordPiece {
         if self.added.may_occur_in(word, normalized) {
             return false;
         }
-        for part in normalized.split(char::is_whitespace) {
-            let mut start = 0;
-            for (at, mark) in part.char_indices().filter(|&(_, c)| is_mark(c)) {
-                let end = at + mark.len_utf8();
-                self.append_part(&part[start..at], ids);
-                self.append_part(&part[at..end], ids);
-                start = end;
-            }
-            self.append_part(&part[start..], ids);
-        }
-        true
+        for_each_part(normalized, |part| {
+            self.append_part(part, ids);
+            true
+        })
     }
 
     /// Appends the tokens of a part.
@@ -149,6 +142,25 @@ impl WordPiece {
             place = self.inside;
         }
     }
+}
+
+/// Calls `append` with each part of a normalized word, until it returns `false`; returns whether it never did. White
+/// space separates parts, and each punctuation character is one.
+pub(super) fn for_each_part(normalized: &str, mut append: impl FnMut(&str) -> bool) -> bool {
+    for word in normalized.split_whitespace() {
+        let mut start = 0;
+        for (at, mark) in word.char_indices().filter(|&(_, c)| is_mark(c)) {
+            let end = at + mark.len_utf8();
+            if !append(&word[start..at]) || !append(&word[at..end]) {
+                return false;
+            }
+            start = end;
+        }
+        if !append(&word[start..]) {
+            return false;
+        }
+    }
+    true
 }
 
 impl Normalizer {

@@ -14,6 +14,6 @@ mod rule;
 mod rules;
 mod symbol;
 
-pub(super) use self::heap::MergeHeap;
+pub(in crate::engines) use self::heap::MergeHeap;
 pub(super) use self::rule::{MAX_IDS, NO_ID};
-pub(super) use self::rules::MergeRules;
+pub(in crate::engines) use self::rules::MergeRules;

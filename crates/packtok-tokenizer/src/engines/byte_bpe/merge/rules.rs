@@ -98,6 +98,12 @@ impl MergeRules {
         }
     }
 
+    /// Whether a character of a character alphabet has a symbol.
+    #[inline]
+    pub(crate) fn has(&self, char: char) -> bool {
+        self.alphabet.has(char, NO_SYMBOL)
+    }
+
     /// Whether merging the bytes of a token gives the token.
     pub(crate) fn makes(&self, id: u32) -> bool {
         self.made.get(id as usize) == Some(&true)

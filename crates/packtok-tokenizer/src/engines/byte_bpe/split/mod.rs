@@ -28,6 +28,7 @@ mod tests;
 mod wide;
 
 pub(super) use self::automaton::{Finds, Step};
+pub(in crate::engines) use self::automaton::{Steps, StepsProgress};
 pub(super) use self::classes::{ClassTable, INERT};
 pub(super) use self::patterns::Pattern;
 pub(crate) use self::patterns::{

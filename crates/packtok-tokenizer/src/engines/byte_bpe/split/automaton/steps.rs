@@ -83,6 +83,20 @@ impl Step {
         is_total(&self.node()?).map_err(not_read)
     }
 
+    /// Whether every text between matches is white space, and matches neither contain white space nor depend on it.
+    ///
+    /// # Errors
+    /// The pattern cannot be read, is too large, or may match nothing.
+    pub(crate) fn separates_at_white_space(&self) -> Result<bool, String> {
+        let node = self.node()?;
+        let white_space = CharSet::whitespace();
+        if node.has_any_or_looks_ahead(&white_space) {
+            return Ok(false);
+        }
+        let with_gaps = Node::Alternatives(vec![node, Node::Char(white_space)]);
+        is_total(&with_gaps).map_err(not_read)
+    }
+
     /// Whether both split every text alike.
     ///
     /// # Errors

@@ -86,6 +86,18 @@ impl Node {
         }
     }
 
+    /// Whether it may match a character of a set, or looks ahead.
+    pub(super) fn has_any_or_looks_ahead(&self, set: &CharSet) -> bool {
+        match self {
+            Self::Char(own) => !own.intersection(set).ranges().is_empty(),
+            Self::LookAhead { .. } => true,
+            Self::Concat(nodes) | Self::Alternatives(nodes) => {
+                nodes.iter().any(|node| node.has_any_or_looks_ahead(set))
+            }
+            Self::Repeat { node, .. } => node.has_any_or_looks_ahead(set),
+        }
+    }
+
     /// Whether it may match this character anywhere.
     fn has(&self, char: char) -> bool {
         match self {

@@ -1,0 +1,158 @@
+//! BPE with a suffix at the end of each part of a word, as in GPT, HerBERT and CLIP.
+//!
+//! ```text
+//! word        Naïve!        as it is between white space
+//! parts       naïve  !      normalized; the second is a part of its own, as punctuation
+//! symbols     n a ï v e</w>    !</w>
+//! ```
+//!
+//! A word does not depend on its surroundings, see `engine`. The last symbol of a part is written as one character
+//! ([`last_char`]), so the merge rules need not know of the suffix.
+
+use serde_json::Value;
+
+use super::added_texts::AddedTexts;
+use super::scratch::Scratch;
+use super::word_normalizer::WordNormalizer;
+use super::wordpiece::for_each_part;
+use crate::engines::byte_bpe::{
+    MergeHeap, MergeRules, Model, Spelling, Steps, StepsProgress, is_byte_level, last_char,
+    steps_between_white_space,
+};
+use crate::letters::Letters;
+use crate::load::AddedToken;
+use crate::load::{model_type, type_of};
+
+/// Ends of parts that are found at once.
+const ENDS_PER_CALL: usize = 16;
+
+/// The loaded model and the steps before it.
+pub(super) struct SuffixedBpe {
+    normalizer: WordNormalizer,
+    splits: Splits,
+    rules: MergeRules,
+    added: AddedTexts,
+}
+
+/// How a normalized word is split into parts.
+enum Splits {
+    WhiteSpace,
+    /// As BERT does: punctuation separately.
+    Bert,
+    /// At the matches of patterns. With letters, parts are spelled as bytes.
+    Steps(Steps, Option<Letters>),
+}
+
+impl SuffixedBpe {
+    /// The model of a tokenizer.json; `None` if the engine does not cover the configuration.
+    pub(super) fn read(json: &Value, added_tokens: &[AddedToken]) -> Option<Self> {
+        let model = &json["model"];
+        let drops_out = model["dropout"]
+            .as_f64()
+            .is_some_and(|dropout| dropout > 0.0);
+        if model_type(model) != "BPE" || drops_out {
+            return None;
+        }
+        let pre_tokenizer = &json["pre_tokenizer"];
+        let splits = match type_of(pre_tokenizer) {
+            "WhitespaceSplit" => Splits::WhiteSpace,
+            "BertPreTokenizer" => Splits::Bert,
+            _ => {
+                let steps = steps_between_white_space(pre_tokenizer).ok()?;
+                // Those could split characters.
+                if steps.iter().any(|step| step.is_on_bytes) {
+                    return None;
+                }
+                let steps = Steps::new(&steps).ok()?;
+                let letters = is_byte_level(pre_tokenizer).then(Letters::new);
+                Splits::Steps(steps, letters)
+            }
+        };
+        let normalizer = WordNormalizer::read(&json["normalizer"])?;
+        let added = AddedTexts::of(added_tokens, |content| normalizer.normalized(content))?;
+        let Model {
+            alphabet, merges, ..
+        } = Model::read(model, Spelling::Suffixed).ok()?;
+        Some(Self {
+            normalizer,
+            splits,
+            rules: MergeRules::new(alphabet, &merges).ok()?,
+            added,
+        })
+    }
+
+    /// Appends the ids of a word. Returns `false`, with nothing appended, if the word falls back to the reference
+    /// engine: it may contain an added token, or has a character without a symbol.
+    pub(super) fn append(&self, word: &str, scratch: &mut Scratch, ids: &mut Vec<u32>) -> bool {
+        let Scratch {
+            normalized,
+            sequence,
+            heap,
+            ..
+        } = scratch;
+        normalized.clear();
+        if !self.normalizer.append(word, normalized) || self.added.may_occur_in(word, normalized) {
+            return false;
+        }
+        let start = ids.len();
+        let mut append = |part: &str, letters| self.append_part(part, letters, sequence, heap, ids);
+        let has_all = match &self.splits {
+            Splits::WhiteSpace => normalized.split_whitespace().all(|part| append(part, None)),
+            Splits::Bert => for_each_part(normalized, |part| append(part, None)),
+            Splits::Steps(steps, letters) => {
+                for_each_match(steps, normalized, |part| append(part, letters.as_ref()))
+            }
+        };
+        if !has_all {
+            ids.truncate(start);
+        }
+        has_all
+    }
+
+    /// Appends the ids of a part; `false` if a character has no symbol.
+    fn append_part(
+        &self,
+        part: &str,
+        letters: Option<&Letters>,
+        sequence: &mut String,
+        heap: &mut MergeHeap,
+        ids: &mut Vec<u32>,
+    ) -> bool {
+        sequence.clear();
+        match letters {
+            Some(letters) => sequence.extend(part.bytes().map(|byte| letters.letter(byte))),
+            None => sequence.push_str(part),
+        }
+        let Some(last) = sequence.pop() else {
+            return true;
+        };
+        let Some(last) = last_char(last) else {
+            return false;
+        };
+        sequence.push(last);
+        let has_all = sequence.chars().all(|char| self.rules.has(char));
+        if has_all {
+            self.rules.encode(sequence.as_bytes(), heap, ids);
+        }
+        has_all
+    }
+}
+
+/// Calls `append` with each match of patterns that leave only white space between matches, until it returns `false`, or
+/// returns `false` if finding them takes too long.
+fn for_each_match(steps: &Steps, text: &str, mut append: impl FnMut(&str) -> bool) -> bool {
+    let (mut progress, mut ends, mut start) = (StepsProgress::default(), [0; ENDS_PER_CALL], 0);
+    loop {
+        let num_ends = steps.fill(text.as_bytes(), &mut progress, &mut ends);
+        if num_ends == 0 || progress.has_given_up() {
+            return num_ends == 0 && !progress.has_given_up();
+        }
+        for end in ends[..num_ends].iter().map(|&end| end as usize) {
+            let part = &text[start..end];
+            start = end;
+            if !part.starts_with(char::is_whitespace) && !append(part) {
+                return false;
+            }
+        }
+    }
+}
