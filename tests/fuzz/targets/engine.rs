@@ -214,13 +214,35 @@ fn byte_level_steps() -> Vec<Steps> {
         (
             "starcoder",
             Value::Null,
-            sequence(vec![digits, byte_level(true)]),
+            sequence(vec![digits.clone(), byte_level(true)]),
         ),
         ("cl100k", Value::Null, splits(&[CL100K])),
         ("cl100k in form C", nfc, splits(&[CL100K])),
         ("o200k", Value::Null, splits(&[O200K])),
         ("tekken", Value::Null, splits(&[TEKKEN])),
         ("deepseek", Value::Null, splits(&DEEPSEEK)),
+        (
+            "deepseek coder",
+            Value::Null,
+            sequence(vec![
+                split("[\r\n]"),
+                split(r"\s?\p{L}+"),
+                split(r"\s?\p{P}+"),
+                split("[一-龥ࠀ-一가-퟿]+"),
+                digits,
+                byte_level(false),
+            ]),
+        ),
+        (
+            "falcon",
+            Value::Null,
+            sequence(vec![
+                json!({"type": "Punctuation", "behavior": "Contiguous"}),
+                byte_level(true),
+                json!({"type": "Digits", "individual_digits": false}),
+                split("[0-9][0-9][0-9]"),
+            ]),
+        ),
     ];
     steps
         .into_iter()

@@ -14,6 +14,7 @@
 
 mod char_set;
 mod classes;
+mod cuts;
 mod dfa;
 mod program;
 mod splitting;

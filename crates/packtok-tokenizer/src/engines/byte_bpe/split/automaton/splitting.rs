@@ -1,5 +1,6 @@
 //! Splits texts at the matches of a pattern.
 
+use super::cuts::Between;
 use super::dfa::{DEAD, Dfa, START};
 use super::syntax::Node;
 use crate::engines::byte_bpe::split::char_table::CharTable;
@@ -150,6 +151,54 @@ impl Automaton {
                 }
             }
         }
+    }
+
+    /// The class of the character at `at`; of a pattern that is applied to bytes, that of its last byte.
+    pub(super) fn last_class(&self, text: &[u8], at: usize) -> usize {
+        let (class, len) = self.class(text, at);
+        let last = at
+            + if text[at] < 0x80 {
+                0
+            } else {
+                len_of_wide(text[at]) - 1
+            };
+        if len == 1 && last > at {
+            return self.class(text, last).0;
+        }
+        class
+    }
+
+    /// What this knows between a character of each class and a character of ASCII.
+    pub(super) fn between(&self, next: u8) -> Vec<Between> {
+        let next = usize::from(self.of_byte[usize::from(next)]);
+        let row_len = self.end_class + 1;
+        let is_stuck = |transition: Packed| transition & (BOUNDARY | STUCK) != 0;
+        // Nothing that was read leads on, and whether it is a match does not depend on whether the text continues.
+        let is_forgotten = |row: usize| {
+            let transition = self.transitions[row + next];
+            let at_end = self.transitions[row + self.end_class];
+            is_stuck(transition) && (transition ^ at_end) & MATCH == 0
+        };
+        let of_class = |class: usize| {
+            let mut entered = self
+                .transitions
+                .chunks(row_len)
+                .map(|row| row[class])
+                .filter(|transition| transition & STUCK == 0)
+                .map(|transition| (transition >> FLAG_BITS) as usize);
+            let alone = self.transitions[self.start as usize + class];
+            if !entered.all(is_forgotten) {
+                Between::Remembers
+            } else if alone & STUCK == 0
+                && self.transitions[(alone >> FLAG_BITS) as usize + next] & MATCH != 0
+            {
+                // The character is in a match, at least in one of its own.
+                Between::Ends
+            } else {
+                Between::Forgets
+            }
+        };
+        (0..self.end_class).map(of_class).collect()
     }
 
     /// Writes the ends of the next words to `ends`, and returns their number. It is less than there is room only at the

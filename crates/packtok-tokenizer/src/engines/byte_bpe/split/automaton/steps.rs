@@ -3,6 +3,7 @@
 use unicode_categories::UnicodeCategories;
 
 use super::char_set::CharSet;
+use super::cuts::Cuts;
 use super::dfa::{are_equivalent, is_total};
 use super::splitting::{Automaton, Progress, Unit};
 use super::syntax::Node;
@@ -135,6 +136,7 @@ pub(crate) fn split_alike(steps: &[Step], others: &[Step]) -> Result<bool, Strin
 /// any of these is not searched.
 pub(crate) struct Steps {
     automata: Vec<Automaton>,
+    cuts: Cuts,
     /// For each byte, a bit for each step with a match that may end with it. For the first byte of a character beyond
     /// ASCII, and of steps that read characters, see `last_chars`.
     last_bytes: [StepBits; 256],
@@ -181,10 +183,23 @@ impl Steps {
             automaton.mark_last(1 << number, &mut last_bytes, &mut last_chars);
         }
         Ok(Self {
+            cuts: Cuts::of(&automata),
             automata,
             last_bytes,
             last_chars: CharTable::new(&last_chars),
         })
+    }
+
+    /// Whether texts are faster to split in parts that repeat: there are several steps, and cuts between most words.
+    pub(crate) fn have_parts(&self) -> bool {
+        self.automata.len() > 1 && self.cuts.separate_words()
+    }
+
+    /// The end of the part that starts at `start`, before the end of the text. The words of a text are those of its
+    /// parts.
+    #[inline]
+    pub(crate) fn end_of_part(&self, text: &[u8], start: usize) -> usize {
+        self.cuts.end_of_part(&self.automata, text, start)
     }
 
     /// Whether splitting takes time linear in the length of a text.

@@ -130,6 +130,18 @@ fn ends(steps: &Steps, text: &str, room: usize) -> Vec<u32> {
     }
 }
 
+/// The ends of the words, found in the parts of a text, each on its own.
+fn ends_in_parts(steps: &Steps, text: &str) -> Vec<u32> {
+    let (mut start, mut all) = (0, Vec::new());
+    while start < text.len() {
+        let end = steps.end_of_part(text.as_bytes(), start);
+        let of_part = ends(steps, &text[start..end], 64);
+        all.extend(of_part.iter().map(|at| start as u32 + at));
+        start = end;
+    }
+    all
+}
+
 /// The ends of the words that the package's library finds, in parts of a text one after the other.
 fn ends_by_library(regexes: &[&SysRegex], text: &str) -> Vec<u32> {
     let mut ends = vec![0, text.len()];
@@ -188,6 +200,11 @@ proptest! {
                 ends_by_library(&[&pair.regex], &text),
                 "{} {:?}", pair.pattern, &text
             );
+            prop_assert_eq!(
+                ends_in_parts(&pair.steps, &text),
+                ends(&pair.steps, &text, 64),
+                "{} {:?} in parts", pair.pattern, &text
+            );
         }
     }
 
@@ -200,11 +217,36 @@ proptest! {
         let chosen: Vec<&Pair> = chosen.into_iter().map(|number| &pairs()[number]).collect();
         let steps: Vec<Step> = chosen.iter().map(|pair| pair.step.clone()).collect();
         let regexes: Vec<&SysRegex> = chosen.iter().map(|pair| &pair.regex).collect();
+        let steps = Steps::new(&steps).unwrap();
+        let expected = ends_by_library(&regexes, &text);
+        let patterns: Vec<_> = chosen.iter().map(|pair| pair.pattern).collect();
+        prop_assert_eq!(ends(&steps, &text, room), &expected[..], "{:?} {:?}", patterns, &text);
         prop_assert_eq!(
-            ends(&Steps::new(&steps).unwrap(), &text, room),
-            ends_by_library(&regexes, &text),
-            "{:?} {:?}", chosen.iter().map(|pair| pair.pattern).collect::<Vec<_>>(), &text
+            ends_in_parts(&steps, &text),
+            expected,
+            "{:?} {:?} in parts", patterns, &text
         );
+    }
+
+    #[test]
+    fn texts_are_cut_where_all_steps_forget_what_they_have_read(
+        text in texts(),
+        chosen in prop::collection::vec(0..PATTERNS.len() + 3, 1..5),
+        num_on_bytes in 0..4usize,
+    ) {
+        let step = |(place, &number): (usize, &usize)| Step {
+            finds: match number.checked_sub(PATTERNS.len()) {
+                None => pairs()[number % pairs().len()].step.finds.clone(),
+                Some(0) => Finds::Digits { each: false },
+                Some(1) => Finds::Punctuation { each: false },
+                Some(_) => Finds::Text("\u{120}".to_owned()),
+            },
+            // The last ones, as in files.
+            is_on_bytes: place + num_on_bytes >= chosen.len(),
+        };
+        let all: Vec<Step> = chosen.iter().enumerate().map(step).collect();
+        let steps = Steps::new(&all).unwrap();
+        prop_assert_eq!(ends_in_parts(&steps, &text), ends(&steps, &text, 64), "{:?} {:?}", all, &text);
     }
 
     #[test]
@@ -220,7 +262,8 @@ proptest! {
             // The library gives up, with a panic, if it goes back too often.
             let expected = catch_unwind(AssertUnwindSafe(|| ends_by_library(&[&regex], &text)));
             if let Ok(expected) = expected {
-                prop_assert_eq!(ends(&steps, &text, 64), expected, "{} {:?}", &pattern, &text);
+                prop_assert_eq!(ends(&steps, &text, 64), &expected[..], "{} {:?}", &pattern, &text);
+                prop_assert_eq!(ends_in_parts(&steps, &text), expected, "{} {:?} in parts", &pattern, &text);
             }
         }
     }
@@ -428,6 +471,35 @@ fn bytes_are_split_by_their_letters() {
     expected.push(text.len() as u32);
     assert_eq!(ends(&steps, text, 5), expected);
     assert!(expected.contains(&2), "within a character");
+}
+
+#[test]
+fn texts_are_cut_between_words_and_not_where_a_step_remembers() {
+    let parts = |patterns: &[&str], text: &str| {
+        let steps: Vec<Step> = patterns.iter().map(|pattern| regex(pattern)).collect();
+        let steps = Steps::new(&steps).unwrap();
+        let (mut start, mut all) = (0, Vec::new());
+        while start < text.len() {
+            let end = steps.end_of_part(text.as_bytes(), start);
+            all.push(text[start..end].to_owned());
+            start = end;
+        }
+        all
+    };
+    assert_eq!(
+        parts(&["[\r\n]", r"\s?\p{L}+"], "The cat\nsaß © on\n\n a"),
+        ["The", " cat", "\nsaß", " © on", "\n", "\n", " a"]
+    );
+    // Two spaces are one word or two, depending on what follows.
+    assert_eq!(
+        parts(&[r"\s+(?!\S)|\s+|\S+", "a"], "a  b c"),
+        ["a", "  b", " c"]
+    );
+    // The first step may have matched the whole text before.
+    assert_eq!(
+        parts(&[r"a[a ]*b", r"\p{L}+"], "a a ab c"),
+        ["a a ab", " c"]
+    );
 }
 
 #[test]

@@ -1,0 +1,89 @@
+//! Where a text can be cut so that its parts are split as texts of their own, by patterns that are applied one after
+//! the other.
+//!
+//! ```text
+//! steps   [\r\n], then \s?\p{L}+
+//! text    The| cat|\nsat| © on      © and the space after it are between two matches: no word ends there
+//! ```
+//!
+//! Between two characters, a step forgets what it has read if no match that it may be in continues there, and a match
+//! that ends there also ends with the text. If all steps forget it, and a match certainly ends there, the text can be
+//! cut.
+
+use super::splitting::Automaton;
+
+/// The white space before which texts are cut.
+const BEFORE: [u8; 2] = *b" \n";
+
+/// What a step knows between two characters about the text before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Between {
+    /// Words that follow may depend on it.
+    Remembers,
+    Forgets,
+    /// It is forgotten, and a match ends.
+    Ends,
+}
+
+/// The characters after which a text can be cut if white space follows.
+pub(super) struct Cuts {
+    /// For each of [`BEFORE`] and each step, what the step knows after a character of each class.
+    between: [Vec<Vec<Between>>; BEFORE.len()],
+    /// For each ASCII character, a bit for each of [`BEFORE`].
+    of_byte: [u8; 128],
+}
+
+impl Cuts {
+    pub(super) fn of(automata: &[Automaton]) -> Self {
+        let between = BEFORE.map(|next| {
+            let of_step = automata.iter().map(|automaton| automaton.between(next));
+            of_step.collect()
+        });
+        let mut cuts = Self {
+            between,
+            of_byte: [0; 128],
+        };
+        cuts.of_byte = std::array::from_fn(|byte| cuts.bits_of(automata, &[byte as u8], 0));
+        cuts
+    }
+
+    /// Whether there are cuts between most words.
+    pub(super) fn separate_words(&self) -> bool {
+        (b'a'..=b'z').all(|letter| self.of_byte[usize::from(letter)] & 1 != 0)
+    }
+
+    /// The end of the part that starts at `start`, before the end of the text.
+    #[inline]
+    pub(super) fn end_of_part(&self, automata: &[Automaton], text: &[u8], start: usize) -> usize {
+        for at in start + 1..text.len() {
+            let bit = match text[at] {
+                b' ' => 1,
+                b'\n' => 1 << 1,
+                _ => continue,
+            };
+            let bits = match self.of_byte.get(usize::from(text[at - 1])) {
+                Some(&bits) => bits,
+                None => {
+                    let first = text[..at].iter().rposition(|byte| byte & 0xc0 != 0x80);
+                    self.bits_of(automata, text, first.unwrap_or(start))
+                }
+            };
+            if bits & bit != 0 {
+                return at;
+            }
+        }
+        text.len()
+    }
+
+    /// The bits of the character at `at`.
+    fn bits_of(&self, automata: &[Automaton], text: &[u8], at: usize) -> u8 {
+        let bit = |number: usize| {
+            let of_steps = automata.iter().zip(&self.between[number]);
+            let mut of_steps = of_steps.map(|(step, between)| between[step.last_class(text, at)]);
+            // After a step in which a match ends, later ones do not see the two characters together.
+            let first = of_steps.find(|&between| between != Between::Forgets);
+            u8::from(first == Some(Between::Ends)) << number
+        };
+        (0..BEFORE.len()).fold(0, |bits, number| bits | bit(number))
+    }
+}
