@@ -4,6 +4,8 @@ import asyncio
 import functools
 import os
 import re
+import sys
+import traceback
 import urllib.parse
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from packtok.errors import PacktokError
 from packtok.explore.files import NotServedError
+from packtok.explore.html.texts import visible
 from packtok.explore.pages.datasets import dataset_page, file_page
 from packtok.explore.pages.documents import document_page
 from packtok.explore.pages.items import item_page
@@ -27,6 +30,7 @@ from packtok.explore.site import Site
 _STATIC = Path(__file__).parent / "static"
 _TYPES = {"style.css": "text/css", "script.js": "text/javascript", "icon.svg": "image/svg+xml"}
 _THREADS = 4
+_HEADINGS = {400: "That cannot be shown", 404: "Not here", 500: "That cannot be read"}
 
 Page = Callable[[Site, str, QueryParams], Response]
 _PAGES: dict[str, Page] = {
@@ -88,9 +92,31 @@ class _Application:
             # Files are opened by their descriptors. A reader of the page needs the name instead.
             message = re.sub(r"/proc/self/fd/\d+", lambda _: name, str(error))
             return self._error(500, message.replace(f"{self._site.root.folder}/", ""))
+        # One page with a fault must not end the others. A panic of the compiled module is no `Exception`, and
+        # Ctrl-C reaches the main thread only.
+        except BaseException as error:
+            print(_fault(kind, name, error), file=sys.stderr, flush=True)
+            message = (
+                f"This page has a fault ({type(error).__name__}): report it with the line that the server "
+                "printed to standard error."
+            )
+            return self._error(500, message, "This page failed")
 
-    def _error(self, status: int, message: str) -> Response:
-        return self._site.pages.html("error.html", status=status, code=status, message=message[:2000])
+    def _error(self, status: int, message: str, heading: str | None = None) -> Response:
+        return self._site.pages.html(
+            "error.html",
+            status=status,
+            code=status,
+            heading=heading or _HEADINGS[status],
+            message=message[:2000],
+        )
+
+
+def _fault(kind: str, name: str, error: BaseException) -> str:
+    """Returns one line about an unexpected error of a page, in which control characters are escaped."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    message = f"{type(error).__name__}: {error} ({place.filename}:{place.lineno})"
+    return visible(f"packtok explore: /{kind}/{name}: {message}")[:2000]
 
 
 def _kind_and_name(scope: Scope) -> tuple[str, str]:
