@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import re
+import shutil
 import struct
 import urllib.parse
 from collections.abc import Iterator
@@ -422,6 +423,101 @@ def _own_tokenizer() -> bytes:
             "model": model,
         }
     ).encode()
+
+
+TWO = "text/stories/tokenized/cl100k_base/two"
+
+
+@pytest.fixture(scope="module")
+def shards(base: Path) -> list[packtok.PbinReader]:
+    """Returns the files of the dataset that has two."""
+    return [packtok.PbinReader(path) for path in sorted((base / TWO).glob("*.pbin"))]
+
+
+def test_documents_of_a_dataset_have_one_numbering_over_all_files(
+    server: Served, shards: list[packtok.PbinReader]
+) -> None:
+    documents = [(reader, i) for reader in shards for i in range(len(reader))]
+    assert len(shards) == 2
+    assert all(len(reader) > 3 for reader in shards)
+    first = len(shards[0])
+    for number in (0, first - 1, first, first + 2, len(documents) - 1):
+        page = server.page(f"/documents/{TWO}?document={number}")
+        reader, i = documents[number]
+        assert [id_ for _, id_ in page.tokens()] == reader[i].tolist()
+        assert page.text_of("h1") == f"Document {number} (0–{len(documents) - 1})"
+        assert f"/documents/{TWO}/{reader.path.name}?document={i}" in page.links()
+    assert server.get(f"/documents/{TWO}?document={len(documents)}").status == 400
+    assert server.get(f"/documents/{TWO}?source=0").status == 404
+    targets = [server.get(f"/documents/{TWO}?random=1&seed={i}").headers["location"] for i in range(40)]
+    numbers = [int(target.removeprefix(f"/documents/{TWO}?document=")) for target in targets]
+    assert min(numbers) < first <= max(numbers)
+    # The dataset's own page leads to all files.
+    links = server.page(f"/dataset/{TWO}").links()
+    assert {f"/documents/{TWO}", f"/documents/{TWO}?random=1", f"/items/{TWO}"} <= {*links}
+
+
+@pytest.mark.parametrize("packing", ["concat", "document", "best_fit", "chunks"])
+@pytest.mark.parametrize("place", [GPT2, TWO, f"{TWO}/shard-00001-of-00002.pbin"])
+def test_item_page_names_the_loader_that_gives_its_items(
+    server: Served, base: Path, place: str, packing: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    address = f"/items/{place}?context_length=32&packing={packing}"
+    (call,) = [text for text in server.page(address).all("code") if text.startswith("packtok.")]
+    assert call.startswith("packtok.get_dataset(" if packing == "chunks" else "packtok.TokenDataset(")
+    # A plan must not be written next to the data, where a later test looks for none.
+    if packing == "best_fit":
+        call = call.removesuffix(")") + f", cache_dir={str(tmp_path)!r})"
+    dataset = eval(call)
+    for i in {0, len(dataset) // 2, len(dataset) - 1}:
+        page = server.page(f"{address}&item={i}")
+        rows = page.rows("positions")
+        ids = [int(row[2].replace(",", "")) for row in rows if row[-1] != "–"]
+        assert ids == _ids(dataset[i])[: len(ids)]
+        assert page.text_of("h1") == f"Item {i} (0–{len(dataset) - 1:,})"
+        if packing != "chunks":
+            labels = [-100 if row[3] in ("none", "padding") else int(row[4].replace(",", "")) for row in rows]
+            assert labels == dataset[i]["labels"].tolist()
+    assert server.get(f"{address}&item={len(dataset)}").status == 400
+
+
+def _ids(item: Any) -> list[int]:
+    values: list[int] = np.asarray(item.get("input_ids", item.get("token_ids"))).tolist()
+    return values
+
+
+def test_item_page_of_a_dataset_links_to_documents_by_their_numbers_in_it(
+    server: Served, shards: list[packtok.PbinReader]
+) -> None:
+    page = server.page(f"/items/{TWO}?context_length=32&packing=document&item={len(shards[0]) + 1}")
+    assert f"/documents/{TWO}?document={len(shards[0]) + 1}" in page.links()
+    assert "shard-00001-of-00002.pbin" in page.text_of("h3")
+    # The page of one of the files leads to that of the dataset.
+    one = server.page(f"/items/{TWO}/shard-00001-of-00002.pbin?context_length=32&packing=document")
+    assert f"/items/{TWO}?context_length=32&packing=document" in one.links()
+    # A dataset of one file has no numbering of its own.
+    links = server.page(f"/items/{GPT2}").links()
+    assert {link.partition("?")[0] for link in links if link.startswith("/items/")} == {f"/items/{GPT2}"}
+
+
+def test_dataset_without_one_of_its_files_has_no_numbering(base: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "x" / "data"
+    shutil.copytree(base / TWO, folder)
+    with served_folder(tmp_path) as server:
+        assert server.get("/documents/x/data").status == 200
+        lost = folder / "shard-00000-of-00002.pbin"
+        lost.rename(tmp_path / "lost")
+        for kind in ("documents", "items"):
+            answer = server.get(f"/{kind}/x/data")
+            assert answer.status == 404
+            assert notes(answer.text)[0].startswith("x/data/shard-00000-of-00002.pbin: no such file")
+        # A file that was replaced is counted again.
+        (folder / "shard-00001-of-00002.pbin").rename(lost)
+        (tmp_path / "lost").rename(folder / "shard-00001-of-00002.pbin")
+        first = len(packtok.PbinReader(lost))
+        ids = packtok.PbinReader(folder / "shard-00001-of-00002.pbin")[0].tolist()
+        page = server.page(f"/documents/x/data?document={first}")
+        assert [id_ for _, id_ in page.tokens()] == ids
 
 
 @pytest.mark.parametrize("packing", ["concat", "document", "best_fit"])

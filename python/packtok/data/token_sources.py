@@ -25,7 +25,15 @@ from packtok.shard_folder import ShardFolder
 from packtok.sources import FORMAT_SUFFIXES, Source, StrPath, find_files, indexed_files, is_manifest
 from packtok.tokenizer.find import TOKENIZER_FILE
 
-__all__ = ["PaddedFiles", "TokenFiles", "files_of_dataset", "files_of_source", "is_described", "padded_files"]
+__all__ = [
+    "PaddedFiles",
+    "TokenFiles",
+    "files_of_dataset",
+    "files_of_source",
+    "is_described",
+    "listed_pbins",
+    "padded_files",
+]
 
 _PBIN_SUFFIX = ".pbin"
 # The first line of a manifest has a path and six numbers.
@@ -220,9 +228,8 @@ def _described(metadata: DatasetMetadata, remark: Remark) -> TokenFiles:
         )
     suffix = info.file_extension.removeprefix(".")
     details = {} if metadata.path is None else load_details(metadata.path)
-    listed = [str(metadata.folder / name) for name in _listed(details)]
-    if listed and all(path.endswith(_PBIN_SUFFIX) for path in listed):
-        return TokenFiles({"paths": listed}, metadata)
+    if listed := listed_pbins(details):
+        return TokenFiles({"paths": [str(metadata.folder / name) for name in listed]}, metadata)
     for text in remarks_on_paths(metadata):
         remark(text)
     files = files_with_prefix(str(token_prefix(metadata, info)[0]), info.dtype, suffix)
@@ -230,11 +237,15 @@ def _described(metadata: DatasetMetadata, remark: Remark) -> TokenFiles:
     return TokenFiles(files, metadata, eos_token if isinstance(eos_token, int) else None)
 
 
-def _listed(details: dict[str, Any]) -> list[str]:
-    """Returns the names of the token files that packtok wrote."""
+def listed_pbins(details: dict[str, Any]) -> list[str]:
+    """Returns the names of the token files in a file of details; empty unless all are pbins.
+
+    They are those of the dataset. A dataset without such a list has the files with its prefix.
+    """
     match details:
         case {"files": [*files]}:
-            return [
+            names = [
                 file["path"] for file in files if isinstance(file, dict) and isinstance(file.get("path"), str)
             ]
+            return names if all(name.endswith(_PBIN_SUFFIX) for name in names) else []
     return []

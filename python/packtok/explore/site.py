@@ -5,9 +5,9 @@ from pathlib import Path
 
 from packtok._packtok import Tokenizer
 from packtok.explore.contents.catalog import Catalog
-from packtok.explore.contents.packed import Packed, PackedFiles, ReadAs, Recent, SingleFile
+from packtok.explore.contents.packed import FileGroup, Packed, PackedFiles, ReadAs, Recent, SingleFile
 from packtok.explore.contents.tokenizers import Tokenizers
-from packtok.explore.files import Root
+from packtok.explore.files import NotServedError, Root
 from packtok.explore.html.rendering import Pages, link
 from packtok.tokenizer.find import TOKENIZER_FILE
 
@@ -39,12 +39,37 @@ class Site:
                 # The first call loads the names of the tokens.
                 tokenizer.pieces([])
 
+    def group(self, name: str) -> FileGroup:
+        """Returns the token file at a path below the folder, or the token files of the dataset in a folder.
+
+        Raises:
+            NotServedError: If there is neither, or a file cannot be read.
+        """
+        try:
+            return self.files.group(name, [name])
+        except NotServedError:
+            if self.catalog is None or not self.catalog.has_dataset(name):
+                raise
+        return self.files.group(name, self.catalog.token_files(self.catalog.described(name)))
+
     def trail(self, name: str) -> list[tuple[str, str]]:
-        """Returns the pages above that of a file: the text of each link and its URL."""
-        folder = name.rpartition("/")[0]
-        is_dataset = self.catalog is not None and self.catalog.has_dataset(folder)
-        dataset_links = [(folder, str(link("dataset", folder)))] if is_dataset else []
+        """Returns the pages above those of a file or of a dataset's files: the text and URL of each link."""
+        if self.catalog is not None and self.catalog.has_dataset(name):
+            return [(name, str(link("dataset", name)))]
+        dataset = self.dataset_of(name)
+        dataset_links = [] if dataset is None else [(dataset, str(link("dataset", dataset)))]
         return [*dataset_links, (name.rpartition("/")[2], str(link("file", name)))]
+
+    def dataset_of(self, name: str) -> str | None:
+        """Returns the folder of the dataset that a file is next to the description of."""
+        folder = name.rpartition("/")[0]
+        return folder if self.catalog is not None and self.catalog.has_dataset(folder) else None
+
+    def path_of_group(self, group: FileGroup) -> Path:
+        """Returns the path of a file, or of the metadata file of a dataset, for calls in Python."""
+        if self.catalog is None or not group.is_dataset:
+            return self.root.folder / group.name
+        return self.root.folder / self.catalog.described(group.name).file
 
     def path_of(self, packed: Packed) -> Path:
         """Returns the path of a file, for commands."""

@@ -1,10 +1,11 @@
 """The datasets of a base directory: searched in its index, and described by the metadata files themselves."""
 
+import os
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,6 +23,7 @@ from packtok.catalog.schema import (
     metadata_of_dict,
 )
 from packtok.catalog.search import Query, SearchResult
+from packtok.data.token_sources import listed_pbins
 from packtok.errors import ConfigError
 from packtok.explore.files import Identity, NotServedError, OpenFile, Root
 from packtok.tokenizer.find import TOKENIZER_FILE
@@ -42,10 +44,12 @@ class Dataset:
     """Path of its folder below the base."""
     metadata: DatasetMetadata
     details: dict[str, Any]
-    entry: dict[str, Any] | None
+    file: str
+    """Path of the metadata file below the base."""
+    entry: dict[str, Any] | None = None
     """The row of the index; ``None`` if the index does not have it."""
-    parent: dict[str, Any] | None
-    children: list[dict[str, Any]]
+    parent: dict[str, Any] | None = None
+    children: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -94,20 +98,29 @@ class Catalog:
         Raises:
             NotServedError: If there is no metadata file, or none that can be read.
         """
-        file = self._metadata_file(folder)
-        metadata = self._parsed(file, _MAX_METADATA_BYTES[Path(file.name).suffix])
-        path = self._root.folder / file.name
+        described = self.described(folder)
+        file = described.file
         index = self.index()
-        entry = index.entry(file.name)
+        entry = index.entry(file)
         parent = None if entry is None or entry["parent"] is None else index.entry(entry["parent"])
-        return Dataset(
-            folder,
-            _checked(lambda: metadata_of_dict(metadata, path), self._root.folder),
-            self._details(file.name),
-            entry,
-            None if parent is None else self._served([parent])[0],
-            self._served(index.children(file.name)),
+        return replace(
+            described,
+            entry=entry,
+            parent=None if parent is None else self._served([parent])[0],
+            children=self._served(index.children(file)),
         )
+
+    def described(self, folder: str) -> Dataset:
+        """Returns the dataset in a folder without its entry in the index, its parent and its children.
+
+        Raises:
+            NotServedError: If there is no metadata file, or none that can be read.
+        """
+        file = self._metadata_file(folder)
+        values = self._parsed(file, _MAX_METADATA_BYTES[Path(file.name).suffix])
+        path = self._root.folder / file.name
+        metadata = _checked(lambda: metadata_of_dict(values, path), self._root.folder)
+        return Dataset(folder, metadata, self._details(file.name), file.name)
 
     def has_dataset(self, folder: str) -> bool:
         """Returns whether a folder has a metadata file."""
@@ -122,19 +135,30 @@ class Catalog:
         return self._details(str(entry["path"]))
 
     def token_files(self, dataset: Dataset) -> list[str]:
-        """Returns the paths of the token files below the base, in natural order."""
+        """Returns the paths of the token files below the base, in the order of `packtok.get_dataset`."""
         info = dataset.metadata.tokenized_info
         if info is None:
             return []
-        prefix = Path(self._root.folder, dataset.folder, info.file_prefix)
-        if not prefix.is_relative_to(self._root.folder) or "\0" in info.file_prefix:
+        if listed := listed_pbins(dataset.details):
+            return [os.path.normpath(f"{dataset.folder}/{name}") for name in listed]
+        # The prefix starts at the metadata or at the data. In a folder that was moved, the files are next to
+        # the metadata.
+        prefix, data = info.file_prefix, dataset.metadata.dataset_path or ""
+        for start in (prefix, os.path.join(data, prefix), Path(prefix).name):
+            if files := self._files_with_prefix(dataset.folder, start, info.file_extension.removeprefix(".")):
+                return files
+        return []
+
+    def _files_with_prefix(self, dataset_folder: str, file_prefix: str, suffix: str) -> list[str]:
+        prefix = Path(self._root.folder, dataset_folder, file_prefix)
+        if not prefix.is_relative_to(self._root.folder) or "\0" in file_prefix:
             return []
         folder = str(prefix.parent.relative_to(self._root.folder))
-        start = "" if info.file_prefix.endswith("/") else prefix.name
+        start = "" if file_prefix.endswith("/") else prefix.name
         names = [
             name
             for name in self._root.names(folder)
-            if name.startswith(start) and name.endswith(f".{info.file_extension}")
+            if name.startswith(start) and name.endswith(f".{suffix}")
         ]
         return [f"{folder}/{name}" for name in _packtok.natural_sorted(names)]
 

@@ -2,8 +2,9 @@
 
 import os
 import threading
+from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
@@ -15,6 +16,8 @@ from packtok.explore.files import NotServedError, OpenFile, Root
 T = TypeVar("T")
 ReadAs = tuple[str | None, str | None, str | None]
 _MAX_OPEN = 64
+# The items of a dataset are made of all its files at once, each of which takes a descriptor until then.
+MAX_GROUP_FILES = 500
 # A histogram reads the index entry of every document.
 MAX_HISTOGRAM_DOCUMENTS = 20_000_000
 MAX_SOURCES_SHOWN = 200
@@ -127,6 +130,35 @@ class Packed:
         return total / num_tokens if total and num_tokens else None
 
 
+@dataclass(frozen=True)
+class FileGroup:
+    """Token files that share one numbering of documents: one file, or all files of a dataset in order."""
+
+    name: str
+    """Path below the folder: of the file, or of the folder of the dataset."""
+    files: tuple[str, ...]
+    """Paths of the files."""
+    identities: tuple[Hashable, ...]
+    starts: tuple[int, ...]
+    """The number of the first document of each file, and the number of all documents."""
+    num_tokens: int
+
+    @property
+    def is_dataset(self) -> bool:
+        """Whether the name is that of a dataset and not of a file."""
+        return self.files != (self.name,)
+
+    @property
+    def num_documents(self) -> int:
+        """Number of documents in all files."""
+        return self.starts[-1]
+
+    def place(self, document: int) -> tuple[str, int]:
+        """Returns the file of a document, and its number in that file."""
+        i = bisect_right(self.starts, document) - 1
+        return self.files[i], document - self.starts[i]
+
+
 class PackedFiles:
     """Opens token files below a folder, and keeps some of them open.
 
@@ -140,6 +172,7 @@ class PackedFiles:
         self._root = root
         self._single = single
         self._recent = Recent(_MAX_OPEN)
+        self._groups = Recent(_MAX_OPEN)
 
     def open(self, name: str) -> Packed:
         """Returns the token file at a path below the folder.
@@ -160,6 +193,42 @@ class PackedFiles:
                 raise NotServedError(str(error).replace(path, name)) from None
 
         return self._recent.value((file.identity, name), opened)
+
+    def group(self, name: str, files: Sequence[str]) -> FileGroup:
+        """Returns the group of some token files, whose documents are counted again if a file was replaced.
+
+        Raises:
+            NotServedError: If a file cannot be read, so that the numbers after it are unknown, or there are
+                no files or too many.
+        """
+        if not 0 < len(files) <= MAX_GROUP_FILES:
+            raise NotServedError(
+                f"{name}: the dataset has {len(files):,} token files, expected 1 to {MAX_GROUP_FILES} to "
+                "number all documents; open one of the files instead"
+            )
+        identities = tuple(self._root.open(file).identity for file in files)
+
+        def counted() -> FileGroup:
+            starts, num_tokens = [0], 0
+            for file in files:
+                packed = self.open(file)
+                starts.append(starts[-1] + packed.num_documents)
+                num_tokens += packed.reader.num_tokens
+            return FileGroup(name, tuple(files), identities, tuple(starts), num_tokens)
+
+        return self._groups.value((name, *files, identities), counted)
+
+    def opened(self, group: FileGroup) -> list[OpenFile]:
+        """Returns the files of a group, all open.
+
+        Raises:
+            NotServedError: If a file was replaced or removed since the documents were counted.
+        """
+        files = [self._root.open(file) for file in group.files]
+        for file, identity in zip(files, group.identities, strict=True):
+            if file.identity != identity:
+                raise NotServedError(f"{file.name} was replaced at this moment; load the page again")
+        return files
 
 
 def _is_pbin(file: OpenFile) -> bool:

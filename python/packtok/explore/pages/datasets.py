@@ -76,7 +76,7 @@ def dataset_page(site: Site, folder: str) -> Response:
         num_files=len(files),
         unreadable=list(unreadable.values()),
         corpora=_corpora(dataset),
-        first=packed[0].name if packed else None,
+        shown=dataset.folder if len(paths) > 1 and not unreadable else packed[0].name if packed else None,
         histogram=_histogram(packed, len(paths)),
         commands=commands_of_dataset(site.root.folder, dataset, paths),
     )
@@ -90,6 +90,7 @@ def file_page(site: Site, name: str) -> Response:
     return site.pages.html(
         "file.html",
         packed=packed,
+        group=site.files.group(name, [name]),
         trail=site.trail(name),
         metadata=packed.metadata,
         decoder=decoder,

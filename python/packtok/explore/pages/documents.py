@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 
 from packtok._packtok import Origin, Tokenizer
 from packtok.errors import TokenizerError
-from packtok.explore.contents.packed import Packed
+from packtok.explore.contents.packed import FileGroup, Packed
 from packtok.explore.contents.tokenizers import Decoder
 from packtok.explore.files import NotServedError
 from packtok.explore.html.rendering import link
@@ -54,15 +54,17 @@ class Window:
 
 
 def document_page(site: Site, name: str, parameters: QueryParams) -> Response:
-    """Returns the page of a document of the pbin ``name``, or a redirect to the requested document."""
-    packed = site.files.open(name)
-    if target := _target(packed, parameters):
+    """Returns the page of a document of a file or dataset, or a redirect to the requested document."""
+    group = site.group(name)
+    if target := _target(site, group, parameters):
         return target
-    most = packed.num_documents - 1
+    most = group.num_documents - 1
     if most < 0:
-        return site.pages.html("empty.html", packed=packed, trail=site.trail(name))
+        return site.pages.html("empty.html", group=group, trail=site.trail(name))
     document = integer(parameters, "document", 0, most=most)
-    tokens = packed.reader[document]
+    file, number = group.place(document)
+    packed = site.files.open(file)
+    tokens = packed.reader[number]
     window = _window(parameters, len(tokens))
     decoder = site.tokenizers.decoder(packed)
     ids = tokens[window.start : window.stop].tolist()
@@ -71,7 +73,9 @@ def document_page(site: Site, name: str, parameters: QueryParams) -> Response:
     others = _others(site, packed, decoder, pieces, window, parameters)
     return site.pages.html(
         "document.html",
+        group=group,
         packed=packed,
+        number=number,
         trail=site.trail(name),
         document=document,
         last=most,
@@ -80,26 +84,29 @@ def document_page(site: Site, name: str, parameters: QueryParams) -> Response:
         html=tokens_html(pieces, window.start),
         window_bytes=sum(len(piece.content) for piece in pieces),
         num_special=sum(bool(piece.kind) for piece in pieces),
-        origin=origin_text(packed, document),
+        origin=origin_text(packed, number),
         sources=packed.sources,
         keep=_link_parameters(parameters),
         **others,
     )
 
 
-def _target(packed: Packed, parameters: QueryParams) -> Response | None:
+def _target(site: Site, group: FileGroup, parameters: QueryParams) -> Response | None:
     """Returns a redirect to a random document or to one of a source; ``None`` for a document by number."""
     keep = _link_parameters(parameters)
-    if "random" in parameters and packed.num_documents:
+    if "random" in parameters and group.num_documents:
         seed = parameters.get("seed") or None
         # With a seed, each visit shows the same document; without one, each visit shows another.
-        document = random.Random(seed).randrange(packed.num_documents)
+        document = random.Random(seed).randrange(group.num_documents)
     elif parameters.get("source"):
+        if len(group.files) > 1:
+            raise NotServedError(f"{group.name}: each file numbers its own sources; open one of the files")
+        packed = site.files.open(group.files[0])
         source = integer(parameters, "source", 0, most=max(0, packed.sources.number - 1))
         document = first_of_source(packed, source)
     else:
         return None
-    return RedirectResponse(str(link("documents", packed.name, document=document, **keep).unescape()), 303)
+    return RedirectResponse(str(link("documents", group.name, document=document, **keep).unescape()), 303)
 
 
 def _link_parameters(parameters: QueryParams) -> dict[str, str]:
