@@ -92,6 +92,17 @@ class Catalog:
         result = self.index().find(query)
         return replace(result, entries=self._served(result.entries))
 
+    def broken(self, limit: int) -> tuple[list[Broken], int]:
+        """Returns the first metadata files that cannot be read, with reasons, and the number of all."""
+        broken = self.index().broken()
+        shown = []
+        for file in broken[:limit]:
+            # The reason may be about either file, and quote it.
+            if all(self._root.contained([file.path, _details_path(file.path)])):
+                reason = file.reason.replace(f"{self._root.folder}/", "").removeprefix(f"{file.path}: ")
+                shown.append(replace(file, reason=reason))
+        return shown, len(broken)
+
     def dataset(self, folder: str) -> Dataset:
         """Returns the dataset in a folder.
 

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
-from packtok._packtok import TOKEN_FORMATS, PbinReader, find_token_marker
+from packtok._packtok import TOKEN_FORMATS, PbinReader, find_token_marker, verify
 from packtok.errors import PacktokError
 from packtok.explore.files import NotServedError, OpenFile, Root
 
 T = TypeVar("T")
+D = TypeVar("D")
 ReadAs = tuple[str | None, str | None, str | None]
 _MAX_OPEN = 64
 # The items of a dataset are made of all its files at once, each of which takes a descriptor until then.
@@ -21,6 +22,8 @@ MAX_GROUP_FILES = 500
 # A histogram reads the index entry of every document.
 MAX_HISTOGRAM_DOCUMENTS = 20_000_000
 MAX_SOURCES_SHOWN = 200
+# All bytes of a file up to this length are verified for its page.
+MAX_VERIFIED_BYTES = 1 << 20
 
 
 class Recent:
@@ -80,6 +83,7 @@ class Packed:
         self.read_as: ReadAs = (None, None, None) if single is None else single.read_as
         self.reader = PbinReader(self.path, *self.read_as)
         self.metadata: dict[str, Any] = self.reader.metadata or {}
+        self._faults: list[str] = []
         if self.reader.dialect in TOKEN_FORMATS:
             self.metadata = (find_token_marker(self.path) or {}).get("plan", {})
 
@@ -113,16 +117,43 @@ class Packed:
 
     @cached_property
     def sources(self) -> Sources:
-        """The sources that the file lists. All of them are read, but only once."""
-        sources = self.reader.sources
+        """The sources that the file lists, none if they are damaged. All of them are read, but only once."""
+        sources: list[dict[str, Any]] = self._read(lambda: self.reader.sources, [])
         return Sources(sources[:MAX_SOURCES_SHOWN], len(sources), sum(source["bytes"] for source in sources))
 
     @cached_property
     def histogram(self) -> list[tuple[int, int, int]]:
-        """Lengths of documents as (from, below, documents); empty if there are too many to read."""
+        """Lengths of documents as (from, below, documents); empty if they are too many or damaged."""
         if self.num_documents > MAX_HISTOGRAM_DOCUMENTS:
             return []
-        return self.reader.document_lengths_histogram()
+        return self._read(self.reader.document_lengths_histogram, [])
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether `faults` covers every byte of the file."""
+        return self.reader.file_bytes <= MAX_VERIFIED_BYTES
+
+    @cached_property
+    def faults(self) -> list[str]:
+        """The damage that is found without reading the data of a large file."""
+        # Both record the damage that they meet.
+        _ = self.sources, self.histogram
+        counts = self.metadata.get("counts") or {}
+        for key, number in (("documents", self.num_documents), ("tokens", self.reader.num_tokens)):
+            if counts.get(key, number) != number:
+                self._faults.append(f"the trailer counts {counts[key]:,} {key}, the file has {number:,}")
+        if self.is_verified and not self._faults:
+            names = dict(zip(("format", "input_dtype", "boundaries"), self.read_as, strict=True))
+            self._read(lambda: verify(path=self.path, tokenizer=None, on_progress=None, **names), None)
+        return list(dict.fromkeys(self._faults))
+
+    def _read(self, read: Callable[[], T], default: D) -> T | D:
+        """Returns the result of ``read``, and ``default`` if the file is damaged there, which is recorded."""
+        try:
+            return read()
+        except (PacktokError, ValueError) as error:
+            self._faults.append(str(error).replace(self.path, self.name).removeprefix(f"{self.name}: "))
+            return default
 
     def bytes_per_token(self) -> float | None:
         """Returns the bytes of the sources for each token, if the file lists its sources."""

@@ -1,23 +1,33 @@
 """The page of a dataset: its description, where it came from, what was made from it, and how to load it."""
 
 import json
-from collections.abc import Collection, Sequence
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from reprlib import Repr
 from typing import Any
 
 from starlette.responses import Response
 
 from packtok.explore.contents.catalog import Dataset
-from packtok.explore.contents.packed import MAX_HISTOGRAM_DOCUMENTS, Packed
+from packtok.explore.contents.packed import MAX_GROUP_FILES, MAX_HISTOGRAM_DOCUMENTS, Packed
 from packtok.explore.files import NotServedError
 from packtok.explore.html.texts import markdown
+from packtok.explore.pages.health import (
+    Check,
+    difference,
+    health_of_dataset,
+    health_of_file,
+    health_of_texts,
+)
 from packtok.explore.pages.histogram import Histogram, histogram_of
 from packtok.explore.pages.loading import commands_of_dataset, commands_of_file
 from packtok.explore.site import Site
 
 MAX_FILES_SHOWN = 100
 _MAX_HISTOGRAM_FILES = 64
+_MAX_LOOKED_UP = 1000
 # Metadata may contain any number.
 _MAX_COUNT = 1 << 63
 _SHORT = Repr()
@@ -51,6 +61,8 @@ class ListedFile:
     documents: int | None
     tokens: int | None
     checksum: str | None
+    fault: str | None
+    """What is wrong with the file, if something is."""
 
 
 def dataset_page(site: Site, folder: str) -> Response:
@@ -59,8 +71,8 @@ def dataset_page(site: Site, folder: str) -> Response:
         raise NotServedError(f"{folder}: only the file {site.single} is served")
     dataset = site.catalog.dataset(folder)
     paths = site.catalog.token_files(dataset)
-    packed, unreadable = _opened(site, paths[:_MAX_HISTOGRAM_FILES])
-    files = _files(dataset, paths, unreadable)
+    packed, unreadable = _opened(site, paths)
+    files = _files(site, dataset, paths, packed, unreadable)
     children = dataset.children[:MAX_FILES_SHOWN]
     return site.pages.html(
         "dataset.html",
@@ -74,12 +86,19 @@ def dataset_page(site: Site, folder: str) -> Response:
         children=children,
         files=files[:MAX_FILES_SHOWN],
         num_files=len(files),
-        unreadable=list(unreadable.values()),
+        health=_health(site, dataset, files, packed),
         corpora=_corpora(dataset),
-        shown=dataset.folder if len(paths) > 1 and not unreadable else packed[0].name if packed else None,
+        shown=_shown(dataset, packed, paths),
         histogram=_histogram(packed, len(paths)),
         commands=commands_of_dataset(site.root.folder, dataset, paths),
     )
+
+
+def _shown(dataset: Dataset, packed: Sequence[Packed], paths: Sequence[str]) -> str | None:
+    """Returns the path for pages of documents and items: of the dataset if all files can be numbered."""
+    if 1 < len(paths) <= MAX_GROUP_FILES and len(packed) == min(len(paths), _MAX_HISTOGRAM_FILES):
+        return dataset.folder
+    return packed[0].name if packed else None
 
 
 def file_page(site: Site, name: str) -> Response:
@@ -94,6 +113,7 @@ def file_page(site: Site, name: str) -> Response:
         trail=site.trail(name),
         metadata=packed.metadata,
         decoder=decoder,
+        health=health_of_file(packed, decoder),
         sources=packed.sources.first[:MAX_FILES_SHOWN],
         num_sources=packed.sources.number,
         bytes_per_token=packed.bytes_per_token(),
@@ -105,14 +125,46 @@ def file_page(site: Site, name: str) -> Response:
 
 
 def _opened(site: Site, paths: Sequence[str]) -> tuple[list[Packed], dict[str, str]]:
-    """Returns the pbins among some files, and the reasons why the others cannot be opened."""
+    """Returns the first pbins among some files, and the reasons why others cannot be opened.
+
+    Files after the first ones are only looked up.
+    """
     packed, unreadable = [], {}
-    for path in paths:
+    for i, path in enumerate(paths):
         try:
-            packed.append(site.files.open(path))
+            if i < _MAX_HISTOGRAM_FILES:
+                packed.append(site.files.open(path))
+            elif i < _MAX_LOOKED_UP:
+                site.root.open(path)
         except NotServedError as error:
-            unreadable[path] = str(error)
+            unreadable[path] = str(error).removeprefix(f"{path}: ")
     return packed, unreadable
+
+
+def _health(
+    site: Site, dataset: Dataset, files: Sequence[ListedFile], packed: Sequence[Packed]
+) -> list[Check]:
+    faults = {file.name: file.fault for file in files if file.fault is not None}
+    if dataset.metadata.tokenized_info is None:
+        num_checked = min(len(files), _MAX_LOOKED_UP) if _data_folder(site, dataset) is not None else 0
+        return health_of_texts(faults, num_checked, len(files))
+    num_opened = min(len(files), _MAX_HISTOGRAM_FILES)
+    return health_of_dataset(dataset, packed, faults, len(files), num_opened)
+
+
+def _data_folder(site: Site, dataset: Dataset) -> str | None:
+    """Returns the folder of a dataset's texts below the base; ``None`` if it is elsewhere."""
+    base = str(site.root.folder)
+    path = os.path.normpath(os.path.join(base, dataset.folder, dataset.metadata.dataset_path or ""))
+    if "\0" in path or not Path(path).is_relative_to(base):
+        return None
+    folder = os.path.relpath(path, base)
+    try:
+        site.root.open(folder)
+    except NotServedError:
+        return folder
+    # The data is one file.
+    return os.path.dirname(folder)
 
 
 def _histogram(packed: Sequence[Packed], num_files: int) -> Histogram | None:
@@ -150,7 +202,13 @@ def _value_text(value: Any) -> str:
     return json.dumps(value) if value is None or isinstance(value, bool | int | float) else _SHORT.repr(value)
 
 
-def _files(dataset: Dataset, paths: Sequence[str], unreadable: Collection[str]) -> list[ListedFile]:
+def _files(
+    site: Site,
+    dataset: Dataset,
+    paths: Sequence[str],
+    packed: Sequence[Packed],
+    unreadable: Mapping[str, str],
+) -> list[ListedFile]:
     listed = dataset.details.get("files")
     by_name = {
         file["path"]: file
@@ -158,15 +216,48 @@ def _files(dataset: Dataset, paths: Sequence[str], unreadable: Collection[str]) 
         if isinstance(file, dict) and isinstance(file.get("path"), str)
     }
     if dataset.metadata.tokenized_info is None:
-        return [_listed(name, None, file) for name, file in by_name.items()]
-    names = [path.removeprefix(f"{dataset.folder}/") for path in paths]
+        return _texts(site, dataset, by_name)
+    faults = dict(unreadable)
+    names = {path: path.removeprefix(f"{dataset.folder}/") for path in paths}
+    for file in packed:
+        if fault := _fault(file, by_name.get(names[file.name], {})):
+            faults[file.name] = fault
     return [
-        _listed(name, None if path in unreadable else path, by_name.get(name, {}))
-        for name, path in zip(names, paths, strict=True)
+        _listed(name, None if path in unreadable else path, by_name.get(name, {}), faults.get(path))
+        for path, name in names.items()
     ]
 
 
-def _listed(name: str, path: str | None, facts: dict[str, Any]) -> ListedFile:
+def _fault(packed: Packed, recorded: dict[str, Any]) -> str | None:
+    """Returns what is wrong with a token file, given what the details of its dataset record."""
+    reader = packed.reader
+    actual = {
+        "bytes": reader.file_bytes,
+        "documents": len(reader),
+        "tokens": reader.num_tokens,
+        "trailer_crc32c": reader.trailer_crc32c,
+    }
+    return packed.faults[0] if packed.faults else difference(recorded, actual)
+
+
+def _texts(site: Site, dataset: Dataset, by_name: dict[str, dict[str, Any]]) -> list[ListedFile]:
+    """Returns the files of texts that the details list; the first ones are looked up."""
+    folder = _data_folder(site, dataset)
+    files = []
+    for i, (name, facts) in enumerate(by_name.items()):
+        fault = None
+        if folder is not None and i < _MAX_LOOKED_UP:
+            try:
+                file = site.root.open(f"{folder}/{name}")
+            except NotServedError:
+                fault = "no such file below the folder that is served"
+            else:
+                fault = difference(facts, {"bytes": file.identity.bytes})
+        files.append(_listed(name, None, facts, fault))
+    return files
+
+
+def _listed(name: str, path: str | None, facts: dict[str, Any], fault: str | None) -> ListedFile:
     def number(key: str) -> int | None:
         value = facts.get(key)
         return value if isinstance(value, int) else None
@@ -180,6 +271,7 @@ def _listed(name: str, path: str | None, facts: dict[str, Any]) -> ListedFile:
         number("documents"),
         number("tokens"),
         checksum[:80] if isinstance(checksum, str) else None,
+        fault,
     )
 
 

@@ -26,11 +26,13 @@ def commands_of_dataset(base: Path, dataset: Dataset, paths: Sequence[str]) -> l
     """Returns the commands for a dataset below the base directory."""
     export = f"export PACKTOK_BASE_DIR={_shell(str(base))}\n"
     show = f"packtok data show {_shell(dataset.name)}"
+    folder_word = _shell(f"{base}/{dataset.folder}")
+    validate = f"packtok data validate {folder_word}"
     if dataset.metadata.tokenized_info is None:
         folder = f"{base}/{dataset.folder}/tokenized/gpt2/all"
         index, show_it = "packtok data index", Command("Show its metadata", export + show)
         pack = f"packtok tokenize {_shell(dataset.name)} -t gpt2 --output-dir {_shell(folder)}\n"
-        return [Command("Tokenize it", export + pack + index), show_it]
+        return [Command("Tokenize it", export + pack + index), show_it, Command("Check it", validate)]
     files = [f"{base}/{path}" for path in paths]
     source = files[0] if len(files) == 1 else f"{base}/{dataset.folder}"
     return [
@@ -39,6 +41,7 @@ def commands_of_dataset(base: Path, dataset: Dataset, paths: Sequence[str]) -> l
         Command("OLMo, in its config", _olmo(dataset.name)),
         *([Command(_modalities_title(len(files)), _modalities(files[0]))] if files else []),
         Command("Command line", export + "\n".join([show, *(_inspect(file) for file in files[:1])])),
+        Command("Check it", f"packtok verify {folder_word}\n{validate}"),
     ]
 
 
@@ -48,6 +51,7 @@ def commands_of_file(path: Path) -> list[Command]:
         Command("Python", _token_dataset(str(path))),
         Command("Modalities, in its config", _modalities(str(path))),
         Command("Command line", f"{_inspect(str(path))}\npacktok cat {_shell(str(path))} --documents 0:3"),
+        Command("Check it", f"packtok verify {_shell(str(path))}"),
     ]
 
 

@@ -25,6 +25,7 @@ PAGE_ENTRIES = 25
 _MAX_CHOICES = 50
 _FIRST_VALUES = 8
 _MAX_PBINS = 100
+_MAX_BROKEN = 50
 _HARMLESS = re.compile(r"[\w .,:;/()-]*", re.ASCII)
 
 
@@ -119,6 +120,8 @@ def search_page(site: Site, parameters: QueryParams) -> Response:
     query = Query(words=words, **chosen, sort=sort, offset=(number - 1) * PAGE_ENTRIES, limit=PAGE_ENTRIES)
     result = site.catalog.search(query)
     num_pages = max(1, math.ceil(result.total / PAGE_ENTRIES))
+    is_all = not words and not any(chosen.values()) and number == 1
+    broken, num_broken = site.catalog.broken(_MAX_BROKEN) if is_all else ([], 0)
     state: dict[str, Any] = {"q": words, **chosen, "sort": "" if sort == "best" else sort}
     return site.pages.html(
         "results.html" if "fragment" in parameters else "search.html",
@@ -131,6 +134,8 @@ def search_page(site: Site, parameters: QueryParams) -> Response:
         page=number,
         num_pages=num_pages,
         has_index=site.catalog.has_index,
+        broken=broken,
+        num_broken=num_broken,
         pbins=[] if result.total or words or any(chosen.values()) else _pbins(site),
         without=[
             (facet, value, {**state, facet: tuple(other for other in values if other != value)})
