@@ -8,7 +8,7 @@ import re
 import shutil
 import struct
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -36,6 +36,7 @@ from packtok.commands.convert import Reading
 from packtok.commands.explore import site_to_serve
 from packtok.explore.files import NotServedError
 from packtok.explore.html.tokens import pieces_of, tokens_html
+from packtok.explore.pages import compare
 from packtok.explore.pages.documents import first_of_source
 from packtok.explore.site import Site, site_of_file, site_of_folder
 
@@ -381,10 +382,11 @@ def test_same_text_under_another_tokenizer_has_the_ids_of_that_tokenizer(server:
     page = server.page(f"/documents/{GPT2}?document=1&compare=o200k_base&counts=1")
     other = site.tokenizers.builtin("o200k_base")
     assert [id_ for _, id_ in page.tokens("o")] == other.encode(TEXTS[1]).tolist()
-    expected = {
-        name: len(site.tokenizers.builtin(name).encode(TEXTS[1]))
-        for name in packtok.Tokenizer.builtin_names()
-    }
+    # Equal tokenizers with two names, gpt2 and r50k_base, are one.
+    built_in = {name: site.tokenizers.builtin(name) for name in packtok.Tokenizer.builtin_names()}
+    distinct = {tokenizer.fingerprint: name for name, tokenizer in reversed(built_in.items())}
+    expected = {name: len(built_in[name].encode(TEXTS[1])) for name in distinct.values()}
+    assert "r50k_base" not in expected
     counts = {row[0].split()[0]: int(row[1]) for row in page.rows("narrow")}
     assert counts == expected
     assert server.get(f"/documents/{GPT2}?compare=/etc/passwd").status == 404
@@ -407,10 +409,64 @@ def test_tokenizers_below_the_base_can_be_compared_with(tmp_path: Path) -> None:
         assert "".join(text for text, _ in page.tokens()) == "hello worldh"
 
 
-def _own_tokenizer() -> bytes:
-    """Returns a tokenizer of single letters whose name is not that of a built-in one."""
-    vocabulary = {char: i for i, char in enumerate("abcdefghijklmnopqrstuvwxyzĠ")}
-    model = {"type": "BPE", "vocab": vocabulary, "merges": [], "dropout": None, "unk_token": None}
+def test_tokenizers_are_told_apart_by_fingerprint_and_the_own_one_is_listed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Three datasets name their tokenizer "gpt2" and two "own". Two of the files are not what they are called.
+    files = {
+        "real": ("gpt2", packtok.Tokenizer.builtin("gpt2").to_json(), None),
+        "foreign": ("gpt2", _own_tokenizer(), None),
+        "own": ("own", _own_tokenizer(), None),
+        "merging": ("own", _own_tokenizer(merges=["h e", "he l"]), None),
+        "swapped": ("other", _own_tokenizer(merges=["l d"]), "sha256:0"),
+    }
+    corpus = write_corpus(tmp_path / "c.jsonl", ["hello world"])
+    for place, (name, content, recorded) in files.items():
+        folder = tmp_path / "base" / place / "data"
+        folder.mkdir(parents=True)
+        (folder / "tokenizer.json").write_bytes(content)
+        packtok.pack(
+            input=corpus,
+            output=folder / "a.pbin",
+            tokenizer="gpt2" if place == "real" else str(folder / "tokenizer.json"),
+            eod="<|endoftext|>" if place == "real" else "h",
+        )
+        info = {"tokenizer": name, "file_prefix": "a", "file_extension": "pbin"}
+        path = write_metadata(folder, name=place, tokenized_info=info)
+        tokenizer = (packtok.PbinReader(folder / "a.pbin").metadata or {})["tokenizer"]
+        details = {"packtok_metadata": 1, "tokenizer_fingerprint": recorded or tokenizer["fingerprint"]}
+        path.with_name("metadata.packtok.json").write_text(json.dumps(details))
+    only_gpt2 = SimpleNamespace(builtin_names=lambda: ["gpt2"], builtin=packtok.Tokenizer.builtin)
+    monkeypatch.setattr(compare, "Tokenizer", only_gpt2)
+    with served_folder(tmp_path / "base") as server:
+        page = server.page("/documents/foreign/data/a.pbin?counts=1")
+        choices = [
+            text
+            for tag, attributes, text in page.elements
+            if tag == "option" and attributes.get("value", "") != ""
+        ]
+        rows = [[" ".join(cell.split()) for cell in row] for row in page.rows("narrow")]
+        assert server.get("/documents/own/data/a.pbin?counts=1&compare=gpt2").status == 200
+        compared = server.page("/documents/real/data/a.pbin?compare=file:merging/data/tokenizer.json")
+    assert choices == ["gpt2", "gpt2 (foreign/data)", "own (merging/data)", "own (own/data)", "other"]
+    # The tokenizer of the file is the one next to "own", too: single letters.
+    name = (packtok.PbinReader(tmp_path / "base/foreign/data/a.pbin").metadata or {})["tokenizer"]["name"]
+    assert rows[:3] == [
+        ["gpt2", "2", "5.50"],
+        ["own (merging/data)", "9", "1.22"],
+        [f"{name} this file", "11", "1.00"],
+    ]
+    assert [row[0] for row in rows[3:]] == ["other"]
+    assert rows[3][1].startswith("swapped/data/tokenizer.json has the fingerprint sha256:")
+    assert rows[3][1].endswith("but the dataset next to it was tokenized with sha256:0")
+    assert compared.text_of("h2", id="other") == "own (merging/data) 9 tokens"
+
+
+def _own_tokenizer(merges: Sequence[str] = ()) -> bytes:
+    """Returns a tokenizer of single letters, and of ``merges``, whose name is not that of a built-in one."""
+    pieces = [*"abcdefghijklmnopqrstuvwxyzĠ", *(merge.replace(" ", "") for merge in merges)]
+    vocabulary = {piece: i for i, piece in enumerate(pieces)}
+    model = {"type": "BPE", "vocab": vocabulary, "merges": list(merges), "dropout": None, "unk_token": None}
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
     return json.dumps(
         {

@@ -4,7 +4,7 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -33,6 +33,7 @@ _MAX_METADATA_BYTES = {".json": 4 << 20, ".yaml": 256 << 10, ".yml": 256 << 10}
 _MAX_DETAILS_BYTES = 32 << 20
 T = TypeVar("T")
 _LINKS_SECONDS = 10.0
+_MAX_OF_ONE_NAME = 10
 _OUTSIDE = "A dataset outside the base directory"
 
 
@@ -57,6 +58,17 @@ class Dataset:
         return self.metadata.name if self.entry is None else str(self.entry["name"])
 
 
+@dataclass(frozen=True)
+class TokenizerFile:
+    """A tokenizer next to a dataset."""
+
+    path: str
+    name: str
+    """A label, which another tokenizer may have too."""
+    fingerprint: str | None
+    """The fingerprint that the dataset records, if it does."""
+
+
 class Catalog:
     """The index and the metadata files below a folder. Threads may share it."""
 
@@ -65,7 +77,7 @@ class Catalog:
         self._lock = threading.Lock()
         self._links: tuple[float, dict[str, bool]] = (0.0, {})
         self._open: tuple[Identity | None, Index] | None = None
-        self._tokenizers: tuple[Index, dict[str, str]] | None = None
+        self._tokenizers: tuple[Index, list[TokenizerFile]] | None = None
 
     @property
     def has_index(self) -> bool:
@@ -173,24 +185,34 @@ class Catalog:
         ]
         return [f"{folder}/{name}" for name in _packtok.natural_sorted(names)]
 
-    def tokenizers(self, limit: int) -> dict[str, str]:
-        """Returns tokenizer files below the base with their names, most frequent tokenizers first."""
+    def tokenizers(self, limit: int) -> list[TokenizerFile]:
+        """Returns tokenizer files next to datasets below the base, most frequent names first."""
         index = self.index()
         with self._lock:
             if self._tokenizers is None or self._tokenizers[0] is not index:
-                self._tokenizers = (index, dict(self._tokenizer_files(index, limit)))
+                self._tokenizers = (index, list(self._tokenizer_files(index, limit)))
             return self._tokenizers[1]
 
-    def _tokenizer_files(self, index: Index, limit: int) -> list[tuple[str, str]]:
-        files = []
-        known = set(_packtok.Tokenizer.builtin_names())
+    def _tokenizer_files(self, index: Index, limit: int) -> Iterator[TokenizerFile]:
         for name, _ in index.find(Query(limit=0)).facets["tokenizer"][:limit]:
-            entries = [] if name in known else index.find(Query(tokenizer=(name,), limit=1)).entries
-            for entry in entries:
+            # Datasets may name different tokenizers alike: each fingerprint is another one.
+            fingerprints: set[str | None] = set()
+            for entry in index.find(Query(tokenizer=(name,), limit=_MAX_OF_ONE_NAME)).entries:
                 path = f"{folder_of(entry)}/{TOKENIZER_FILE}"
-                if entry["tokenizer"] and self._root.contains(path) and (self._root.folder / path).is_file():
-                    files.append((path, name))
-        return files
+                is_there = self._root.contains(path) and (self._root.folder / path).is_file()
+                if not entry["tokenizer"] or not is_there:
+                    continue
+                fingerprint = self._recorded_fingerprint(entry)
+                if fingerprint not in fingerprints:
+                    fingerprints.add(fingerprint)
+                    yield TokenizerFile(path, name, fingerprint)
+
+    def _recorded_fingerprint(self, entry: Mapping[str, Any]) -> str | None:
+        try:
+            fingerprint = self.details(entry).get("tokenizer_fingerprint")
+        except NotServedError:
+            return None
+        return fingerprint if isinstance(fingerprint, str) else None
 
     def _index_file(self) -> OpenFile | None:
         try:

@@ -1,9 +1,12 @@
 """The same text under other tokenizers: those that are built in, and those next to files below the folder."""
 
+import functools
+from collections import Counter
 from dataclasses import dataclass
 
 from packtok._packtok import Tokenizer
 from packtok.errors import TokenizerError
+from packtok.explore.contents.catalog import TokenizerFile
 from packtok.explore.files import NotServedError
 from packtok.explore.html.tokens import Piece, pieces_of
 from packtok.explore.site import Site
@@ -31,11 +34,25 @@ class Count:
     reason: str = ""
 
 
+@dataclass(frozen=True)
+class Own:
+    """The tokenizer of the file that is shown."""
+
+    name: str
+    fingerprint: str
+    tokens: int
+    """Number of its tokens in the text."""
+
+
 def tokenizer_names(site: Site) -> dict[str, str]:
     """Returns the tokenizers to compare with: a value for the parameter, and the name to show."""
-    below = {} if site.catalog is None else site.catalog.tokenizers(_MAX_BELOW)
     built_in = {name: name for name in Tokenizer.builtin_names()}
-    return built_in | {f"file:{path}": name for path, name in below.items()}
+    below = _below(site)
+    numbers = Counter([*built_in, *(file.name for file in below)])
+    return built_in | {
+        f"file:{file.path}": file.name if numbers[file.name] == 1 else f"{file.name} ({_folder(file.path)})"
+        for file in below
+    }
 
 
 def compared(site: Site, key: str, text: str, special_tokens_in_text: str) -> Comparison:
@@ -48,30 +65,65 @@ def compared(site: Site, key: str, text: str, special_tokens_in_text: str) -> Co
     tokenizer = _tokenizer(site, key)
     ids = _encoded(tokenizer, text, special_tokens_in_text)
     special = frozenset(token_id for _, token_id in tokenizer.special_tokens)
-    return Comparison(tokenizer.name, pieces_of(tokenizer, ids, special))
+    return Comparison(tokenizer_names(site)[key], pieces_of(tokenizer, ids, special))
 
 
-def counts(site: Site, text: str, special_tokens_in_text: str, own: tuple[str, int]) -> list[Count]:
-    """Returns the number of tokens of a text under each tokenizer, smallest first."""
+def counts(site: Site, text: str, special_tokens_in_text: str, own: Own) -> list[Count]:
+    """Returns the number of tokens of a text under each tokenizer, smallest first.
+
+    Tokenizers with the same fingerprint are one, whatever their names are.
+    """
     num_bytes = len(text.encode())
-    rows = [Count(own[0], own[1], num_bytes / own[1] if own[1] else None, is_own=True)]
+    rows = [Count(own.name, own.tokens, num_bytes / own.tokens if own.tokens else None, is_own=True)]
+    fingerprints = {own.fingerprint}
     for key, name in tokenizer_names(site).items():
-        if name == own[0]:
-            continue
         try:
-            ids = _encoded(_tokenizer(site, key), text, special_tokens_in_text)
+            tokenizer = _tokenizer(site, key)
+            if tokenizer.fingerprint in fingerprints:
+                continue
+            fingerprints.add(tokenizer.fingerprint)
+            ids = _encoded(tokenizer, text, special_tokens_in_text)
         except (TokenizerError, NotServedError) as error:
             rows.append(Count(name, None, None, reason=str(error)))
         else:
-            rows.append(Count(name, len(ids), num_bytes / len(ids) if ids else None))
+            label = name if name != own.name else f"{name} ({'built in' if key == name else key})"
+            rows.append(Count(label, len(ids), num_bytes / len(ids) if ids else None))
     return sorted(rows, key=lambda row: (row.tokens is None, row.tokens))
 
 
+def _below(site: Site) -> list[TokenizerFile]:
+    """Returns the tokenizer files below the folder, without copies of built-in tokenizers."""
+    files = [] if site.catalog is None else site.catalog.tokenizers(_MAX_BELOW)
+    built_in = {*Tokenizer.builtin_names()}
+    return [
+        file
+        for file in files
+        if file.name not in built_in or file.fingerprint not in (None, _builtin_fingerprint(file.name))
+    ]
+
+
+@functools.cache
+def _builtin_fingerprint(name: str) -> str:
+    return Tokenizer.builtin(name).fingerprint
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
 def _tokenizer(site: Site, key: str) -> Tokenizer:
-    if key not in tokenizer_names(site):
+    if key in Tokenizer.builtin_names():
+        return site.tokenizers.builtin(key)
+    file = next((file for file in _below(site) if key == f"file:{file.path}"), None)
+    if file is None:
         raise NotServedError(f"{key}: no such tokenizer")
-    kind, _, path = key.partition("file:")
-    return site.tokenizers.from_file(path) if not kind and path else site.tokenizers.builtin(key)
+    tokenizer = site.tokenizers.from_file(file.path)
+    if file.fingerprint not in (None, tokenizer.fingerprint):
+        raise TokenizerError(
+            f"{file.path} has the fingerprint {tokenizer.fingerprint}, but the dataset next to it was "
+            f"tokenized with {file.fingerprint}"
+        )
+    return tokenizer
 
 
 def _encoded(tokenizer: Tokenizer, text: str, special_tokens_in_text: str) -> list[int]:

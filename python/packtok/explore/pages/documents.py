@@ -16,7 +16,7 @@ from packtok.explore.contents.tokenizers import Decoder
 from packtok.explore.files import NotServedError
 from packtok.explore.html.rendering import link
 from packtok.explore.html.tokens import NUM_BEFORE, Piece, pieces_of, tokens_html
-from packtok.explore.pages.compare import Comparison, compared, counts, tokenizer_names
+from packtok.explore.pages.compare import Comparison, Own, compared, counts, tokenizer_names
 from packtok.explore.pages.parameters import integer
 from packtok.explore.site import Site
 
@@ -170,7 +170,12 @@ def _others(
         values["comparison"] = comparison
         values["comparison_html"] = tokens_html(comparison.pieces, target="o")
     if parameters.get("counts"):
-        values["counts"] = counts(site, text, parse, (decoder.tokenizer.name, len(own)))
+        values["counts"] = counts(
+            site,
+            text,
+            parse,
+            Own(packed.tokenizer_name or decoder.tokenizer.name, decoder.tokenizer.fingerprint, len(own)),
+        )
     return values
 
 
