@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import re
@@ -76,8 +77,9 @@ class Program:
 
 
 @contextmanager
-def program(*arguments: object) -> Iterator[Program]:
-    command = [sys.executable, "-c", MAIN, "explore", *map(str, arguments), "--port", "0"]
+def program(*arguments: object, before: str = "") -> Iterator[Program]:
+    """Runs `packtok explore`, after ``before`` has run in its process."""
+    command = [sys.executable, "-c", f"{before}\n{MAIN}", "explore", *map(str, arguments), "--port", "0"]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
     )
@@ -292,20 +294,83 @@ def test_large_or_odd_forms_are_refused(guarded: Served) -> None:
     assert guarded.get("/login").status == 401
 
 
-def test_sessions_end_and_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sessions_end_and_cannot_be_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     # Only there: the event loops of servers that other tests run would sleep for hours.
     monkeypatch.setattr("packtok.explore.security.time", SimpleNamespace(monotonic=lambda: now[0]))
     sessions = Sessions()
     first = sessions.start()
     assert sessions.has(first)
-    assert not sessions.has("")
+    assert first != sessions.start()
+    end, _, rest = first.partition(".")
+    for value in (
+        "",
+        ".",
+        "x",
+        first[:-1],
+        f"{first}0",
+        f"{int(end) + 1}.{rest}",
+        f"{end}.{rest[1:]}",
+        "\xe9.x",
+    ):
+        assert not sessions.has(value), value
+    assert not Sessions().has(first)
     now[0] = 13 * 3600
     assert not sessions.has(first)
-    values = [sessions.start() for _ in range(1001)]
-    assert not sessions.has(values[0])
-    assert sessions.has(values[-1])
-    assert len({*values}) == 1001
+    assert sessions.has(sessions.start())
+
+
+# A page that shortens its file in place after it was opened, if a file named `truncate` is next to it.
+_TRUNCATING = """
+import os
+from packtok.explore.contents.packed import PackedFiles
+opened = PackedFiles.open
+def opened_and_truncated(self, name):
+    packed = opened(self, name)
+    marker = self._root.folder / "truncate"
+    if marker.exists():
+        marker.unlink()
+        os.truncate(self._root.folder / name, 0)
+    return packed
+PackedFiles.open = opened_and_truncated
+"""
+
+
+def test_file_that_is_truncated_in_place_does_not_end_the_server(pbin: Path, tmp_path: Path) -> None:
+    content = pbin.read_bytes()
+    copy, secret = tmp_path / "a.pbin", tmp_path / "token"
+    copy.write_bytes(content)
+    secret.write_text(TOKEN)
+    secret.chmod(0o600)
+    with program(copy, "--token-file", secret, before=_TRUNCATING) as running:
+        server = Served(port_of(running.first_line))
+        cookie = server.get("/login", method="POST", body=f"token={TOKEN}").headers["set-cookie"]
+        session = {"Cookie": cookie.partition(";")[0]}
+        assert server.get("/documents/a.pbin", headers=session).status == 200
+        (tmp_path / "truncate").touch()
+        # The process that made the page is gone, and nothing answers.
+        with pytest.raises(http.client.RemoteDisconnected):
+            server.get("/documents/a.pbin", headers=session)
+        assert server.get("/documents/a.pbin", headers=session).status == 404
+        copy.write_bytes(content)
+        again = server.get("/documents/a.pbin", headers=session)
+        assert (again.status, "Hello" in again.text) == (200, True)
+        code, out, err = running.stop()
+    assert (code, out) == (0, "")
+    assert err == (
+        "packtok: a file was truncated while a page read it; pages that were requested are lost, and the "
+        "server continues\n"
+    )
+
+
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGTERM])
+def test_no_process_remains_after_the_server(pbin: Path, sent: signal.Signals) -> None:
+    with program(pbin) as running:
+        assert Served(port_of(running.first_line)).get("/file/a.pbin").status == 200
+        running.process.send_signal(sent)
+        # Both processes hold the end of the pipe.
+        assert running.process.communicate(timeout=60) == ("", "")
+        assert running.process.returncode == -sent
 
 
 def test_token_file_must_be_private(tmp_path: Path) -> None:

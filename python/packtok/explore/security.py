@@ -34,7 +34,6 @@ LOGIN = "/login"
 _OPEN_PATHS = ("/static/",)
 _MIN_TOKEN_CHARS = 20
 _SESSION_SECONDS = 12 * 3600
-_MAX_SESSIONS = 1000
 _MAX_FORM_BYTES = 4096
 _MAX_URL_BYTES = 16 << 10
 # A name, or an address (in brackets if it has colons), and a port.
@@ -93,23 +92,28 @@ def read_token(path: Path) -> str:
 
 
 class Sessions:
-    """The sessions of browsers that gave the token; none survives the process."""
+    """The sessions of browsers that gave the token; none survives the server.
+
+    A session is the time of its end, signed with a key of this server. Nothing is stored, so a process that
+    replaces the one that started a session knows it too.
+    """
 
     def __init__(self) -> None:
-        self._ends: dict[str, float] = {}
+        self._key = secrets.token_bytes(32)
 
     def start(self) -> str:
         """Returns the value of a new session."""
-        while len(self._ends) >= _MAX_SESSIONS:
-            del self._ends[next(iter(self._ends))]
-        value = secrets.token_urlsafe(32)
-        self._ends[value] = time.monotonic() + _SESSION_SECONDS
-        return value
+        return self._signed(f"{int(time.monotonic()) + _SESSION_SECONDS}.{secrets.token_urlsafe(8)}")
 
     def has(self, value: str) -> bool:
-        """Returns whether a session with this value exists and has not ended."""
-        matches = [hmac.compare_digest(value.encode(), session.encode()) for session in self._ends]
-        return any(matches) and self._ends[value] > time.monotonic()
+        """Returns whether this server started the session, and it has not ended."""
+        text = value.rpartition(".")[0]
+        if not hmac.compare_digest(self._signed(text).encode(), value.encode()):
+            return False
+        return int(text.partition(".")[0]) > time.monotonic()
+
+    def _signed(self, text: str) -> str:
+        return f"{text}.{hmac.digest(self._key, text.encode(), 'sha256').hex()}"
 
 
 class Guard:

@@ -1,8 +1,19 @@
-"""Runs the server: binds the address, reports the URL, and serves until Ctrl-C."""
+"""Runs the server: binds the address, reports the URL, and serves until Ctrl-C.
+
+Pages read mapped files, and a file that another program truncates in place ends its reader with SIGBUS. So a
+child process makes the pages, and its parent, which reads no file for a page, starts it again. The socket,
+the access token and the key of the sessions belong to the parent: connections wait meanwhile, and no browser
+has to sign in again.
+"""
 
 import contextlib
 import errno
+import multiprocessing
+import os
+import signal
 import socket
+import sys
+import threading
 from collections.abc import Callable
 
 import uvicorn
@@ -53,17 +64,61 @@ def url_of(listener: socket.socket, host: str) -> str:
 def serve(
     site: Site, listener: socket.socket, *, host: str, token: str | None, ready: Callable[[], None]
 ) -> None:
-    """Serves until Ctrl-C."""
-    config = configuration(application(site, host=host, token=token))
+    """Serves until Ctrl-C.
+
+    Raises:
+        PacktokError: If the process that makes the pages fails.
+    """
+    app = application(site, host=host, token=token)
+    ready()
+    # The child ends when this process does, however it ends: then nothing holds the end for writing.
+    read_end, write_end = os.pipe()
+    context = multiprocessing.get_context("fork")
+    worker = None
+    try:
+        while worker is None or _is_replaced(worker.exitcode):
+            worker = context.Process(target=_work, args=(site, app, listener, read_end, write_end))
+            worker.start()
+            worker.join()
+        if worker.exitcode:
+            raise PacktokError(f"the process that makes the pages ended with exit code {worker.exitcode}")
+    except KeyboardInterrupt:
+        # Ctrl-C is the normal way to end the server.
+        pass
+    finally:
+        os.close(write_end)
+        if worker is not None:
+            worker.join()
+        os.close(read_end)
+
+
+def _is_replaced(exitcode: int | None) -> bool:
+    """Returns whether a process that makes pages was ended by its work, and reports that."""
+    if exitcode is None or exitcode >= 0 or exitcode == -signal.SIGTERM:
+        return False
+    reason = "a file was truncated while a page read it"
+    if exitcode != -signal.SIGBUS:
+        reason = f"the process that makes the pages was ended by {signal.Signals(-exitcode).name}"
+    sys.stderr.write(f"packtok: {reason}; pages that were requested are lost, and the server continues\n")
+    return True
+
+
+def _work(site: Site, app: ASGIApp, listener: socket.socket, read_end: int, write_end: int) -> None:
+    """Makes the pages, in a process of its own, until the parent closes the pipe."""
+    # Ctrl-C reaches both processes; the parent handles it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.close(write_end)
+    server = uvicorn.Server(configuration(app))
+
+    def end_with_parent() -> None:
+        os.read(read_end, 1)
+        server.should_exit = True
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
     # Errors are ignored: a file that has become unreadable is an error of its page.
     with contextlib.suppress(PacktokError, OSError):
         site.prepare()
-    ready()
-    try:
-        uvicorn.Server(config).run([listener])
-    except KeyboardInterrupt:
-        # Ctrl-C is the normal way to end the server.
-        return
+    server.run([listener])
 
 
 def configuration(app: ASGIApp) -> uvicorn.Config:
