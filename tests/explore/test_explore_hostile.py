@@ -301,6 +301,48 @@ def test_tokenizer_file_that_is_none_leaves_the_ids(world: World, content: bytes
         )
 
 
+def write_tokenizer(path: Path, tokens: list[str]) -> None:
+    """Writes a byte-level tokenizer with these tokens."""
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
+    model = {"type": "BPE", "vocab": {token: i for i, token in enumerate(tokens)}, "merges": []}
+    path.write_text(json.dumps({"model": model, "pre_tokenizer": byte_level, "decoder": byte_level}))
+
+
+def test_text_of_a_token_is_limited(world: World) -> None:
+    write_tokenizer(world.base / "tokenizer.json", ["a" * 300, "b" * 128, "c" * 400_000])
+    for name, token_ids in (("long", [0, 1]), ("longer", [2] * 400)):
+        content = struct.pack(f"<{len(token_ids)}B", *token_ids)
+        index = pickle.dumps([(0, len(content))])
+        (world.base / f"{name}.pbin").write_bytes(struct.pack("<QI", len(content), 1) + content + index)
+    with served_folder(world.base) as server:
+        page = server.page("/documents/long.pbin")
+        assert [text for text, _ in page.tokens()] == ["a" * 128 + "and 172 more characters", "b" * 128]
+        assert "300 bytes: 61 61" in page.details(0)
+        for path in ("/documents/longer.pbin", "/items/longer.pbin?context_length=100"):
+            answer = server.get(path)
+            assert len(answer.text) < 10_000
+            assert notes(answer.text) == [
+                "tokenizer tokenizer.json: token 2 has 400,000 characters, too many for a page; the limit is "
+                "4,096"
+            ]
+
+
+def test_names_and_values_are_shown_up_to_a_length(world: World) -> None:
+    def long(char: str) -> str:
+        return char * 300_000
+
+    info = {**_TOKENIZED, "tokenizer": long("t"), "parent_datasets": [long("p")] * 3}
+    values = {"language": long("l"), "corpuses": [long("c")] * 3, "download_source": long("s")}
+    write_metadata(world.base / "x" / "data", name=long("n"), tokenized_info=info, **values)
+    (world.base / "x" / "data" / "a.pbin").write_bytes((world.outside / "a.pbin").read_bytes())
+    with served_folder(world.base) as server:
+        for path in ("/", "/dataset/x/data"):
+            page = server.page(path)
+            assert len(page.html) < 200_000, path
+            assert f"{'n' * 4096} … (300,000 characters)" in page.text
+        assert "too long for a page: 300," in server.page("/dataset/x/data").text
+
+
 NAMES = [
     'quote".pbin',
     "apostrophe'.pbin",

@@ -12,11 +12,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.responses import HTMLResponse
 
-from packtok.explore.html.texts import visible
+from packtok.explore.html.texts import shortened, visible
 from packtok.explore.html.tokens import Piece, piece_html
 
 _HERE = Path(__file__).parent
 _SUMMARY_CHARS = 240
+_MAX_COMMAND_CHARS = 16 << 10
 # A longer description is shown on its own page only.
 _MAX_ENTRY_CHARS = 64 << 10
 # The Markdown that short texts usually contain. Any other markup is shown as text, which does no harm.
@@ -65,8 +66,8 @@ class Pages:
 
 
 def _finalized(value: Any) -> Any:
-    """Makes the characters of a text visible, before it is escaped."""
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    """Makes the characters of a value visible, before it is escaped, and shortens a long one."""
+    return value if isinstance(value, Markup | int | float) else visible(shortened(str(value)))
 
 
 def exact(text: str) -> Markup:
@@ -75,7 +76,9 @@ def exact(text: str) -> Markup:
 
 
 def lines(text: str) -> Markup:
-    """Returns a text of several lines."""
+    """Returns a text of several lines, to be copied. A part of a command would be a wrong one."""
+    if len(text) > _MAX_COMMAND_CHARS:
+        return Markup(f"too long for a page: {len(text):,} characters")
     return Markup.escape(visible(text, keep_lines=True))
 
 

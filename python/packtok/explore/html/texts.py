@@ -14,6 +14,8 @@ from markupsafe import Markup
 _HIDDEN_CATEGORIES = {"Cc", "Cf", "Zl", "Zp", "Cs", "Co", "Cn"}
 _LINK_SCHEMES = ("http://", "https://", "mailto:")
 MAX_MARKDOWN_CHARS = 64 << 10
+# Names, paths and values; a path may have 4,096 bytes.
+MAX_TEXT_CHARS = 4096
 
 
 class _Visible(dict[int, str | int]):
@@ -32,6 +34,11 @@ class _Visible(dict[int, str | int]):
 _VISIBLE, _VISIBLE_LINES = _Visible(), _Visible("\n\t")
 
 
+def shortened(text: str) -> str:
+    """Returns the start of a text that is too long for a place of a page."""
+    return text if len(text) <= MAX_TEXT_CHARS else f"{text[:MAX_TEXT_CHARS]} … ({len(text):,} characters)"
+
+
 def visible(text: str, *, keep_lines: bool = False) -> str:
     """Returns ``text`` with escapes in place of characters that are invisible or reorder others."""
     if text.isascii() and text.isprintable():
@@ -43,9 +50,9 @@ def visible(text: str, *, keep_lines: bool = False) -> str:
 @functools.lru_cache(maxsize=32)
 def markdown(text: str) -> Markup:
     """Returns Markdown as HTML, without HTML in it, pictures, and links other than to the web and to mail."""
-    shortened = text[:MAX_MARKDOWN_CHARS]
-    ending = "\n\n…" if len(text) > len(shortened) else ""
-    html: str = _markdown().render(visible(shortened, keep_lines=True) + ending)
+    start = text[:MAX_MARKDOWN_CHARS]
+    ending = "\n\n…" if len(text) > len(start) else ""
+    html: str = _markdown().render(visible(start, keep_lines=True) + ending)
     return Markup(html)
 
 

@@ -1,12 +1,13 @@
 """Tokens as a page shows them: the bytes and the text of each, and what kind of token it is."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 
 from markupsafe import Markup, escape
 
 from packtok._packtok import Tokenizer
+from packtok.errors import TokenizerError
 from packtok.explore.html.texts import visible
 
 # Neighbouring tokens have different colours; the order repeats.
@@ -15,6 +16,10 @@ NUM_COLOURS = 4
 NUM_BEFORE = 5
 _KINDS = {"eod": "EOD", "special": "special token"}
 _BYTES_SHOWN = 32
+# The longest tokens of common tokenizers, runs of spaces, have 128 characters.
+_CHARS_SHOWN = 128
+# A file of a few hundred bytes can repeat one long token.
+_MAX_NAME_CHARS = 4096
 
 
 @dataclass(frozen=True)
@@ -65,15 +70,29 @@ def pieces_of(
         special: Ids of special tokens.
         eod_id: The id of EOD.
         before: The last `NUM_BEFORE` ids before them: some decoders remove the space at the start of a text.
+
+    Raises:
+        TokenizerError: If a token is too long for a page.
     """
     contents = [b""] * len(ids)
     if tokenizer is not None:
+        _check_lengths(tokenizer, {*before, *ids})
         contents = tokenizer.pieces([*before, *ids])[len(before) :]
     kinds = ["eod" if token_id == eod_id else "special" if token_id in special else "" for token_id in ids]
     pieces = [Piece(*facts) for facts in zip(ids, contents, kinds, strict=True)]
     return [
         piece for is_valid, run in groupby(pieces, _is_valid) for piece in _with_text(list(run), is_valid)
     ]
+
+
+def _check_lengths(tokenizer: Tokenizer, ids: Iterable[int]) -> None:
+    for token_id in ids:
+        length = len(tokenizer.id_to_token(token_id) or "")
+        if length > _MAX_NAME_CHARS:
+            raise TokenizerError(
+                f"tokenizer {tokenizer.name}: token {token_id:,} has {length:,} characters, too many for a "
+                f"page; the limit is {_MAX_NAME_CHARS:,}"
+            )
 
 
 def _is_valid(piece: Piece) -> bool:
@@ -137,9 +156,16 @@ def piece_html(piece: Piece) -> str:
         return f'<i class="x">{piece.id}</i>'
     before = '<i class="p">+</i>' if piece.continues else ""
     if not piece.is_open:
-        return before + piece.text.translate(_SHOWN)
+        return before + _text_html(piece.text)
     last = piece.text[-1].translate(_SHOWN)
-    return f'{before}{piece.text[:-1].translate(_SHOWN)}<i class="p">{last}</i>'
+    return f'{before}{_text_html(piece.text[:-1])}<i class="p">{last}</i>'
+
+
+def _text_html(text: str) -> str:
+    if len(text) <= _CHARS_SHOWN:
+        return text.translate(_SHOWN)
+    more = f'<i class="x">and {len(text) - _CHARS_SHOWN:,} more characters</i>'
+    return text[:_CHARS_SHOWN].translate(_SHOWN) + more
 
 
 def tokens_html(

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from reprlib import Repr
 from typing import Any
@@ -30,6 +31,7 @@ _MAX_HISTOGRAM_FILES = 64
 _MAX_LOOKED_UP = 1000
 # Metadata may contain any number.
 _MAX_COUNT = 1 << 63
+_MAX_VALUES = 50
 _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = 200
 _DETAILS_SHOWN = (
@@ -118,8 +120,8 @@ def file_page(site: Site, name: str) -> Response:
         num_sources=packed.sources.number,
         bytes_per_token=packed.bytes_per_token(),
         histogram=_histogram([packed], 1),
-        options={key: _value_text(value) for key, value in (packed.metadata.get("options") or {}).items()},
-        counts={key: value for key, value in counts.items() if isinstance(value, int)},
+        options={key: _value_text(value) for key, value in _first(packed.metadata.get("options") or {})},
+        counts={key: value for key, value in _first(counts) if isinstance(value, int)},
         commands=commands_of_file(site.path_of(packed)),
     )
 
@@ -189,10 +191,15 @@ def _facts(dataset: Dataset) -> list[tuple[str, Any]]:
     info = metadata.tokenized_info
     if info is not None:
         facts += [("token type", info.dtype), ("vocabulary", info.vocab_size)]
-        facts += [(key, _value_text(value)) for key, value in list(info.unknown.items())[:50]]
-    facts += [(key, _value_text(value)) for key, value in list(metadata.unknown.items())[:50]]
+        facts += [(key, _value_text(value)) for key, value in _first(info.unknown)]
+    facts += [(key, _value_text(value)) for key, value in _first(metadata.unknown)]
     known = [(key, value) for key, value in facts if value not in (None, "")]
     return [(key, f"{value:,}" if isinstance(value, int) else _value_text(value)) for key, value in known]
+
+
+def _first(values: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Returns the first values of those that a file may have any number of."""
+    return list(islice(values.items(), _MAX_VALUES))
 
 
 def _value_text(value: Any) -> str:

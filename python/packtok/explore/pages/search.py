@@ -14,7 +14,7 @@ from starlette.responses import RedirectResponse, Response
 from packtok._packtok import natural_sorted
 from packtok.catalog.search import Query
 from packtok.explore.html.rendering import link, summary
-from packtok.explore.html.texts import visible
+from packtok.explore.html.texts import MAX_TEXT_CHARS, shortened, visible
 from packtok.explore.pages.parameters import choice, integer
 from packtok.explore.site import Site
 
@@ -47,7 +47,8 @@ class Facet:
 
 
 def _facet(name: str, values: list[tuple[str, int]], chosen: tuple[str, ...]) -> Facet:
-    ordered = _ordered(name, values)
+    # A value that does not fit into an address cannot be chosen.
+    ordered = _ordered(name, [pair for pair in values if len(pair[0]) <= MAX_TEXT_CHARS])
     boxes = [_box(name, i, *pair, pair[0] in chosen) for i, pair in enumerate(ordered, 1)]
     more = ordered[_FIRST_VALUES:]
     return Facet(
@@ -93,7 +94,8 @@ def _known_result(site: Site, entry: Mapping[str, Any]) -> str:
 
 
 def _text(text: str) -> str:
-    return text if _HARMLESS.fullmatch(text) else str(escape(visible(text)))
+    start = shortened(text)
+    return start if _HARMLESS.fullmatch(start) else str(escape(visible(start)))
 
 
 def _ordered(facet: str, values: list[tuple[str, int]]) -> list[tuple[str, int]]:
