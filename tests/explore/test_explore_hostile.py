@@ -7,6 +7,7 @@ import json
 import os
 import pickle
 import re
+import sqlite3
 import struct
 import threading
 import urllib.parse
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from explore_site import Page, Served, notes, served, served_folder, write_corpus, write_metadata
@@ -151,6 +153,34 @@ def test_index_that_is_a_link_to_another_place_is_not_read(world: World) -> None
         page = server.page("/")
         assert page.text_of("h2", id="total") == "0 datasets"
         assert SECRET not in page.html
+
+
+def test_index_that_becomes_a_link_after_the_check_is_not_read(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build_index(world.outside)
+    write_metadata(world.base / "x" / "own", name="Own")
+    build_index(world.base)
+    path, kept = world.base / INDEX_NAME, world.base / "kept"
+    connect = sqlite3.connect
+    num_swaps = 0
+
+    def swapped(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        nonlocal num_swaps
+        num_swaps += 1
+        path.rename(kept)
+        path.symlink_to(world.outside / INDEX_NAME)
+        try:
+            return connect(*arguments, **options)
+        finally:
+            kept.rename(path)
+
+    with served_folder(world.base) as server:
+        with monkeypatch.context() as patched:
+            patched.setattr(sqlite3, "connect", swapped)
+            refused(server, "/")
+        assert num_swaps == 1
+        assert server.page("/").all("h3") == ["Own"]
 
 
 @pytest.mark.parametrize("swapped", ["file", "folder"])

@@ -52,6 +52,18 @@ class OpenFile:
         """A path that opens exactly this file, as long as it is open."""
         return f"/proc/self/fd/{self._file.fileno()}"
 
+    def num_descriptors(self) -> int:
+        """Returns how many descriptors of this process refer to the file."""
+        number = 0
+        for descriptor in os.listdir("/proc/self/fd"):
+            try:
+                status = os.fstat(int(descriptor))
+            except OSError:
+                # Another thread has closed it.
+                continue
+            number += (status.st_dev, status.st_ino) == (self.identity.device, self.identity.inode)
+        return number
+
     def content(self, max_bytes: int) -> bytes:
         """Returns the content of the file.
 

@@ -91,11 +91,11 @@ class Catalog:
         Raises:
             PacktokError: If the file is no index.
         """
-        file = self._index_file()
-        identity = None if file is None else file.identity
         with self._lock:
+            file = self._index_file()
+            identity = None if file is None else file.identity
             if self._open is None or self._open[0] != identity:
-                index = self._index_in_memory() if file is None else Index(self._root.folder / INDEX_NAME)
+                index = self._index_in_memory() if file is None else self._index_in(file)
                 self._open = (identity, index)
             return self._open[1]
 
@@ -219,6 +219,20 @@ class Catalog:
             return self._root.open(INDEX_NAME)
         except NotServedError:
             return None
+
+    def _index_in(self, file: OpenFile) -> Index:
+        """Returns the index in an open file.
+
+        SQLite opens files by their paths only, and also looks up the path of a descriptor. So the index could
+        be replaced by a link to another place in between, and the file that SQLite opened is compared. The
+        lock of the index is held, so that nothing else opens it.
+        """
+        before = file.num_descriptors()
+        index = Index(self._root.folder / INDEX_NAME)
+        if file.num_descriptors() == before:
+            index.close()
+            raise NotServedError("the index was replaced while it was opened; load the page again")
+        return index
 
     def _index_in_memory(self) -> Index:
         """Returns an index of the folders; its file is removed as soon as it is open."""
