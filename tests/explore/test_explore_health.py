@@ -16,6 +16,7 @@ from explore_site import TEXTS, Page, notes, served_folder, write_corpus, write_
 import packtok
 from packtok.catalog.index import build_index
 from packtok.commands.data import create_metadata
+from packtok.explore.contents import packed
 
 SHARDS = ["shard-00000-of-00002.pbin", "shard-00001-of-00002.pbin"]
 
@@ -151,6 +152,18 @@ def test_damaged_file_is_listed_with_its_error(
             assert fault.startswith("damaged: ")
             assert error in fault
         assert "/proc/self/fd" not in answer.text + page.html
+
+
+def test_index_of_a_large_file_is_checked_without_reading_its_data(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packed, "MAX_VERIFIED_BYTES", 0)
+    _changed_token(base / TOKENIZED / SHARDS[0])
+    _tampered_index(base / TOKENIZED / SHARDS[1])
+    with served_folder(base) as server:
+        assert "fault" not in health(server.page(f"/file/{TOKENIZED}/{SHARDS[0]}"))
+        (fault,) = server.page(f"/file/{TOKENIZED}/{SHARDS[1]}").all("li", class_="fault")
+        assert fault.startswith("damaged: trailer section of type 1 at bytes")
 
 
 def test_missing_texts_and_counts_are_in_the_health_line(base: Path) -> None:

@@ -473,6 +473,12 @@ def test_table_does_not_grow_with_the_product_of_its_rows_and_columns() -> None:
     assert len(markdown(table)) < 100 * len(table)
 
 
+def test_headings_of_a_description_skip_no_level_and_wide_parts_are_reached_by_keyboard() -> None:
+    html = markdown("#### a\n\n# b\n\n##### c\n\n```\nx\n```\n\n    y\n\n|a|\n|-|\n|b|")
+    assert re.findall(r"<(h\d)>(\w)</\1>", html) == [("h3", "a"), ("h3", "b"), ("h4", "c")]
+    assert re.findall(r"<(?:pre|table)[^>]*>", html) == ['<pre tabindex="0">'] * 2 + ['<table tabindex="0">']
+
+
 def test_hostile_description_is_harmless_on_all_pages(world: World) -> None:
     write_metadata(world.base / "x" / "data", name="<script>x</script>", description=HOSTILE_MARKDOWN)
     build_index(world.base)

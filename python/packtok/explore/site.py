@@ -27,6 +27,9 @@ class Site:
     blocks: Recent = field(default_factory=lambda: Recent(16))
     """Items of files, by file and packing."""
 
+    lengths: Recent = field(default_factory=lambda: Recent(256))
+    """Statistics of the lengths of documents, by the files."""
+
     results: Recent = field(default_factory=lambda: Recent(20_000))
     """Results of searches as HTML, by what they were made from."""
 

@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
-from packtok._packtok import TOKEN_FORMATS, PbinReader, find_token_marker, verify
+import numpy as np
+import numpy.typing as npt
+
+from packtok._packtok import TOKEN_FORMATS, PbinReader, Reshaper, find_token_marker, verify
 from packtok.errors import PacktokError
 from packtok.explore.files import NotServedError, OpenFile, Root
 
@@ -22,6 +25,7 @@ MAX_GROUP_FILES = 500
 # A histogram reads the index entry of every document.
 MAX_HISTOGRAM_DOCUMENTS = 20_000_000
 MAX_SOURCES_SHOWN = 200
+_BATCH_DOCUMENTS = 1 << 20
 # All bytes of a file up to this length are verified for its page.
 MAX_VERIFIED_BYTES = 1 << 20
 
@@ -136,8 +140,8 @@ class Packed:
     @cached_property
     def faults(self) -> list[str]:
         """The damage that is found without reading the data of a large file."""
-        # Both record the damage that they meet.
-        _ = self.sources, self.histogram
+        # All of them record the damage that they meet.
+        _ = self.sources, self.histogram, self._documents()
         counts = self.metadata.get("counts") or {}
         for key, number in (("documents", self.num_documents), ("tokens", self.reader.num_tokens)):
             if counts.get(key, number) != number:
@@ -146,6 +150,22 @@ class Packed:
             names = dict(zip(("format", "input_dtype", "boundaries"), self.read_as, strict=True))
             self._read(lambda: verify(path=self.path, tokenizer=None, on_progress=None, **names), None)
         return list(dict.fromkeys(self._faults))
+
+    def lengths(self) -> npt.NDArray[np.uint64] | None:
+        """Returns the number of tokens of each document; ``None`` if the file is damaged."""
+        documents = self._documents()
+        if documents is None:
+            return None
+        lengths = np.empty(self.num_documents, np.uint64)
+        for start in range(0, len(lengths), _BATCH_DOCUMENTS):
+            stop = min(start + _BATCH_DOCUMENTS, len(lengths))
+            lengths[start:stop] = documents.lengths(np.arange(start, stop, dtype=np.uint64))
+        return lengths
+
+    def _documents(self) -> Reshaper | None:
+        """Returns the documents with their lengths, after the checksum of their offsets was verified."""
+        names = dict(zip(("format", "input_dtype", "boundaries"), self.read_as, strict=True))
+        return self._read(lambda: Reshaper([str(self.path)], tokenizer=None, **names), None)
 
     def _read(self, read: Callable[[], T], default: D) -> T | D:
         """Returns the result of ``read``, and ``default`` if the file is damaged there, which is recorded."""

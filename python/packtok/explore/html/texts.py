@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
+from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 from markupsafe import Markup
@@ -61,8 +62,10 @@ def _markdown() -> MarkdownIt:
     # Pictures would be loaded from other hosts.
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 12}).enable("table").disable("image")
     parser.validateLink = _is_allowed_link  # type: ignore[method-assign]
-    parser.add_render_rule("heading_open", _lower_heading)
-    parser.add_render_rule("heading_close", _lower_heading)
+    parser.core.ruler.push("headings", _lower_headings)
+    parser.core.ruler.push("scrolling", _focusable)
+    for kind in ("fence", "code_block"):
+        parser.add_render_rule(kind, _focusable_code)
     parser.add_render_rule("link_open", _link_without_referrer)
     return parser
 
@@ -71,12 +74,29 @@ def _is_allowed_link(url: str) -> bool:
     return url.lower().startswith(_LINK_SCHEMES)
 
 
-def _lower_heading(
+def _lower_headings(state: StateCore) -> None:
+    """Moves headings below the two levels of the page, each at most one level below the heading before it."""
+    level = 2
+    for token in state.tokens:
+        if token.type == "heading_open":
+            level = min(int(token.tag[1]) + 2, level + 1, 6)
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{level}"
+
+
+def _focusable(state: StateCore) -> None:
+    """Makes tables reachable by the keyboard, which scrolls the wide ones."""
+    for token in state.tokens:
+        if token.type == "table_open":
+            token.attrSet("tabindex", "0")
+
+
+def _focusable_code(
     renderer: RendererHTML, tokens: Sequence[Token], i: int, options: OptionsDict, env: EnvType
 ) -> str:
-    # The page has two levels of headings above the description.
-    tokens[i].tag = f"h{min(int(tokens[i].tag[1]) + 2, 6)}"
-    return renderer.renderToken(tokens, i, options, env)
+    """Returns a block of code that the keyboard can reach and scroll."""
+    plain = renderer.fence if tokens[i].type == "fence" else renderer.code_block
+    return plain(tokens, i, options, env).replace("<pre>", '<pre tabindex="0">', 1)
 
 
 def _link_without_referrer(

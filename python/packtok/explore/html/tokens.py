@@ -154,7 +154,8 @@ def piece_html(piece: Piece) -> str:
     """Returns the text of a token as HTML: white space is marked, and invisible characters are named."""
     if not piece.content:
         return f'<i class="x">{piece.id}</i>'
-    before = '<i class="p">+</i>' if piece.continues else ""
+    # The mark is drawn by the stylesheet, so that it is not copied with the text.
+    before = '<i class="p r"></i>' if piece.continues else ""
     if not piece.is_open:
         return before + _text_html(piece.text)
     last = piece.text[-1].translate(_SHOWN)
@@ -184,8 +185,10 @@ def tokens_html(
         position = first_position + i
         names = " ".join(filter(None, ("t", f"c{position % NUM_COLOURS}", piece.kind)))
         details = escape(" · ".join(filter(None, (f"token {position:,}", piece.details, added))))
+        # The direction of a text is that of its first letter, but not of the name of a special token.
+        direction = ' dir="ltr"' if piece.kind else ""
         parts.append(
-            f'<span class="{names}" id="{target}{position}" tabindex="0" data-d="{details}">'
+            f'<span class="{names}" id="{target}{position}" tabindex="0" data-d="{details}"{direction}>'
             f"{piece_html(piece)}</span>"
         )
     return Markup("".join(parts))

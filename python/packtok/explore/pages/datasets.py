@@ -22,13 +22,15 @@ from packtok.explore.pages.health import (
     health_of_file,
     health_of_texts,
 )
-from packtok.explore.pages.histogram import Histogram, histogram_of
+from packtok.explore.pages.histogram import Histogram, Lengths, histogram_of, lengths_of
 from packtok.explore.pages.loading import commands_of_dataset, commands_of_file
 from packtok.explore.site import Site
 
 MAX_FILES_SHOWN = 100
 _MAX_HISTOGRAM_FILES = 64
 _MAX_LOOKED_UP = 1000
+# Exact lengths take 8 bytes of memory for each document.
+_MAX_LENGTHS = 10_000_000
 # Metadata may contain any number.
 _MAX_COUNT = 1 << 63
 _MAX_VALUES = 50
@@ -91,7 +93,7 @@ def dataset_page(site: Site, folder: str) -> Response:
         health=_health(site, dataset, files, packed),
         corpora=_corpora(dataset),
         shown=_shown(dataset, packed, paths),
-        histogram=_histogram(packed, len(paths)),
+        histogram=_histogram(site, packed, len(paths)),
         commands=commands_of_dataset(site.root.folder, dataset, paths),
     )
 
@@ -119,7 +121,7 @@ def file_page(site: Site, name: str) -> Response:
         sources=packed.sources.first[:MAX_FILES_SHOWN],
         num_sources=packed.sources.number,
         bytes_per_token=packed.bytes_per_token(),
-        histogram=_histogram([packed], 1),
+        histogram=_histogram(site, [packed], 1),
         options={key: _value_text(value) for key, value in _first(packed.metadata.get("options") or {})},
         counts={key: value for key, value in _first(counts) if isinstance(value, int)},
         commands=commands_of_file(site.path_of(packed)),
@@ -169,12 +171,22 @@ def _data_folder(site: Site, dataset: Dataset) -> str | None:
     return os.path.dirname(folder)
 
 
-def _histogram(packed: Sequence[Packed], num_files: int) -> Histogram | None:
-    if not packed or len(packed) < num_files:
+def _histogram(site: Site, packed: Sequence[Packed], num_files: int) -> Histogram | None:
+    if not packed or len(packed) < num_files or any(file.faults for file in packed):
         return None
-    if sum(file.num_documents for file in packed) > MAX_HISTOGRAM_DOCUMENTS:
+    num_documents = sum(file.num_documents for file in packed)
+    if num_documents > MAX_HISTOGRAM_DOCUMENTS:
         return None
-    return histogram_of([file.histogram for file in packed])
+    lengths = None
+    if num_documents <= _MAX_LENGTHS:
+        key = tuple(file.identity for file in packed)
+        lengths = site.lengths.value(key, lambda: _lengths(packed))
+    return histogram_of([file.histogram for file in packed], lengths)
+
+
+def _lengths(packed: Sequence[Packed]) -> Lengths | None:
+    parts = [lengths for file in packed if (lengths := file.lengths()) is not None]
+    return lengths_of(parts) if len(parts) == len(packed) else None
 
 
 def _facts(dataset: Dataset) -> list[tuple[str, Any]]:

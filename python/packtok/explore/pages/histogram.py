@@ -4,6 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 Bucket = tuple[int, int, int]
 
 
@@ -24,23 +27,48 @@ class Bar:
 
 
 @dataclass(frozen=True)
+class Lengths:
+    """The least, median, mean and greatest number of tokens of a document."""
+
+    least: int
+    median: float
+    mean: float
+    greatest: int
+
+    @property
+    def text(self) -> str:
+        """The numbers, as part of a sentence."""
+        median = f"{self.median:,.1f}".removesuffix(".0")
+        return f"of {self.least:,} to {self.greatest:,} tokens (median {median}, mean {self.mean:,.1f})"
+
+
+def lengths_of(parts: Sequence[npt.NDArray[np.uint64]]) -> Lengths | None:
+    """Returns the statistics of the lengths of documents; ``None`` if there are none."""
+    lengths = np.concatenate(parts)
+    if not len(lengths):
+        return None
+    return Lengths(int(lengths.min()), float(np.median(lengths)), float(lengths.mean()), int(lengths.max()))
+
+
+@dataclass(frozen=True)
 class Histogram:
     """The lengths of all documents."""
 
     bars: list[Bar]
     documents: int
+    lengths: Lengths | None
+    """Exact lengths; ``None`` if there are too many documents."""
 
     @property
     def summary(self) -> str:
         """The content of the picture, in one sentence."""
         most = max(self.bars, key=lambda bar: bar.documents)
-        return (
-            f"{self.documents:,} documents of {self.bars[0].start:,} to {self.bars[-1].stop - 1:,} tokens; "
-            f"most frequent are {most.label} tokens, with {most.documents:,} documents."
-        )
+        documents = "1 document" if self.documents == 1 else f"{self.documents:,} documents"
+        exact = "" if self.lengths is None else f" {self.lengths.text}"
+        return f"{documents}{exact}; most frequent are {most.label} tokens, with {most.documents:,} of them."
 
 
-def histogram_of(parts: Sequence[Sequence[Bucket]]) -> Histogram | None:
+def histogram_of(parts: Sequence[Sequence[Bucket]], lengths: Lengths | None) -> Histogram | None:
     """Returns the sum of histograms with the same buckets; ``None`` if there are no documents."""
     counts: Counter[tuple[int, int]] = Counter()
     for part in parts:
@@ -57,4 +85,4 @@ def histogram_of(parts: Sequence[Sequence[Bucket]]) -> Histogram | None:
         # The minimum makes the bar of a bucket that is not empty visible.
         width = max(100 * documents / most, 0.5) if documents else 0.0
         bars.append(Bar(start, stop, documents, width))
-    return Histogram(bars, sum(counts.values()))
+    return Histogram(bars, sum(counts.values()), lengths)
