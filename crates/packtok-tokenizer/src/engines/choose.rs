@@ -87,7 +87,7 @@ impl FastEngine {
     /// Scratch memory with a cache of at most this many bytes.
     pub(crate) fn scratch(&self, cache_bytes: Option<usize>) -> FastScratch {
         match self {
-            Self::ByteBpe(fast) => FastScratch::ByteBpe(fast.scratch(cache_bytes)),
+            Self::ByteBpe(_) => FastScratch::ByteBpe(byte_bpe::Scratch::new(cache_bytes)),
             Self::Wordwise(_) => FastScratch::Wordwise(Box::new(CachedEncoder::new(cache_bytes))),
             Self::SentencePiece(_) => {
                 FastScratch::SentencePiece(sentencepiece::Scratch::new(cache_bytes))

@@ -22,11 +22,10 @@ use super::piece_bounds::PieceBounds;
 use super::preprocessing::{Prefix, Preprocessing, is_byte_level};
 use super::resolve::Resolve;
 use super::scratch::Scratch;
-use super::split::{ROOM, SplitState, Splitter, Steps};
+use super::split::{ROOM, SplitState, Splitter};
 use super::word_chunks::WordChunks;
-use crate::cause::Cause;
 use crate::engines::simd::{AnySimd, Job, Simd};
-use crate::engines::word_cache::{GROUP, WordEncoder};
+use crate::engines::word_cache::GROUP;
 use crate::engines::word_key::{SHORT, WordKey};
 use crate::load::{AddedToken, model_type};
 
@@ -143,11 +142,6 @@ impl ByteBpe {
         }) == 1
     }
 
-    /// Scratch memory with caches of at most this many bytes.
-    pub(crate) fn scratch(&self, cache_bytes: Option<usize>) -> Box<Scratch> {
-        Scratch::new(cache_bytes, self.splitter.steps_with_parts().is_some())
-    }
-
     /// Appends the ids of a text; `false` if it falls back.
     pub(crate) fn encode_into(
         &self,
@@ -169,42 +163,19 @@ impl ByteBpe {
                     has_all = self.append_prefixed(text, scratch, ids);
                 }
                 TextPart::Text(text, preceding) => {
-                    has_all = self.append_text_or_parts(text, preceding, scratch, ids);
+                    has_all = self.simd.run(AppendText {
+                        engine: self,
+                        text,
+                        preceding,
+                        scratch,
+                        ids,
+                    });
                 }
             });
         if !has_all {
             ids.truncate(num_ids);
         }
         has_all
-    }
-
-    /// As [`ByteBpe::append_text`], but of a text in parts, only those are split that are not cached.
-    #[inline]
-    fn append_text_or_parts(
-        &self,
-        text: &str,
-        preceding: Preceding,
-        scratch: &mut Scratch,
-        ids: &mut Vec<u32>,
-    ) -> bool {
-        let steps = self.splitter.steps_with_parts();
-        let (Some(steps), Some(mut parts)) = (steps, scratch.parts.take()) else {
-            return self.simd.run(AppendText {
-                engine: self,
-                text,
-                preceding,
-                scratch,
-                ids,
-            });
-        };
-        let mut words = Parts {
-            engine: self,
-            steps,
-            scratch,
-        };
-        let has_all = parts.append_ids(text.as_bytes(), &mut words, ids);
-        scratch.parts = Some(parts);
-        has_all.unwrap_or(false)
     }
 
     /// Appends the ids of a text without added tokens, which may be a part of a longer text; `false` if it falls
@@ -291,7 +262,13 @@ impl ByteBpe {
         prefixed.clear();
         prefixed.push(' ');
         prefixed.push_str(text);
-        let has_all = self.append_text_or_parts(&prefixed, Preceding::Nothing, scratch, ids);
+        let has_all = self.simd.run(AppendText {
+            engine: self,
+            text: &prefixed,
+            preceding: Preceding::Nothing,
+            scratch,
+            ids,
+        });
         if prefixed.capacity() <= MAX_RETAINED_BYTES {
             scratch.prefixed = prefixed;
         }
@@ -392,35 +369,6 @@ impl ByteBpe {
                 });
             }
         }
-    }
-}
-
-/// The parts of a text, which the encoder of the cache takes for words.
-struct Parts<'a> {
-    engine: &'a ByteBpe,
-    steps: &'a Steps,
-    scratch: &'a mut Scratch,
-}
-
-impl WordEncoder for Parts<'_> {
-    #[inline(always)]
-    fn next_word(&self, text: &[u8], at: usize) -> (usize, usize) {
-        if at == text.len() {
-            return (at, at);
-        }
-        (at, self.steps.end_of_part(text, at))
-    }
-
-    fn encode_word(&mut self, part: &[u8], ids: &mut Vec<u32>) -> Result<bool, Cause> {
-        // Each part but the first begins with ASCII, so parts are valid UTF-8.
-        let text = std::str::from_utf8(part)?;
-        Ok(self.engine.simd.run(AppendText {
-            engine: self.engine,
-            text,
-            preceding: Preceding::Token,
-            scratch: self.scratch,
-            ids,
-        }))
     }
 }
 

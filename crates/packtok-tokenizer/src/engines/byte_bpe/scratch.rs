@@ -5,7 +5,7 @@ use super::misses::Misses;
 use super::split::ROOM;
 use super::word_chunks::{Bounds, WORDS_PER_CHUNK};
 use crate::engines::simd::SIMD_BLOCK_BYTES;
-use crate::engines::word_cache::{self as cache, CACHE_BYTES, CachedEncoder, GROUP, WordCache};
+use crate::engines::word_cache::{self as cache, CACHE_BYTES, GROUP, WordCache};
 use crate::engines::word_key::{SHORT, WordKey};
 
 /// The word cache and the buffers of one thread.
@@ -24,8 +24,6 @@ pub(crate) struct Scratch {
     /// Whether the tokens of the vocabulary were put into the cache.
     pub(super) has_vocabulary: bool,
     pub(super) heap: MergeHeap,
-    /// The ids of parts of texts, for steps that have them.
-    pub(super) parts: Option<Box<CachedEncoder>>,
     /// The first word of a text with a space before it.
     pub(super) first: Vec<u8>,
     /// A text with a space before it.
@@ -37,18 +35,16 @@ pub(crate) struct Scratch {
 pub(super) struct Lines<T>(pub(super) T);
 
 impl Scratch {
-    /// With caches of at most this many bytes.
-    pub(crate) fn new(cache_bytes: Option<usize>, has_parts: bool) -> Box<Self> {
-        let cache_bytes = cache_bytes.unwrap_or(CACHE_BYTES) >> u32::from(has_parts);
+    /// With a cache of at most this many bytes.
+    pub(crate) fn new(cache_bytes: Option<usize>) -> Box<Self> {
         Box::new(Self {
-            parts: has_parts.then(|| Box::new(CachedEncoder::new(Some(cache_bytes)))),
             split_bounds: vec![0; ROOM + 1],
             bounds: [0; WORDS_PER_CHUNK + 1 + SIMD_BLOCK_BYTES],
             words: Lines([WordKey::default(); GROUP]),
             buckets: Lines([0; GROUP]),
             staged: Box::new([0; WORDS_PER_CHUNK * SHORT + cache::ROOM]),
             misses: Misses::default(),
-            cache: WordCache::new(cache_bytes),
+            cache: WordCache::new(cache_bytes.unwrap_or(CACHE_BYTES)),
             has_vocabulary: false,
             heap: MergeHeap::default(),
             first: Vec::new(),

@@ -44,12 +44,6 @@ impl Splitter {
         })
     }
 
-    /// The steps of a pattern, if texts are faster to split in parts that repeat.
-    #[inline]
-    pub(crate) fn steps_with_parts(&self) -> Option<&Steps> {
-        self.steps.as_deref().filter(|steps| steps.have_parts())
-    }
-
     /// Whether splitting takes time linear in the length of any text.
     pub(crate) fn is_linear(&self) -> bool {
         self.steps.as_ref().is_none_or(|steps| steps.are_linear())

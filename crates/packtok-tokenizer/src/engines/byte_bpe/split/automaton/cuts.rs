@@ -47,9 +47,24 @@ impl Cuts {
         cuts
     }
 
-    /// Whether there are cuts between most words.
-    pub(super) fn separate_words(&self) -> bool {
-        (b'a'..=b'z').all(|letter| self.of_byte[usize::from(letter)] & 1 != 0)
+    /// The end of the part that starts at `start`, if it is letters of ASCII, with or without a space before.
+    #[inline]
+    pub(super) fn end_of_letters(&self, text: &[u8], start: usize) -> Option<usize> {
+        let first = start + usize::from(text[start] == b' ');
+        let mut at = first;
+        while text.get(at).is_some_and(u8::is_ascii_alphabetic) {
+            at += 1;
+        }
+        if at == first {
+            return None;
+        }
+        let bit = match text.get(at) {
+            None => return Some(at),
+            Some(b' ') => 1,
+            Some(b'\n') => 1 << 1,
+            Some(_) => return None,
+        };
+        (self.of_byte[usize::from(text[at - 1])] & bit != 0).then_some(at)
     }
 
     /// The end of the part that starts at `start`, before the end of the text.

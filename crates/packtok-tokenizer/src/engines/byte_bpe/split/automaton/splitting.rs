@@ -168,6 +168,45 @@ impl Automaton {
         class
     }
 
+    /// Whether letters of ASCII, with or without a space before them, are one word if nothing else is in a text: they are
+    /// one match, or no part of them is one.
+    pub(super) fn keeps_letters(&self) -> bool {
+        let after = |row: usize, byte: u8| {
+            self.transitions[row + usize::from(self.of_byte[usize::from(byte)])]
+        };
+        let row = |transition: Packed| (transition >> FLAG_BITS) as usize;
+        let continues = |transition: Packed| transition & (BOUNDARY | STUCK) == 0;
+        let letters = || (b'a'..=b'z').chain(b'A'..=b'Z');
+        let start = self.start as usize;
+        let after_space = after(start, b' ');
+        let fails_after_space = !continues(after_space)
+            || letters().all(|letter| {
+                let transition = after(row(after_space), letter);
+                transition & STUCK != 0 && transition & MATCH == 0
+            });
+        if fails_after_space && letters().all(|letter| !continues(after(start, letter))) {
+            return true;
+        }
+        if !continues(after_space) {
+            return false;
+        }
+        let (mut waiting, mut seen) = (vec![start, row(after_space)], vec![start]);
+        while let Some(from) = waiting.pop() {
+            for transition in letters().map(|letter| after(from, letter)) {
+                if !continues(transition)
+                    || self.transitions[row(transition) + self.end_class] & MATCH == 0
+                {
+                    return false;
+                }
+                if !seen.contains(&row(transition)) {
+                    seen.push(row(transition));
+                    waiting.push(row(transition));
+                }
+            }
+        }
+        true
+    }
+
     /// What this knows between a character of each class and a character of ASCII.
     pub(super) fn between(&self, next: u8) -> Vec<Between> {
         let next = usize::from(self.of_byte[usize::from(next)]);

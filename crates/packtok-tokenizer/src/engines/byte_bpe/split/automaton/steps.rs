@@ -68,6 +68,12 @@ impl Step {
         })
     }
 
+    /// # Errors
+    /// The pattern cannot be read, is too large, or may match nothing.
+    pub(super) fn automaton(&self) -> Result<Automaton, String> {
+        Automaton::new(&self.node()?, self.unit()).map_err(not_read)
+    }
+
     fn unit(&self) -> Unit {
         if self.is_on_bytes {
             Unit::Bytes
@@ -136,7 +142,8 @@ pub(crate) fn split_alike(steps: &[Step], others: &[Step]) -> Result<bool, Strin
 /// any of these is not searched.
 pub(crate) struct Steps {
     automata: Vec<Automaton>,
-    cuts: Cuts,
+    /// Where a text can be cut, if a space and letters between cuts are one word.
+    cuts: Option<Cuts>,
     /// For each byte, a bit for each step with a match that may end with it. For the first byte of a character beyond
     /// ASCII, and of steps that read characters, see `last_chars`.
     last_bytes: [StepBits; 256],
@@ -150,6 +157,8 @@ type StepBits = u8;
 #[derive(Default)]
 pub(crate) struct StepsProgress {
     first: Option<Progress>,
+    /// The start of the next part between cuts.
+    part: usize,
     /// The ends of the words that were found, and the number of those that were handed out.
     ends: Vec<u32>,
     num_taken: usize,
@@ -157,6 +166,15 @@ pub(crate) struct StepsProgress {
 }
 
 impl StepsProgress {
+    /// Moves ends that were found to `ends`, as far as there is room, and returns their number.
+    fn hand_out(&mut self, ends: &mut [u32]) -> usize {
+        let left = &self.ends[self.num_taken..];
+        let num_ends = left.len().min(ends.len());
+        ends[..num_ends].copy_from_slice(&left[..num_ends]);
+        self.num_taken += num_ends;
+        num_ends
+    }
+
     /// Whether the words that were found last are not those of the patterns, because finding them takes too long.
     pub(crate) fn has_given_up(&self) -> bool {
         self.has_given_up
@@ -173,33 +191,21 @@ impl Steps {
                 StepBits::BITS
             ));
         }
-        let automata = steps
+        let automata: Vec<Automaton> = steps
             .iter()
-            .map(|step| Automaton::new(&step.node()?, step.unit()).map_err(not_read));
-        let automata: Vec<Automaton> = automata.collect::<Result<_, _>>()?;
+            .map(Step::automaton)
+            .collect::<Result<_, _>>()?;
         let mut last_bytes = [0; 256];
         let mut last_chars = vec![0; char::MAX as usize + 1];
         for (number, automaton) in automata.iter().enumerate() {
             automaton.mark_last(1 << number, &mut last_bytes, &mut last_chars);
         }
         Ok(Self {
-            cuts: Cuts::of(&automata),
+            cuts: (automata.iter().all(Automaton::keeps_letters)).then(|| Cuts::of(&automata)),
             automata,
             last_bytes,
             last_chars: CharTable::new(&last_chars),
         })
-    }
-
-    /// Whether texts are faster to split in parts that repeat: there are several steps, and cuts between most words.
-    pub(crate) fn have_parts(&self) -> bool {
-        self.automata.len() > 1 && self.cuts.separate_words()
-    }
-
-    /// The end of the part that starts at `start`, before the end of the text. The words of a text are those of its
-    /// parts.
-    #[inline]
-    pub(crate) fn end_of_part(&self, text: &[u8], start: usize) -> usize {
-        self.cuts.end_of_part(&self.automata, text, start)
     }
 
     /// Whether splitting takes time linear in the length of a text.
@@ -224,17 +230,59 @@ impl Steps {
             progress.has_given_up |= first.has_given_up();
             return num_ends;
         }
+        if let Some(cuts) = &self.cuts {
+            return self.fill_from_parts(cuts, text, progress, ends);
+        }
         if progress.num_taken == progress.ends.len() {
             progress.ends.clear();
             progress.num_taken = 0;
-            let all = StepBits::MAX >> (StepBits::BITS as usize - self.automata.len());
-            progress.has_given_up |=
-                self.push_words(text, 0, all, first, WORDS_PER_CALL, &mut progress.ends);
+            progress.has_given_up |= self.push_words(
+                text,
+                0,
+                self.all_steps(),
+                first,
+                WORDS_PER_CALL,
+                &mut progress.ends,
+            );
         }
-        let left = &progress.ends[progress.num_taken..];
-        let num_ends = left.len().min(ends.len());
-        ends[..num_ends].copy_from_slice(&left[..num_ends]);
-        progress.num_taken += num_ends;
+        progress.hand_out(ends)
+    }
+
+    fn all_steps(&self) -> StepBits {
+        StepBits::MAX >> (StepBits::BITS as usize - self.automata.len())
+    }
+
+    /// As [`Steps::fill`], part by part. Most parts are a word of letters, in which no step finds an end.
+    fn fill_from_parts(
+        &self,
+        cuts: &Cuts,
+        text: &[u8],
+        progress: &mut StepsProgress,
+        ends: &mut [u32],
+    ) -> usize {
+        let mut num_ends = progress.hand_out(ends);
+        while num_ends < ends.len() && progress.part < text.len() && !progress.has_given_up {
+            let start = progress.part;
+            if let Some(end) = cuts.end_of_letters(text, start) {
+                ends[num_ends] = end as u32;
+                num_ends += 1;
+                progress.part = end;
+                continue;
+            }
+            let end = cuts.end_of_part(&self.automata, text, start);
+            progress.part = end;
+            progress.ends.clear();
+            progress.num_taken = 0;
+            progress.has_given_up = self.push_words(
+                &text[..end],
+                0,
+                self.all_steps(),
+                &mut self.automata[0].begin(start),
+                usize::MAX,
+                &mut progress.ends,
+            );
+            num_ends += progress.hand_out(&mut ends[num_ends..]);
+        }
         num_ends
     }
 

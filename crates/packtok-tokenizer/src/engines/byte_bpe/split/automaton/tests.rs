@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use tokenizers::tokenizer::pattern::Pattern;
 use tokenizers::utils::SysRegex;
 
+use super::cuts::Cuts;
 use super::dfa::{Dfa, is_total};
 use super::syntax::Node;
 use super::{Finds, Step, Steps, StepsProgress, split_alike};
@@ -130,14 +131,27 @@ fn ends(steps: &Steps, text: &str, room: usize) -> Vec<u32> {
     }
 }
 
-/// The ends of the words, found in the parts of a text, each on its own.
-fn ends_in_parts(steps: &Steps, text: &str) -> Vec<u32> {
+/// The parts of a text between cuts.
+fn parts<'t>(steps: &[Step], text: &'t str) -> Vec<&'t str> {
+    let automata = steps.iter().map(|step| step.automaton().unwrap());
+    let automata: Vec<_> = automata.collect();
+    let cuts = Cuts::of(&automata);
     let (mut start, mut all) = (0, Vec::new());
     while start < text.len() {
-        let end = steps.end_of_part(text.as_bytes(), start);
-        let of_part = ends(steps, &text[start..end], 64);
-        all.extend(of_part.iter().map(|at| start as u32 + at));
+        let end = cuts.end_of_part(&automata, text.as_bytes(), start);
+        all.push(&text[start..end]);
         start = end;
+    }
+    all
+}
+
+/// The ends of the words, found in the parts of a text, each on its own.
+fn ends_in_parts(steps: &[Step], text: &str) -> Vec<u32> {
+    let (mut start, mut all) = (0, Vec::new());
+    let loaded = Steps::new(steps).unwrap();
+    for part in parts(steps, text) {
+        all.extend(ends(&loaded, part, 64).iter().map(|at| start + at));
+        start += part.len() as u32;
     }
     all
 }
@@ -201,7 +215,7 @@ proptest! {
                 "{} {:?}", pair.pattern, &text
             );
             prop_assert_eq!(
-                ends_in_parts(&pair.steps, &text),
+                ends_in_parts(std::slice::from_ref(&pair.step), &text),
                 ends(&pair.steps, &text, 64),
                 "{} {:?} in parts", pair.pattern, &text
             );
@@ -217,10 +231,10 @@ proptest! {
         let chosen: Vec<&Pair> = chosen.into_iter().map(|number| &pairs()[number]).collect();
         let steps: Vec<Step> = chosen.iter().map(|pair| pair.step.clone()).collect();
         let regexes: Vec<&SysRegex> = chosen.iter().map(|pair| &pair.regex).collect();
-        let steps = Steps::new(&steps).unwrap();
         let expected = ends_by_library(&regexes, &text);
         let patterns: Vec<_> = chosen.iter().map(|pair| pair.pattern).collect();
-        prop_assert_eq!(ends(&steps, &text, room), &expected[..], "{:?} {:?}", patterns, &text);
+        let loaded = Steps::new(&steps).unwrap();
+        prop_assert_eq!(ends(&loaded, &text, room), &expected[..], "{:?} {:?}", patterns, &text);
         prop_assert_eq!(
             ends_in_parts(&steps, &text),
             expected,
@@ -246,7 +260,7 @@ proptest! {
         };
         let all: Vec<Step> = chosen.iter().enumerate().map(step).collect();
         let steps = Steps::new(&all).unwrap();
-        prop_assert_eq!(ends_in_parts(&steps, &text), ends(&steps, &text, 64), "{:?} {:?}", all, &text);
+        prop_assert_eq!(ends_in_parts(&all, &text), ends(&steps, &text, 64), "{:?} {:?}", all, &text);
     }
 
     #[test]
@@ -263,6 +277,7 @@ proptest! {
             let expected = catch_unwind(AssertUnwindSafe(|| ends_by_library(&[&regex], &text)));
             if let Ok(expected) = expected {
                 prop_assert_eq!(ends(&steps, &text, 64), &expected[..], "{} {:?}", &pattern, &text);
+                let steps = [self::regex(&pattern)];
                 prop_assert_eq!(ends_in_parts(&steps, &text), expected, "{} {:?} in parts", &pattern, &text);
             }
         }
@@ -475,16 +490,9 @@ fn bytes_are_split_by_their_letters() {
 
 #[test]
 fn texts_are_cut_between_words_and_not_where_a_step_remembers() {
-    let parts = |patterns: &[&str], text: &str| {
+    let parts = |patterns: &[&str], text: &'static str| {
         let steps: Vec<Step> = patterns.iter().map(|pattern| regex(pattern)).collect();
-        let steps = Steps::new(&steps).unwrap();
-        let (mut start, mut all) = (0, Vec::new());
-        while start < text.len() {
-            let end = steps.end_of_part(text.as_bytes(), start);
-            all.push(text[start..end].to_owned());
-            start = end;
-        }
-        all
+        parts(&steps, text)
     };
     assert_eq!(
         parts(&["[\r\n]", r"\s?\p{L}+"], "The cat\nsaß © on\n\n a"),
@@ -500,6 +508,33 @@ fn texts_are_cut_between_words_and_not_where_a_step_remembers() {
         parts(&[r"a[a ]*b", r"\p{L}+"], "a a ab c"),
         ["a a ab", " c"]
     );
+}
+
+#[test]
+fn letters_are_kept_in_one_word_unless_a_step_ends_between_them() {
+    let keeps = |pattern: &str| regex(pattern).automaton().unwrap().keeps_letters();
+    for pattern in [
+        r"\s?\p{L}+",
+        r" ?\p{L}+|\s+",
+        "[\r\n]",
+        r"\s?\p{P}+",
+        r"\p{N}{1,3}",
+        r"[ a-zA-Z]+",
+    ] {
+        assert!(keeps(pattern), "{pattern}");
+    }
+    // A space, a capital or two letters are words of their own.
+    for pattern in [
+        r"\p{L}+",
+        r"\s|\p{L}+",
+        r" ?[a-z]+",
+        r" ?\p{Lu}?[a-z]+",
+        r" ?\p{L}{1,2}",
+        "e",
+        " ",
+    ] {
+        assert!(!keeps(pattern), "{pattern}");
+    }
 }
 
 #[test]
