@@ -88,14 +88,30 @@ def test_first_page_of_a_file_waits_for_no_tokenizer(tmp_path: Path, monkeypatch
     assert loaded == ["gpt2"]
 
 
-def test_plans_leave_no_files_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plans_leave_no_files_and_no_mappings_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     with served(short_documents(tmp_path, 20)) as server:
         for length in (4, 8, 4):
             page = server.page(f"/items/a.pbin?packing=best_fit&context_length={length}&item=1")
             assert [id_ for _, id_ in page.tokens()] == [1, 2] * (length // 2)
-    assert not list((tmp_path / "temporary").iterdir())
+        assert not list((tmp_path / "temporary").iterdir())
+        # Not even one without a name.
+        assert str(tmp_path / "temporary") not in Path("/proc/self/maps").read_text()
+
+
+def test_plan_of_a_file_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths: list[int] = []
+
+    def counted(*arguments: Any, **options: Any) -> Path:
+        lengths.append(options["block_size"])
+        return packtok._packtok.find_or_plan(*arguments, **options)
+
+    monkeypatch.setattr(items, "find_or_plan", counted)
+    with served(short_documents(tmp_path, 20)) as server:
+        for length, item in ((4, 0), (8, 1), (4, 2), (8, 0)):
+            server.page(f"/items/a.pbin?packing=best_fit&context_length={length}&item={item}")
+    assert lengths == [4, 8]
 
 
 def test_plan_with_too_many_parts_of_documents_is_refused(tmp_path: Path) -> None:

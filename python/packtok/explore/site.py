@@ -25,7 +25,10 @@ class Site:
     tokenizers: Tokenizers
     pages: Pages
     blocks: Recent = field(default_factory=lambda: Recent(16))
-    """Items of files, by file and packing."""
+    """Items of files that need no plan, by file and packing."""
+
+    plans: Recent = field(default_factory=lambda: Recent(2))
+    """Open files with plans, by file and context length; one may take 70 MB of disk."""
 
     lengths: Recent = field(default_factory=lambda: Recent(256))
     """Statistics of the lengths of documents, by the files."""

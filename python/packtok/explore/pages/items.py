@@ -1,5 +1,6 @@
 """The page of an item: what one row of a training batch holds, position by position."""
 
+import os
 import re
 import tempfile
 import threading
@@ -18,7 +19,7 @@ from packtok._packtok import Blocks, find_or_plan
 from packtok.errors import PacktokError
 from packtok.explore.contents.packed import FileGroup, Packed, ReadAs
 from packtok.explore.contents.tokenizers import Decoder
-from packtok.explore.files import NotServedError
+from packtok.explore.files import NotServedError, OpenFile
 from packtok.explore.html.tokens import NUM_BEFORE, Piece, pieces_of, tokens_html
 from packtok.explore.pages.documents import Window
 from packtok.explore.pages.parameters import ParameterError, choice, integer
@@ -107,9 +108,13 @@ def item_page(site: Site, name: str, parameters: QueryParams) -> Response:
         "context_length": context_length,
         "loaders": LOADERS,
     }
-    key = (group.identities, name, packing, context_length)
     try:
-        items = site.blocks.value(key, lambda: _items(site, group, packing, context_length))
+        if packing == "best_fit":
+            # A plan is mapped while its items are open, so they are not kept.
+            items = _items(site, group, packing, context_length)
+        else:
+            key = (group.identities, name, packing, context_length)
+            items = site.blocks.value(key, lambda: _items(site, group, packing, context_length))
     except ValueError as error:
         return site.pages.html("no_item.html", reason=str(error), **values)
     blocks = items.blocks
@@ -139,7 +144,6 @@ def item_page(site: Site, name: str, parameters: QueryParams) -> Response:
         runs=list(_runs(positions, segments)),
         num_labels=int((fields["labels"] != IGNORED).sum()),
         num_padding=int((fields["document_ids"] < 0).sum()),
-        blocks=blocks,
         **values,
     )
 
@@ -179,17 +183,22 @@ def _items(site: Site, group: FileGroup, packing: str, context_length: int) -> I
     if len(group.files) == 1:
         # A file of another format is opened by its name.
         packed = site.files.open(group.files[0])
-        return _items_of(group, packing, context_length, [packed.path], packed.read_as)
+        return _items_of(site, group, packing, context_length, [packed.path], packed.read_as)
     with _DESCRIPTORS:
         files = site.files.opened(group)
-        return _items_of(group, packing, context_length, [file.path for file in files])
+        return _items_of(site, group, packing, context_length, [file.path for file in files])
 
 
 def _items_of(
-    group: FileGroup, packing: str, context_length: int, paths: list[str], read_as: ReadAs | None = None
+    site: Site,
+    group: FileGroup,
+    packing: str,
+    context_length: int,
+    paths: list[str],
+    read_as: ReadAs | None = None,
 ) -> Items:
     try:
-        blocks = _blocks(group, packing, context_length, {"paths": paths, "read_as": read_as})
+        blocks = _blocks(site, group, packing, context_length, {"paths": paths, "read_as": read_as})
     except (PacktokError, ValueError) as error:
         # The message has the path that was opened; the page shows the name instead.
         named = dict(zip(paths, group.files, strict=True))
@@ -198,7 +207,9 @@ def _items_of(
     return Items(blocks, {path: i for i, path in enumerate(paths)})
 
 
-def _blocks(group: FileGroup, packing: str, context_length: int, files: dict[str, Any]) -> Blocks:
+def _blocks(
+    site: Site, group: FileGroup, packing: str, context_length: int, files: dict[str, Any]
+) -> Blocks:
     if packing == "chunks":
         return Blocks(**files, packing="chunks", context_length=context_length, by_file=True)
     if packing == "concat":
@@ -206,6 +217,13 @@ def _blocks(group: FileGroup, packing: str, context_length: int, files: dict[str
     if packing == "document":
         # One token more than inputs, because the last input needs a label.
         return Blocks(**files, packing="document", block_size=context_length + 1)
+    key = (group.identities, group.name, context_length)
+    plan = site.plans.value(key, lambda: _plan(group, context_length, files))
+    return Blocks(**files, packing="planned", plan_path=plan.path)
+
+
+def _plan(group: FileGroup, context_length: int, files: dict[str, Any]) -> OpenFile:
+    """Returns the plan of `best_fit`. Nothing is written next to the data, and the file has no name."""
     parts = group.num_documents + group.num_tokens // context_length
     if parts > _MAX_PLANNED_PARTS:
         raise ParameterError(
@@ -213,10 +231,9 @@ def _blocks(group: FileGroup, packing: str, context_length: int, files: dict[str
             f"page; the limit is {_MAX_PLANNED_PARTS:,}"
         )
     documents = Blocks(**files, packing="whole")
-    # The plan is mapped, so its file can be removed at once. Nothing is written next to the data.
     with tempfile.TemporaryDirectory(prefix="packtok-explore-") as folder:
-        plan = find_or_plan(documents, planner="best_fit", block_size=context_length, folders=[folder])
-        return Blocks(**files, packing="planned", plan_path=plan)
+        path = find_or_plan(documents, planner="best_fit", block_size=context_length, folders=[folder])
+        return OpenFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC), group.name)
 
 
 def _filled(blocks: Blocks, item: int, context_length: int, packing: str) -> dict[str, Any]:
