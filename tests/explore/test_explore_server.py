@@ -9,6 +9,7 @@ import re
 import select
 import signal
 import socket
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ from explore_site import Served, environment, served, write_corpus
 
 import packtok
 from packtok.errors import ConfigError
-from packtok.explore.security import Sessions, is_loopback, read_token
+from packtok.explore.security import Sessions, is_loopback, new_name, read_token
 from packtok.explore.site import Site, site_of_file
 
 TOKEN = "a-long-token-for-tests-0123456789"
@@ -79,7 +80,8 @@ class Program:
 @contextmanager
 def program(*arguments: object, before: str = "") -> Iterator[Program]:
     """Runs `packtok explore`, after ``before`` has run in its process."""
-    command = [sys.executable, "-c", f"{before}\n{MAIN}", "explore", *map(str, arguments), "--port", "0"]
+    port = [] if "--socket" in arguments else ["--port", "0"]
+    command = [sys.executable, "-c", f"{before}\n{MAIN}", "explore", *map(str, arguments), *port]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
     )
@@ -120,6 +122,57 @@ def test_random_token_is_printed_once_and_json_has_the_url(pbin: Path) -> None:
     assert remark == "packtok: the page asks for this access token, which is shown only once:"
     assert len(token) >= 40
     assert token not in url
+
+
+def test_with_a_token_browsers_sign_in_under_a_random_name_only(pbin: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "token"
+    secret.write_text(TOKEN)
+    secret.chmod(0o600)
+    with program(pbin, "--token-file", secret) as running:
+        server = Served(port_of(running.first_line))
+        own = running.first_line.split("/")[2]
+        name = own.partition(":")[0]
+        form = server.get("/file/a.pbin", headers={"Host": own})
+        login = server.get("/login", method="POST", body=f"token={TOKEN}", headers={"Host": own})
+        assert (form.status, login.status) == (401, 303)
+        cookie = {"Cookie": login.headers["set-cookie"].partition(";")[0]}
+        assert server.get("/file/a.pbin", headers={"Host": own, **cookie}).status == 200
+        # A browser sends a cookie without a domain to the host that set it only.
+        assert "domain" not in login.headers["set-cookie"].lower()
+        for other in (f"127.0.0.1:{server.port}", "localhost", f"x{own}", f"x.{own}", f"{name}.x"):
+            for answer in (
+                server.get("/file/a.pbin", headers={"Host": other, **cookie}),
+                server.get("/login", method="POST", body=f"token={TOKEN}", headers={"Host": other}),
+            ):
+                assert (answer.status, "set-cookie" in answer.headers) == (421, False), other
+                assert name not in f"{answer.headers}{answer.text}"
+        bearer = {"Authorization": f"Bearer {TOKEN}"}
+        assert server.get("/file/a.pbin", headers=bearer).status == 200
+    assert re.fullmatch(r"[0-9a-f]{16}\.localhost", name)
+    assert new_name() not in (name, new_name())
+
+
+def test_socket_is_for_this_user_only(pbin: Path, tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    path = tmp_path / "page.sock"
+    with program(pbin, "--socket", path, "--json") as running:
+        assert json.loads(running.first_line) == {"url": f"unix:{path}"}
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        client = http.client.HTTPConnection("localhost:8000", timeout=60)
+        client.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        client.sock.connect(str(path))
+        client.request("GET", "/documents/a.pbin")
+        answer = client.getresponse()
+        assert (answer.status, b"Hello" in answer.read()) == (200, True)
+        client.close()
+        done = packtok_cli("explore", pbin, "--socket", path, code=2)
+        assert done.stderr == f"packtok: --socket: a server listens at {path}; choose another path\n"
+        assert running.stop() == (0, "", "")
+    assert not path.exists()
+    # A server that was killed leaves its file.
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as left:
+        left.bind(str(path))
+    with program(pbin, "--socket", path) as running:
+        assert running.stop()[0] == 0
 
 
 def test_missing_extra_is_one_line_that_says_what_to_install(pbin: Path) -> None:
@@ -168,6 +221,22 @@ def test_wrong_arguments_are_one_line(packtok_cli: PacktokCli, pbin: Path, tmp_p
                 f"--token-file: {token} must contain one token of at least 20 ",
             ),
             ((tmp_path / "text.pbin",), 1, "text.pbin: "),
+            (
+                (pbin, "--socket", token),
+                2,
+                f"--socket: {token} exists and is no socket; choose another path",
+            ),
+            (
+                (pbin, "--socket", tmp_path / ("x" * 200)),
+                2,
+                f"--socket: {tmp_path / ('x' * 200)}: AF_UNIX path too long; choose a shorter path",
+            ),
+            ((pbin, "--socket", tmp_path / "none" / "s"), 1, f"{tmp_path}/none/s: No such file or directory"),
+            (
+                (pbin, "--socket", "s", "--port", "0"),
+                2,
+                "--socket: only this user can open it; remove --host, --port and --token-file",
+            ),
         ]
         for arguments, code, message in cases:
             done = packtok_cli("explore", *arguments, cwd=tmp_path, code=code, env=no_base)
@@ -344,8 +413,9 @@ def test_file_that_is_truncated_in_place_does_not_end_the_server(pbin: Path, tmp
     secret.chmod(0o600)
     with program(copy, "--token-file", secret, before=_TRUNCATING) as running:
         server = Served(port_of(running.first_line))
-        cookie = server.get("/login", method="POST", body=f"token={TOKEN}").headers["set-cookie"]
-        session = {"Cookie": cookie.partition(";")[0]}
+        own = {"Host": running.first_line.split("/")[2]}
+        login = server.get("/login", method="POST", body=f"token={TOKEN}", headers=own)
+        session = {**own, "Cookie": login.headers["set-cookie"].partition(";")[0]}
         assert server.get("/documents/a.pbin", headers=session).status == 200
         (tmp_path / "truncate").touch()
         # The process that made the page is gone, and nothing answers.

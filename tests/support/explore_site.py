@@ -86,10 +86,10 @@ class Served:
 
 
 @contextmanager
-def served(site: Site, *, host: str = "127.0.0.1", token: str | None = None) -> Iterator[Served]:
-    """Runs a server on a free port in a thread."""
+def served(site: Site, *, host: str = "127.0.0.1", **options: Any) -> Iterator[Served]:
+    """Runs a server on a free port in a thread; ``options`` are those of `application`."""
     with bound_socket("127.0.0.1", 0) as listener:
-        server = uvicorn.Server(configuration(application(site, host=host, token=token)))
+        server = uvicorn.Server(configuration(application(site, host=host, **options)))
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()
         try:

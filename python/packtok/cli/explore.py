@@ -43,6 +43,10 @@ def explore(
         str | None,
         typer.Option(metavar="FILE", help="File with the access token. [default: a random token, if needed]"),
     ] = None,
+    socket: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Unix socket to listen on instead, for this user only."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show datasets and their documents, down to the token, in the browser, until Ctrl-C."""
@@ -65,5 +69,6 @@ def explore(
         input_dtype=input_dtype,
         boundaries=boundaries,
         token_file=token_file,
+        socket=socket,
         on_ready=show,
     )

@@ -15,6 +15,7 @@ from packtok.sources import FORMAT_SUFFIXES, StrPath
 if TYPE_CHECKING:
     from packtok.explore.site import Site
 
+_HOST, _PORT = "127.0.0.1", 8000
 # Modules that the extra installs.
 _NEEDED = ("starlette", "uvicorn", "jinja2", "markdown_it")
 
@@ -23,14 +24,15 @@ def explore(
     path: StrPath | None = None,
     *,
     base_dir: StrPath | None = None,
-    host: str = "127.0.0.1",
-    port: int = 8000,
+    host: str = _HOST,
+    port: int = _PORT,
     tokenizer: str | None = None,
     add_special_tokens_from_config: bool = False,
     format: str | None = None,
     input_dtype: str | None = None,
     boundaries: str | None = None,
     token_file: StrPath | None = None,
+    socket: StrPath | None = None,
     on_ready: Callable[[str, str | None], None] = lambda _url, _token: None,
 ) -> None:
     """Serves a page that shows datasets, and documents down to the token, until Ctrl-C.
@@ -47,7 +49,9 @@ def explore(
         boundaries: As in `packtok.convert`.
         token_file: File with the access token, which is then required on each address. Default: a random
             token, if one is required.
-        on_ready: Receives the URL and a random token, if there is one, before the first request.
+        socket: Path of a Unix socket to listen on instead, which only this user can open.
+        on_ready: Receives the URL and a random token, if there is one, before the first request. With a
+            token and a loopback address, the URL has a random host name, under which browsers sign in.
 
     Raises:
         ConfigError: If an argument is invalid, or the extra `explore` is not installed.
@@ -56,19 +60,23 @@ def explore(
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise ConfigError("packtok explore needs the extra of that name; run pip install 'packtok[explore]'")
-    from packtok.explore.security import is_loopback, new_token, read_token
-    from packtok.explore.server import bound_socket, serve, url_of
+    from packtok.explore.application import application
+    from packtok.explore.security import is_loopback, new_name, new_token, read_token
+    from packtok.explore.server import bound_path, bound_socket, serve, url_of
 
+    if socket is not None and (host, port, token_file) != (_HOST, _PORT, None):
+        raise ConfigError("--socket: only this user can open it; remove --host, --port and --token-file")
     check_formats("pbin", format)
     reading = Reading(format, input_dtype, boundaries)
     site = site_to_serve(path, base_dir, tokenizer, add_special_tokens_from_config, reading)
     token = None if token_file is None else read_token(Path(token_file))
     random_token = new_token() if token is None and not is_loopback(host) else None
-    with bound_socket(host, port) as listener:
-        url = url_of(listener, host)
-        serve(
-            site, listener, host=host, token=token or random_token, ready=lambda: on_ready(url, random_token)
-        )
+    token = token or random_token
+    own_name = new_name() if token is not None and is_loopback(host) else None
+    app = application(site, host=host, token=token, own_name=own_name)
+    with bound_socket(host, port) if socket is None else bound_path(Path(socket)) as listener:
+        url = url_of(listener, own_name or host)
+        serve(site, app, listener, ready=lambda: on_ready(url, random_token))
 
 
 def site_to_serve(

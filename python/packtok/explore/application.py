@@ -42,15 +42,16 @@ _PAGES: dict[str, Page] = {
 }
 
 
-def application(site: Site, *, host: str, token: str | None = None) -> ASGIApp:
+def application(site: Site, *, host: str, token: str | None = None, own_name: str | None = None) -> ASGIApp:
     """Returns the application for a site, as a server runs it.
 
     Args:
         site: What to serve.
         host: The address that the server listens on.
         token: The access token; only a server on a loopback address may have none.
+        own_name: The only host name under which browsers sign in. Default: every name that is served.
     """
-    return Guard(_Application(site), site.pages, host=host, token=token)
+    return Guard(_Application(site), site.pages, host=host, token=token, own_name=own_name)
 
 
 class _Application:

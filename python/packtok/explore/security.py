@@ -5,6 +5,10 @@ another site whose name resolves to 127.0.0.1 is refused. Every other address ne
 browser gives it in a form and receives a cookie with a session of its own, so that the token is in no URL,
 log or cookie.
 
+Browsers send a cookie to all ports of its host, and on a shared machine another port is another user's. So a
+server on a loopback address with a token has a random name below ``localhost``, which browsers resolve to
+this machine, and signs browsers in under this name only. Nothing else reveals it: no response contains it.
+
 Starlette's own middleware does not fit. `TrustedHostMiddleware` compares with a list of names, which cannot
 contain 127.0.0.0/8; before Starlette 1.0 it also refuses ``[::1]:8000`` and accepts ``localhost:8000:1``.
 `SessionMiddleware` needs another package and one cookie name for all ports; before Starlette 1.0 it renews
@@ -67,6 +71,11 @@ def new_token() -> str:
     return secrets.token_urlsafe(32)
 
 
+def new_name() -> str:
+    """Returns a random host name that browsers resolve to their own machine."""
+    return f"{secrets.token_hex(8)}.localhost"
+
+
 def read_token(path: Path) -> str:
     """Reads an access token from a file.
 
@@ -124,13 +133,17 @@ class Guard:
         pages: Makes the page with the form.
         host: The address that the server listens on.
         token: The access token; ``None`` lets everybody in who reaches the address.
+        own_name: The only host name under which browsers sign in, if there is one.
     """
 
-    def __init__(self, app: ASGIApp, pages: Pages, *, host: str, token: str | None) -> None:
+    def __init__(
+        self, app: ASGIApp, pages: Pages, *, host: str, token: str | None, own_name: str | None
+    ) -> None:
         self._app = app
         self._pages = pages
         self._checks_host = is_loopback(host)
         self._token = token
+        self._own_name = own_name
         self._sessions = Sessions()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -150,12 +163,20 @@ class Guard:
 
     async def _answer(self, request: Request) -> ASGIApp:
         path = request.scope["path"]
-        if self._checks_host and not _is_local_name(request.headers):
+        name = _host_name(request.headers)
+        is_own = self._own_name is not None and name == self._own_name
+        if self._checks_host and not is_own and not is_loopback(name):
             return PlainTextResponse("the Host header is not a name of this machine\n", 421)
         if _is_embedded_elsewhere(request.headers):
             return PlainTextResponse("a page of another site asks for this\n", 403)
         if len(request.scope["raw_path"]) + len(request.scope["query_string"]) > _MAX_URL_BYTES:
             return PlainTextResponse("the address is too long\n", 414)
+        if self._own_name is not None and not is_own and not self._has_token(request):
+            return PlainTextResponse(
+                "open the address that packtok explore printed, with its own host name; programs that send "
+                "the access token may use this one\n",
+                421,
+            )
         is_login = path == LOGIN and self._token is not None
         if request.method == "POST" and is_login:
             return await self._login(request)
@@ -167,10 +188,11 @@ class Guard:
         return self._form("/" if is_login else _local_path(request))
 
     def _is_known(self, request: Request) -> bool:
+        return self._has_token(request) or self._sessions.has(request.cookies.get(_cookie(request), ""))
+
+    def _has_token(self, request: Request) -> bool:
         scheme, _, credentials = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and self._is_token(credentials.strip()):
-            return True
-        return self._sessions.has(request.cookies.get(_cookie(request), ""))
+        return scheme.lower() == "bearer" and self._is_token(credentials.strip())
 
     def _is_token(self, text: str) -> bool:
         return self._token is not None and hmac.compare_digest(text.encode(), self._token.encode())
@@ -212,9 +234,10 @@ def _cookie(request: Request) -> str:
     return f"{COOKIE}_{request.scope['server'][1]}"
 
 
-def _is_local_name(headers: Headers) -> bool:
+def _host_name(headers: Headers) -> str:
+    """Returns the name in the ``Host`` header without the port; empty if it is none."""
     match = _HOST.fullmatch(headers.get("host", ""))
-    return match is not None and is_loopback(match[1])
+    return "" if match is None else match[1].lower()
 
 
 def _is_embedded_elsewhere(headers: Headers) -> bool:

@@ -12,15 +12,16 @@ import multiprocessing
 import os
 import signal
 import socket
+import stat
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from packtok.errors import ConfigError, PacktokError
-from packtok.explore.application import application
 from packtok.explore.site import Site
 
 _BACKLOG = 128
@@ -54,31 +55,82 @@ def bound_socket(host: str, port: int) -> socket.socket:
     return listener
 
 
+@contextlib.contextmanager
+def bound_path(path: Path) -> Iterator[socket.socket]:
+    """Yields a Unix socket that listens at a path, for this user only, and removes its file at the end.
+
+    A file that a killed server left is replaced.
+
+    Raises:
+        ConfigError: If something else is at the path, or a server listens there.
+        OSError: If the file cannot be made.
+    """
+    _remove_unused(path)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        # The file has its mode from the start. No other thread makes files yet.
+        mask = os.umask(0o177)
+        try:
+            listener.bind(os.fspath(path))
+        except OSError as error:
+            if error.errno is None:
+                raise ConfigError(f"--socket: {path}: {error}; choose a shorter path") from None
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from None
+        finally:
+            os.umask(mask)
+        try:
+            listener.listen(_BACKLOG)
+            yield listener
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def _remove_unused(path: Path) -> None:
+    """Removes a socket at which no server listens."""
+    try:
+        is_socket = stat.S_ISSOCK(path.lstat().st_mode)
+    except FileNotFoundError:
+        return
+    if not is_socket:
+        raise ConfigError(f"--socket: {path} exists and is no socket; choose another path")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(os.fspath(path))
+        except ConnectionRefusedError:
+            path.unlink()
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from None
+        else:
+            raise ConfigError(f"--socket: a server listens at {path}; choose another path")
+
+
 def url_of(listener: socket.socket, host: str) -> str:
-    """Returns the URL of a server."""
+    """Returns the URL of a server; of a Unix socket, its path."""
+    if listener.family == socket.AF_UNIX:
+        return f"unix:{listener.getsockname()}"
     port = listener.getsockname()[1]
     name = host.strip("[]")
     return f"http://[{name}]:{port}/" if ":" in name else f"http://{name}:{port}/"
 
 
-def serve(
-    site: Site, listener: socket.socket, *, host: str, token: str | None, ready: Callable[[], None]
-) -> None:
-    """Serves until Ctrl-C.
+def serve(site: Site, app: ASGIApp, listener: socket.socket, *, ready: Callable[[], None]) -> None:
+    """Serves the application of a site until Ctrl-C.
 
     Raises:
         PacktokError: If the process that makes the pages fails.
     """
-    app = application(site, host=host, token=token)
-    ready()
     # The child ends when this process does, however it ends: then nothing holds the end for writing.
     read_end, write_end = os.pipe()
     context = multiprocessing.get_context("fork")
     worker = None
     try:
+        ready()
         while worker is None or _is_replaced(worker.exitcode):
             worker = context.Process(target=_work, args=(site, app, listener, read_end, write_end))
+            # The functions that Python runs around a fork lose an interrupt. The child keeps the mask: Ctrl-C
+            # reaches both processes, and the parent handles it.
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
             worker.start()
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
             worker.join()
         if worker.exitcode:
             raise PacktokError(f"the process that makes the pages ended with exit code {worker.exitcode}")
@@ -105,8 +157,6 @@ def _is_replaced(exitcode: int | None) -> bool:
 
 def _work(site: Site, app: ASGIApp, listener: socket.socket, read_end: int, write_end: int) -> None:
     """Makes the pages, in a process of its own, until the parent closes the pipe."""
-    # Ctrl-C reaches both processes; the parent handles it.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.close(write_end)
     server = uvicorn.Server(configuration(app))
 
