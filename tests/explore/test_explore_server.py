@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -13,7 +14,6 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -77,7 +77,7 @@ class Program:
         return self.process.returncode, out, err
 
 
-@contextmanager
+@contextlib.contextmanager
 def program(*arguments: object, before: str = "") -> Iterator[Program]:
     """Runs `packtok explore`, after ``before`` has run in its process."""
     port = [] if "--socket" in arguments else ["--port", "0"]
@@ -475,3 +475,34 @@ def test_many_requests_at_once_are_answered(server: Served, site: Site) -> None:
     with ThreadPoolExecutor(8) as threads:
         assert [answer.status for answer in threads.map(server.get, paths)] == [200, 200, 200, 404] * 10
     assert os.path.exists(site.root.folder)
+
+
+def test_connections_without_a_request_shut_nobody_out(site: Site) -> None:
+    with served(site) as server, contextlib.ExitStack() as stack:
+        connections = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", server.port))) for _ in range(300)
+        ]
+        for i, connection in enumerate(connections[-200:]):
+            # Headers, or the form with the token, that never end.
+            started = b"GET / HTTP/1.1\r\nX: " if i % 2 else b"POST /x HTTP/1.1\r\nContent-Length: 9\r\n"
+            connection.sendall(started)
+        assert server.get("/file/a.pbin").status == 200
+        # The oldest one was closed, and the last one was not.
+        for connection, is_closed in ((connections[0], True), (connections[-1], False)):
+            assert bool(select.select([connection], [], [], 0)[0]) == is_closed
+
+
+@pytest.mark.parametrize(
+    "started", [b"", b"GET / HT", b"POST /login HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nt"]
+)
+def test_request_must_be_complete_in_time(
+    site: Site, started: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("packtok.explore.server._REQUEST_SECONDS", 0.2)
+    with served(site, host="0.0.0.0", token=TOKEN) as server:
+        with socket.create_connection(("127.0.0.1", server.port)) as connection:
+            connection.sendall(started)
+            assert select.select([connection], [], [], 30)[0]
+            with contextlib.suppress(ConnectionResetError):
+                assert connection.recv(1) == b""
+        assert server.get("/static/style.css").status == 200

@@ -6,6 +6,7 @@ the access token and the key of the sessions belong to the parent: connections w
 has to sign in again.
 """
 
+import asyncio
 import contextlib
 import errno
 import multiprocessing
@@ -20,11 +21,15 @@ from pathlib import Path
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from packtok.errors import ConfigError, PacktokError
 from packtok.explore.site import Site
 
 _BACKLOG = 128
+_MAX_CONNECTIONS = 256
+# The time for a whole request: its headers, and the form with the token.
+_REQUEST_SECONDS = 10.0
 
 
 def bound_socket(host: str, port: int) -> socket.socket:
@@ -171,6 +176,46 @@ def _work(site: Site, app: ASGIApp, listener: socket.socket, read_end: int, writ
     server.run([listener])
 
 
+class _Connection(H11Protocol):
+    """A connection that is closed if it sends no request for a while, or at once if its place is needed."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Takes a place, that of the oldest connection without a request if there is no free one."""
+        others = [other for other in self.connections if not other.transport.is_closing()]
+        # The limit itself is refused.
+        if len(others) >= _MAX_CONNECTIONS - 1:
+            waiting = [other for other in others if isinstance(other, _Connection) and other.is_waiting]
+            if waiting:
+                min(waiting, key=lambda other: other.waits_from).transport.abort()
+        super().connection_made(transport)
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Gives the place back."""
+        self._timer.cancel()
+        super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        """Waits for the next request."""
+        self._timer.cancel()
+        self._wait()
+        super().on_response_complete()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether no complete request was received, or the client does not read the response."""
+        cycle = self.cycle
+        return cycle is None or cycle.response_complete or cycle.more_body or self.flow.write_paused
+
+    def _wait(self) -> None:
+        self.waits_from = self.loop.time()
+        self._timer = self.loop.call_later(_REQUEST_SECONDS, self._close_if_waiting)
+
+    def _close_if_waiting(self) -> None:
+        if self.cycle is None or self.cycle.response_complete or self.cycle.more_body:
+            self.transport.abort()
+
+
 def configuration(app: ASGIApp) -> uvicorn.Config:
     """Returns how an application is served: requests are not logged, and large ones are refused."""
     return uvicorn.Config(
@@ -181,6 +226,7 @@ def configuration(app: ASGIApp) -> uvicorn.Config:
         server_header=False,
         ws="none",
         timeout_graceful_shutdown=1,
-        limit_concurrency=256,
+        http=_Connection,
+        limit_concurrency=_MAX_CONNECTIONS,
         h11_max_incomplete_event_size=64 << 10,
     )
