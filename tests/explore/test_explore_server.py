@@ -20,7 +20,7 @@ from types import SimpleNamespace
 
 import pytest
 from command_line import MAIN, PacktokCli
-from explore_site import Served, environment, served, write_corpus
+from explore_site import Page, Served, environment, served, write_corpus
 
 import packtok
 from packtok.errors import ConfigError
@@ -231,6 +231,8 @@ def test_wrong_arguments_are_one_line(packtok_cli: PacktokCli, pbin: Path, tmp_p
                 2,
                 f"--socket: {tmp_path / ('x' * 200)}: AF_UNIX path too long; choose a shorter path",
             ),
+            ((pbin, "--base-path", "a"), 2, "--base-path: 'a' is no path of letters, digits and "),
+            ((pbin, "--allow-host", "a:1"), 2, "--allow-host: 'a:1' is no host name; give it without a port"),
             ((pbin, "--socket", tmp_path / "none" / "s"), 1, f"{tmp_path}/none/s: No such file or directory"),
             (
                 (pbin, "--socket", "s", "--port", "0"),
@@ -506,3 +508,33 @@ def test_request_must_be_complete_in_time(
             with contextlib.suppress(ConnectionResetError):
                 assert connection.recv(1) == b""
         assert server.get("/static/style.css").status == 200
+
+
+def test_proxy_serves_the_pages_below_a_path_and_under_its_name(pbin: Path) -> None:
+    proxy = {"allowed_hosts": ["hub.example.org"], "base_path": "/user/me/proxy/8000"}
+    base, host = "/user/me/proxy/8000", {"Host": "Hub.example.org"}
+    with served(site_of_file(pbin), **proxy) as server:
+        # Some proxies remove the path, and others leave it.
+        for prefix in ("", base):
+            answer = server.get(f"{prefix}/documents/a.pbin", headers=host)
+            page = Page(answer.text)
+            assert (answer.status, page.tokens()[0][0]) == (200, "Hello")
+            urls = [*page.links(), *page.attributes("script", "src"), *page.attributes("form", "action")]
+            urls = [url for url in [*urls, *page.attributes("link", "href")] if not url.startswith("#")]
+            assert len(urls) > 8
+            for url in urls:
+                assert url.startswith(f"{base}/"), url
+                assert url.count(base) == 1, url
+                assert server.get(url, headers=host).status in (200, 303), url
+        for path in ("/", f"{base}/"):
+            assert server.get(path, headers=host).headers["location"] == f"{base}/file/a.pbin"
+        assert server.get("/documents/a.pbin", headers={"Host": "other.example.org"}).status == 421
+        assert server.get("/user/me/documents/a.pbin", headers=host).status == 404
+    with served(site_of_file(pbin), token=TOKEN, own_name=new_name(), **proxy) as server:
+        answer = server.get(
+            f"{base}/login", method="POST", body=f"token={TOKEN}&next=/file/a.pbin", headers=host
+        )
+        assert (answer.status, answer.headers["location"]) == (303, f"{base}/file/a.pbin")
+        cookie, *flags = answer.headers["set-cookie"].split("; ")
+        assert f"Path={base}" in flags
+        assert server.get("/file/a.pbin", headers={**host, "Cookie": cookie}).status == 200

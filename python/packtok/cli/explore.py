@@ -47,6 +47,13 @@ def explore(
         str | None,
         typer.Option(metavar="FILE", help="Unix socket to listen on instead, for this user only."),
     ] = None,
+    base_path: Annotated[
+        str, typer.Option(metavar="PATH", help="Path below which a proxy serves the pages.")
+    ] = "",
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Host name that a proxy forwards; can be repeated."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show datasets and their documents, down to the token, in the browser, until Ctrl-C."""
@@ -70,5 +77,7 @@ def explore(
         boundaries=boundaries,
         token_file=token_file,
         socket=socket,
+        base_path=base_path,
+        allow_host=allow_host or (),
         on_ready=show,
     )

@@ -2,7 +2,8 @@
 
 import importlib.util
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import astuple
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,6 +34,8 @@ def explore(
     boundaries: str | None = None,
     token_file: StrPath | None = None,
     socket: StrPath | None = None,
+    base_path: str = "",
+    allow_host: Sequence[str] = (),
     on_ready: Callable[[str, str | None], None] = lambda _url, _token: None,
 ) -> None:
     """Serves a page that shows datasets, and documents down to the token, until Ctrl-C.
@@ -50,6 +53,8 @@ def explore(
         token_file: File with the access token, which is then required on each address. Default: a random
             token, if one is required.
         socket: Path of a Unix socket to listen on instead, which only this user can open.
+        base_path: Path below which a proxy serves the pages, such as ``/user/me/proxy/8000``.
+        allow_host: Host names that a proxy forwards, besides those of this machine.
         on_ready: Receives the URL and a random token, if there is one, before the first request. With a
             token and a loopback address, the URL has a random host name, under which browsers sign in.
 
@@ -66,6 +71,13 @@ def explore(
 
     if socket is not None and (host, port, token_file) != (_HOST, _PORT, None):
         raise ConfigError("--socket: only this user can open it; remove --host, --port and --token-file")
+    if not re.fullmatch(r"(/[\w.~-]+)*/?", base_path, re.ASCII):
+        raise ConfigError(
+            f"--base-path: {base_path!r} is no path of letters, digits and ./_~- that starts with a slash"
+        )
+    for name in allow_host:
+        if not re.fullmatch(r"[\w.-]+", name, re.ASCII):
+            raise ConfigError(f"--allow-host: {name!r} is no host name; give it without a port")
     check_formats("pbin", format)
     reading = Reading(format, input_dtype, boundaries)
     site = site_to_serve(path, base_dir, tokenizer, add_special_tokens_from_config, reading)
@@ -73,7 +85,14 @@ def explore(
     random_token = new_token() if token is None and not is_loopback(host) else None
     token = token or random_token
     own_name = new_name() if token is not None and is_loopback(host) else None
-    app = application(site, host=host, token=token, own_name=own_name)
+    app = application(
+        site,
+        host=host,
+        token=token,
+        own_name=own_name,
+        allowed_hosts=allow_host,
+        base_path=base_path.rstrip("/"),
+    )
     with bound_socket(host, port) if socket is None else bound_path(Path(socket)) as listener:
         url = url_of(listener, own_name or host)
         serve(site, app, listener, ready=lambda: on_ready(url, random_token))

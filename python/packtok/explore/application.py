@@ -7,7 +7,7 @@ import re
 import sys
 import traceback
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -42,7 +42,15 @@ _PAGES: dict[str, Page] = {
 }
 
 
-def application(site: Site, *, host: str, token: str | None = None, own_name: str | None = None) -> ASGIApp:
+def application(
+    site: Site,
+    *,
+    host: str,
+    token: str | None = None,
+    own_name: str | None = None,
+    allowed_hosts: Collection[str] = (),
+    base_path: str = "",
+) -> ASGIApp:
     """Returns the application for a site, as a server runs it.
 
     Args:
@@ -50,8 +58,14 @@ def application(site: Site, *, host: str, token: str | None = None, own_name: st
         host: The address that the server listens on.
         token: The access token; only a server on a loopback address may have none.
         own_name: The only host name under which browsers sign in. Default: every name that is served.
+        allowed_hosts: Host names that proxies forward.
+        base_path: The path of the server below a proxy, without a slash at its end. Requests may
+            have it or not.
     """
-    return Guard(_Application(site), site.pages, host=host, token=token, own_name=own_name)
+    site.pages.base_path = base_path
+    return Guard(
+        _Application(site), site.pages, host=host, token=token, own_name=own_name, allowed_hosts=allowed_hosts
+    )
 
 
 class _Application:

@@ -22,6 +22,7 @@ import secrets
 import stat
 import time
 import urllib.parse
+from collections.abc import Collection
 from pathlib import Path
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -134,16 +135,25 @@ class Guard:
         host: The address that the server listens on.
         token: The access token; ``None`` lets everybody in who reaches the address.
         own_name: The only host name under which browsers sign in, if there is one.
+        allowed_hosts: Host names that proxies forward.
     """
 
     def __init__(
-        self, app: ASGIApp, pages: Pages, *, host: str, token: str | None, own_name: str | None
+        self,
+        app: ASGIApp,
+        pages: Pages,
+        *,
+        host: str,
+        token: str | None,
+        own_name: str | None,
+        allowed_hosts: Collection[str],
     ) -> None:
         self._app = app
         self._pages = pages
         self._checks_host = is_loopback(host)
         self._token = token
         self._own_name = own_name
+        self._allowed_hosts = frozenset(name.lower() for name in allowed_hosts)
         self._sessions = Sessions()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -156,15 +166,22 @@ class Guard:
                     headers[name] = value
                 # No cache may store a page of one user for another.
                 headers.setdefault("Cache-Control", "no-store")
+                if headers.get("location", "").startswith("/"):
+                    headers["location"] = self._pages.base_path + headers["location"]
             await send(message)
 
+        # Some proxies remove the path below which they serve, and others leave it.
+        base = self._pages.base_path
+        raw_path = scope["raw_path"]
+        if base and scope["path"].startswith(f"{base}/") and raw_path.startswith(f"{base}/".encode()):
+            scope = {**scope, "path": scope["path"][len(base) :], "raw_path": raw_path[len(base) :]}
         app = await self._answer(Request(scope, receive))
         await app(scope, receive, send_with_headers)
 
     async def _answer(self, request: Request) -> ASGIApp:
         path = request.scope["path"]
         name = _host_name(request.headers)
-        is_own = self._own_name is not None and name == self._own_name
+        is_own = name in self._allowed_hosts or (self._own_name is not None and name == self._own_name)
         if self._checks_host and not is_own and not is_loopback(name):
             return PlainTextResponse("the Host header is not a name of this machine\n", 421)
         if _is_embedded_elsewhere(request.headers):
@@ -218,6 +235,7 @@ class Guard:
             _cookie(request),
             self._sessions.start(),
             max_age=_SESSION_SECONDS,
+            path=self._pages.base_path or "/",
             httponly=True,
             samesite="strict",
         )

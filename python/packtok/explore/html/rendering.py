@@ -23,6 +23,7 @@ _MAX_ENTRY_CHARS = 64 << 10
 # The Markdown that short texts usually contain. Any other markup is shown as text, which does no harm.
 _LINK = re.compile(r"!?\[([^\]\[]*)\]\([^()\s]*\)")
 _MARKUP = re.compile(r"^[#>\s]+|[*`]+", re.M)
+_LOCAL_URL = re.compile(r'(\b(?:href|src|action)=")/')
 _UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
@@ -33,6 +34,9 @@ class Pages:
         title: What is served, for the header.
         is_single: Whether only one file is served.
     """
+
+    base_path = ""
+    """The path before that of each page, for a browser behind a proxy."""
 
     def __init__(self, title: str, *, is_single: bool) -> None:
         self._environment = Environment(
@@ -61,6 +65,9 @@ class Pages:
     def html(self, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
         """Returns a page."""
         text = self._environment.get_template(template).render(values)
+        if self.base_path:
+            # Quotes in texts are escaped, so that only attributes match.
+            text = _LOCAL_URL.sub(rf"\1{self.base_path}/", text)
         # A file name need not be UTF-8; its other bytes are shown as escapes already.
         return HTMLResponse(text.encode("utf-8", "backslashreplace"), status)
 

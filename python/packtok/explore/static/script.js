@@ -43,7 +43,7 @@ function startSearching(form) {
     request = new AbortController();
     let answer;
     try {
-      answer = await fetch(`/?${query}&fragment=1`, { signal: request.signal });
+      answer = await fetch(`${location.pathname}?${query}&fragment=1`, { signal: request.signal });
     } catch {
       return;
     }
