@@ -207,9 +207,7 @@ def _items_of(
     return Items(blocks, {path: i for i, path in enumerate(paths)})
 
 
-def _blocks(
-    site: Site, group: FileGroup, packing: str, context_length: int, files: dict[str, Any]
-) -> Blocks:
+def _blocks(site: Site, group: FileGroup, packing: str, context_length: int, files: dict[str, Any]) -> Blocks:
     if packing == "chunks":
         return Blocks(**files, packing="chunks", context_length=context_length, by_file=True)
     if packing == "concat":
