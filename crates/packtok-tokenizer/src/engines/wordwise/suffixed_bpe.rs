@@ -40,7 +40,7 @@ enum Splits {
     /// As BERT does: punctuation separately.
     Bert,
     /// At the matches of patterns. With letters, parts are spelled as bytes.
-    Steps(Steps, Option<Letters>),
+    Steps(Box<Steps>, Option<Box<Letters>>),
 }
 
 impl SuffixedBpe {
@@ -64,8 +64,8 @@ impl SuffixedBpe {
                     return None;
                 }
                 let steps = Steps::new(&steps).ok()?;
-                let letters = is_byte_level(pre_tokenizer).then(Letters::new);
-                Splits::Steps(steps, letters)
+                let letters = is_byte_level(pre_tokenizer).then(|| Box::new(Letters::new()));
+                Splits::Steps(Box::new(steps), letters)
             }
         };
         let normalizer = WordNormalizer::read(&json["normalizer"])?;
@@ -100,7 +100,7 @@ impl SuffixedBpe {
             Splits::WhiteSpace => normalized.split_whitespace().all(|part| append(part, None)),
             Splits::Bert => for_each_part(normalized, |part| append(part, None)),
             Splits::Steps(steps, letters) => {
-                for_each_match(steps, normalized, |part| append(part, letters.as_ref()))
+                for_each_match(steps, normalized, |part| append(part, letters.as_deref()))
             }
         };
         if !has_all {

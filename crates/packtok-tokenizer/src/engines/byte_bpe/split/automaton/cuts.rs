@@ -10,20 +10,10 @@
 //! that ends there also ends with the text. If all steps forget it, and a match certainly ends there, the text can be
 //! cut.
 
-use super::splitting::Automaton;
+use super::splitting::{Automaton, Between};
 
 /// The white space before which texts are cut.
 const BEFORE: [u8; 2] = *b" \n";
-
-/// What a step knows between two characters about the text before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Between {
-    /// Words that follow may depend on it.
-    Remembers,
-    Forgets,
-    /// It is forgotten, and a match ends.
-    Ends,
-}
 
 /// The characters after which a text can be cut if white space follows.
 pub(super) struct Cuts {

@@ -1,6 +1,5 @@
 //! Splits texts at the matches of a pattern.
 
-use super::cuts::Between;
 use super::dfa::{DEAD, Dfa, START};
 use super::syntax::Node;
 use crate::engines::byte_bpe::split::char_table::CharTable;
@@ -26,6 +25,16 @@ pub(super) enum Unit {
     Chars,
     /// The letters that stand for bytes in byte-level vocabularies.
     Bytes,
+}
+
+/// What a pattern knows between two characters about the text before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Between {
+    /// Words that follow may depend on it.
+    Remembers,
+    Forgets,
+    /// It is forgotten, and a match ends.
+    Ends,
 }
 
 /// The matches of a pattern in a text, and what is between them, are words.
