@@ -127,7 +127,10 @@ pub(crate) fn steps_between_white_space(pre_tokenizer: &Value) -> Result<Vec<Ste
         .ok_or("its pre-tokenizer has no steps")?;
     let is_removed = first["behavior"] == "Removed" && first["invert"] == true;
     if first["type"] != "Split" || !is_removed {
-        return Err(not_supported(first));
+        return Err(format!(
+            "its pre-tokenizer {} does not remove whitespace",
+            shape(first)
+        ));
     }
     let step = step_of_split(first)?;
     if !step.separates_at_white_space()? {
