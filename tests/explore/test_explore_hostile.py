@@ -29,7 +29,7 @@ from packtok.explore.files import NotServedError, Root
 from packtok.explore.html.texts import markdown, visible
 from packtok.explore.html.tokens import Piece, tokens_html
 from packtok.explore.pages.loading import commands_of_file
-from packtok.explore.site import site_of_file
+from packtok.explore.site import site_of_file, site_of_folder
 
 SECRET = "very secret words"
 KINDS = ("documents", "items", "file", "dataset")
@@ -365,6 +365,8 @@ def test_names_and_values_are_shown_up_to_a_length(world: World) -> None:
     values = {"language": long("l"), "corpuses": [long("c")] * 3, "download_source": long("s")}
     write_metadata(world.base / "x" / "data", name=long("n"), tokenized_info=info, **values)
     (world.base / "x" / "data" / "a.pbin").write_bytes((world.outside / "a.pbin").read_bytes())
+    # With an index, the commands have the name and not the path.
+    build_index(world.base)
     with served_folder(world.base) as server:
         for path in ("/", "/dataset/x/data"):
             page = server.page(path)
@@ -613,10 +615,13 @@ def test_other_methods_and_large_requests_are_refused(world: World) -> None:
         assert server.page("/").text_of("h2", id="total") == "0 datasets"
 
 
-def test_copied_commands_keep_hostile_names_in_quotes(tmp_path: Path) -> None:
+def test_copied_commands_keep_hostile_names_in_quotes(template: Path, tmp_path: Path) -> None:
+    site = site_of_folder(tmp_path)
     for name in [*NAMES, os.fsdecode(b"\xff.pbin")]:
         path = tmp_path / name.replace("/", "")
-        commands = {command.title: command.text for command in commands_of_file(path)}
+        path.write_bytes((template / "a.pbin").read_bytes())
+        packed = site.files.open(path.name)
+        commands = {command.title: command.text for command in commands_of_file(site, packed)}
         for text in commands.values():
             assert all(char == "\n" or visible(char) == char for char in text)
         line = commands["Command line"].splitlines()[0].replace("packtok inspect", "printf %s")

@@ -110,6 +110,14 @@ class Root:
             raise _not_served(name)
         return OpenFile(descriptor, name)
 
+    def has_file(self, name: str) -> bool:
+        """Returns whether `open` opens a file."""
+        try:
+            self.open(name)
+        except NotServedError:
+            return False
+        return True
+
     def contained(self, names: Iterable[str], known: dict[str, bool] | None = None) -> list[bool]:
         """Returns whether each path is below the folder after links are followed. The files may be missing.
 

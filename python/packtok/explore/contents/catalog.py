@@ -49,6 +49,8 @@ class Dataset:
     """Path of the metadata file below the base."""
     entry: dict[str, Any] | None = None
     """The row of the index; ``None`` if the index does not have it."""
+    is_named: bool = False
+    """Whether the index file has its name, and no other dataset has that name."""
     parent: dict[str, Any] | None = None
     children: list[dict[str, Any]] = field(default_factory=list)
 
@@ -129,6 +131,7 @@ class Catalog:
         return replace(
             described,
             entry=entry,
+            is_named=self.has_index and entry is not None and index.paths_of(entry["name"]) == [file],
             parent=None if parent is None else self._served([parent])[0],
             children=self._served(index.children(file)),
         )

@@ -94,7 +94,7 @@ def dataset_page(site: Site, folder: str) -> Response:
         corpora=_corpora(dataset),
         shown=_shown(dataset, packed, paths),
         histogram=_histogram(site, packed, len(paths)),
-        commands=commands_of_dataset(site.root.folder, dataset, paths),
+        commands=commands_of_dataset(site, dataset, paths),
     )
 
 
@@ -124,7 +124,7 @@ def file_page(site: Site, name: str) -> Response:
         histogram=_histogram(site, [packed], 1),
         options={key: _value_text(value) for key, value in _first(packed.metadata.get("options") or {})},
         counts={key: value for key, value in _first(counts) if isinstance(value, int)},
-        commands=commands_of_file(site.path_of(packed)),
+        commands=commands_of_file(site, packed),
     )
 
 
