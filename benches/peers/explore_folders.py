@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from packtok.catalog.facets import FACETS, facet_values
+from packtok.catalog.facets import FACETS, facet_texts
 from packtok.catalog.search import Query
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -116,7 +116,7 @@ def write_rows(entries: list[dict[str, Any]], path: Path) -> None:
                 details["download_source"],
                 " ".join(details["corpuses"]),
                 entry["context"].replace("/", " "),
-                *facet_values(entry).values(),
+                *facet_texts(entry).values(),
                 entry["path"],
                 entry["documents"],
                 entry["license"],

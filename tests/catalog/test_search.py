@@ -17,9 +17,12 @@ from typing import Any
 import pytest
 
 from packtok.catalog import search
+from packtok.catalog.base import Base
 from packtok.catalog.discovery import described_below
-from packtok.catalog.facets import FACETS, facet_values, token_range, year_of
+from packtok.catalog.entries import tokenizer_name
+from packtok.catalog.facets import FACETS, facet_texts, token_range, values_of, year_of
 from packtok.catalog.index import INDEX_NAME, Index, build_index
+from packtok.catalog.names import all_entries
 from packtok.catalog.search import Query, SearchResult, match_expression
 from packtok.errors import PacktokError
 
@@ -66,7 +69,11 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
         words = source.choices(WORDS, k=6)
         folder = write(
             base / source.choice(["text", "code/deep"]) / f"set{i}",
-            {"language": source.choice([None, "en", "de", "fr"]), "documents": i, "license": "CC0-1.0"},
+            {
+                "language": source.choice([None, "en", "de", "fr", "en, de"]),
+                "documents": i,
+                "license": "CC0-1.0",
+            },
             name=f"{words[0]} {i}",
             description=" ".join(words[1:5]),
             download_source=words[5],
@@ -102,15 +109,23 @@ def oracle(index: Index, query: Query) -> tuple[list[str], dict[str, dict[str, i
         words = re.findall(r"\w+", text)
         wanted = query.words.lower().replace("é", "e").replace("ï", "i").replace("ü", "u").split()
         chosen = {facet: getattr(query, facet) for facet in FACETS if facet != ignored}
-        values = facet_values(entry)
+        values = facet_texts(entry)
         return all(any(word.startswith(prefix) for word in words) for prefix in wanted) and all(
-            not options or values[facet] in options for facet, options in chosen.items()
+            not options or {*options} & {*values_of(facet, values[facet])}
+            for facet, options in chosen.items()
         )
 
     entries = index.entries()
     paths = [entry["path"] for entry in entries if matches(entry, None)]
     counts = {
-        facet: dict(Counter(facet_values(entry)[facet] for entry in entries if matches(entry, facet)))
+        facet: dict(
+            Counter(
+                value
+                for entry in entries
+                if matches(entry, facet)
+                for value in values_of(facet, facet_texts(entry)[facet])
+            )
+        )
         for facet in FACETS
     }
     return paths, counts
@@ -375,7 +390,7 @@ def test_index_of_another_version_is_refused_and_rebuilt(tmp_path: Path) -> None
             changed.execute(f"PRAGMA user_version = {version}")
         with pytest.raises(PacktokError) as raised:
             Index(path)
-        assert str(raised.value) == f"{path}: index version {version}, expected 3; run packtok data index"
+        assert str(raised.value) == f"{path}: index version {version}, expected 4; run packtok data index"
     build_index(tmp_path)
     with closing(Index(path)) as index:
         assert index.find(Query()).total == 1
@@ -476,3 +491,82 @@ def test_search_without_facets_needs_no_numpy(tmp_path: Path) -> None:
 )
 def test_repeated_and_too_many_words_are_left_out(words: str, expression: str) -> None:
     assert match_expression(words) == expression
+
+
+def test_tokenized_forms_inherit_what_only_their_raw_dataset_describes(tmp_path: Path) -> None:
+    raw = write(
+        tmp_path / "x" / "raw-set",
+        {"language": "ja, en", "license": "MIT"},
+        description="Novels",
+        date_downloaded="2021-05-06",
+    )
+    generated = "Tokenized dataset created with packtok"
+    for subset, details, description in (
+        ("all", {}, generated),
+        ("own", {"language": "de", "license": "CC0-1.0"}, "Only the German ones"),
+    ):
+        form = raw / "tokenized" / "t" / subset
+        info = {"tokenizer": "/home/me/llama/tokenizer.json", "file_prefix": "tokenized"}
+        write(form, details, description=description, date_downloaded="2025-01-01", tokenized_info=info)
+    base = Base(tmp_path, None)
+    without_index = all_entries(base)
+
+    def facts(query: Query) -> list[tuple[Any, ...]]:
+        keys = ("path", "language", "license", "date")
+        with closing(Index(tmp_path / INDEX_NAME)) as index:
+            found = index.find(query).entries
+        return [(*(entry[key] for key in keys), json.loads(entry["entry"])["description"]) for entry in found]
+
+    for language in ("ja, en", "fr"):
+        if language == "fr":
+            # Only the raw dataset changes.
+            write(raw, {"language": language}, description="Novels", date_downloaded="2021-05-06")
+            license_ = None
+        else:
+            license_ = "MIT"
+        build_index(tmp_path)
+        form = "x/raw-set/tokenized/t/{}/metadata.json"
+        inherits = (form.format("all"), language, license_, "2021-05-06", "Novels")
+        own = (form.format("own"), "de", "CC0-1.0", "2021-05-06", "Only the German ones")
+        assert facts(Query(tokenizer=("llama",))) == [inherits, own]
+        assert facts(Query(language=(language[:2],), tokenizer=("llama",), date=("2021",))) == [inherits]
+        assert facts(Query(license=("CC0-1.0",))) == [own]
+        assert [path for path, *_ in facts(Query(words="novels"))][1:] == [inherits[0]]
+    entries = [{key: entry[key] for key in entry if key != "id"} for entry in without_index]
+    write(raw, {"language": "ja, en", "license": "MIT"}, description="Novels", date_downloaded="2021-05-06")
+    build_index(tmp_path)
+    indexed = [{key: entry[key] for key in entry if key != "id"} for entry in all_entries(base)]
+    for entry in (*entries, *indexed):
+        del entry["modified_ns"]
+    assert entries == indexed
+
+
+def test_groups_keep_the_forms_of_a_raw_dataset_together(index: Index) -> None:
+    raws = {entry["path"]: entry["parent"] or entry["path"] for entry in index.entries()}
+    for words, sort in (("", "tokens"), ("", "best"), ("co", "name"), ("web", "best"), ("sto", "date")):
+        plain = index.find(Query(words=words, sort=sort, limit=1000)).entries
+        grouped = index.find(Query(words=words, sort=sort, is_grouped=True, limit=1000)).entries
+        order = list(dict.fromkeys(raws[entry["path"]] for entry in plain))
+        expected = sorted(
+            plain, key=lambda entry: (order.index(raws[entry["path"]]), entry["parent"] is not None)
+        )
+        assert grouped == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("gpt2", "gpt2"),
+        ("meta-llama/Llama-2-7b", "meta-llama/Llama-2-7b"),
+        ("/home/me/llama/tokenizer.json", "llama"),
+        ("/home/me/llama", "llama"),
+        ("./tok/own.json", "own"),
+        ("../tokenizer.model", "tokenizer"),
+        ("models/spm.model", "spm"),
+        ("~/bloom/", "bloom"),
+        ("/", "/"),
+        ("tokenizer.json", "tokenizer"),
+    ],
+)
+def test_tokenizer_is_shown_by_its_name_and_not_by_a_path(text: str, name: str) -> None:
+    assert tokenizer_name(text) == name

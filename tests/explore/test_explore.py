@@ -95,7 +95,8 @@ def test_search_page_lists_datasets_with_counts_of_facets(server: Served) -> Non
     assert page.text_of("h2", id="total") == "43 datasets"
     assert len(names(page)) == 25
     assert facet_counts(page, "tokenizer") == {"not tokenized": 41, "cl100k_base": 1, "gpt2": 1}
-    assert facet_counts(page, "language") == {"unknown": 42, "en": 1}
+    assert facet_counts(page, "language") == {"unknown": 40, "en": 3}
+    assert facet_counts(page, "license") == {"unknown": 40, "CC0-1.0": 3}
     assert facet_counts(page, "content") == {"text": 43}
     second = server.page("/?page=2")
     assert len(names(second)) == 18
@@ -108,6 +109,10 @@ def test_words_and_facets_narrow_a_search(server: Served) -> None:
         "Short stories-tokenized_cl100k_base_two",
         "Short stories-tokenized_gpt2_all",
     ]
+    # A tokenized form has the language and the licence of its raw dataset.
+    page = server.page("/?language=en&license=CC0-1.0&tokenizer=gpt2")
+    assert names(page) == ["Short stories-tokenized_gpt2_all"]
+    assert "Short texts of many kinds." in page.text_of("li", class_="form")
     page = server.page("/?q=short&tokenizer=gpt2&tokenizer=cl100k_base")
     assert page.text_of("h2", id="total") == "2 datasets"
     # The counts of a facet ignore the choice in that facet.

@@ -146,6 +146,16 @@ def test_datasets_outside_show_only_that_they_exist(world: World) -> None:
         assert SECRET not in page.html
 
 
+def test_form_of_a_raw_dataset_outside_shows_nothing_of_it(world: World) -> None:
+    raw = world.base / "x" / "data"
+    write_metadata(raw / "tokenized" / "gpt2" / "all", tokenized_info=_TOKENIZED)
+    (raw / "metadata.json").symlink_to(world.outside / "data" / "metadata.json")
+    build_index(world.base)
+    with served_folder(world.base) as server:
+        for path in ("/", "/dataset/x/data/tokenized/gpt2/all"):
+            assert SECRET not in server.page(path).html.replace(f"{SECRET}-tokenized", "")
+
+
 def test_index_that_is_a_link_to_another_place_is_not_read(world: World) -> None:
     build_index(world.outside)
     (world.base / INDEX_NAME).symlink_to(world.outside / INDEX_NAME)

@@ -1,7 +1,7 @@
 """The facets and orders of all datasets of an index as arrays, with which a search counts and sorts.
 
 They are read once from the table ``facets``. SQL alone is too slow for the search itself: counting each of
-the five facets is a pass over all matches, which takes four to ten times as long (benches/README.md).
+the facets is a pass over all matches, which takes four to ten times as long (benches/README.md).
 """
 
 from collections import Counter
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from packtok.catalog.facets import FACETS
+from packtok.catalog.facets import FACETS, values_of
 
 # Number of values listed for a facet.
 MAX_VALUES = 50
@@ -50,9 +50,11 @@ class Columns:
             raise ValueError("rows are missing")
         self._size = len(rows)
         # A table without rows has no columns to transpose.
-        columns = list(zip(*rows, strict=True)) or [()] * (len(FACETS) + 4)
-        self._facets = {facet: _Facet.of(columns[i]) for i, facet in enumerate(FACETS, 1)}
-        ranks = zip(("name", "tokens", "date"), columns[len(FACETS) + 1 :], strict=True)
+        columns = list(zip(*rows, strict=True)) or [()] * (len(FACETS) + 5)
+        self._facets = {facet: _Facet.of(facet, columns[i]) for i, facet in enumerate(FACETS, 1)}
+        raw, *by_rank = columns[len(FACETS) + 1 :]
+        self._raw = np.array(raw, np.intp) - 1
+        ranks = zip(("name", "tokens", "date"), by_rank, strict=True)
         self._orders = {sort: np.argsort(np.array(rank, np.intp)) for sort, rank in ranks}
 
     def mask(self, rows: Rows | None) -> Mask:
@@ -71,6 +73,18 @@ class Columns:
         """Returns all datasets in the order of a sort; ``best`` is that of their folders."""
         return np.arange(self._size) if sort == "best" else self._orders[sort]
 
+    def grouped(self, rows: Rows) -> Rows:
+        """Returns rows with each raw dataset followed by its tokenized forms.
+
+        Such a group stands where its first row stood. Forms keep their order, also if the raw dataset is not
+        among the rows.
+        """
+        raw = self._raw[rows]
+        first = np.empty(self._size, np.intp)
+        # The last of several assignments counts.
+        first[raw[::-1]] = np.arange(len(rows))[::-1]
+        return rows[np.argsort(2 * first[raw] + (raw != rows), kind="stable")]
+
     def select(self, matched: Mask, choices: Choices) -> tuple[Mask, dict[str, list[tuple[str, int]]]]:
         """Returns which of the matches have the chosen values, and the counts of each facet.
 
@@ -88,24 +102,44 @@ class Columns:
 class _Facet:
     values: list[str]
     """The most frequent value first."""
-    codes: Rows
-    """For each dataset, the position of its value in ``values``."""
+    texts: Rows
+    """For each dataset, the number of its text; datasets with the same values have the same text."""
+    num_texts: int
+    text_of: Rows
+    """For each value of each text, the number of the text."""
+    value_of: Rows
+    """For each value of each text, the position of the value in ``values``."""
 
     @staticmethod
-    def of(column: Sequence[str]) -> "_Facet":
+    def of(facet: str, column: Sequence[str]) -> "_Facet":
         num_datasets = Counter(column)
-        values = sorted(num_datasets, key=lambda value: (-num_datasets[value], value))
+        pairs = [(i, value) for i, text in enumerate(num_datasets) for value in values_of(facet, text)]
+        counts = list(num_datasets.values())
+        num_with: Counter[str] = Counter()
+        for i, value in pairs:
+            num_with[value] += counts[i]
+        values = sorted(num_with, key=lambda value: (-num_with[value], value))
+        numbers = {text: i for i, text in enumerate(num_datasets)}
         codes = {value: code for code, value in enumerate(values)}
-        return _Facet(values, np.array([codes[value] for value in column], np.intp))
+        return _Facet(
+            values,
+            np.array([numbers[text] for text in column], np.intp),
+            len(numbers),
+            np.array([i for i, _ in pairs], np.intp),
+            np.array([codes[value] for _, value in pairs], np.intp),
+        )
 
     def mask(self, chosen: Sequence[str]) -> Mask:
         is_chosen = np.array([value in chosen for value in self.values], np.bool_)
-        mask: Mask = is_chosen[self.codes]
+        is_text_chosen = np.zeros(self.num_texts, np.bool_)
+        is_text_chosen[self.text_of[is_chosen[self.value_of]]] = True
+        mask: Mask = is_text_chosen[self.texts]
         return mask
 
     def counts(self, selected: Mask, chosen: Sequence[str]) -> list[tuple[str, int]]:
         """Returns the most frequent values, and always the chosen ones."""
-        counts = np.bincount(self.codes[selected], minlength=len(self.values))
+        of_texts = np.bincount(self.texts[selected], minlength=self.num_texts)
+        counts = np.bincount(self.value_of, of_texts[self.text_of], len(self.values)).astype(np.intp)
         # The sort is stable: values with equal counts keep their order among all datasets.
         order = np.argsort(-counts, kind="stable")[: MAX_VALUES + len(chosen)]
         codes = [i for i, value in enumerate(self.values) if value in chosen] if chosen else []

@@ -1,9 +1,10 @@
 """Reads the metadata files below a base directory: each becomes an entry, which is a row of the index."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from packtok.catalog.discovery import Described, dataset_name
@@ -12,6 +13,12 @@ from packtok.errors import ConfigError
 
 # The largest integer of SQLite.
 _MAX_INTEGER = (1 << 63) - 1
+# Files that are named after their folders.
+_USUAL_TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model")
+# The descriptions that packtok and tatm write.
+_GENERATED = re.compile(r"\s*(Tokenized dataset created (with|using) \w+)?\s*")
+# A longer description is not repeated in the entry of each tokenized form.
+_MAX_INHERITED_CHARS = 64 << 10
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,37 @@ def entries_of(
             parent_name = None if described.parent is None else names.get(described.parent)
             entry = {**entry, "name": dataset_name(described, entry["own_name"], parent_name)}
         yield entry
+
+
+def with_inherited(entry: dict[str, Any], parent: dict[str, Any] | None) -> dict[str, Any]:
+    """Returns the entry of a tokenized form with the facts that only its raw dataset describes.
+
+    Its own date is that of tokenizing, and its own description is usually the same for all forms.
+    """
+    if parent is None:
+        return entry
+    inherited = {
+        "language": entry["language"] or parent["language"],
+        "license": entry["license"] or parent["license"],
+        "date": parent["date"] or entry["date"],
+    }
+    if len(parent["entry"]) <= _MAX_INHERITED_CHARS:
+        metadata = json.loads(entry["entry"])
+        if _GENERATED.fullmatch(metadata["description"]):
+            metadata["description"] = json.loads(parent["entry"])["description"]
+            inherited["entry"] = json.dumps(metadata, ensure_ascii=False)
+    return {**entry, **inherited}
+
+
+def tokenizer_name(text: str) -> str:
+    """Returns the name of a tokenizer that metadata name by a path of the machine that packed."""
+    suffixes = (".json", ".model")
+    if not text.startswith(("/", ".", "~")) and not text.endswith(suffixes):
+        return text
+    path = PurePosixPath(text)
+    is_usual = path.name in _USUAL_TOKENIZER_FILES and path.parent.name not in ("", "..", "~")
+    name = path.parent.name if is_usual else path.name
+    return next((name.removesuffix(suffix) for suffix in suffixes if name.endswith(suffix)), name) or text
 
 
 def _read(base: Path, described: Described) -> dict[str, Any] | Broken:
@@ -76,7 +114,7 @@ def _entry(file: Path, described: Described) -> dict[str, Any]:
         "context": described.context,
         "parent": described.parent,
         "content": metadata.data_content,
-        "tokenizer": None if info is None else info.tokenizer,
+        "tokenizer": None if info is None else tokenizer_name(info.tokenizer),
         "documents": _count(details.get("documents")),
         "tokens": _count(details.get("tokens")),
         "language": _text(details.get("language")),

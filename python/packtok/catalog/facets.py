@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-FACETS = ("content", "language", "tokenizer", "tokens", "date")
+FACETS = ("content", "language", "license", "tokenizer", "tokens", "date")
 UNKNOWN = "unknown"
 NOT_TOKENIZED = "not tokenized"
 # Names of the powers of a thousand, as the Hugging Face hub writes sizes.
@@ -13,15 +13,27 @@ _SMALLEST, _LARGEST = 3, 15
 _YEAR = re.compile(r"\s*(\d{4})(?!\d)")
 
 
-def facet_values(entry: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the value of each facet for an entry of the index."""
+def facet_texts(entry: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the text of each facet for an entry of the index; `values_of` returns the values in it."""
     return {
         "content": entry["content"],
-        "language": entry["language"] or UNKNOWN,
+        "language": ", ".join(languages(entry["language"])) or UNKNOWN,
+        "license": entry["license"] or UNKNOWN,
         "tokenizer": entry["tokenizer"] or NOT_TOKENIZED,
         "tokens": token_range(entry["tokens"]),
         "date": year_of(entry["date"]),
     }
+
+
+def values_of(facet: str, text: str) -> list[str]:
+    """Returns the values in the text of a facet: a dataset may have several languages."""
+    return languages(text) if facet == "language" else [text]
+
+
+def languages(text: str | None) -> list[str]:
+    """Returns the languages that a text lists with commas, each once."""
+    listed = (language.strip() for language in (text or "").split(","))
+    return list(dict.fromkeys(filter(None, listed)))
 
 
 def token_range(tokens: int | None) -> str:

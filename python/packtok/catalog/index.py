@@ -16,7 +16,7 @@ from typing import Any
 
 from packtok import _packtok
 from packtok.catalog.discovery import Described, described_below
-from packtok.catalog.entries import Broken, entries_of
+from packtok.catalog.entries import Broken, entries_of, with_inherited
 from packtok.catalog.facets import FACETS
 from packtok.catalog.index_file import VERSION, index_content, is_complete
 from packtok.catalog.search import Query, SearchResult, match_expression
@@ -104,9 +104,10 @@ class Index:
             return is_complete(self._connection)
 
     def by_file(self) -> dict[tuple[str, int, int], dict[str, Any] | Broken]:
-        """Returns all entries by path, time and length of their metadata files."""
+        """Returns all entries, without inherited values, by path, time and length of their metadata files."""
         entries: dict[tuple[str, int, int], dict[str, Any] | Broken] = {
-            (entry["path"], entry["modified_ns"], entry["bytes"]): entry for entry in self.entries()
+            (entry["path"], entry["modified_ns"], entry["bytes"]): entry
+            for entry in self._all("SELECT * FROM dataset")
         }
         return entries | {_file(file): file for file in self.broken()}
 
@@ -116,12 +117,12 @@ class Index:
 
     def entry(self, path: str) -> dict[str, Any] | None:
         """Returns the entry of a metadata file, given its path relative to the base; ``None`` if none is."""
-        entries = self._all("SELECT * FROM dataset WHERE path = ?", _bindable(path))
+        entries = self._shown("SELECT * FROM dataset WHERE path = ?", _bindable(path))
         return entries[0] if entries else None
 
     def children(self, path: str) -> list[dict[str, Any]]:
         """Returns the entries of the tokenized forms of the dataset that a metadata file describes."""
-        return self._all("SELECT * FROM dataset WHERE parent = ? ORDER BY id", _bindable(path))
+        return self._shown("SELECT * FROM dataset WHERE parent = ? ORDER BY id", _bindable(path))
 
     def paths_of(self, name: str) -> list[str]:
         """Returns the metadata files of the datasets with a name."""
@@ -133,14 +134,14 @@ class Index:
 
     def entries(self) -> list[dict[str, Any]]:
         """Returns all entries, in the order of their folders."""
-        return self._all("SELECT * FROM dataset ORDER BY id")
+        return self._shown("SELECT * FROM dataset ORDER BY id")
 
     def search(self, words: str) -> list[dict[str, Any]]:
         """Returns the entries that contain words that start with all of ``words``, best first."""
         expression = match_expression(words)
         if expression is None:
             return self.entries()
-        return self._all(
+        return self._shown(
             "SELECT dataset.* FROM words JOIN dataset ON dataset.id = words.rowid WHERE words MATCH ? "
             f"ORDER BY {_SCORE}, dataset.id",
             expression,
@@ -164,6 +165,8 @@ class Index:
         else:
             order = self._columns.order(query.sort)
         sorted_rows = order[selected[order]]
+        if query.is_grouped:
+            sorted_rows = self._columns.grouped(sorted_rows)
         page = sorted_rows[query.offset : query.offset + query.limit]
         return SearchResult(len(sorted_rows), self._entries_of_ids([int(i) + 1 for i in page]), facets)
 
@@ -192,11 +195,23 @@ class Index:
         for start in range(0, len(ids), _MAX_IDS):
             part = ids[start : start + _MAX_IDS]
             marks = ", ".join("?" for _ in part)
-            rows = self._all(f"SELECT * FROM dataset WHERE id IN ({marks})", *part)
+            rows = self._shown(f"SELECT * FROM dataset WHERE id IN ({marks})", *part)
             by_id |= {row["id"]: row for row in rows}
         if len(by_id) != len(ids):
             raise self._damaged("rows are missing")
         return [by_id[i] for i in ids]
+
+    def _shown(self, query: str, *arguments: Any) -> list[dict[str, Any]]:
+        """Returns rows of the table ``dataset`` with the values that tokenized forms inherit."""
+        rows = self._all(query, *arguments)
+        parents = {row["path"]: row for row in rows}
+        missing = list({row["parent"] for row in rows} - {None, *parents})
+        for start in range(0, len(missing), _MAX_IDS):
+            part = missing[start : start + _MAX_IDS]
+            marks = ", ".join("?" for _ in part)
+            found = self._all(f"SELECT * FROM dataset WHERE path IN ({marks})", *part)
+            parents |= {row["path"]: row for row in found}
+        return [with_inherited(row, parents.get(row["parent"])) for row in rows]
 
     def _all(self, query: str, *arguments: Any) -> list[dict[str, Any]]:
         return [dict(row) for row in self._rows(query, *arguments)]

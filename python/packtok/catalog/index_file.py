@@ -12,11 +12,11 @@ from contextlib import closing
 from typing import Any
 
 from packtok import _packtok
-from packtok.catalog.entries import Broken
-from packtok.catalog.facets import FACETS, UNKNOWN, facet_values, year_of
+from packtok.catalog.entries import Broken, with_inherited
+from packtok.catalog.facets import FACETS, UNKNOWN, facet_texts, year_of
 
 # Version of the tables; an index of another version is built again.
-VERSION = 3
+VERSION = 4
 _SCHEMA = """
 PRAGMA user_version = {version};
 PRAGMA page_size = 8192;
@@ -30,8 +30,8 @@ CREATE TABLE broken (
     path TEXT PRIMARY KEY, modified_ns INTEGER NOT NULL, bytes INTEGER NOT NULL, reason TEXT NOT NULL
 );
 CREATE TABLE facets (
-    id INTEGER PRIMARY KEY, content TEXT NOT NULL, language TEXT NOT NULL, tokenizer TEXT NOT NULL,
-    tokens TEXT NOT NULL, date TEXT NOT NULL,
+    id INTEGER PRIMARY KEY, content TEXT NOT NULL, language TEXT NOT NULL, license TEXT NOT NULL,
+    tokenizer TEXT NOT NULL, tokens TEXT NOT NULL, date TEXT NOT NULL, raw INTEGER NOT NULL,
     by_name INTEGER NOT NULL, by_tokens INTEGER NOT NULL, by_date INTEGER NOT NULL
 );
 CREATE VIRTUAL TABLE words USING fts5 (
@@ -62,7 +62,17 @@ _COLUMNS = (
 
 
 def index_content(entries: Sequence[dict[str, Any]], broken: Iterable[Broken]) -> bytes:
-    """Returns the bytes of an index, which is made in memory and so needs no locks."""
+    """Returns the bytes of an index, which is made in memory and so needs no locks.
+
+    The table ``dataset`` has the values of each metadata file alone, so that an entry can be used again when
+    only its raw dataset changed. The other tables have the inherited values too.
+    """
+    ids = {entry["path"]: i for i, entry in enumerate(entries, 1)}
+    parents = [ids.get(entry["parent"]) for entry in entries]
+    shown = [
+        with_inherited(entry, None if parent is None else entries[parent - 1])
+        for entry, parent in zip(entries, parents, strict=True)
+    ]
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(_SCHEMA.format(version=VERSION))
         marks = ", ".join("?" for _ in _COLUMNS)
@@ -73,19 +83,19 @@ def index_content(entries: Sequence[dict[str, Any]], broken: Iterable[Broken]) -
         columns = "rowid, name, description, source, corpora, context"
         connection.executemany(
             f"INSERT INTO words ({columns}) VALUES (?, ?, ?, ?, ?, ?)",
-            ([i, *_words(entry)] for i, entry in enumerate(entries, 1)),
+            ([i, *_words(entry)] for i, entry in enumerate(shown, 1)),
         )
         connection.executemany(
             "INSERT OR REPLACE INTO broken VALUES (?, ?, ?, ?)",
             ([file.path, file.modified_ns, file.bytes, file.reason] for file in broken),
         )
-        values = [facet_values(entry) for entry in entries]
-        ranks = zip(*_ranks(entries), strict=True)
+        ranks = zip(*_ranks(shown), strict=True)
+        marks = ", ".join("?" for _ in range(len(FACETS) + 5))
         connection.executemany(
-            "INSERT INTO facets VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            f"INSERT INTO facets VALUES ({marks})",
             (
-                [i, *(of[facet] for facet in FACETS), *each]
-                for i, (of, each) in enumerate(zip(values, ranks, strict=True), 1)
+                [i, *facet_texts(entry).values(), parent or i, *rank]
+                for i, (entry, parent, rank) in enumerate(zip(shown, parents, ranks, strict=True), 1)
             ),
         )
         connection.execute("INSERT INTO words (words) VALUES ('optimize')")

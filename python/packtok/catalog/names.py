@@ -9,7 +9,7 @@ from typing import Any
 
 from packtok.catalog.base import BASE_VARIABLES, Base, find_base, stored_metadata
 from packtok.catalog.discovery import dataset_name, described_at, described_below
-from packtok.catalog.entries import Broken, entries_of
+from packtok.catalog.entries import Broken, entries_of, with_inherited
 from packtok.catalog.index import INDEX_NAME, Index
 from packtok.catalog.schema import DatasetMetadata, load_metadata
 from packtok.errors import ConfigError, PacktokError, UnknownNameError
@@ -82,8 +82,9 @@ def all_entries(base: Base, remark: Remark = lambda _: None) -> list[dict[str, A
         with closing(Index(index)) as opened:
             return opened.entries()
     remark(f"{base.folder} has no index, so its folders are searched; packtok data index writes one")
-    entries = entries_of(base.folder, described_below(base.folder))
-    return [entry for entry in entries if not isinstance(entry, Broken)]
+    found = entries_of(base.folder, described_below(base.folder))
+    entries = {entry["path"]: entry for entry in found if not isinstance(entry, Broken)}
+    return [with_inherited(entry, entries.get(entry["parent"])) for entry in entries.values()]
 
 
 def indexed_name(folder: Path) -> str | None:

@@ -24,6 +24,7 @@ class Query:
     """Starts of words that must all occur in the name, description, source, corpora or context."""
     content: tuple[str, ...] = ()
     language: tuple[str, ...] = ()
+    license: tuple[str, ...] = ()
     tokenizer: tuple[str, ...] = ()
     tokens: tuple[str, ...] = ()
     """Ranges such as ``1M-10M``."""
@@ -31,6 +32,8 @@ class Query:
     """Years of the download."""
     sort: str = "best"
     """``best``: words in the name count most, then folder order; or ``name``, ``tokens``, ``date``."""
+    is_grouped: bool = False
+    """Whether the tokenized forms of a raw dataset follow it, or each other, whatever their own places."""
     offset: int = 0
     limit: int = 25
 

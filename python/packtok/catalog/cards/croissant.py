@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from packtok.catalog.cards.facts import CardFile, Facts, Origin, Tokens
+from packtok.catalog.facets import languages
 
 CONFORMS_TO = "http://mlcommons.org/croissant/1.1"
 PROV, OWN = "http://www.w3.org/ns/prov#", "urn:packtok:"
@@ -101,11 +102,6 @@ def croissant(facts: Facts) -> str:
         **_lineage(facts),
     }
     return json.dumps(_without_none(card), indent=2) + "\n"
-
-
-def languages(text: str | None) -> list[str]:
-    """Returns the languages that a text lists with commas."""
-    return [language.strip() for language in (text or "").split(",") if language.strip()]
 
 
 def _source(facts: Facts) -> dict[str, Any]:

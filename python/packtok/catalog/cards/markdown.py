@@ -10,9 +10,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from packtok.catalog.cards.croissant import languages
 from packtok.catalog.cards.facts import Facts
-from packtok.catalog.facets import token_range
+from packtok.catalog.facets import languages, token_range
 
 # Identifiers of the hub that are not the SPDX identifier in lower case.
 _LICENSES = {"odc-by-1.0": "odc-by", "gpl-3.0-only": "gpl-3.0", "mit license": "mit", "pddl-1.0": "pddl"}

@@ -256,10 +256,13 @@ class Catalog:
 
     def _served(self, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Returns entries with their folders; entries whose files are outside the base are reduced."""
-        are_inside = self._root.contained((entry["path"] for entry in entries), self._known_links())
+        known = self._known_links()
+        are_inside = self._root.contained([entry["path"] for entry in entries], known)
+        # An entry has values from its raw dataset too.
+        parents = self._root.contained([entry["parent"] or "" for entry in entries], known)
         return [
-            {**entry, "folder": folder_of(entry)} if is_inside else _hidden(entry)
-            for entry, is_inside in zip(entries, are_inside, strict=True)
+            {**entry, "folder": folder_of(entry)} if all(is_inside) else _hidden(entry)
+            for entry, *is_inside in zip(entries, are_inside, parents, strict=True)
         ]
 
     def _known_links(self) -> dict[str, bool]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from packtok.catalog.entries import tokenizer_name
 from packtok.explore.contents.catalog import Dataset
 from packtok.explore.contents.packed import MAX_GROUP_FILES, MAX_HISTOGRAM_DOCUMENTS, Packed
 from packtok.explore.files import NotServedError
@@ -84,6 +85,7 @@ def dataset_page(site: Site, folder: str) -> Response:
         metadata=dataset.metadata,
         description=markdown(dataset.metadata.description),
         info=dataset.metadata.tokenized_info,
+        tokenizer=_tokenizer(dataset),
         facts=_facts(dataset),
         bytes_per_token=_bytes_per_token(site, dataset),
         ratios=[_ratio(dataset.details.get("text_bytes"), child["tokens"]) for child in children],
@@ -103,6 +105,11 @@ def _shown(dataset: Dataset, packed: Sequence[Packed], paths: Sequence[str]) -> 
     if 1 < len(paths) <= MAX_GROUP_FILES and len(packed) == min(len(paths), _MAX_HISTOGRAM_FILES):
         return dataset.folder
     return packed[0].name if packed else None
+
+
+def _tokenizer(dataset: Dataset) -> str | None:
+    info = dataset.metadata.tokenized_info
+    return None if info is None else tokenizer_name(info.tokenizer)
 
 
 def file_page(site: Site, name: str) -> Response:

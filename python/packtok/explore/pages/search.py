@@ -12,6 +12,7 @@ from starlette.datastructures import QueryParams
 from starlette.responses import RedirectResponse, Response
 
 from packtok._packtok import natural_sorted
+from packtok.catalog.facets import FACETS
 from packtok.catalog.search import Query
 from packtok.explore.html.rendering import link, summary
 from packtok.explore.html.texts import MAX_TEXT_CHARS, shortened, visible
@@ -19,7 +20,6 @@ from packtok.explore.pages.parameters import choice, integer
 from packtok.explore.site import Site
 
 _NUMBER = re.compile(r"(\d{1,6})([KMBT]?)")
-FACETS = ("content", "language", "tokenizer", "tokens", "date")
 SORTS = {"best": "best match", "name": "name", "tokens": "tokens", "date": "date"}
 PAGE_ENTRIES = 25
 _MAX_CHOICES = 50
@@ -84,12 +84,15 @@ def _result(entry: Mapping[str, Any]) -> str:
     facts += [f"<span>{_text(entry[key])}</span>" for key in ("language", "license", "date") if entry[key]]
     text = summary(entry)
     description = f'<p class="summary">{_text(text)}</p>' if text else ""
-    return f'<li><h3>{title}</h3><p class="meta">{" ".join(facts)}</p>{description}</li>\n'
+    form = "" if entry["parent"] is None else ' class="form"'
+    return f'<li{form}><h3>{title}</h3><p class="meta">{" ".join(facts)}</p>{description}</li>\n'
 
 
 def _known_result(site: Site, entry: Mapping[str, Any]) -> str:
     # Results are cached: while a user types, most results were shown a moment ago.
-    key = tuple(entry[name] for name in ("path", "modified_ns", "bytes", "name", "folder"))
+    names = ("path", "modified_ns", "bytes", "name", "folder", "language", "license", "date")
+    # A tokenized form inherits from its raw dataset, which may have changed alone.
+    key = (*(entry[name] for name in names), hash(entry["entry"]))
     return site.results.value(key, lambda: _result(entry))
 
 
@@ -119,7 +122,8 @@ def search_page(site: Site, parameters: QueryParams) -> Response:
     words = parameters.get("q", "")[:500]
     sort = choice(parameters, "sort", tuple(SORTS))
     chosen = {facet: tuple(dict.fromkeys(parameters.getlist(facet)))[:_MAX_CHOICES] for facet in FACETS}
-    query = Query(words=words, **chosen, sort=sort, offset=(number - 1) * PAGE_ENTRIES, limit=PAGE_ENTRIES)
+    offset = (number - 1) * PAGE_ENTRIES
+    query = Query(words=words, **chosen, sort=sort, is_grouped=True, offset=offset, limit=PAGE_ENTRIES)
     result = site.catalog.search(query)
     num_pages = max(1, math.ceil(result.total / PAGE_ENTRIES))
     is_all = not words and not any(chosen.values()) and number == 1
