@@ -7,8 +7,9 @@ import pickle
 import re
 import shutil
 import struct
+import threading
 import urllib.parse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -34,6 +35,7 @@ import packtok
 from packtok.catalog.index import INDEX_NAME, build_index
 from packtok.commands.convert import Reading
 from packtok.commands.explore import site_to_serve
+from packtok.explore.contents import catalog
 from packtok.explore.files import NotServedError
 from packtok.explore.html.tokens import pieces_of, tokens_html
 from packtok.explore.pages import compare
@@ -170,6 +172,55 @@ def test_replaced_index_is_noticed_and_none_is_needed(tmp_path: Path) -> None:
         answer = server.get("/")
         assert answer.status == 500
         assert notes(answer.text)[0].endswith("run packtok data index")
+
+
+def test_pages_are_served_while_folders_are_searched(
+    tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_search, search = threading.Event(), catalog.described_below
+
+    def waiting(*arguments: Any) -> Iterator[Any]:
+        assert may_search.wait(60)
+        yield from search(*arguments)
+
+    monkeypatch.setattr(catalog, "described_below", waiting)
+    monkeypatch.setattr(catalog, "_WAIT_SECONDS", 0.0)
+    write_metadata(tmp_path / "a" / "one", name="One")
+    shutil.copy(base / GPT2, tmp_path / "a.pbin")
+    with served_folder(tmp_path) as server:
+        page = server.page("/?q=one")
+        assert "the list of datasets is still being built. Look again." in page.text
+        assert page.text_of("h2", id="total") == "0 datasets"
+        assert server.page("/dataset/a/one").text_of("h1") == "One"
+        assert server.page("/file/a.pbin").text_of("h1") == "a.pbin"
+        assert server.page("/documents/a.pbin").tokens()
+        may_search.set()
+        page = until(lambda: server.page("/?q=one"), lambda page: names(page) == ["One"])
+        assert "This list shows the folders as they were when the server started" in page.text
+
+
+def test_failed_search_of_folders_is_an_error_and_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = catalog.described_below
+
+    def failing(*_: Any) -> Iterator[Any]:
+        raise OSError(5, "Input/output error", str(tmp_path))
+
+    write_metadata(tmp_path / "a" / "one", name="One")
+    monkeypatch.setattr(catalog, "described_below", failing)
+    with served_folder(tmp_path) as server:
+        assert server.get("/").status == 500
+        monkeypatch.setattr(catalog, "described_below", search)
+        assert names(server.page("/")) == ["One"]
+
+
+def until(get: Callable[[], Page], is_expected: Callable[[Page], bool]) -> Page:
+    for _ in range(500):
+        page = get()
+        if is_expected(page):
+            return page
+    raise AssertionError(page.text)
 
 
 def test_folder_without_datasets_lists_its_token_files(tmp_path: Path) -> None:

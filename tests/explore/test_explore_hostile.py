@@ -9,6 +9,7 @@ import pickle
 import re
 import sqlite3
 import struct
+import subprocess
 import threading
 import urllib.parse
 from collections.abc import Iterator
@@ -23,8 +24,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import packtok
+from packtok.catalog import discovery
 from packtok.catalog.index import INDEX_NAME, build_index
 from packtok.explore import files
+from packtok.explore.contents import catalog
 from packtok.explore.files import NotServedError, Root
 from packtok.explore.html.texts import markdown, visible
 from packtok.explore.html.tokens import Piece, tokens_html
@@ -144,6 +147,55 @@ def test_datasets_outside_show_only_that_they_exist(world: World) -> None:
         page = server.page("/")
         assert sorted(page.all("h3")) == ["A dataset outside the base directory", "Own"]
         assert SECRET not in page.html
+
+
+def test_search_of_folders_stays_below_the_base_and_is_limited(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (world.base / "machine").symlink_to("/")
+    raw = world.base / "x" / "plain"
+    write_metadata(raw, name="Raw")
+    (raw / "tokenized").mkdir()
+    (raw / "tokenized" / "machine").symlink_to("/")
+    write_metadata(world.base / "real" / "linked", name="Linked")
+    (world.base / "link").symlink_to("real")
+    read: list[str] = []
+    folders = discovery._folders
+
+    def counted(folder: str) -> list[str]:
+        read.append(os.path.realpath(folder))
+        return folders(folder)
+
+    monkeypatch.setattr(discovery, "_folders", counted)
+    with served_folder(world.base) as server:
+        page = server.page("/")
+        assert page.all("h3") == ["Linked", "Linked", "Raw"]
+        assert "Folders are missing" not in page.text
+    assert all(Path(folder).is_relative_to(world.base.resolve()) for folder in read)
+    monkeypatch.setattr(catalog, "_MAX_FOLDERS", 3)
+    with served_folder(world.base) as server:
+        page = server.page("/")
+        assert page.all("h3") == ["Linked"]
+        assert "Folders are missing in the list, because they are too many or too deep." in page.text
+
+
+def test_folders_nested_1200_levels_end_no_search(world: World) -> None:
+    write_metadata(world.base / "z" / "data", name="Some")
+    descriptor = os.open(world.base, os.O_RDONLY)
+    for _ in range(1200):
+        os.mkdir("d", dir_fd=descriptor)
+        inner = os.open("d", os.O_RDONLY, dir_fd=descriptor)
+        os.close(descriptor)
+        descriptor = inner
+    os.close(descriptor)
+    try:
+        with served_folder(world.base) as server:
+            page = server.page("/")
+    finally:
+        # Python's own functions, with which pytest cleans up, do not descend as far.
+        subprocess.run(["rm", "-rf", world.base / "d"], check=True)
+    assert page.all("h3") == ["Some"]
+    assert "too many or too deep" in page.text
 
 
 def test_form_of_a_raw_dataset_outside_shows_nothing_of_it(world: World) -> None:

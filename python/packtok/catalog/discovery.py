@@ -10,7 +10,7 @@ tokenized one is named after its parent and its folders: ``<parent>-tokenized_<t
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,7 +40,12 @@ class Described:
         return "/".join((self.parent or self.path).split("/")[:-2])
 
 
-def described_below(base: Path) -> Iterator[Described]:
+# Receives the path of a folder below the base, with slashes and one at its end, before it is read; returns
+# whether to read it.
+Enters = Callable[[str], bool]
+
+
+def described_below(base: Path, enters: Enters = lambda _: True) -> Iterator[Described]:
     """Yields the metadata files below ``base``, in natural order of their folders.
 
     Below a dataset, the search finds only its tokenized forms, so that folders of data are not listed.
@@ -49,31 +54,39 @@ def described_below(base: Path) -> Iterator[Described]:
         OSError: If the base itself cannot be read.
     """
     os.scandir(base).close()
-    yield from _in_folder(f"{base}/", "", frozenset())
+    yield from _in_folder(f"{base}/", "", frozenset(), enters)
 
 
-def _in_folder(base: str, folder: str, above: frozenset[tuple[int, int]]) -> Iterator[Described]:
+def _in_folder(
+    base: str, folder: str, above: frozenset[tuple[int, int]], enters: Enters
+) -> Iterator[Described]:
     """Yields the metadata files below a folder, unless it is a link to a folder ``above`` it."""
     described = _metadata_in(base, folder) if folder else None
     if described is not None:
         yield described
-        yield from _tokenized(base, folder, described.path)
+        yield from _tokenized(base, folder, described.path, enters)
         return
     here = _identity(base + folder)
     if here is None or here in above:
         return
     for name in _folders(base + folder):
-        if name not in _SKIPPED:
-            yield from _in_folder(base, f"{folder}{name}/", above | {here})
+        inner = f"{folder}{name}/"
+        if name not in _SKIPPED and enters(inner):
+            yield from _in_folder(base, inner, above | {here}, enters)
 
 
-def _tokenized(base: str, folder: str, parent: str) -> Iterator[Described]:
-    top = f"{folder}{TOKENIZED_FOLDER}/"
-    for tokenizer in _folders(base + top):
-        for subset in _folders(f"{base}{top}{tokenizer}"):
-            described = _metadata_in(base, f"{top}{tokenizer}/{subset}/", parent)
+def _tokenized(base: str, folder: str, parent: str, enters: Enters) -> Iterator[Described]:
+    for tokenizer in _folders_to_enter(base, f"{folder}{TOKENIZED_FOLDER}/", enters):
+        for subset in _folders_to_enter(base, tokenizer, enters):
+            described = _metadata_in(base, subset, parent) if enters(subset) else None
             if described is not None:
                 yield described
+
+
+def _folders_to_enter(base: str, folder: str, enters: Enters) -> Iterator[str]:
+    """Yields the paths of the folders in a folder; none if the folder is not entered."""
+    if enters(folder):
+        yield from (f"{folder}{name}/" for name in _folders(base + folder))
 
 
 def _identity(folder: str) -> tuple[int, int] | None:

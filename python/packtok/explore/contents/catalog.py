@@ -5,6 +5,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -34,6 +35,11 @@ _MAX_DETAILS_BYTES = 32 << 20
 T = TypeVar("T")
 _LINKS_SECONDS = 10.0
 _MAX_OF_ONE_NAME = 10
+# Without an index, pages of the first second wait for the folders; most bases take no longer.
+_WAIT_SECONDS = 1.0
+# The limits of the search of folders. Its recursion is as deep as they are.
+_MAX_DEPTH = 64
+_MAX_FOLDERS = 100_000
 _OUTSIDE = "A dataset outside the base directory"
 
 
@@ -71,6 +77,29 @@ class TokenizerFile:
     """The fingerprint that the dataset records, if it does."""
 
 
+class Walk:
+    """Decides which folders the page itself searches for metadata files: none outside, and a limited number.
+
+    Args:
+        root: The base directory.
+    """
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+        self._known: dict[str, bool] = {}
+        self._num_folders = 0
+        self.is_cut = False
+        """Whether folders were left out because they are too deep or too many."""
+
+    def enters(self, folder: str) -> bool:
+        """Returns whether to read a folder, whose path ends with a slash."""
+        self._num_folders += 1
+        if folder.count("/") > _MAX_DEPTH or self._num_folders > _MAX_FOLDERS:
+            self.is_cut = True
+            return False
+        return self._root.contained([folder.rstrip("/")], self._known)[0]
+
+
 class Catalog:
     """The index and the metadata files below a folder. Threads may share it."""
 
@@ -78,7 +107,10 @@ class Catalog:
         self._root = root
         self._lock = threading.Lock()
         self._links: tuple[float, dict[str, bool]] = (0.0, {})
-        self._open: tuple[Identity | None, Index] | None = None
+        self._open: tuple[Identity | None, Index | Future[Index]] | None = None
+        self._empty: Index | None = None
+        self._wait_until = 0.0
+        self._walk = Walk(root)
         self._tokenizers: tuple[Index, list[TokenizerFile]] | None = None
 
     @property
@@ -87,8 +119,23 @@ class Catalog:
         with self._lock:
             return self._open is not None and self._open[0] is not None
 
+    @property
+    def is_building(self) -> bool:
+        """Whether the folders are still being searched, so that `index` has no datasets yet."""
+        with self._lock:
+            opened = None if self._open is None else self._open[1]
+        return isinstance(opened, Future) and not opened.done()
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the search of the folders left some out."""
+        return not self.has_index and self._walk.is_cut
+
     def index(self) -> Index:
-        """Returns the index of the base, opened again if it was replaced; without one, one made in memory.
+        """Returns the index of the base, opened again if it was replaced.
+
+        Without one, a thread makes one of the folders. Until it is made, an index without datasets is
+        returned, after `_WAIT_SECONDS` at most.
 
         Raises:
             PacktokError: If the file is no index.
@@ -97,9 +144,41 @@ class Catalog:
             file = self._index_file()
             identity = None if file is None else file.identity
             if self._open is None or self._open[0] != identity:
-                index = self._index_in_memory() if file is None else self._index_in(file)
-                self._open = (identity, index)
-            return self._open[1]
+                opened = self._building() if file is None else self._index_in(file)
+                self._open = (identity, opened)
+            opened = self._open[1]
+        return opened if isinstance(opened, Index) else self._built(opened)
+
+    def _building(self) -> "Future[Index]":
+        """Returns the index that a thread makes of the folders."""
+        future: Future[Index] = Future()
+        self._walk = walk = Walk(self._root)
+        self._wait_until = time.monotonic() + _WAIT_SECONDS
+
+        def build() -> None:
+            try:
+                future.set_result(self._index_of_folders(walk))
+            except BaseException as error:
+                future.set_exception(error)
+
+        # The process does not wait for a daemon at its end.
+        threading.Thread(target=build, daemon=True).start()
+        return future
+
+    def _built(self, future: "Future[Index]") -> Index:
+        """Returns the index that a thread makes, or one without datasets if that takes longer."""
+        wait([future], max(0.0, self._wait_until - time.monotonic()))
+        if not future.done():
+            with self._lock:
+                if self._empty is None:
+                    self._empty = _index_in_memory([], [])
+                return self._empty
+        if future.exception() is not None:
+            # The next page tries again.
+            with self._lock:
+                if self._open is not None and self._open[1] is future:
+                    self._open = None
+        return future.result()
 
     def search(self, query: Query) -> SearchResult:
         """Returns the datasets that a query finds. Datasets outside the base show only that they exist."""
@@ -237,9 +316,8 @@ class Catalog:
             raise NotServedError("the index was replaced while it was opened; load the page again")
         return index
 
-    def _index_in_memory(self) -> Index:
-        """Returns an index of the folders; its file is removed as soon as it is open."""
-        described = list(described_below(self._root.folder))
+    def _index_of_folders(self, walk: Walk) -> Index:
+        described = list(described_below(self._root.folder, walk.enters))
         # Both files must be inside, because an entry has values from both.
         known: dict[str, bool] = {}
         files = self._root.contained([dataset.path for dataset in described], known)
@@ -249,10 +327,7 @@ class Catalog:
         ]
         entries = list(entries_of(self._root.folder, inside))
         broken = [entry for entry in entries if isinstance(entry, Broken)]
-        with tempfile.TemporaryDirectory(prefix="packtok-explore-") as folder:
-            path = Path(folder, INDEX_NAME)
-            path.write_bytes(index_content([entry for entry in entries if isinstance(entry, dict)], broken))
-            return Index(path)
+        return _index_in_memory([entry for entry in entries if isinstance(entry, dict)], broken)
 
     def _served(self, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Returns entries with their folders; entries whose files are outside the base are reduced."""
@@ -296,6 +371,14 @@ class Catalog:
         content = file.content(max_bytes)
         path = self._root.folder / file.name
         return _checked(lambda: mapping_of_bytes(content, path), self._root.folder)
+
+
+def _index_in_memory(entries: list[dict[str, Any]], broken: list[Broken]) -> Index:
+    """Returns an index whose file is removed as soon as it is open."""
+    with tempfile.TemporaryDirectory(prefix="packtok-explore-") as folder:
+        path = Path(folder, INDEX_NAME)
+        path.write_bytes(index_content(entries, broken))
+        return Index(path)
 
 
 def _hidden(entry: dict[str, Any]) -> dict[str, Any]:

@@ -124,6 +124,9 @@ def search_page(site: Site, parameters: QueryParams) -> Response:
     chosen = {facet: tuple(dict.fromkeys(parameters.getlist(facet)))[:_MAX_CHOICES] for facet in FACETS}
     offset = (number - 1) * PAGE_ENTRIES
     query = Query(words=words, **chosen, sort=sort, is_grouped=True, offset=offset, limit=PAGE_ENTRIES)
+    site.catalog.index()
+    # Asked before the search: if it is false, the search has all datasets.
+    is_building = site.catalog.is_building
     result = site.catalog.search(query)
     num_pages = max(1, math.ceil(result.total / PAGE_ENTRIES))
     is_all = not words and not any(chosen.values()) and number == 1
@@ -142,6 +145,8 @@ def search_page(site: Site, parameters: QueryParams) -> Response:
         has_index=site.catalog.has_index,
         broken=broken,
         num_broken=num_broken,
+        is_building=is_building,
+        is_cut=site.catalog.is_cut,
         pbins=[] if result.total or words or any(chosen.values()) else _pbins(site),
         without=[
             (facet, value, {**state, facet: tuple(other for other in values if other != value)})
