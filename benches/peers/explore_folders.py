@@ -115,7 +115,7 @@ def write_rows(entries: list[dict[str, Any]], path: Path) -> None:
                 details["description"],
                 details["download_source"],
                 " ".join(details["corpuses"]),
-                entry["context"].replace("/", " "),
+                entry["path"].rpartition("/")[0].replace("/", " "),
                 *facet_texts(entry).values(),
                 entry["path"],
                 entry["documents"],

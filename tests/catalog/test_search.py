@@ -24,6 +24,7 @@ from packtok.catalog.facets import FACETS, facet_texts, token_range, values_of, 
 from packtok.catalog.index import INDEX_NAME, Index, build_index
 from packtok.catalog.names import all_entries
 from packtok.catalog.search import Query, SearchResult, match_expression
+from packtok.catalog.words import Vocabulary
 from packtok.errors import PacktokError
 
 WORDS = (
@@ -103,7 +104,12 @@ def oracle(index: Index, query: Query) -> tuple[list[str], dict[str, dict[str, i
     def matches(entry: dict[str, Any], ignored: str | None) -> bool:
         details = json.loads(entry["entry"])
         text = " ".join(
-            [entry["name"], details["description"], details["download_source"], entry["context"]]
+            [
+                entry["name"],
+                details["description"],
+                details["download_source"],
+                entry["path"].rpartition("/")[0],
+            ]
         ).lower()
         text = text.replace("é", "e").replace("ï", "i").replace("ü", "u")
         words = re.findall(r"\w+", text)
@@ -570,3 +576,78 @@ def test_groups_keep_the_forms_of_a_raw_dataset_together(index: Index) -> None:
 )
 def test_tokenizer_is_shown_by_its_name_and_not_by_a_path(text: str, name: str) -> None:
     assert tokenizer_name(text) == name
+
+
+def found_names(base: Path, words: str) -> list[str]:
+    with closing(Index(base / INDEX_NAME)) as index:
+        found = sorted(entry["name"] for entry in index.find(Query(words=words)).entries)
+        assert found == sorted(entry["name"] for entry in index.search(words))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("小説", ["近代日本小説集"]),
+        ("日本小説", ["近代日本小説集"]),
+        ("近", ["近代日本小説集"]),
+        ("集", ["近代日本小説集"]),
+        ("日説", []),
+        ("Aozora小説", ["近代日本小説集"]),
+        ("カ\u3099イト\u3099", ["ガイド"]),
+        ("국어", ["한국어"]),
+        ("🎉", ["Party 🎉🤖"]),
+        ("🤖 party", ["Party 🎉🤖"]),
+        ("🙂", []),
+        ("pajama", ["Tales"]),
+        ("stroies", ["Tales"]),
+        ("short stroies", ["Tales"]),
+        ("shrot stroies", ["Tales"]),
+        ("stroies party", []),
+        ("sroeis", []),
+        ("tal", ["Tales"]),
+        ("tla", []),
+    ],
+)
+def test_words_of_every_script_and_words_with_a_typo_are_found(
+    scripts: Path, words: str, found: list[str]
+) -> None:
+    assert found_names(scripts, words) == found
+
+
+@pytest.fixture(scope="module")
+def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    base = tmp_path_factory.mktemp("scripts")
+    write(base / "x" / "a", name="近代日本小説集", description="From Aozora")
+    write(base / "x" / "b", name="ガイド")
+    write(base / "x" / "c", name="한국어")
+    write(base / "x" / "d", name="Party 🎉🤖")
+    write(base / "x" / "red_pajama", name="Tales", description="Short stories")
+    build_index(base)
+    return base
+
+
+def test_corrected_words_are_named(scripts: Path) -> None:
+    with closing(Index(scripts / INDEX_NAME)) as index:
+        assert index.find(Query(words="short stroies")).corrections == {"stroies": ["stories"]}
+        for words in ("stories", "xyzzyx", "stories party", "stroies xyzzyx", ""):
+            assert index.find(Query(words=words)).corrections == {}
+
+
+def test_neighbours_are_those_of_plain_edits() -> None:
+    def edits(word: str) -> set[str]:
+        cuts = [(word[:i], word[i:]) for i in range(len(word) + 1)]
+        made = {a + b[1:] for a, b in cuts} | {a + b[1] + b[0] + b[2:] for a, b in cuts if len(b) > 1}
+        made |= {a + char + b for a, b in cuts for char in "abc"}
+        made |= {a + char + b[1:] for a, b in cuts if b for char in "abc"}
+        return made - {word}
+
+    source = random.Random(3)
+    words = sorted({"".join(source.choices("abc", k=source.randrange(1, 9))) for _ in range(2000)})
+    vocabulary = Vocabulary(words)
+    for _ in range(200):
+        word = "".join(source.choices("abc", k=source.randrange(4, 9)))
+        expected = sorted({*words} & edits(word))
+        assert vocabulary.neighbours(word) == expected[:8], word
+        assert vocabulary.has_start(word) == any(other.startswith(word) for other in words)
+    assert vocabulary.neighbours("abc") == []

@@ -125,6 +125,9 @@ def test_words_and_facets_narrow_a_search(server: Served) -> None:
         if tag == "input" and "checked" in attributes
     ]
     assert sorted(str(value) for value in checked) == ["cl100k_base", "gpt2"]
+    typo = server.page("/?q=shrot+stor&tokenizer=gpt2")
+    assert names(typo) == ["Short stories-tokenized_gpt2_all"]
+    assert "No word starts with “shrot”. Searched instead: short." in notes(typo.html)
     without = "/?q=short&tokenizer=cl100k_base"
     assert without in page.links()
     assert server.page(without).text_of("h2", id="total") == "1 dataset"

@@ -19,14 +19,21 @@ from packtok.catalog.discovery import Described, described_below
 from packtok.catalog.entries import Broken, entries_of, with_inherited
 from packtok.catalog.facets import FACETS
 from packtok.catalog.index_file import VERSION, index_content, is_complete
-from packtok.catalog.search import Query, SearchResult, match_expression
+from packtok.catalog.search import (
+    Query,
+    SearchResult,
+    corrected_expression,
+    corrections_of,
+    match_expression,
+)
+from packtok.catalog.words import Vocabulary
 from packtok.errors import PacktokError
 
 INDEX_NAME = "packtok_index.sqlite"
 _MAX_IDS = 1000
 # With more matches than this, scores cost more than they are worth: words that occur everywhere rank nothing.
 _MAX_SCORED = 2_000
-# Weights of name, description, source, corpora and context.
+# Weights of name, description, source, corpora and folders.
 _SCORE = "bm25(words, 10, 2, 1, 5, 3)"
 
 
@@ -71,6 +78,7 @@ class Index:
         self._lock = threading.Lock()
         # `packtok.catalog.columns.Columns`, imported when a search needs it, because it imports NumPy.
         self._columns: Any = None
+        self._vocabulary: Vocabulary | None = None
         self._identity = _identity(path)
         quoted = urllib.parse.quote(str(path.absolute()))
         try:
@@ -138,7 +146,7 @@ class Index:
 
     def search(self, words: str) -> list[dict[str, Any]]:
         """Returns the entries that contain words that start with all of ``words``, best first."""
-        expression = match_expression(words)
+        expression, _ = self._expression(words)
         if expression is None:
             return self.entries()
         return self._shown(
@@ -154,7 +162,7 @@ class Index:
         try:
             if self._columns is None:
                 self._columns = Columns(self._rows("SELECT * FROM facets ORDER BY id"))
-            expression = match_expression(query.words)
+            expression, corrections = self._expression(query.words)
             matches = None if expression is None else rows_of_ids(self._matches(expression))
             matched = self._columns.mask(matches)
         except (IndexError, TypeError, ValueError) as error:
@@ -168,7 +176,25 @@ class Index:
         if query.is_grouped:
             sorted_rows = self._columns.grouped(sorted_rows)
         page = sorted_rows[query.offset : query.offset + query.limit]
-        return SearchResult(len(sorted_rows), self._entries_of_ids([int(i) + 1 for i in page]), facets)
+        return SearchResult(
+            len(sorted_rows), self._entries_of_ids([int(i) + 1 for i in page]), facets, corrections
+        )
+
+    def _expression(self, words: str) -> tuple[str | None, dict[str, list[str]]]:
+        """Returns the FTS5 expression for words, and the typos that were corrected since it found nothing."""
+        expression = match_expression(words)
+        found = "SELECT 1 FROM words WHERE words MATCH ? LIMIT 1"
+        if expression is None or self._rows(found, expression):
+            return expression, {}
+        if self._vocabulary is None:
+            self._vocabulary = Vocabulary(self._terms())
+        corrections = corrections_of(words, self._vocabulary)
+        return (corrected_expression(words, corrections) if corrections else expression), corrections
+
+    def _terms(self) -> list[str]:
+        # A temporary table is in memory, and changes nothing in the file.
+        self._rows("CREATE VIRTUAL TABLE IF NOT EXISTS temp.terms USING fts5vocab (main, words, row)")
+        return [term for (term,) in self._rows("SELECT term FROM terms")]
 
     def _best_first(self, expression: str, matches: Any) -> Any:
         """Returns matches by score; too many keep folder order, after those with all words in the name."""

@@ -14,6 +14,7 @@ from typing import Any
 from packtok import _packtok
 from packtok.catalog.entries import Broken, with_inherited
 from packtok.catalog.facets import FACETS, UNKNOWN, facet_texts, year_of
+from packtok.catalog.words import text_to_index
 
 # Version of the tables; an index of another version is built again.
 VERSION = 4
@@ -35,7 +36,7 @@ CREATE TABLE facets (
     by_name INTEGER NOT NULL, by_tokens INTEGER NOT NULL, by_date INTEGER NOT NULL
 );
 CREATE VIRTUAL TABLE words USING fts5 (
-    name, description, source, corpora, context, content = '', prefix = '1 2 3', tokenize = 'unicode61'
+    name, description, source, corpora, folders, content = '', prefix = '1 2 3', tokenize = 'unicode61'
 );
 """
 _INDEXES = """
@@ -80,7 +81,7 @@ def index_content(entries: Sequence[dict[str, Any]], broken: Iterable[Broken]) -
             f"INSERT INTO dataset VALUES (?, {marks})",
             ([i, *(entry[column] for column in _COLUMNS)] for i, entry in enumerate(entries, 1)),
         )
-        columns = "rowid, name, description, source, corpora, context"
+        columns = "rowid, name, description, source, corpora, folders"
         connection.executemany(
             f"INSERT INTO words ({columns}) VALUES (?, ?, ?, ?, ?, ?)",
             ([i, *_words(entry)] for i, entry in enumerate(shown, 1)),
@@ -106,13 +107,15 @@ def index_content(entries: Sequence[dict[str, Any]], broken: Iterable[Broken]) -
 
 def _words(entry: dict[str, Any]) -> list[str]:
     metadata = json.loads(entry["entry"])
-    return [
+    texts = [
         entry["name"],
         metadata.get("description", ""),
         metadata.get("download_source", ""),
         " ".join(metadata.get("corpuses", [])),
-        entry["context"].replace("/", " "),
+        # The folders: those of the context, and that of the dataset.
+        " ".join(entry["path"].split("/")[:-1]),
     ]
+    return list(map(text_to_index, texts))
 
 
 def _ranks(entries: Sequence[dict[str, Any]]) -> tuple[list[int], list[int], list[int]]:

@@ -1,10 +1,12 @@
 """The words and the result of a search with facets. `packtok.catalog.index.Index` runs it."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 from unicodedata import combining, normalize
 
+from packtok.catalog.words import Vocabulary, text_to_find
 from packtok.choices import check_choice
 
 SORTS = ("best", "name", "tokens", "date")
@@ -21,7 +23,10 @@ class Query:
     """
 
     words: str = ""
-    """Starts of words that must all occur in the name, description, source, corpora or context."""
+    """Starts of words that must all occur in the name, description, source, corpora or folders.
+
+    If nothing matches, a word that starts none of the indexed words stands for those that differ by one typo.
+    """
     content: tuple[str, ...] = ()
     language: tuple[str, ...] = ()
     license: tuple[str, ...] = ()
@@ -58,24 +63,56 @@ class SearchResult:
 
     The numbers of a facet ignore the values chosen from it, since they tell what another choice would find.
     """
+    corrections: dict[str, list[str]] = field(default_factory=dict)
+    """For each word that was taken for a typo, the words that were searched instead."""
 
 
 def match_expression(words: str) -> str | None:
     """Returns the FTS5 expression for starts of words; ``None`` if there is no word."""
-    # NUL would end the expression; halves of surrogate pairs are in no text.
-    cleaned = words[:_MAX_CHARACTERS].encode(errors="replace").decode().replace("\0", " ")
     quoted: dict[tuple[str, ...], str] = {}
     num_parts = 0
-    for word in cleaned.split():
+    for word in _cleaned(words).split():
         parts = _parts(word)
         # A repeated word adds no match, but SQLite would look it up and rank it again.
         if parts in quoted or num_parts == _MAX_WORDS:
             continue
         used_parts = parts[: _MAX_WORDS - num_parts]
         text = word if used_parts == parts else " ".join(used_parts)
-        quoted[parts] = f'"{text.replace(chr(34), chr(34) * 2)}"*'
+        quoted[parts] = f"{_quoted(text)}*"
         num_parts += len(used_parts)
     return " ".join(quoted.values()) or None
+
+
+def _cleaned(words: str) -> str:
+    # NUL would end the expression; halves of surrogate pairs are in no text.
+    return text_to_find(words[:_MAX_CHARACTERS].encode(errors="replace").decode().replace("\0", " "))
+
+
+def corrections_of(words: str, vocabulary: Vocabulary) -> dict[str, list[str]]:
+    """Returns the words that start no word of an index, each with the indexed words that it may stand for.
+
+    It is empty if there is no such word, or none that one of them may stand for.
+    """
+    parts = dict.fromkeys(part for word in _cleaned(words).split() for part in _parts(word))
+    unknown = [part for part in list(parts)[:_MAX_WORDS] if not vocabulary.has_start(part)]
+    corrections = {part: vocabulary.neighbours(part) for part in unknown}
+    return corrections if all(corrections.values()) else {}
+
+
+def corrected_expression(words: str, corrections: Mapping[str, Sequence[str]]) -> str:
+    """Returns the FTS5 expression for words, some of which stand for others."""
+    parts = dict.fromkeys(part for word in _cleaned(words).split() for part in _parts(word))
+    terms = (
+        f"({' OR '.join(_quoted(word) for word in corrections[part])})"
+        if part in corrections
+        else f"{_quoted(part)}*"
+        for part in list(parts)[:_MAX_WORDS]
+    )
+    return " AND ".join(terms)
+
+
+def _quoted(text: str) -> str:
+    return f'"{text.replace(chr(34), chr(34) * 2)}"'
 
 
 def _parts(word: str) -> tuple[str, ...]:

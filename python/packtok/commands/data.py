@@ -345,7 +345,7 @@ def list_datasets(words: str | None = None, remark: Remark = lambda _: None) -> 
     """Returns the datasets in the base directory, or those that match ``words``, best first.
 
     Args:
-        words: Starts of words that must all occur in the name, description, source, corpora or context.
+        words: Starts of words that must all occur in the name, description, source, corpora or folders.
         remark: Receives a remark if there is no index.
 
     Raises:
