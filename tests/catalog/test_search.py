@@ -520,8 +520,10 @@ def test_tokenized_forms_inherit_what_only_their_raw_dataset_describes(tmp_path:
     def facts(query: Query) -> list[tuple[Any, ...]]:
         keys = ("path", "language", "license", "date")
         with closing(Index(tmp_path / INDEX_NAME)) as index:
-            found = index.find(query).entries
-        return [(*(entry[key] for key in keys), json.loads(entry["entry"])["description"]) for entry in found]
+            entries = index.find(query).entries
+        return [
+            (*(entry[key] for key in keys), json.loads(entry["entry"])["description"]) for entry in entries
+        ]
 
     for language in ("ja, en", "fr"):
         if language == "fr":
@@ -578,15 +580,15 @@ def test_tokenizer_is_shown_by_its_name_and_not_by_a_path(text: str, name: str) 
     assert tokenizer_name(text) == name
 
 
-def found_names(base: Path, words: str) -> list[str]:
+def names_of_search(base: Path, words: str) -> list[str]:
     with closing(Index(base / INDEX_NAME)) as index:
-        found = sorted(entry["name"] for entry in index.find(Query(words=words)).entries)
-        assert found == sorted(entry["name"] for entry in index.search(words))
-    return found
+        names = sorted(entry["name"] for entry in index.find(Query(words=words)).entries)
+        assert names == sorted(entry["name"] for entry in index.search(words))
+    return names
 
 
 @pytest.mark.parametrize(
-    ("words", "found"),
+    ("words", "names"),
     [
         ("小説", ["近代日本小説集"]),
         ("日本小説", ["近代日本小説集"]),
@@ -610,9 +612,9 @@ def found_names(base: Path, words: str) -> list[str]:
     ],
 )
 def test_words_of_every_script_and_words_with_a_typo_are_found(
-    scripts: Path, words: str, found: list[str]
+    scripts: Path, words: str, names: list[str]
 ) -> None:
-    assert found_names(scripts, words) == found
+    assert names_of_search(scripts, words) == names
 
 
 @pytest.fixture(scope="module")

@@ -87,10 +87,10 @@ def server(base: Path) -> Iterator[Served]:
 def pages_of(server: Served) -> list[str]:
     """Returns the addresses of all pages with commands."""
     lists = [server.page(f"/?page={number}").links() for number in (1, 2)]
-    found = [link for links in lists for link in links if link.startswith("/dataset/")]
-    found.append("/dataset/x/late%20%C3%A9")
-    files = [link for page in found for link in server.page(page).links() if link.startswith("/file/")]
-    return [*found, *files, "/file/x/loose.pbin"]
+    datasets = [link for links in lists for link in links if link.startswith("/dataset/")]
+    datasets.append("/dataset/x/late%20%C3%A9")
+    files = [link for page in datasets for link in server.page(page).links() if link.startswith("/file/")]
+    return [*datasets, *files, "/file/x/loose.pbin"]
 
 
 class Runner:

@@ -183,8 +183,8 @@ class Index:
     def _expression(self, words: str) -> tuple[str | None, dict[str, list[str]]]:
         """Returns the FTS5 expression for words, and the typos that were corrected since it found nothing."""
         expression = match_expression(words)
-        found = "SELECT 1 FROM words WHERE words MATCH ? LIMIT 1"
-        if expression is None or self._rows(found, expression):
+        any_match = "SELECT 1 FROM words WHERE words MATCH ? LIMIT 1"
+        if expression is None or self._rows(any_match, expression):
             return expression, {}
         if self._vocabulary is None:
             self._vocabulary = Vocabulary(self._terms())
@@ -235,8 +235,8 @@ class Index:
         for start in range(0, len(missing), _MAX_IDS):
             part = missing[start : start + _MAX_IDS]
             marks = ", ".join("?" for _ in part)
-            found = self._all(f"SELECT * FROM dataset WHERE path IN ({marks})", *part)
-            parents |= {row["path"]: row for row in found}
+            of_parents = self._all(f"SELECT * FROM dataset WHERE path IN ({marks})", *part)
+            parents |= {row["path"]: row for row in of_parents}
         return [with_inherited(row, parents.get(row["parent"])) for row in rows]
 
     def _all(self, query: str, *arguments: Any) -> list[dict[str, Any]]:

@@ -82,8 +82,8 @@ def all_entries(base: Base, remark: Remark = lambda _: None) -> list[dict[str, A
         with closing(Index(index)) as opened:
             return opened.entries()
     remark(f"{base.folder} has no index, so its folders are searched; packtok data index writes one")
-    found = entries_of(base.folder, described_below(base.folder))
-    entries = {entry["path"]: entry for entry in found if not isinstance(entry, Broken)}
+    all_entries = entries_of(base.folder, described_below(base.folder))
+    entries = {entry["path"]: entry for entry in all_entries if not isinstance(entry, Broken)}
     return [with_inherited(entry, entries.get(entry["parent"])) for entry in entries.values()]
 
 

@@ -20,8 +20,7 @@ use crate::engines::byte_bpe::{
     steps_between_white_space,
 };
 use crate::letters::Letters;
-use crate::load::AddedToken;
-use crate::load::{model_type, type_of};
+use crate::load::{AddedToken, model_type, type_of};
 
 /// Ends of parts that are found at once.
 const ENDS_PER_CALL: usize = 16;

@@ -142,7 +142,7 @@ pub(crate) fn split_alike(steps: &[Step], others: &[Step]) -> Result<bool, Strin
 /// any of these is not searched.
 pub(crate) struct Steps {
     automata: Vec<Automaton>,
-    /// Where a text can be cut, if a space and letters between cuts are one word.
+    /// For several steps: where a text can be cut, if a space and letters between cuts are one word.
     cuts: Option<Cuts>,
     /// For each byte, a bit for each step with a match that may end with it. For the first byte of a character beyond
     /// ASCII, and of steps that read characters, see `last_chars`.
@@ -200,8 +200,9 @@ impl Steps {
         for (number, automaton) in automata.iter().enumerate() {
             automaton.mark_last(1 << number, &mut last_bytes, &mut last_chars);
         }
+        let has_cuts = automata.len() > 1 && automata.iter().all(Automaton::keeps_letters);
         Ok(Self {
-            cuts: (automata.iter().all(Automaton::keeps_letters)).then(|| Cuts::of(&automata)),
+            cuts: has_cuts.then(|| Cuts::of(&automata)),
             automata,
             last_bytes,
             last_chars: CharTable::new(&last_chars),
@@ -221,6 +222,9 @@ impl Steps {
         progress: &mut StepsProgress,
         ends: &mut [u32],
     ) -> usize {
+        if let Some(cuts) = &self.cuts {
+            return self.fill_from_parts(cuts, text, progress, ends);
+        }
         let Some((automaton, others)) = self.automata.split_first() else {
             return 0;
         };
@@ -229,9 +233,6 @@ impl Steps {
             let num_ends = automaton.fill(text, first, ends);
             progress.has_given_up |= first.has_given_up();
             return num_ends;
-        }
-        if let Some(cuts) = &self.cuts {
-            return self.fill_from_parts(cuts, text, progress, ends);
         }
         if progress.num_taken == progress.ends.len() {
             progress.ends.clear();
