@@ -249,9 +249,10 @@ def test_raw_dataset_shows_description_files_and_tokenizations(server: Served, b
     assert len(details["files"]) == 2
     assert all(file["crc32c"] in page.text for file in details["files"])
     assert page.links().count("/dataset/text/stories/tokenized/gpt2/all") == 1
-    tokens = [packtok.PbinReader(base / GPT2).num_tokens, details["text_bytes"]]
-    assert f"{tokens[0]:,} tokens" in page.text
-    assert f"{tokens[1] / tokens[0]:.2f} bytes per token" in page.text
+    reader = packtok.PbinReader(base / GPT2)
+    assert f"{reader.num_tokens:,} tokens" in page.text
+    num_text_tokens = reader.num_tokens - len(reader)
+    assert f"{details['text_bytes'] / num_text_tokens:.2f} bytes per token" in page.text
     assert "CC0-1.0" in page.text
 
 
@@ -262,7 +263,8 @@ def test_tokenized_dataset_shows_parent_histogram_and_checksum(
     assert "/dataset/text/stories" in page.links()
     assert f"{reader.trailer_crc32c:08x} (trailer)" in page.text
     text_bytes = json.loads((base / "text/stories/metadata.packtok.json").read_text())["text_bytes"]
-    assert f"{text_bytes / reader.num_tokens:.2f} bytes of text per token" in " ".join(page.text.split())
+    ratio = text_bytes / (reader.num_tokens - len(reader))
+    assert f"{ratio:.2f} bytes of text per token" in " ".join(page.text.split())
     buckets = [(a, b, n) for a, b, n in reader.document_lengths_histogram() if n]
     table = page.html.partition('<figure class="histogram">')[2].partition("</figure>")[0]
     rows = [tuple(row) for row in _rows(table)]

@@ -100,6 +100,10 @@ def _files(packed: bytes) -> Iterator[tuple[str, bytes]]:
         yield f"no_source_{key}", file(section_4=json.dumps(without(source, key)).encode() + b"\n")
     for key in ("tokenizer", "eod", "options", *OPTIONAL_FIELDS):
         yield f"no_{key}", file(section_3=json.dumps(without(metadata, key)).encode())
+    yield (
+        "no_text",
+        file(section_3=json.dumps(metadata | {"counts": without(metadata["counts"], "text")}).encode()),
+    )
     for key in OPTIONAL_OPTIONS:
         options = without(metadata["options"], key)
         yield f"no_option_{key}", file(section_3=json.dumps(metadata | {"options": options}).encode())
@@ -120,6 +124,22 @@ def test_every_page_works_without_each_optional_field(base: Path, capfd: pytest.
     assert packtok.PbinReader(base / "x/data/f-max_documents.pbin").sources[0].get("crc32c") is None
     assert limited.rows("grid")[0][-1] == "–"
     assert capfd.readouterr().err == ""
+
+
+def test_bytes_per_token_are_recorded_or_an_estimate(base: Path) -> None:
+    num_bytes = sum(len(text.encode()) for text in TEXTS[:3])
+    reader = packtok.PbinReader(base / "full.pbin")
+    exact = f"{num_bytes / (reader.num_tokens - len(reader)):.2f} bytes of text per token"
+    names = ("full", "x/data/f-no_text", "x/data/f-no_trailer")
+    with served_folder(base) as server:
+        recorded, estimated, unknown = (
+            " ".join(server.page(f"/file/{name}.pbin").text.split()) for name in names
+        )
+    assert exact in recorded
+    assert "estimated" not in recorded
+    # All documents of this small file are in the sample.
+    assert f"{exact} (estimated from a sample)" in estimated
+    assert "per token" not in unknown
 
 
 class _PanicError(BaseException):

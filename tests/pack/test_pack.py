@@ -296,12 +296,16 @@ def test_every_line_is_packed_empty_blank_or_rejected(
     texts = [None if not line.strip(b" \t\r\n") else oracle.text_of(line) for line in lines]
     kinds = ["blank" if not line.strip(b" \t\r\n") else "bad" for line in lines]
     documents: list[list[int]] = []
+    text_counts = {"bytes": 0, "tokens": 0}
     ids = oracle.encode(oracle.load(small), [text for text in texts if text is not None])
     for i, text in enumerate(texts):
         if text is not None:
             text_ids = next(ids)
             kinds[i] = "packed" if text_ids or empty == "keep" else "empty"
-            documents += [oracle.close(text_ids, 300)] if kinds[i] == "packed" else []
+            if kinds[i] == "packed":
+                documents.append(oracle.close(text_ids, 300))
+                text_counts["bytes"] += len(text.encode())
+                text_counts["tokens"] += len(text_ids)
 
     report = pack(tmp_path, small, on_bad_document="skip", max_rejects="100%", empty_document=empty)
 
@@ -320,6 +324,7 @@ def test_every_line_is_packed_empty_blank_or_rejected(
         "eods_in_text": sum(document.count(300) - 1 for document in documents),
     }
     assert pbin.metadata is not None
+    assert pbin.metadata["counts"].pop("text") == text_counts
     assert pbin.metadata["counts"] == counts
     assert {name: getattr(report, name) for name in counts} == counts
     assert report.lines == report.packed + report.empty + report.blank + report.rejected
@@ -487,7 +492,10 @@ def test_padding_and_truncation_give_the_ids_of_the_wheel(
             tmp_path, tokenizer, truncation=True, padding="max_length", max_length=length, engine=engine
         )
         ids = wheel_ids(tokenizer, PADDED_TEXTS, length, sides, pad)
-        assert packed_documents(tmp_path / "out.pbin") == [oracle.close(text_ids, 300) for text_ids in ids]
+        pbin = reference.read_pbin(tmp_path / "out.pbin")
+        assert pbin.documents == [oracle.close(text_ids, 300) for text_ids in ids]
+        assert pbin.metadata is not None
+        assert "text" not in pbin.metadata["counts"]
         # Padding with EOD at the end closes a document.
         unpadded = wheel_ids(tokenizer, PADDED_TEXTS, length, sides, "<pad>")
         num_of_texts = sum(text_ids.count(300) for text_ids in unpadded)

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::checkpoint::Checkpoint;
 use crate::error::{Error, Result};
 use crate::header::{HEADER_BYTES, TokenWidth};
-use crate::metadata::{Metadata, Options, PartInfo, Source, SpecialToken, TokenizerInfo};
+use crate::metadata::{Counts, Metadata, Options, PartInfo, Source, SpecialToken, TokenizerInfo};
 use crate::origins::Origin;
 use crate::publish::Replace;
 use crate::reader::Reader;
@@ -255,6 +255,7 @@ impl Joined {
             has_loss_mask: false,
             metadata: Metadata {
                 tokenizer: declared_tokenizer.clone(),
+                counts: Counts::EMPTY,
                 ..Metadata::default()
             },
             sources: Vec::new(),
@@ -291,6 +292,7 @@ impl Joined {
                 let data = part.documents_span(documents.clone())?;
                 counts.documents += documents.end - documents.start;
                 counts.tokens += part.width().tokens_in(data.end - data.start);
+                counts.text = None;
             }
         }
         self.metadata.rearranged |= !is_whole;

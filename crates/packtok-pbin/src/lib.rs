@@ -47,7 +47,7 @@ pub use map::MappedFile;
 pub use metadata::{
     ChunkInfo, CorpusFormat, Counts, EmptyDocument, Metadata, Options, Padding, PartInfo,
     RequestedWidth, ShardInfo, ShuffleGenerator, ShuffleInfo, Side, Source, SpecialToken,
-    SpecialTokensInText, Step, TokenizerInfo, WriterInfo,
+    SpecialTokensInText, Step, TextCounts, TokenizerInfo, WriterInfo,
 };
 pub use origins::Origin;
 pub use pickle_parse::parse_pairs;

@@ -135,9 +135,47 @@ pub struct Counts {
     pub rejected: u64,
     /// EOD ids that came from document text.
     pub eods_in_text: u64,
+    /// Bytes and tokens of the texts; `None` if they are unknown, as after steps that change or
+    /// select documents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<TextCounts>,
+}
+
+/// Bytes and tokens of the texts of all documents in a file. Their quotient is the number of bytes
+/// per token.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TextCounts {
+    /// Bytes of the texts in UTF-8, before normalization.
+    pub bytes: u64,
+    /// Tokens of the texts, without the BOS, the EOD and the special tokens that surround a text.
+    pub tokens: u64,
+}
+
+impl TextCounts {
+    /// Adds the counts of `other`.
+    pub fn add(&mut self, other: &Self) {
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.tokens = self.tokens.saturating_add(other.tokens);
+    }
 }
 
 impl Counts {
+    /// The counts of a file without documents, to which others are added.
+    pub const EMPTY: Self = Self {
+        documents: 0,
+        tokens: 0,
+        lines: 0,
+        packed: 0,
+        empty: 0,
+        blank: 0,
+        rejected: 0,
+        eods_in_text: 0,
+        text: Some(TextCounts {
+            bytes: 0,
+            tokens: 0,
+        }),
+    };
+
     /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Self) {
         let pairs = [
@@ -153,6 +191,10 @@ impl Counts {
         for (sum, count) in pairs {
             *sum = sum.saturating_add(count);
         }
+        self.text = self.text.zip(other.text).map(|(mut sum, text)| {
+            sum.add(&text);
+            sum
+        });
     }
 }
 
@@ -423,6 +465,30 @@ pub struct Source {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counts_of_texts_add_up_while_all_are_known() {
+        let counts = |text| Counts {
+            documents: 1,
+            text,
+            ..Counts::EMPTY
+        };
+        let known = counts(Some(TextCounts {
+            bytes: 7,
+            tokens: 2,
+        }));
+        let mut sum = Counts::EMPTY;
+        sum.add(&known);
+        sum.add(&known);
+        let text = TextCounts {
+            bytes: 14,
+            tokens: 4,
+        };
+        assert_eq!((sum.documents, sum.text), (2, Some(text)));
+        sum.add(&counts(None));
+        sum.add(&known);
+        assert_eq!((sum.documents, sum.text), (4, None));
+    }
 
     #[test]
     fn json_has_a_fixed_order_and_omits_unknown_values() {

@@ -295,6 +295,16 @@ pub(crate) fn check_counts(
         counts.lines,
         path,
     )?;
+    if let Some(text) = &counts.text
+        && text.tokens > tokens
+    {
+        check_count(
+            "number of tokens of texts in the metadata",
+            text.tokens,
+            tokens,
+            path,
+        )?;
+    }
     if metadata.parts.is_empty() {
         return Ok(());
     }

@@ -27,11 +27,7 @@ impl Encoder {
     /// `truncate_to` leaves no room for the added tokens, or the requested engine does not cover
     /// the file.
     pub(crate) fn new(tokenizer: Arc<Loaded>, options: EncodeOptions) -> Result<Self> {
-        let num_special = if options.add_special_tokens {
-            tokenizer.description.template.num_special()
-        } else {
-            0
-        };
+        let num_special = num_special(&tokenizer, &options);
         let truncate_text_to = match options.truncate_to {
             Some(max_length) if max_length < num_special => {
                 return Err(Error::Encode(EncodeError::TruncationTooShort {
@@ -62,6 +58,11 @@ impl Encoder {
             fast,
             wide_ids: Vec::new(),
         })
+    }
+
+    /// The number of ids of special tokens that surround the ids of every text.
+    pub fn num_special(&self) -> usize {
+        num_special(&self.tokenizer, &self.options)
     }
 
     /// Appends the ids of one document to `ids`; on an error, `ids` is unchanged.
@@ -165,5 +166,14 @@ impl Encoder {
             }
         }
         Ok(())
+    }
+}
+
+/// The number of ids of special tokens that surround the ids of every text.
+fn num_special(tokenizer: &Loaded, options: &EncodeOptions) -> usize {
+    if options.add_special_tokens {
+        tokenizer.description.template.num_special()
+    } else {
+        0
     }
 }

@@ -14,6 +14,7 @@ from packtok.cli.options import (
     TokenFormatOption,
     check_inputs,
 )
+from packtok.text_counts import recorded_text_counts
 
 if TYPE_CHECKING:
     from packtok import PbinReader
@@ -223,6 +224,7 @@ def _metadata_rows(metadata: dict[str, Any]) -> list[tuple[str, str]]:
             ("lines", f"{counts['lines']:,} = {parts}"),
             ("EODs in texts", console.count(counts["eods_in_text"])),
         ]
+        rows += _text_rows(metadata)
     if options := metadata.get("options"):
         rows.append(("options", ", ".join(f"{name} {_value_text(item)}" for name, item in options.items())))
     if metadata.get("stopped_early"):
@@ -235,6 +237,14 @@ def _metadata_rows(metadata: dict[str, Any]) -> list[tuple[str, str]]:
     for part in metadata.get("parts", ()):
         rows.append(("part", f"{part['name']}, {part['documents']:,} documents, {part['tokens']:,} tokens"))
     return rows
+
+
+def _text_rows(metadata: dict[str, Any]) -> list[tuple[str, str]]:
+    text = recorded_text_counts([metadata])
+    if text is None or text.bytes_per_token is None:
+        return []
+    named = f"{text.bytes:,} bytes, {text.tokens:,} tokens, {text.bytes_per_token:.2f} bytes per token"
+    return [("texts", named)]
 
 
 def _value_text(item: Any) -> str:

@@ -39,6 +39,7 @@ from packtok.progress import Progress
 from packtok.remedies import entry_point
 from packtok.shard_folder import read_plan
 from packtok.sources import StrPath
+from packtok.text_counts import recorded_text_counts
 from packtok.tokenizer.find import TOKENIZER_FILE, find_tokenizer
 
 Existing = Literal["error", "skip", "replace"]
@@ -347,6 +348,7 @@ class Tokenization:
         tokenizer = self.packing.lookup.tokenizer
         details = {
             **counts,
+            **_text([self.folder / name for name in files]),
             "files": [_file(self.folder / name) for name in files],
             "packtok_version": _packtok.__version__,
             "tokenizer_fingerprint": tokenizer.fingerprint,
@@ -544,6 +546,12 @@ def _report_of_shard(shards: PackRun, path: Path) -> PackReport:
 def _counts(reports: Sequence[PackReport]) -> dict[str, Any]:
     names = ("documents", "tokens", "lines", "packed", "empty", "blank", "rejected", "source_bytes")
     return {name: sum(getattr(report, name) for report in reports) for name in names}
+
+
+def _text(paths: Sequence[Path]) -> dict[str, Any]:
+    """Returns the bytes and tokens of the texts, if all files record them."""
+    text = recorded_text_counts(_packtok.PbinReader(path).metadata or {} for path in paths)
+    return {} if text is None else {"text": {"bytes": text.bytes, "tokens": text.tokens}}
 
 
 def _file(path: Path) -> dict[str, Any]:

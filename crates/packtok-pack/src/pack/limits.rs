@@ -44,6 +44,7 @@ impl Limits {
         };
         batch.document_bytes.truncate(num_kept);
         batch.offsets.truncate(num_kept);
+        batch.texts.truncate(num_kept);
         batch.data.truncate(kept_bytes as usize);
         batch
             .eods_in_text

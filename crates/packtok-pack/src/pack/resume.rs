@@ -176,7 +176,10 @@ fn resume_after(
         .flat_map(|span| &span.closed)
         .filter_map(|source| source.crc32c)
         .collect();
-    let span = spans.pop().unwrap_or_default();
+    let span = spans.pop().unwrap_or_else(|| Span {
+        counts: no_counts(options),
+        ..Span::default()
+    });
     let reader = match corpus_ahead {
         Some(reader) if !is_shorter => reader,
         _ => reader_at(options, sources, span.place, &closed)?,
@@ -189,6 +192,17 @@ fn resume_after(
         span,
         num_closed: closed.len(),
     })
+}
+
+/// The counts before the first line. Bytes of a text say nothing about ids that were cut off or
+/// added as padding.
+fn no_counts(options: &PackOptions) -> Counts {
+    let recorded = &options.spec.recorded;
+    let has_all_ids = recorded.truncate_to.is_none() && recorded.padding.is_none();
+    Counts {
+        text: Counts::EMPTY.text.filter(|_| has_all_ids),
+        ..Counts::EMPTY
+    }
 }
 
 impl Parts {

@@ -241,6 +241,9 @@ impl<'a> Sink<'a> {
         counts.documents += batch.document_bytes.len() as u64;
         counts.tokens += tokens;
         counts.eods_in_text += batch.eods_in_text.iter().map(|eods| eods.1).sum::<u64>();
+        if let Some(sum) = &mut counts.text {
+            batch.texts.iter().for_each(|text| sum.add(text));
+        }
     }
 
     fn write_rejects(&mut self, batch: &DocBatch) -> Result<()> {

@@ -8,7 +8,7 @@ use packtok_corpus::field::Extractors;
 use packtok_corpus::pipeline::Work;
 use packtok_corpus::{Chunk, OnBadDocument, Reason, Record, ResumePoint, text_of};
 use packtok_jobs::splitmix::mixed;
-use packtok_pbin::{EmptyDocument, Padding, Side, TokenWidth};
+use packtok_pbin::{EmptyDocument, Padding, Side, TextCounts, TokenWidth};
 use packtok_tokenizer::{Encoder, Tokenizer};
 
 use super::PackOptions;
@@ -111,6 +111,8 @@ pub(crate) struct DocBatch {
     /// For each packed document that contains EODs besides the closing one: its index, and their
     /// number.
     pub(crate) eods_in_text: Vec<(usize, u64)>,
+    /// Bytes and tokens of the text of each packed document.
+    pub(crate) texts: Vec<TextCounts>,
     pub(crate) outcomes: Vec<Outcome>,
     pub(crate) rejects: Vec<Reject>,
     /// Whether the last reject ends the run.
@@ -134,6 +136,7 @@ impl DocBatch {
         self.document_bytes.clear();
         self.offsets.clear();
         self.eods_in_text.clear();
+        self.texts.clear();
         self.outcomes.clear();
         self.rejects.clear();
         self.is_fatal = false;
@@ -220,6 +223,10 @@ impl Worker {
         self.encoder
             .encode_into(text, &mut self.ids)
             .map_err(Reason::Tokenizer)?;
+        let text_counts = TextCounts {
+            bytes: text.len() as u64,
+            tokens: (self.ids.len() - self.encoder.num_special()) as u64,
+        };
         // Freed before encoding, because the tokens of a huge document need as much memory again.
         self.extractors.of_input(self.input).release();
         let eods_of_padding = self.pad();
@@ -239,6 +246,7 @@ impl Worker {
             self.ids.push(self.eod_id);
         }
         self.append_document(eods_of_padding, out);
+        out.texts.push(text_counts);
         Ok(Outcome::Packed)
     }
 

@@ -327,13 +327,10 @@ impl Shards {
             eod: header.eod.clone(),
             bos: header.bos.clone(),
             options: header.options.clone(),
-            counts: self
-                .markers
-                .iter()
-                .fold(Counts::default(), |mut sum, marker| {
-                    sum.add(&marker.counts);
-                    sum
-                }),
+            counts: self.markers.iter().fold(Counts::EMPTY, |mut sum, marker| {
+                sum.add(&marker.counts);
+                sum
+            }),
             ..Metadata::default()
         }
     }

@@ -113,6 +113,10 @@ pub(super) fn write(
             tokens: file.num_tokens(),
             lines: file.num_documents(),
             packed: file.num_documents(),
+            text: match file {
+                TokenFile::Pbin(reader) => reader.metadata()?.and_then(|pbin| pbin.counts.text),
+                TokenFile::Raw(_) | TokenFile::Npy(_) | TokenFile::Flat(_) => None,
+            },
             ..Counts::default()
         },
         ..Metadata::default()

@@ -27,6 +27,7 @@ use crate::shuffle::meter::Meter;
 use crate::shuffle::{Budget, Seed, Shuffle, Sink, checked_len};
 
 /// The name of the step that shortens documents.
+const SHUFFLE: &str = "shuffle";
 const TRUNCATE: &str = "truncate";
 /// The name of the step that tokenizes documents again.
 const RETOKENIZE: &str = "retokenize";
@@ -293,7 +294,7 @@ impl Reshaper {
                     format!("blocks of {min_tokens} tokens, seed {seed}")
                 }
             };
-            self.start_step("shuffle", Some(value));
+            self.start_step(SHUFFLE, Some(value));
         }
         if let Some(row_tokens) = options.row_tokens {
             self.start_step(ROWS, Some(row_tokens.to_string()));
@@ -550,10 +551,12 @@ impl Reshaper {
         }
         if !self.steps.is_empty() {
             metadata.rearranged = true;
+            let has_all_documents = self.steps.iter().all(|report| report.step.step == SHUFFLE);
             // The other counts describe all documents of the corpus.
             metadata.counts = Counts {
                 documents: writer.num_documents(),
                 tokens: writer.width().tokens_in(writer.data_bytes()),
+                text: metadata.counts.text.filter(|_| has_all_documents),
                 ..Counts::default()
             };
         }

@@ -14,6 +14,7 @@ from packtok.catalog.places import remarks_on_paths, token_file_pattern, token_p
 from packtok.catalog.schema import DatasetMetadata, TokenizedInfo, is_description, load_details
 from packtok.config.redact import Redactor
 from packtok.errors import ConfigError
+from packtok.text_counts import TextCounts, recorded_text_counts
 from packtok.tokenizer.find import TOKENIZER_FILE
 
 _METADATA_SUFFIXES = (".json", ".yaml", ".yml")
@@ -58,6 +59,8 @@ class Tokens:
     """Options that change the bytes, and the tokens that packtok adds."""
     packtok_version: str | None = None
     number: int | None = None
+    text: TextCounts | None = None
+    """Bytes and tokens of the texts, if all files record them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +124,7 @@ def _of_pbin(path: Path) -> Facts:
         name=path.stem,
         documents=len(reader),
         files=(file,),
-        tokens=replace(tokens, number=reader.num_tokens),
+        tokens=replace(tokens, number=reader.num_tokens, text=recorded_text_counts([reader.metadata or {}])),
     )
 
 
@@ -222,13 +225,14 @@ def _tokenized(metadata: DatasetMetadata, info: TokenizedInfo, details: Mapping[
         paths = glob.glob(token_file_pattern(token_prefix(metadata, info)[0], info))
         known = {os.path.relpath(path, folder): {} for path in _packtok.natural_sorted(paths)}
     tokens = Tokens(tokenizer=public(info.tokenizer), vocabulary=info.vocab_size, dtype=info.dtype)
-    files, number = [], 0
+    files, number, trailers = [], 0, []
     for name, listed in known.items():
         checked = _checked(folder / name, folder, listed)
         if info.file_extension == "pbin":
             checked, reader = _packed(folder / name, folder)
             tokens = _tokens_of(reader)
             number += reader.num_tokens
+            trailers.append(reader.metadata or {})
         files.append(checked)
     if (folder / TOKENIZER_FILE).is_file():
         files.append(replace(_checked(folder / TOKENIZER_FILE, folder, {}), is_data=False))
@@ -237,7 +241,7 @@ def _tokenized(metadata: DatasetMetadata, info: TokenizedInfo, details: Mapping[
         _common(metadata, details, folder),
         files=tuple(files),
         parents=tuple(info.parent_datasets),
-        tokens=replace(tokens, number=total),
+        tokens=replace(tokens, number=total, text=recorded_text_counts(trailers)),
     )
 
 

@@ -120,9 +120,8 @@ def _token_numbers(facts: Facts) -> Iterable[tuple[str, str]]:
         return
     if tokens.number:
         yield "tokens", f"{tokens.number:,}"
-        source_bytes = sum(origin.bytes for origin in facts.origins())
-        if source_bytes:
-            yield "bytes of raw files per token", f"{source_bytes / tokens.number:.2f}"
+    if tokens.text is not None and tokens.text.bytes_per_token is not None:
+        yield "bytes of text per token", f"{tokens.text.bytes_per_token:.2f}"
     named = f"{tokens.tokenizer}, {tokens.vocabulary:,} ids" if tokens.vocabulary else tokens.tokenizer
     yield "tokenizer", named
     if tokens.fingerprint:

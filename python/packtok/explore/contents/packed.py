@@ -175,11 +175,6 @@ class Packed:
             self._faults.append(str(error).replace(self.path, self.name).removeprefix(f"{self.name}: "))
             return default
 
-    def bytes_per_token(self) -> float | None:
-        """Returns the bytes of the sources for each token, if the file lists its sources."""
-        total, num_tokens = self.sources.bytes, self.reader.num_tokens
-        return total / num_tokens if total and num_tokens else None
-
 
 @dataclass(frozen=True)
 class FileGroup:

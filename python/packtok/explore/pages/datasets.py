@@ -14,6 +14,7 @@ from starlette.responses import Response
 from packtok.catalog.entries import tokenizer_name
 from packtok.explore.contents.catalog import Dataset
 from packtok.explore.contents.packed import MAX_GROUP_FILES, MAX_HISTOGRAM_DOCUMENTS, Packed
+from packtok.explore.contents.ratio import text_counts
 from packtok.explore.files import NotServedError
 from packtok.explore.html.texts import markdown
 from packtok.explore.pages.health import (
@@ -26,6 +27,7 @@ from packtok.explore.pages.health import (
 from packtok.explore.pages.histogram import Histogram, Lengths, histogram_of, lengths_of
 from packtok.explore.pages.loading import commands_of_dataset, commands_of_file
 from packtok.explore.site import Site
+from packtok.text_counts import TextCounts
 
 MAX_FILES_SHOWN = 100
 _MAX_HISTOGRAM_FILES = 64
@@ -87,8 +89,8 @@ def dataset_page(site: Site, folder: str) -> Response:
         info=dataset.metadata.tokenized_info,
         tokenizer=_tokenizer(dataset),
         facts=_facts(dataset),
-        bytes_per_token=_bytes_per_token(site, dataset),
-        ratios=[_ratio(dataset.details.get("text_bytes"), child["tokens"]) for child in children],
+        text_counts=text_counts(packed, site.tokenizers.decoder, are_all=len(packed) == len(paths)),
+        ratios=[_recorded_ratio(site.catalog.details(child)) for child in children],
         children=children,
         files=files[:MAX_FILES_SHOWN],
         num_files=len(files),
@@ -127,7 +129,7 @@ def file_page(site: Site, name: str) -> Response:
         health=health_of_file(packed, decoder),
         sources=packed.sources.first[:MAX_FILES_SHOWN],
         num_sources=packed.sources.number,
-        bytes_per_token=packed.bytes_per_token(),
+        text_counts=text_counts([packed], site.tokenizers.decoder),
         histogram=_histogram(site, [packed], 1),
         options={key: _value_text(value) for key, value in _first(packed.metadata.get("options") or {})},
         counts={key: value for key, value in _first(counts) if isinstance(value, int)},
@@ -313,19 +315,11 @@ def _corpora(dataset: Dataset) -> list[tuple[str, Any, Any]]:
     return rows
 
 
-def _bytes_per_token(site: Site, dataset: Dataset) -> tuple[float, str] | None:
-    """Returns the bytes per token, and the kind of bytes."""
-    tokens = dataset.details.get("tokens")
-    if dataset.parent is not None and dataset.parent["folder"] is not None and site.catalog is not None:
-        parent = site.catalog.details(dataset.parent)
-        if parent.get("documents") == dataset.details.get("documents"):
-            ratio = _ratio(parent.get("text_bytes"), tokens)
-            if ratio is not None:
-                return ratio, "of text"
-    ratio = _ratio(dataset.details.get("source_bytes"), tokens)
-    return None if ratio is None else (ratio, "of source files")
-
-
-def _ratio(num_bytes: Any, tokens: Any) -> float | None:
-    is_known = all(isinstance(number, int) and 0 < number < _MAX_COUNT for number in (num_bytes, tokens))
-    return num_bytes / tokens if is_known else None
+def _recorded_ratio(details: dict[str, Any]) -> float | None:
+    """Returns the bytes per token of the texts of a tokenized dataset, if its details record them."""
+    text = details.get("text")
+    if not isinstance(text, dict):
+        return None
+    numbers = [text.get(name) for name in ("bytes", "tokens")]
+    known = [number for number in numbers if isinstance(number, int) and 0 < number < _MAX_COUNT]
+    return TextCounts(known[0], known[1]).bytes_per_token if len(known) == 2 else None

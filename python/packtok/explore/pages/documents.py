@@ -19,6 +19,7 @@ from packtok.explore.html.tokens import NUM_BEFORE, Piece, pieces_of, tokens_htm
 from packtok.explore.pages.compare import Comparison, Own, compared, counts, tokenizer_names
 from packtok.explore.pages.parameters import integer
 from packtok.explore.site import Site
+from packtok.text_counts import TextCounts
 
 WINDOW_TOKENS = 1000
 MAX_WINDOW_TOKENS = 5000
@@ -82,13 +83,19 @@ def document_page(site: Site, name: str, parameters: QueryParams) -> Response:
         window=window,
         decoder=decoder,
         html=tokens_html(pieces, window.start),
-        window_bytes=sum(len(piece.content) for piece in pieces),
+        decoded=_decoded_counts(pieces),
         num_special=sum(bool(piece.kind) for piece in pieces),
         origin=origin_text(packed, number),
         sources=packed.sources,
         keep=_link_parameters(parameters),
         **others,
     )
+
+
+def _decoded_counts(pieces: Sequence[Piece]) -> TextCounts:
+    """Returns the bytes and tokens of the text that was decoded, without special tokens."""
+    of_text = [piece for piece in pieces if not piece.kind]
+    return TextCounts(sum(len(piece.content) for piece in of_text), len(of_text), is_estimate=True)
 
 
 def _target(site: Site, group: FileGroup, parameters: QueryParams) -> Response | None:
