@@ -1,13 +1,12 @@
 """Tokens as a page shows them: the bytes and the text of each, and what kind of token it is."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 
 from markupsafe import Markup, escape
 
 from packtok._packtok import Tokenizer
-from packtok.errors import TokenizerError
 from packtok.explore.html.texts import visible
 
 # Neighbouring tokens have different colours; the order repeats.
@@ -18,8 +17,8 @@ _KINDS = {"eod": "EOD", "special": "special token"}
 _BYTES_SHOWN = 32
 # The longest tokens of common tokenizers, runs of spaces, have 128 characters.
 _CHARS_SHOWN = 128
-# A file of a few hundred bytes can repeat one long token.
-_MAX_NAME_CHARS = 4096
+# A file of a few hundred bytes can repeat one long token, so only the start of such a token is kept.
+_MAX_NAME_CHARS = 512
 
 
 @dataclass(frozen=True)
@@ -28,6 +27,7 @@ class Piece:
 
     id: int
     content: bytes
+    """Its bytes; only the first ones if its name is too long for a page."""
     kind: str = ""
     """``eod``, ``special``, or empty."""
     text: str = ""
@@ -36,6 +36,15 @@ class Piece:
     """Whether its first bytes belong to a character of an earlier token."""
     is_open: bool = False
     """Whether the last character of the text has bytes in later tokens."""
+    more_bytes: int = 0
+    """Number of bytes after ``content``."""
+    more_chars: int = 0
+    """Number of characters after ``text``."""
+
+    @property
+    def num_bytes(self) -> int:
+        """Number of bytes of the whole token."""
+        return len(self.content) + self.more_bytes
 
     @property
     def details(self) -> str:
@@ -43,10 +52,10 @@ class Piece:
         parts = [f"id {self.id:,}"]
         if self.kind:
             parts.append(_KINDS[self.kind])
-        if size := len(self.content):
+        if size := self.num_bytes:
             ending = " …" if size > _BYTES_SHOWN else ""
             hexadecimal = self.content[:_BYTES_SHOWN].hex(" ").upper() + ending
-            parts.append(f"{size} {'byte' if size == 1 else 'bytes'}: {hexadecimal}")
+            parts.append(f"{size:,} {'byte' if size == 1 else 'bytes'}: {hexadecimal}")
         if self.continues:
             parts.append("starts inside a character")
         if self.is_open:
@@ -70,29 +79,64 @@ def pieces_of(
         special: Ids of special tokens.
         eod_id: The id of EOD.
         before: The last `NUM_BEFORE` ids before them: some decoders remove the space at the start of a text.
-
-    Raises:
-        TokenizerError: If a token is too long for a page.
     """
-    contents = [b""] * len(ids)
+    contents: list[bytes] = [b""] * len(ids)
+    long: dict[int, LongToken] = {}
     if tokenizer is not None:
-        _check_lengths(tokenizer, {*before, *ids})
-        contents = tokenizer.pieces([*before, *ids])[len(before) :]
+        contents, long = contents_of(tokenizer, ids, before=before)
     kinds = ["eod" if token_id == eod_id else "special" if token_id in special else "" for token_id in ids]
-    pieces = [Piece(*facts) for facts in zip(ids, contents, kinds, strict=True)]
+    pieces = [
+        Piece(token_id, content, kind)
+        if (more := long.get(token_id)) is None
+        else Piece(token_id, content, kind, more_bytes=more.more_bytes, more_chars=more.more_chars)
+        for token_id, content, kind in zip(ids, contents, kinds, strict=True)
+    ]
     return [
         piece for is_valid, run in groupby(pieces, _is_valid) for piece in _with_text(list(run), is_valid)
     ]
 
 
-def _check_lengths(tokenizer: Tokenizer, ids: Iterable[int]) -> None:
-    for token_id in ids:
-        length = len(tokenizer.id_to_token(token_id) or "")
-        if length > _MAX_NAME_CHARS:
-            raise TokenizerError(
-                f"tokenizer {tokenizer.name}: token {token_id:,} has {length:,} characters, too many for a "
-                f"page; the limit is {_MAX_NAME_CHARS:,}"
-            )
+@dataclass(frozen=True)
+class LongToken:
+    """The start of a token whose name is too long for a page."""
+
+    content: bytes
+    more_bytes: int
+    more_chars: int
+
+
+def contents_of(
+    tokenizer: Tokenizer, ids: Sequence[int], *, before: Sequence[int] = ()
+) -> tuple[list[bytes], dict[int, LongToken]]:
+    """Returns the bytes of each token, and the long tokens by id; only the start of these is returned.
+
+    Args:
+        tokenizer: The tokenizer.
+        ids: The ids.
+        before: The last `NUM_BEFORE` ids before them.
+    """
+    all_ids = [*before, *ids]
+    long = {
+        token_id: _long_token(*tokenizer.pieces([token_id]))
+        for token_id in {*all_ids}
+        if len(tokenizer.id_to_token(token_id) or "") > _MAX_NAME_CHARS
+    }
+    # The bytes of a long token would be copied for each place, so another token stands there.
+    short = next((token_id for token_id in all_ids if token_id not in long), None)
+    if short is None:
+        return [long[token_id].content for token_id in ids], long
+    contents = tokenizer.pieces([short if token_id in long else token_id for token_id in all_ids])
+    pairs = zip(ids, contents[len(before) :], strict=True)
+    return [long[token_id].content if token_id in long else content for token_id, content in pairs], long
+
+
+def _long_token(content: bytes) -> LongToken:
+    start, text = content[:_MAX_NAME_CHARS], content.decode("utf-8", "replace")
+    if text.encode() == content:
+        # No character is cut.
+        start = start.decode("utf-8", "ignore").encode()
+    more_chars = len(text) - len(start.decode("utf-8", "replace"))
+    return LongToken(start, len(content) - len(start), more_chars)
 
 
 def _is_valid(piece: Piece) -> bool:
@@ -157,15 +201,15 @@ def piece_html(piece: Piece) -> str:
     # The mark is drawn by the stylesheet, so that it is not copied with the text.
     before = '<i class="p r"></i>' if piece.continues else ""
     if not piece.is_open:
-        return before + _text_html(piece.text)
+        return before + _text_html(piece.text, piece.more_chars)
     last = piece.text[-1].translate(_SHOWN)
-    return f'{before}{_text_html(piece.text[:-1])}<i class="p">{last}</i>'
+    return f'{before}{_text_html(piece.text[:-1], piece.more_chars)}<i class="p">{last}</i>'
 
 
-def _text_html(text: str) -> str:
+def _text_html(text: str, more_chars: int) -> str:
     if len(text) <= _CHARS_SHOWN:
         return text.translate(_SHOWN)
-    more = f'<i class="x">and {len(text) - _CHARS_SHOWN:,} more characters</i>'
+    more = f'<i class="x">and {len(text) - _CHARS_SHOWN + more_chars:,} more characters</i>'
     return text[:_CHARS_SHOWN].translate(_SHOWN) + more
 
 

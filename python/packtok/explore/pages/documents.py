@@ -95,7 +95,7 @@ def document_page(site: Site, name: str, parameters: QueryParams) -> Response:
 def _decoded_counts(pieces: Sequence[Piece]) -> TextCounts:
     """Returns the bytes and tokens of the text that was decoded, without special tokens."""
     of_text = [piece for piece in pieces if not piece.kind]
-    return TextCounts(sum(len(piece.content) for piece in of_text), len(of_text), is_estimate=True)
+    return TextCounts(sum(piece.num_bytes for piece in of_text), len(of_text), is_estimate=True)
 
 
 def _target(site: Site, group: FileGroup, parameters: QueryParams) -> Response | None:
@@ -171,6 +171,9 @@ def _others(
         return values
     parse = (packed.metadata.get("options") or {}).get("special_tokens_in_text", "parse")
     own = _of_text(packed, decoder.tokenizer, pieces, window)
+    if long := next((piece for piece in own if piece.more_bytes), None):
+        reason = f"token {long.id:,} has {long.num_bytes:,} bytes, too many to compare the text"
+        return values | {"comparison": Comparison(names.get(key, "Other tokenizers"), [], reason)}
     text = b"".join(piece.content for piece in own).decode("utf-8", "replace")
     if key:
         comparison = _comparison(site, key, text, parse)
