@@ -24,6 +24,7 @@ from packtok.explore.pages.documents import document_page
 from packtok.explore.pages.items import item_page
 from packtok.explore.pages.parameters import ParameterError
 from packtok.explore.pages.search import search_page
+from packtok.explore.pages.table import table_page
 from packtok.explore.security import Guard
 from packtok.explore.site import Site
 
@@ -38,6 +39,7 @@ _PAGES: dict[str, Page] = {
     "dataset": lambda site, name, _: dataset_page(site, name),
     "file": lambda site, name, _: file_page(site, name),
     "documents": document_page,
+    "table": table_page,
     "items": item_page,
 }
 

@@ -33,6 +33,9 @@ class Site:
     lengths: Recent = field(default_factory=lambda: Recent(256))
     """Statistics of the lengths of documents, by the files."""
 
+    tables: Recent = field(default_factory=lambda: Recent(2))
+    """Lengths of all documents, by the files."""
+
     results: Recent = field(default_factory=lambda: Recent(20_000))
     """Results of searches as HTML, by what they were made from."""
 

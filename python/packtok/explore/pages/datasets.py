@@ -195,7 +195,8 @@ def _histogram(site: Site, packed: Sequence[Packed], num_files: int) -> Histogra
 
 def _lengths(packed: Sequence[Packed]) -> Lengths | None:
     parts = [lengths for file in packed if (lengths := file.lengths()) is not None]
-    return lengths_of(parts) if len(parts) == len(packed) else None
+    limits = {start for file in packed for start, _, _ in file.histogram}
+    return lengths_of(parts, limits) if len(parts) == len(packed) else None
 
 
 def _facts(dataset: Dataset) -> list[tuple[str, Any]]:

@@ -1,8 +1,9 @@
 """A histogram of document lengths as bars of a picture, whose numbers are in a table too."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,8 @@ class Bar:
     documents: int
     width: float
     """Length of the bar, from 0 to 100."""
+    share: float | None
+    """Percentage of all tokens that is in these documents; ``None`` if the exact lengths are unknown."""
 
     @property
     def label(self) -> str:
@@ -34,6 +37,15 @@ class Lengths:
     median: float
     mean: float
     greatest: int
+    starts: npt.NDArray[np.uint64]
+    """Limits of ranges of lengths: each is the start of its range, which ends at the next."""
+    tokens: npt.NDArray[np.uint64]
+    """Tokens of the documents in each range."""
+
+    def share(self, start: int) -> float:
+        """Returns the percentage of all tokens that is in documents of the range from ``start``."""
+        total = int(self.tokens.sum())
+        return 100 * int(self.tokens[np.searchsorted(self.starts, start)]) / total if total else 0.0
 
     @property
     def text(self) -> str:
@@ -42,12 +54,24 @@ class Lengths:
         return f"of {self.least:,} to {self.greatest:,} tokens (median {median}, mean {self.mean:,.1f})"
 
 
-def lengths_of(parts: Sequence[npt.NDArray[np.uint64]]) -> Lengths | None:
-    """Returns the statistics of the lengths of documents; ``None`` if there are none."""
+def lengths_of(parts: Sequence[npt.NDArray[np.uint64]], limits: Collection[int]) -> Lengths | None:
+    """Returns the statistics of the lengths of documents; ``None`` if there are none.
+
+    Args:
+        parts: Lengths of documents.
+        limits: The starts of the ranges whose tokens are counted.
+    """
     lengths = np.concatenate(parts)
     if not len(lengths):
         return None
-    return Lengths(int(lengths.min()), float(np.median(lengths)), float(lengths.mean()), int(lengths.max()))
+    lengths.sort()
+    half = (len(lengths) - 1) // 2
+    median = float(lengths[half : len(lengths) - half].mean())
+    starts = np.array(sorted(limits), np.uint64)
+    positions = np.append(np.searchsorted(lengths, starts), len(lengths))
+    tokens = [int(lengths[start:stop].sum()) for start, stop in pairwise(positions.tolist())]
+    mean = float(lengths.mean())
+    return Lengths(int(lengths[0]), median, mean, int(lengths[-1]), starts, np.array(tokens, np.uint64))
 
 
 @dataclass(frozen=True)
@@ -58,6 +82,11 @@ class Histogram:
     documents: int
     lengths: Lengths | None
     """Exact lengths; ``None`` if there are too many documents."""
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether the bars have shares of the tokens."""
+        return self.lengths is not None
 
     @property
     def summary(self) -> str:
@@ -84,5 +113,6 @@ def histogram_of(parts: Sequence[Sequence[Bucket]], lengths: Lengths | None) -> 
         documents = counts[start, stop]
         # The minimum makes the bar of a bucket that is not empty visible.
         width = max(100 * documents / most, 0.5) if documents else 0.0
-        bars.append(Bar(start, stop, documents, width))
+        share = None if lengths is None else lengths.share(start)
+        bars.append(Bar(start, stop, documents, width, share))
     return Histogram(bars, sum(counts.values()), lengths)
