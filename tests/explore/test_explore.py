@@ -584,6 +584,19 @@ def test_documents_of_a_dataset_have_one_numbering_over_all_files(
     assert {f"/documents/{TWO}", f"/documents/{TWO}?random=1", f"/items/{TWO}"} <= {*links}
 
 
+def test_table_of_a_dataset_has_one_numbering_over_all_files(
+    server: Served, shards: list[packtok.PbinReader]
+) -> None:
+    lengths = [len(document) for reader in shards for document in reader]
+    query = f"/table/{TWO}?sort=longest&most=60"
+    rows = server.page(query).rows("documents")
+    expected = sorted((i for i, length in enumerate(lengths) if length <= 60), key=lambda i: -lengths[i])
+    assert min(expected) < len(shards[0]) <= max(expected)
+    assert [(int(row[0]), int(row[1])) for row in rows] == [(i, lengths[i]) for i in expected]
+    facts = json.loads(server.get(f"{query}&format=json").text)
+    assert [row["document"] for row in facts["rows"]] == expected
+
+
 @pytest.mark.parametrize("packing", ["concat", "document", "best_fit", "chunks"])
 @pytest.mark.parametrize("place", [GPT2, TWO, f"{TWO}/shard-00001-of-00002.pbin"])
 def test_item_page_names_the_loader_that_gives_its_items(

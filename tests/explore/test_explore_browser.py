@@ -44,6 +44,7 @@ PAGES = {
     "file": f"/file/{GPT2}",
     "document": f"/documents/{GPT2}?document=0",
     "compare": f"/documents/{GPT2}?document=1&compare=cl100k_base&counts=1",
+    "table": f"/table/{GPT2}?sort=longest&least=12",
     "parts": f"/documents/{GPT2}?document=24&from=20&window=20",
     "item": f"/items/{GPT2}?context_length=96&packing=best_fit&item=2",
     "dataset_item": "/items/text/stories/tokenized/cl100k_base/two?context_length=300&item=1&packing=chunks",

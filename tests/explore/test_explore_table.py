@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import urllib.parse
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +22,8 @@ from packtok.explore.site import site_of_file
 
 GPT2 = packtok.Tokenizer.builtin("gpt2")
 TOKENS = [len(GPT2.encode(text)) + 1 for text in TEXTS]
+# The lines of the corpus start at these bytes.
+BYTES = [0, *accumulate(len(json.dumps({"text": text})) + 1 for text in TEXTS)]
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +50,35 @@ def test_table_shows_lengths_texts_and_origins(server: Served) -> None:
         assert row[3] == f"{len(plain.encode()) / (tokens - 1 - num_eods):.2f}"
     assert rows[0][4] == "The quick brown fox jumps over the lazy dog."
     assert "c.jsonl" in rows[0][5]
+
+
+def test_table_as_json_has_the_values_of_the_page(server: Served) -> None:
+    answer = server.get("/table/a.pbin?sort=longest&least=12&format=json")
+    assert answer.headers["content-type"] == "application/json"
+    facts = json.loads(answer.text)
+    rows = facts.pop("rows")
+    expected = sorted((i for i in range(len(TOKENS)) if TOKENS[i] >= 12), key=lambda i: -TOKENS[i])
+    assert facts == {
+        "name": "a.pbin",
+        "num_documents": len(TEXTS),
+        "sort": "longest",
+        "least": 12,
+        "most": None,
+        "total": len(expected),
+        "page": 1,
+        "num_pages": 1,
+    }
+    assert [row["document"] for row in rows] == expected
+    assert {row["document"]: row for row in rows}[7] == {
+        "document": 7,
+        "tokens": TOKENS[7],
+        "bytes": len(TEXTS[7].encode()),
+        "is_estimate": False,
+        "bytes_per_token": len(TEXTS[7].encode()) / (TOKENS[7] - 1),
+        "start": TEXTS[7],
+        "origin": f"c.jsonl, byte {BYTES[7]:,}",
+    }
+    assert server.get("/table/a.pbin?format=xml").status == 400
 
 
 @pytest.mark.parametrize("sort", ["number", "longest", "shortest"])
@@ -116,14 +150,34 @@ def test_without_a_tokenizer_the_table_shows_ids(tmp_path: Path) -> None:
     assert rows == [["1", "20", "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 …"], ["0", "2", "7, 8"]]
 
 
+def test_json_of_a_file_whose_name_is_no_text_has_its_bytes(tmp_path: Path) -> None:
+    name = os.fsdecode(b"\xff.pbin")
+    reference.write_modalities(tmp_path / name, [[7, 8]], 2)
+    with served(site_of_file(tmp_path / name)) as running:
+        assert json.loads(running.get("/table/%FF.pbin?format=json").text)["name"] == name
+
+
 def test_long_documents_are_estimated_and_labelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "MAX_DECODED_TOKENS", 4)
     corpus = write_corpus(tmp_path / "c.jsonl", [" a" * 9])
     packtok.pack(input=corpus, output=tmp_path / "a.pbin", tokenizer="gpt2")
     with served(site_of_file(tmp_path / "a.pbin")) as running:
         page = running.page("/table/a.pbin")
-    assert page.rows("documents")[0][1:4] == ["10", "≈ 20", "2.00"]
+    # All documents of a file with one source came from it.
+    assert page.rows("documents")[0][1:] == ["10", "≈ 20", "2.00", "a a a a", "c.jsonl"]
     assert "estimated from the first 4 tokens" in page.text
+
+
+def test_damaged_lengths_are_an_error_that_names_the_file(tmp_path: Path) -> None:
+    corpus = write_corpus(tmp_path / "c.jsonl", ["a b", "c d"])
+    packtok.pack(input=corpus, output=tmp_path / "a.pbin", tokenizer="gpt2")
+    content = (tmp_path / "a.pbin").read_bytes()
+    offsets = reference.trailer_of(content)[reference.OFFSETS].content
+    (tmp_path / "a.pbin").write_bytes(content.replace(offsets, offsets[:8] + b"\4" + offsets[9:]))
+    with served(site_of_file(tmp_path / "a.pbin")) as running:
+        answer = running.get("/table/a.pbin?sort=longest")
+    assert answer.status == 404
+    assert "a.pbin: the lengths of its documents are damaged; run packtok verify" in answer.text
 
 
 def test_sorting_more_documents_than_fit_is_refused_and_their_numbers_are_not(

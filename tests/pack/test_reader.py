@@ -121,6 +121,22 @@ def test_lengths_are_counted_in_doubling_buckets(packed: Path) -> None:
         assert sum(least <= length < end for length in lengths) == count
 
 
+def test_lengths_of_all_documents_are_one_array(packed: Path) -> None:
+    lengths = PbinReader(str(packed)).document_lengths()
+    assert lengths.dtype == np.uint64
+    assert lengths.tolist() == [len(document) for document in reference.read_pbin(packed).documents]
+
+
+def test_lengths_of_a_file_with_damaged_offsets_are_an_error(packed: Path, tmp_path: Path) -> None:
+    content = packed.read_bytes()
+    offsets = reference.trailer_of(content)[reference.OFFSETS].content
+    # The second document starts one token later.
+    damaged = offsets[:8] + bytes([offsets[8] + 2]) + offsets[9:]
+    (tmp_path / "a.pbin").write_bytes(content.replace(offsets, damaged))
+    with pytest.raises(packtok.PbinFormatError, match=r"a\.pbin: trailer section of type 1 .*CRC32C"):
+        PbinReader(str(tmp_path / "a.pbin")).document_lengths()
+
+
 @pytest.mark.parametrize(
     ("name", "dialect"),
     [

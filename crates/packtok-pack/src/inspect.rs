@@ -2,6 +2,21 @@
 
 use packtok_formats::{Result, TokenFile};
 
+/// Number of tokens of each document, after the checksum of the document offsets was verified.
+///
+/// # Errors
+/// The index is damaged.
+pub fn document_lengths(file: &TokenFile) -> Result<Vec<u64>> {
+    file.verify_offsets()?;
+    let documents = 0..file.num_documents();
+    documents
+        .map(|i| {
+            file.document_tokens(i)
+                .map(|tokens| tokens.end - tokens.start)
+        })
+        .collect()
+}
+
 /// Histogram of document lengths as `(min tokens, max tokens + 1, documents)`. Buckets double in
 /// width (0, 1, 2-3, 4-7, …) and range from the shortest document's to the longest's.
 ///

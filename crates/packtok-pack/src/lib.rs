@@ -20,5 +20,5 @@ pub mod texts;
 pub mod verify;
 
 pub use error::{Error, KEPT, Result};
-pub use inspect::document_lengths_histogram;
+pub use inspect::{document_lengths, document_lengths_histogram};
 pub use packtok_pbin::{self as pbin, chain};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use numpy::{PyArray1, PyArrayDescr};
+use numpy::{IntoPyArray, PyArray1, PyArrayDescr};
 use packtok_dataset::files::checked_file::CheckedFile;
 use packtok_formats::TokenFile;
 use packtok_pack::pbin::{Dialect, Reader};
@@ -255,6 +255,13 @@ impl PyPbinReader {
             .documents_of_source(source_index)
             .map_err(pbin_error)?;
         Ok(documents.map(|documents| (documents.start, documents.end)))
+    }
+
+    /// Number of tokens of each document, including EOD, as a uint64 array. Verifies the checksum of
+    /// the document offsets first.
+    fn document_lengths<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        let lengths = py.detach(|| packtok_pack::document_lengths(self.file()));
+        Ok(lengths.map_err(formats_error)?.into_pyarray(py))
     }
 
     /// Histogram of document lengths as (min tokens, max tokens + 1, documents); buckets double in

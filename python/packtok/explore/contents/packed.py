@@ -25,7 +25,6 @@ MAX_GROUP_FILES = 500
 # A histogram reads the index entry of every document.
 MAX_HISTOGRAM_DOCUMENTS = 20_000_000
 MAX_SOURCES_SHOWN = 200
-_BATCH_DOCUMENTS = 1 << 20
 # All bytes of a file up to this length are verified for its page.
 MAX_VERIFIED_BYTES = 1 << 20
 
@@ -141,7 +140,8 @@ class Packed:
     def faults(self) -> list[str]:
         """The damage that is found without reading the data of a large file."""
         # All of them record the damage that they meet.
-        _ = self.sources, self.histogram, self._documents()
+        _ = self.sources, self.histogram
+        self._verify()
         counts = self.metadata.get("counts") or {}
         for key, number in (("documents", self.num_documents), ("tokens", self.reader.num_tokens)):
             if counts.get(key, number) != number:
@@ -153,19 +153,12 @@ class Packed:
 
     def lengths(self) -> npt.NDArray[np.uint64] | None:
         """Returns the number of tokens of each document; ``None`` if the file is damaged."""
-        documents = self._documents()
-        if documents is None:
-            return None
-        lengths = np.empty(self.num_documents, np.uint64)
-        for start in range(0, len(lengths), _BATCH_DOCUMENTS):
-            stop = min(start + _BATCH_DOCUMENTS, len(lengths))
-            lengths[start:stop] = documents.lengths(np.arange(start, stop, dtype=np.uint64))
-        return lengths
+        return self._read(self.reader.document_lengths, None)
 
-    def _documents(self) -> Reshaper | None:
-        """Returns the documents with their lengths, after the checksum of their offsets was verified."""
+    def _verify(self) -> None:
+        """Verifies the checksums of the trailer, as far as that needs no data."""
         names = dict(zip(("format", "input_dtype", "boundaries"), self.read_as, strict=True))
-        return self._read(lambda: Reshaper([str(self.path)], tokenizer=None, **names), None)
+        self._read(lambda: Reshaper([str(self.path)], tokenizer=None, **names), None)
 
     def _read(self, read: Callable[[], T], default: D) -> T | D:
         """Returns the result of ``read``, and ``default`` if the file is damaged there, which is recorded."""

@@ -1,6 +1,7 @@
 """The table of documents: all documents of a file or dataset, in the order of their numbers or lengths."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -11,6 +12,7 @@ from starlette.responses import Response
 from packtok.explore.contents.packed import FileGroup, Packed
 from packtok.explore.contents.tokenizers import Decoder
 from packtok.explore.files import NotServedError
+from packtok.explore.pages.answers import answer
 from packtok.explore.pages.documents import origin_text
 from packtok.explore.pages.parameters import ParameterError, choice, integer
 from packtok.explore.site import Site
@@ -107,7 +109,8 @@ class Row:
     """Bytes of the text for each token that is not special."""
     start: str
     """The start of the text, in one line, or the first ids."""
-    source: str | None
+    origin: str | None
+    """Where the document came from; ``None`` if the file does not record it."""
 
 
 def table_page(site: Site, name: str, parameters: QueryParams) -> Response:
@@ -121,24 +124,33 @@ def table_page(site: Site, name: str, parameters: QueryParams) -> Response:
     page = integer(parameters, "page", 1, least=1)
     total, numbers = _numbers(site, group, sort, (least, most), (page - 1) * ROWS)
     rows = [_row(site, group, number) for number in numbers]
-    keep = {"sort": sort if sort != "number" else None, "least": least or None}
+    view: dict[str, Any] = {
+        "sort": sort,
+        "least": least,
+        "most": None if most < 0 else most,
+        "total": total,
+        "page": page,
+        "num_pages": max(1, -(-total // ROWS)),
+    }
+    facts = {"name": name, "num_documents": group.num_documents, **view}
+    facts["rows"] = [asdict(row) for row in rows]
+    return answer(parameters, facts, lambda: _html(site, group, rows, view))
+
+
+def _html(site: Site, group: FileGroup, rows: Sequence[Row], view: dict[str, Any]) -> Response:
+    links = {"sort": None if view["sort"] == "number" else view["sort"], "least": view["least"] or None}
     return site.pages.html(
         "table.html",
         group=group,
-        trail=site.trail(name),
+        trail=site.trail(group.name),
         rows=rows,
-        has_sources=any(row.source for row in rows),
+        has_origins=any(row.origin for row in rows),
         has_text=any(row.bytes is not None for row in rows),
         has_estimates=any(row.is_estimate for row in rows),
         max_decoded=MAX_DECODED_TOKENS,
-        sort=sort,
         sorts=_SORTS,
-        least=least,
-        most=None if most < 0 else most,
-        total=total,
-        page=page,
-        num_pages=max(1, -(-total // ROWS)),
-        keep=keep | {"most": None if most < 0 else most},
+        keep=links | {"most": view["most"]},
+        **view,
     )
 
 
@@ -183,12 +195,20 @@ def _row(site: Site, group: FileGroup, document: int) -> Row:
     packed = site.files.open(file)
     decoder = site.tokenizers.decoder(packed)
     tokens = packed.reader[number]
-    source = origin_text(packed, number)
+    origin = _origin(packed, number)
     if decoder.tokenizer is None:
         ids = ", ".join(map(str, tokens[:_START_IDS].tolist()))
         start = f"{ids} …" if len(tokens) > _START_IDS else ids
-        return Row(document, len(tokens), None, False, None, start, source)
-    return _decoded(packed, decoder, document, tokens, source)
+        return Row(document, len(tokens), None, False, None, start, origin)
+    return _decoded(packed, decoder, document, tokens, origin)
+
+
+def _origin(packed: Packed, document: int) -> str | None:
+    """Returns where a document came from, as far as the file records it."""
+    origin = origin_text(packed, document)
+    if origin is None and packed.sources.number == 1:
+        return str(packed.sources.first[0]["path"])
+    return origin
 
 
 def _decoded(
@@ -196,7 +216,7 @@ def _decoded(
     decoder: Decoder,
     document: int,
     tokens: npt.NDArray[np.unsignedinteger],
-    source: str | None,
+    origin: str | None,
 ) -> Row:
     special = decoder.special_ids | ({packed.eod_id} if packed.eod_id is not None else set())
     ids = [token_id for token_id in tokens[:MAX_DECODED_TOKENS].tolist() if token_id not in special]
@@ -209,4 +229,4 @@ def _decoded(
     start = (
         text if len(text) <= _START_CHARS and len(content) <= 8 * _START_CHARS else f"{text[:_START_CHARS]} …"
     )
-    return Row(document, len(tokens), num_bytes, is_estimate, ratio, start, source)
+    return Row(document, len(tokens), num_bytes, is_estimate, ratio, start, origin)
