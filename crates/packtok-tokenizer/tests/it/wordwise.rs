@@ -131,10 +131,14 @@ fn suffixed_bpe(suffix: &str) -> Value {
         ["-", "-$"],
         ["2", "2$"],
         ["'", "s$"],
+        ["▁", "th"],
+        ["▁", "a$"],
+        ["▁th", "e$"],
+        ["▁", "ab"],
     ]
     .map(|[left, right]| [left.to_owned(), right.replace('$', suffix)]);
     let letters = ('!'..='~').filter(|&letter| letter != 'q');
-    let letters = letters.chain("éßÃ©¨ªŀ語".chars()).map(String::from);
+    let letters = letters.chain("éßÃ©¨ªŀ語▁".chars()).map(String::from);
     let mut names: Vec<String> = vec!["[UNK]".to_owned(), "[SEP]".to_owned()];
     for letter in letters {
         names.push(format!("{letter}{suffix}"));
@@ -241,6 +245,13 @@ fn marked_files() -> Vec<Tokenizer> {
         file(Value::Null, "first", "Unigram of bytes"),
         file(nmt.clone(), "never", "Unigram"),
         file(nfkc.clone(), "always", "WordLevel"),
+        file(nfkc.clone(), "always", "BPE without a suffix"),
+        file(Value::Null, "first", "BPE"),
+        file(
+            steps(&[nmt.clone(), nfkc.clone(), several(" "), strip(true)]),
+            "always",
+            "BPE without a suffix",
+        ),
         file(
             steps(&[nmt.clone(), nfkc.clone(), several(" ")]),
             "always",

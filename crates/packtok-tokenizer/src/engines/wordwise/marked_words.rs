@@ -19,6 +19,8 @@
 
 use serde_json::{Value, json};
 
+use super::added_texts::AddedTexts;
+use super::char_bpe::CharBpe;
 use super::coverage::{
     SEPARATORS, check_normalizer, collect_steps, mark_of, normalizer_before_map,
 };
@@ -30,7 +32,7 @@ use super::word_normalizer::WordNormalizer;
 use crate::engines::reference::Normalizer;
 use crate::load::{AddedToken, type_of};
 
-/// The loaded steps before the model, and the model if it is Unigram.
+/// The loaded steps before the model, and the model if the engine covers it.
 pub(super) struct MarkedWords {
     mark: char,
     at_start: MarkAtStart,
@@ -43,7 +45,53 @@ pub(super) struct MarkedWords {
     before_map: Option<Normalizer>,
     /// All steps except `Strip`.
     normalizer: WordNormalizer,
-    unigram: Option<Unigram>,
+    model: Option<Model>,
+}
+
+/// A model of sequences, each of which begins with its mark.
+enum Model {
+    Unigram(Unigram),
+    Bpe(Box<CharBpe>, AddedTexts),
+}
+
+impl Model {
+    fn read(
+        json: &Value,
+        added_tokens: &[AddedToken],
+        normalizer: &WordNormalizer,
+    ) -> Option<Self> {
+        if let Some(unigram) = Unigram::read(json, added_tokens, normalizer) {
+            return Some(Self::Unigram(unigram));
+        }
+        let added = AddedTexts::of(added_tokens, |content| normalizer.normalized(content))?;
+        Some(Self::Bpe(Box::new(CharBpe::read(&json["model"])?), added))
+    }
+
+    /// Whether the reference engine must encode a word, because it may contain an added token or is
+    /// too long.
+    fn needs_reference(&self, word: &str, normalized: &str) -> bool {
+        match self {
+            Self::Unigram(unigram) => unigram.needs_reference(word, normalized),
+            Self::Bpe(_, added) => added.may_occur_in(word, normalized),
+        }
+    }
+
+    /// Appends the ids of the sequence in `scratch`. Returns `false` if the reference engine must encode it.
+    fn append(&self, scratch: &mut Scratch, ids: &mut Vec<u32>) -> bool {
+        let Scratch {
+            sequence,
+            paths,
+            heap,
+            ..
+        } = scratch;
+        match self {
+            Self::Unigram(unigram) => {
+                unigram.append_sequence(sequence, paths, ids);
+                true
+            }
+            Self::Bpe(bpe, _) => bpe.append(sequence, heap, ids),
+        }
+    }
 }
 
 /// Whether a mark is put before a text that does not begin with one.
@@ -120,9 +168,9 @@ impl MarkedWords {
         let normalizer = json!({"type": "Sequence", "normalizers": other_steps});
         let normalizer =
             WordNormalizer::read(&normalizer).ok_or("its normalizer cannot be read")?;
-        let unigram = Unigram::read(json, added_tokens, &normalizer);
-        if strips_left && unigram.is_none() {
-            return Err("its normalizer Strip is covered with Unigram only".to_owned());
+        let model = Model::read(json, added_tokens, &normalizer);
+        if strips_left && model.is_none() {
+            return Err("its normalizer Strip is covered with Unigram and BPE only".to_owned());
         }
         Ok(Self {
             mark,
@@ -131,7 +179,7 @@ impl MarkedWords {
             several_spaces,
             strips_left,
             before_map,
-            unigram,
+            model,
             normalizer,
         })
     }
@@ -142,7 +190,7 @@ impl MarkedWords {
 
     /// Whether the model is implemented here.
     pub(super) fn has_model(&self) -> bool {
-        self.unigram.is_some()
+        self.model.is_some()
     }
 
     #[inline(always)]
@@ -242,43 +290,46 @@ impl MarkedWords {
     /// Whether the reference engine may encode a word alone. It would remove the space before an
     /// added token.
     pub(super) fn is_encoded_alone(&self, word: &str, normalized: &str) -> bool {
-        let needs_reference = |unigram: &Unigram| unigram.needs_reference(word, normalized);
-        !self.strips_left || !self.unigram.as_ref().is_none_or(needs_reference)
+        let needs_reference = |model: &Model| model.needs_reference(word, normalized);
+        !self.strips_left || !self.model.as_ref().is_none_or(needs_reference)
     }
 
     /// Appends the ids of a word whose normalized form is in `scratch`. Returns `false`, with
     /// nothing appended, if the reference engine must encode it.
     pub(super) fn append(&self, word: &str, scratch: &mut Scratch, ids: &mut Vec<u32>) -> bool {
-        let Scratch {
-            normalized,
-            sequence,
-            paths,
-            ..
-        } = scratch;
-        let Some(unigram) = &self.unigram else {
+        let Some(model) = &self.model else {
             return false;
         };
-        if self.is_last(word) || unigram.needs_reference(word, normalized) {
+        if self.is_last(word) || model.needs_reference(word, &scratch.normalized) {
             return false;
         }
-        sequence.clear();
-        if !normalized.starts_with([' ', self.mark]) {
+        scratch.sequence.clear();
+        if !scratch.normalized.starts_with([' ', self.mark]) {
             match self.at_start {
                 MarkAtStart::Never => {}
-                MarkAtStart::Always => sequence.push(self.mark),
+                MarkAtStart::Always => scratch.sequence.push(self.mark),
                 MarkAtStart::First => return false,
             }
         }
+        let start = ids.len();
+        let normalized = std::mem::take(&mut scratch.normalized);
+        let mut has_all = true;
         for char in normalized.chars() {
             let is_mark = char == ' ' || char == self.mark;
-            if is_mark && !sequence.is_empty() {
-                unigram.append_sequence(sequence, paths, ids);
-                sequence.clear();
+            if is_mark && !scratch.sequence.is_empty() {
+                has_all &= model.append(scratch, ids);
+                scratch.sequence.clear();
             }
-            sequence.push(if is_mark { self.mark } else { char });
+            scratch
+                .sequence
+                .push(if is_mark { self.mark } else { char });
         }
-        unigram.append_sequence(sequence, paths, ids);
-        true
+        scratch.normalized = normalized;
+        has_all &= model.append(scratch, ids);
+        if !has_all {
+            ids.truncate(start);
+        }
+        has_all
     }
 }
 

@@ -1,6 +1,7 @@
 //! The engine for files of any model in which white space separates the words.
 
 mod added_texts;
+mod char_bpe;
 mod coverage;
 mod engine;
 mod find;

@@ -12,15 +12,15 @@
 use serde_json::Value;
 
 use super::added_texts::AddedTexts;
+use super::char_bpe::CharBpe;
 use super::scratch::Scratch;
 use super::word_normalizer::WordNormalizer;
 use super::wordpiece::for_each_part;
 use crate::engines::byte_bpe::{
-    MergeHeap, MergeRules, Model, Spelling, Steps, StepsProgress, is_byte_level, last_char,
-    steps_between_white_space,
+    MergeHeap, Steps, StepsProgress, is_byte_level, steps_between_white_space,
 };
 use crate::letters::Letters;
-use crate::load::{AddedToken, model_type, type_of};
+use crate::load::{AddedToken, type_of};
 
 /// Ends of parts that are found at once.
 const ENDS_PER_CALL: usize = 16;
@@ -29,7 +29,7 @@ const ENDS_PER_CALL: usize = 16;
 pub(super) struct SuffixedBpe {
     normalizer: WordNormalizer,
     splits: Splits,
-    rules: MergeRules,
+    model: CharBpe,
     added: AddedTexts,
 }
 
@@ -45,13 +45,6 @@ enum Splits {
 impl SuffixedBpe {
     /// The model of a tokenizer.json; `None` if the engine does not cover the configuration.
     pub(super) fn read(json: &Value, added_tokens: &[AddedToken]) -> Option<Self> {
-        let model = &json["model"];
-        let drops_out = model["dropout"]
-            .as_f64()
-            .is_some_and(|dropout| dropout > 0.0);
-        if model_type(model) != "BPE" || drops_out {
-            return None;
-        }
         let pre_tokenizer = &json["pre_tokenizer"];
         let splits = match type_of(pre_tokenizer) {
             "WhitespaceSplit" => Splits::WhiteSpace,
@@ -69,13 +62,10 @@ impl SuffixedBpe {
         };
         let normalizer = WordNormalizer::read(&json["normalizer"])?;
         let added = AddedTexts::of(added_tokens, |content| normalizer.normalized(content))?;
-        let Model {
-            alphabet, merges, ..
-        } = Model::read(model, Spelling::Suffixed).ok()?;
         Some(Self {
             normalizer,
             splits,
-            rules: MergeRules::new(alphabet, &merges).ok()?,
+            model: CharBpe::read(&json["model"])?,
             added,
         })
     }
@@ -122,18 +112,7 @@ impl SuffixedBpe {
             Some(letters) => sequence.extend(part.bytes().map(|byte| letters.letter(byte))),
             None => sequence.push_str(part),
         }
-        let Some(last) = sequence.pop() else {
-            return true;
-        };
-        let Some(last) = last_char(last) else {
-            return false;
-        };
-        sequence.push(last);
-        let has_all = sequence.chars().all(|char| self.rules.has(char));
-        if has_all {
-            self.rules.encode(sequence.as_bytes(), heap, ids);
-        }
-        has_all
+        self.model.append(sequence, heap, ids)
     }
 }
 
