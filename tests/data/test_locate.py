@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +18,8 @@ import torch
 
 import packtok
 from packtok.commands.locate import locate
+from packtok.data import run
+from packtok.data.token_items import token_items
 from packtok.errors import ConfigError
 
 LENGTHS = [7, 1, 12, 3, 3, 9, 20, 2, 5, 8]
@@ -181,3 +186,12 @@ def test_file_without_a_state_is_named(config: Path) -> None:
     ):
         with pytest.raises(ConfigError, match=f"^{re.escape(f'{file}: {text}')}$"):
             locate(str(config), 0, state=str(file))
+
+
+def test_run_has_the_arguments_of_its_datasets_and_needs_no_torch() -> None:
+    arguments = set(inspect.signature(packtok.TokenDataset).parameters)
+    assert {*inspect.signature(token_items).parameters, *run._TENSOR_KEYS} == arguments
+    mixture = inspect.signature(packtok.Mixture).parameters
+    assert {*run._MIXTURE_KEYS, "options"} == {*mixture}
+    code = "import sys, packtok.commands.locate; sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -24,7 +24,7 @@ from torch.utils.data import DataLoader, Dataset, default_collate  # noqa: E402
 
 import packtok  # noqa: E402
 from packtok import Mixture, TokenDataset, _packtok  # noqa: E402
-from packtok.data.mixture import exact_weights  # noqa: E402
+from packtok.data.weights import exact_weights  # noqa: E402
 
 U64 = (1 << 64) - 1
 GAMMA = 0x9E3779B97F4A7C15

@@ -133,3 +133,52 @@ class Epochs:
         num = min(self.global_batch_size, self.order.num_positions(epoch, 0) - start)
         items: list[int] = self.order.items(epoch, start, 1, num).tolist()
         return epoch, items
+
+
+def order_seed(*, shuffle: bool, seed: int, kind: str, orders_itself: bool) -> int | None:
+    """Returns the seed of an order, or ``None`` for the items in sequence.
+
+    Args:
+        shuffle: Whether to shuffle the items.
+        seed: From 0 to 2**64 - 1.
+        kind: The class of the dataset, for messages.
+        orders_itself: Whether the dataset defines its own order.
+
+    Raises:
+        ValueError: If an argument is out of range, or the dataset defines its own order and ``shuffle`` is
+            set.
+    """
+    if not isinstance(shuffle, bool):
+        raise ValueError(f"shuffle is {shuffle!r}, expected True or False")
+    seed = checked_integer("seed", seed, below=1 << 64)
+    if shuffle and orders_itself:
+        raise ValueError(
+            f"shuffle=True, but {kind} orders its items itself; remove shuffle and give the dataset a seed"
+        )
+    return seed if shuffle else None
+
+
+def check_batches(epochs: Epochs, kind: str, *, batch_size: int | None, has_batches: bool) -> None:
+    """Raises a ValueError if epochs have no batch, which a training loop would not notice.
+
+    Args:
+        epochs: The epochs.
+        kind: The class of the dataset.
+        batch_size: Items per rank and step, if the caller gave it.
+        has_batches: Whether the items are served in batches, not one by one.
+    """
+    if not epochs.num_items:
+        raise ValueError(f"the dataset, of type {kind}, has no items; check its files and options")
+    if epochs.num_items >= epochs.global_batch_size or epochs.at_epoch_end in ("pad", "short"):
+        return
+    num_ranks = epochs.share.num_replicas
+    if not has_batches:
+        raise ValueError(
+            f"an epoch has no samples: {epochs.num_items} items, {num_ranks} ranks; use fewer ranks, or set "
+            "at_epoch_end='pad'"
+        )
+    by_rank = "" if batch_size is None else f" (batch_size {batch_size} on {num_ranks} ranks)"
+    raise ValueError(
+        f"an epoch has no batch: {epochs.num_items} items, global batch {epochs.global_batch_size}{by_rank}; "
+        f"lower {'global_batch_size' if batch_size is None else 'batch_size'}, or set at_epoch_end='short'"
+    )

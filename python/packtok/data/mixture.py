@@ -4,27 +4,18 @@ The compiled module decides which item of which source comes when. This module o
 weights exact and assembles batches.
 """
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal
-from fractions import Fraction
 from os import PathLike, fspath
 from typing import Any, Protocol, overload
 
-import numpy as np
 from torch.utils.data import Dataset
 
 from packtok import _packtok
 from packtok.data.token_dataset import RowsOfMany, TokenDataset
-from packtok.fingerprint import digest
+from packtok.data.weights import Weight, check_sources, exact_weights, mixture_fingerprint, source_name
 from packtok.integers import checked_integer
 
 __all__ = ["Mixture"]
-
-Weight = int | float | Fraction | Decimal
-
-# Weights that need a larger total are rounded to it, which is 9 digits finer than a weight of 1e-9.
-_FINEST_TOTAL = 1 << 60
 
 
 class _Source(Protocol):
@@ -77,8 +68,8 @@ class Mixture(Dataset[Any]):
             raise TypeError(
                 f"sources is of type {type(sources).__name__}, expected a dict of weights by source"
             )
-        self.names = [_name(source, i) for i, source in enumerate(sources)]
-        _check_sources(self.names, sources, options)
+        self.names = [source_name(source, i) for i, source in enumerate(sources)]
+        check_sources(self.names, sources, options)
         self._weights = exact_weights(dict(zip(self.names, sources.values(), strict=True)))
         self._sources = [
             _opened(name, source, options) for name, source in zip(self.names, sources, strict=True)
@@ -143,7 +134,7 @@ class Mixture(Dataset[Any]):
     def fingerprint(self) -> str:
         """SHA-256, as hex, of everything that determines the sequence of items; ``num_items`` does not."""
         prints = [_fingerprint(source) for source in self._sources]
-        return digest([prints, self._weights, self._seed])
+        return mixture_fingerprint(prints, self._weights, self._seed)
 
     def locate(self, k: int) -> list[tuple[str, int, int, int]]:
         """Returns the documents whose tokens are in item ``k``, in the format of its source's ``locate``.
@@ -186,52 +177,6 @@ class Mixture(Dataset[Any]):
         if not -self._len <= k < self._len:
             raise IndexError(f"item {k} is out of range, the mixture has {self._len}")
         return k % self._len
-
-
-def exact_weights(weights: Mapping[str, Weight]) -> list[int]:
-    """Returns integers in the ratios of ``weights``.
-
-    Ratios that need a total over 2**60 are rounded to one, but not to 0.
-
-    Raises:
-        ValueError: If a weight is not a number above 0.
-    """
-    exact = [_exact(name, weight) for name, weight in weights.items()]
-    measure = math.lcm(*(weight.denominator for weight in exact))
-    integers = [int(weight * measure) for weight in exact]
-    total = sum(integers)
-    if total > _FINEST_TOTAL:
-        integers = [max(1, round(Fraction(weight * _FINEST_TOTAL, total))) for weight in integers]
-    return integers
-
-
-def _exact(name: str, weight: Weight) -> Fraction:
-    if isinstance(weight, bool | str):
-        raise ValueError(f"{name}: the weight is {weight!r}, expected a number above 0")
-    try:
-        # A float's exact value has a denominator of about 2**55. The user meant the number that the float
-        # prints as.
-        exact = Fraction(str(weight)) if isinstance(weight, float | np.floating) else Fraction(weight)
-    except (ValueError, TypeError, OverflowError):
-        raise ValueError(f"{name}: the weight is {weight!r}, expected a number above 0") from None
-    if exact <= 0:
-        raise ValueError(f"{name}: the weight is {weight!r}, expected a number above 0; remove the source")
-    return exact
-
-
-def _check_sources(names: Sequence[str], sources: Iterable[Any], options: Mapping[str, Any]) -> None:
-    """Raises if a source is named twice, or if there are options but no path."""
-    if twice := [name for i, name in enumerate(names) if name in names[:i]]:
-        raise ValueError(f"{twice[0]}: is given twice; give it once, with the sum of its weights")
-    if options and not any(isinstance(source, str | PathLike) for source in sources):
-        raise TypeError(
-            f"{', '.join(options)}: is not an argument of Mixture; options of TokenDataset apply to paths, "
-            "but no source is a path"
-        )
-
-
-def _name(source: object, i: int) -> str:
-    return fspath(source) if isinstance(source, str | PathLike) else f"source {i}"
 
 
 def _opened(name: str, source: Any, options: Mapping[str, Any]) -> _Source:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from torch.utils.data import Sampler
 
 from packtok.choices import check_choice
-from packtok.data.epochs import AT_EPOCH_ENDS, AtEpochEnd, Epochs
-from packtok.data.state import ORDER_VERSION, STATE_VERSION, checked_place
+from packtok.data.epochs import AT_EPOCH_ENDS, AtEpochEnd, Epochs, check_batches, order_seed
+from packtok.data.state import checked_place, state_of
 from packtok.distributed import MeshDim, find_share, process_share
 from packtok.integers import checked_integer
 
@@ -71,25 +71,26 @@ class ResumableDistributedSampler(Sampler[int]):
         device_mesh: "DeviceMesh | None" = None,
         dp_dim: MeshDim | None = None,
     ) -> None:
-        if not isinstance(shuffle, bool):
-            raise ValueError(f"shuffle is {shuffle!r}, expected True or False")
-        seed = checked_integer("seed", seed, below=1 << 64)
-        if shuffle and getattr(dataset, "orders_itself", False):
-            raise ValueError(
-                f"shuffle=True, but {type(dataset).__name__} orders its items itself; remove shuffle and "
-                "give the dataset a seed"
-            )
+        kind = type(dataset).__name__
+        order = order_seed(
+            shuffle=shuffle,
+            seed=seed,
+            kind=kind,
+            orders_itself=getattr(dataset, "orders_itself", False),
+        )
         share = find_share(rank, num_replicas, device_mesh=device_mesh, dp_dim=dp_dim)
         self.dataset = dataset
         self.global_batch_size = _global_batch_size(batch_size, global_batch_size, share.num_replicas)
         self.epochs = Epochs(
             len(dataset),
-            seed if shuffle else None,
+            order,
             share.num_replicas if self.global_batch_size is None else self.global_batch_size,
             _epoch_end(at_epoch_end, drop_last=drop_last, has_batches=self.global_batch_size is not None),
             share,
         )
-        self._check_batches(batch_size)
+        check_batches(
+            self.epochs, kind, batch_size=batch_size, has_batches=self.global_batch_size is not None
+        )
         self._finds_share = rank is None and device_mesh is None
         self._first = (
             checked_integer("epoch", epoch),
@@ -100,28 +101,6 @@ class ResumableDistributedSampler(Sampler[int]):
         self._epoch, self._position = self._first
         # Whether a sample was drawn since the sampler was placed at its current position.
         self._is_under_way = False
-
-    def _check_batches(self, batch_size: int | None) -> None:
-        """Raises a ValueError if epochs have no batch, which a training loop would not notice."""
-        epochs = self.epochs
-        if not epochs.num_items:
-            raise ValueError(
-                f"the dataset, of type {type(self.dataset).__name__}, has no items; check its files and "
-                "options"
-            )
-        if epochs.num_items >= epochs.global_batch_size or epochs.at_epoch_end in ("pad", "short"):
-            return
-        if self.global_batch_size is None:
-            raise ValueError(
-                f"an epoch has no samples: {epochs.num_items} items, {self.num_replicas} ranks; use fewer "
-                "ranks, or set at_epoch_end='pad'"
-            )
-        by_rank = "" if batch_size is None else f" (batch_size {batch_size} on {self.num_replicas} ranks)"
-        raise ValueError(
-            f"an epoch has no batch: {epochs.num_items} items, global batch {epochs.global_batch_size}"
-            f"{by_rank}; lower {'global_batch_size' if batch_size is None else 'batch_size'}, or set "
-            "at_epoch_end='short'"
-        )
 
     @property
     def rank(self) -> int:
@@ -196,22 +175,14 @@ class ResumableDistributedSampler(Sampler[int]):
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the position and the settings it depends on, as JSON-serializable values."""
-        state = {
-            "version": STATE_VERSION,
-            "order": ORDER_VERSION,
-            "data": getattr(self.dataset, "fingerprint", None),
-            "num_items": self.epochs.num_items,
-            "seed": self.epochs.seed,
-            "global_batch_size": self.global_batch_size,
-            "at_epoch_end": self.epochs.at_epoch_end,
-            "epoch": self._epoch,
-            "num_global_samples": self._position,
-        }
-        if start := self.start_of(self._epoch):
-            state["skip_num_global_samples"] = start
-        if self.global_batch_size is None:
-            state["num_replicas"] = self.num_replicas
-        return state
+        return state_of(
+            self.epochs,
+            getattr(self.dataset, "fingerprint", None),
+            self.global_batch_size,
+            epoch=self._epoch,
+            start=self.start_of(self._epoch),
+            position=self._position,
+        )
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Resumes at the position of the state; the number of ranks may differ.

@@ -11,13 +11,44 @@ from packtok.choices import check_choice
 from packtok.data.epochs import AT_EPOCH_ENDS, Epochs
 from packtok.integers import checked_integer
 
-__all__ = ["ORDER_VERSION", "STATE_VERSION", "check_form", "checked_place"]
+__all__ = ["check_form", "checked_place", "state_of"]
 
 STATE_VERSION = 1
 # Increases if an order changes, which the permutation promises not to do.
 ORDER_VERSION = 1
 
 _REMEDY = "load what state_dict returned, or start without a state"
+
+
+def state_of(
+    epochs: Epochs, data: str | None, global_batch_size: int | None, *, epoch: int, start: int, position: int
+) -> dict[str, Any]:
+    """Returns the state of a sampler.
+
+    Args:
+        epochs: The epochs of the sampler.
+        data: The fingerprint of the dataset, if it has one.
+        global_batch_size: Samples per step over all ranks; ``None`` if they are served one by one.
+        epoch: The current epoch.
+        start: The position at which the epoch started.
+        position: The current position.
+    """
+    state = {
+        "version": STATE_VERSION,
+        "order": ORDER_VERSION,
+        "data": data,
+        "num_items": epochs.num_items,
+        "seed": epochs.seed,
+        "global_batch_size": global_batch_size,
+        "at_epoch_end": epochs.at_epoch_end,
+        "epoch": epoch,
+        "num_global_samples": position,
+    }
+    if start:
+        state["skip_num_global_samples"] = start
+    if global_batch_size is None:
+        state["num_replicas"] = epochs.share.num_replicas
+    return state
 
 
 def check_form(state: object) -> Mapping[str, Any]:

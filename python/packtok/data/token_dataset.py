@@ -3,34 +3,25 @@
 The compiled module determines the tokens of an item and writes them. `packtok.data.fields` allocates batches.
 """
 
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, overload
+from typing import Any, overload
 
 import numpy as np
 import torch
 from torch.utils.data import Dataset
 
-from packtok._packtok import Blocks, fill_from, find_or_plan
+from packtok._packtok import fill_from
 from packtok.choices import check_choice
 from packtok.data.collate import Item, ItemList
 from packtok.data.fields import Fields, check_pin_memory
-from packtok.data.loss_markers import marker_ids
-from packtok.data.raw_files import report_padding, separator_id, with_last_separator
-from packtok.data.split import Split, held_out, side_of
-from packtok.data.token_sources import TokenFiles, files_of_source
+from packtok.data.split import Split
+from packtok.data.token_items import DocumentMask, Labels, Packing, common_pad_token_id, token_items
 from packtok.fingerprint import digest
-from packtok.integers import checked_integer
-from packtok.sources import Source, StrPath, plan_folders
+from packtok.sources import Source, StrPath
 
 __all__ = ["TokenDataset"]
-
-# Stack level of the caller of `TokenDataset`, for warnings about files without a header.
-_STACK_LEVEL = 4
-Packing = Literal["concat", "document", "best_fit"]
-Labels = Literal["shifted", "aligned"]
 
 
 class TokenDataset(Dataset[Item]):
@@ -110,7 +101,7 @@ class TokenDataset(Dataset[Item]):
         position_ids: bool = False,
         document_ids: bool = False,
         cu_seqlens: bool = False,
-        document_mask: Literal["compact", "dense"] | None = None,
+        document_mask: DocumentMask | None = None,
         loss_mask: bool = False,
         loss_markers: tuple[int | str, int | str] | None = None,
         pad_token_id: int | None = None,
@@ -129,42 +120,36 @@ class TokenDataset(Dataset[Item]):
         input_dtype: str | None = None,
         boundaries: str | None = None,
     ) -> None:
-        check_choice("packing", packing, ("concat", "document", "best_fit"))
-        check_choice("labels", labels, ("shifted", "aligned"))
-        check_choice("document_mask", document_mask, (None, "compact", "dense"))
         check_choice("dtype", dtype, (torch.int64, torch.int32))
-        check_choice("split", split, (None, "train", "validation"))
         check_pin_memory(pin_memory=pin_memory)
-        # Document boundaries are int32.
-        context_length = checked_integer("context_length", context_length, least=1, below=1 << 31)
-        if by_file and packing != "concat":
-            raise ValueError(f"by_file needs packing 'concat', but packing is {packing!r}; remove by_file")
-        rule = held_out(
-            split,
+        items = token_items(
+            paths,
+            context_length,
+            packing=packing,
+            labels=labels,
+            position_ids=position_ids,
+            document_ids=document_ids,
+            cu_seqlens=cu_seqlens,
+            document_mask=document_mask,
+            loss_mask=loss_mask,
+            loss_markers=loss_markers,
+            pad_token_id=pad_token_id,
+            by_file=by_file,
+            split=split,
             validation_fraction=validation_fraction,
             validation_last=validation_last,
             validation_from=validation_from,
             split_seed=split_seed,
+            cache_dir=cache_dir,
+            verify=verify,
+            eos_token=eos_token,
+            format=format,
+            input_dtype=input_dtype,
+            boundaries=boundaries,
         )
-        self._identity: list[Any] = [packing, context_length, by_file, split, rule]
+        self._identity = items.identity
         self.packing = packing
-        token_files = files_of_source(paths, lambda remark: warnings.warn(remark, stacklevel=5))
-        token_files = token_files.read_as(format, input_dtype, boundaries)
-        folders: list[str] = []
-        documents: dict[str, Any] = {**token_files.files, "verify": verify}
-        if token_files.is_raw:
-            _check_raw(token_files, packing, split, loss_markers)
-            separates = position_ids or document_ids or cu_seqlens or document_mask is not None
-            documents = _raw_documents(token_files, documents, eos_token, separates=separates)
-            self._identity.append(documents["separator"])
-        else:
-            files: Any = token_files.files
-            folders = plan_folders(files, cache_dir)
-            documents |= side_of(files, split, rule, folders)
-        self._blocks = _packed(documents, packing, context_length, by_file, folders)
-        self._blocks.check_loss_columns()
-        if not len(self._blocks):
-            raise ValueError(f"{self._blocks.paths[0]}: no documents to make items of; pack some first")
+        self._blocks = items.blocks
         field_dtypes = {
             "input_ids": dtype,
             "labels": dtype,
@@ -173,14 +158,14 @@ class TokenDataset(Dataset[Item]):
             "loss_mask": torch.bool if loss_mask else None,
         }
         self._fields = Fields(
-            context_length=context_length,
+            context_length=items.context_length,
             dtypes={name: dtype for name, dtype in field_dtypes.items() if dtype is not None},
-            pad_token_id=self._pad_token_id(pad_token_id),
-            aligned=labels == "aligned",
+            pad_token_id=items.pad_token_id,
+            aligned=items.aligned,
             segments=cu_seqlens,
             document_mask=document_mask,
             pin_memory=pin_memory,
-            loss_markers=None if loss_markers is None else marker_ids(loss_markers, self._blocks.paths[0]),
+            loss_markers=items.loss_markers,
         )
 
     def __len__(self) -> int:
@@ -252,12 +237,6 @@ class TokenDataset(Dataset[Item]):
             f"TokenDataset({self._blocks!r}, context_length={self.context_length}, packing={self.packing!r})"
         )
 
-    def _pad_token_id(self, pad_token_id: int | None) -> int:
-        if pad_token_id is not None:
-            return checked_integer("pad_token_id", pad_token_id, below=1 << 31)
-        # "concat" needs no padding, and reading the EOD id would open a file that a manifest only lists.
-        return 0 if self.packing == "concat" else self._blocks.eod_id or 0
-
 
 class RowsOfMany:
     """Creates batches with rows from several datasets, which must have the same fields.
@@ -267,12 +246,10 @@ class RowsOfMany:
     """
 
     def __init__(self, datasets: Sequence[TokenDataset]) -> None:
-        pads = {dataset.pad_token_id for dataset in datasets if dataset.packing != "concat"}
-        if len(pads) > 1:
-            raise ValueError(
-                f"the datasets pad with different ids {sorted(pads)}; use the same pad_token_id for all"
-            )
-        alike = [replace(dataset._fields, pad_token_id=max(pads, default=0)) for dataset in datasets]
+        pad_token_id = common_pad_token_id(
+            dataset.pad_token_id for dataset in datasets if dataset.packing != "concat"
+        )
+        alike = [replace(dataset._fields, pad_token_id=pad_token_id) for dataset in datasets]
         for i, fields in enumerate(alike):
             if fields != alike[0]:
                 raise ValueError(
@@ -284,48 +261,3 @@ class RowsOfMany:
     def __call__(self, sources: np.ndarray[Any, Any], items: np.ndarray[Any, Any]) -> ItemList:
         """Returns a batch whose row ``i`` is item ``items[i]`` of dataset ``sources[i]``."""
         return self._fields.filled(len(items), partial(fill_from, self._blocks, sources, items))
-
-
-def _check_raw(token_files: TokenFiles, packing: Packing, split: Split | None, loss_markers: object) -> None:
-    """Raises a `ValueError` if an option needs to know where documents start."""
-    if packing != "concat":
-        option = f"packing is {packing!r}"
-    elif split is not None:
-        option = f"split is {split!r}"
-    elif loss_markers is not None:
-        option = f"loss_markers is {loss_markers!r}"
-    else:
-        return
-    raise ValueError(
-        f"{token_files.files['entries'][0][0]}: {option}, but files without a header do not record where "
-        "documents start; use packing='concat' without split and loss_markers, or tokenize the data with "
-        "packtok"
-    )
-
-
-def _raw_documents(
-    token_files: TokenFiles, documents: dict[str, Any], eos_token: int | None, *, separates: bool
-) -> dict[str, Any]:
-    """Returns the arguments of `Blocks` for files without a header, whose padding is not read."""
-    eos_id = token_files.eos_token if eos_token is None else eos_token
-    separator = separator_id(token_files.files, eos_id, _STACK_LEVEL) if separates else eos_id
-    if separator == 0:
-        documents = {**documents, **with_last_separator(token_files.files)}
-    report_padding(documents, _STACK_LEVEL)
-    return {**documents, "separator": separator}
-
-
-def _packed(
-    documents: dict[str, Any], packing: Packing, context_length: int, by_file: bool, folders: list[str]
-) -> Blocks:
-    """Returns the items of ``documents`` (arguments of `Blocks`); loads or creates a plan if needed."""
-    if packing == "best_fit":
-        all_documents = Blocks(**documents, packing="whole")
-        plan_path = find_or_plan(
-            all_documents, planner="best_fit", block_size=context_length, folders=folders
-        )
-        return Blocks(**documents, packing="planned", plan_path=str(plan_path))
-    if packing == "document":
-        # One token more than inputs, because the last input needs a label.
-        return Blocks(**documents, packing="document", block_size=context_length + 1)
-    return Blocks(**documents, packing="rows", context_length=context_length, by_file=by_file)

@@ -17,7 +17,7 @@ from packtok._packtok import Blocks, corpus_files
 from packtok.choices import check_choice
 from packtok.config.options import OPTIONS
 from packtok.data.fields import check_pin_memory
-from packtok.data.mixture import exact_weights
+from packtok.data.weights import exact_weights
 from packtok.distributed import MeshDim, cpus_of_process, find_share
 from packtok.integers import checked_integer, integer
 from packtok.remedies import entered, of_function
