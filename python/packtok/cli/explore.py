@@ -54,6 +54,12 @@ def explore(
         list[str] | None,
         typer.Option(metavar="NAME", help="Host name that a proxy forwards; can be repeated."),
     ] = None,
+    run: Annotated[
+        str | None, typer.Option(metavar="CONFIG", help="Show the batches of a run; as in packtok locate.")
+    ] = None,
+    state: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A saved loader state of the run; overrides loader.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show datasets and their documents, down to the token, in the browser, until Ctrl-C."""
@@ -79,5 +85,7 @@ def explore(
         socket=socket,
         base_path=base_path,
         allow_host=allow_host or (),
+        run=run,
+        state=state,
         on_ready=show,
     )

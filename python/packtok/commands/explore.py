@@ -4,12 +4,13 @@ import importlib.util
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from packtok.catalog.base import BASE_VARIABLES, find_base
 from packtok.commands.convert import Reading, check_formats, tokenizer_beside
+from packtok.data.run import open_run
 from packtok.errors import ConfigError
 from packtok.sources import FORMAT_SUFFIXES, StrPath
 
@@ -36,6 +37,8 @@ def explore(
     socket: StrPath | None = None,
     base_path: str = "",
     allow_host: Sequence[str] = (),
+    run: str | None = None,
+    state: str | None = None,
     on_ready: Callable[[str, str | None], None] = lambda _url, _token: None,
 ) -> None:
     """Serves a page that shows datasets, and documents down to the token, until Ctrl-C.
@@ -55,6 +58,8 @@ def explore(
         socket: Path of a Unix socket to listen on instead, which only this user can open.
         base_path: Path below which a proxy serves the pages, such as ``/user/me/proxy/8000``.
         allow_host: Host names that a proxy forwards, besides those of this machine.
+        run: A config as `packtok.commands.locate.locate` takes it, whose batches are shown.
+        state: File with the state of a loader of the run, as there.
         on_ready: Receives the URL and a random token, if there is one, before the first request. With a
             token and a loopback address, the URL has a random host name, under which browsers sign in.
 
@@ -80,7 +85,13 @@ def explore(
             raise ConfigError(f"--allow-host: {name!r} is no host name; give it without a port")
     check_formats("pbin", format)
     reading = Reading(format, input_dtype, boundaries)
+    if state is not None and run is None:
+        raise ConfigError("--state: is a state of a run; give --run too")
+    opened = None if run is None else open_run(run, state)
     site = site_to_serve(path, base_dir, tokenizer, add_special_tokens_from_config, reading)
+    if opened is not None:
+        site = replace(site, run=opened)
+        site.pages.link_run()
     token = None if token_file is None else read_token(Path(token_file))
     random_token = new_token() if token is None and not is_loopback(host) else None
     token = token or random_token

@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from packtok.errors import PacktokError
 from packtok.explore.files import NotServedError
 from packtok.explore.html.texts import visible
+from packtok.explore.pages.batches import batch_page
 from packtok.explore.pages.datasets import dataset_page, file_page
 from packtok.explore.pages.documents import document_page
 from packtok.explore.pages.items import item_page
@@ -41,6 +42,7 @@ _PAGES: dict[str, Page] = {
     "documents": document_page,
     "table": table_page,
     "items": item_page,
+    "batch": batch_page,
 }
 
 

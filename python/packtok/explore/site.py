@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from packtok._packtok import Tokenizer
+from packtok.data.run import Run
 from packtok.explore.contents.catalog import Catalog
 from packtok.explore.contents.packed import FileGroup, Packed, PackedFiles, ReadAs, Recent, SingleFile
 from packtok.explore.contents.tokenizers import Tokenizers
@@ -35,6 +36,9 @@ class Site:
 
     tables: Recent = field(default_factory=lambda: Recent(2))
     """Lengths of all documents, by the files."""
+
+    run: Run | None = None
+    """The run whose batches are shown."""
 
     results: Recent = field(default_factory=lambda: Recent(20_000))
     """Results of searches as HTML, by what they were made from."""

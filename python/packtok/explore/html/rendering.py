@@ -55,7 +55,16 @@ class Pages:
             "lines": lines,
             "piece": piece,
         }
-        self._environment.globals |= {"site_title": title, "is_single": is_single, "link": link}
+        self._environment.globals |= {
+            "site_title": title,
+            "is_single": is_single,
+            "link": link,
+            "has_run": False,
+        }
+
+    def link_run(self) -> None:
+        """Adds the link to the batches of a run to all pages."""
+        self._environment.globals["has_run"] = True
 
     def prepare(self) -> None:
         """Compiles all templates in advance, so that the first page does not wait."""
