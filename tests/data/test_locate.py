@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch")
@@ -135,6 +136,24 @@ def test_mixture_names_its_documents(config: Path) -> None:
         ("loader: {", "loader: 3 # {", ConfigError, "loader: expected a mapping, found 3"),
         (
             "size: 3",
+            "size: 0",
+            ValueError,
+            "global_batch_size is 0, expected an integer from 1 to 9223372036854775807",
+        ),
+        (
+            "dataset: {",
+            "dataset: {dtype: float32, ",
+            ConfigError,
+            "dataset.dtype is 'float32', expected 'int64' or 'int32'",
+        ),
+        (
+            "dataset: {",
+            "dataset: {pin_memory: 2, ",
+            ConfigError,
+            "dataset.pin_memory is 2, expected False or True",
+        ),
+        (
+            "size: 3",
             "size: 90",
             ValueError,
             "an epoch has no batch: 17 items, global batch 90; lower global_batch_size, or set "
@@ -146,6 +165,46 @@ def test_errors_name_the_key(config: Path, old: str, new: str, kind: type[Except
     config.write_text(config.read_text().replace(old, new).replace("num_replicas: 3", "num_replicas: 1"))
     with pytest.raises(kind, match=re.escape(text)):
         locate(str(config), 0)
+
+
+def test_keys_of_tensors_change_no_row(config: Path) -> None:
+    rows = locate(str(config), 1)
+    # Memory is pinned on the machine of the training, which may have a GPU that this one has not.
+    config.write_text(config.read_text().replace("dataset: {", "dataset: {dtype: int32, pin_memory: true, "))
+    assert locate(str(config), 1) == rows
+
+
+def test_files_that_record_no_documents_are_read_as_the_config_says(tmp_path: Path) -> None:
+    np.array([5, 6, 7, 2, 8, 9, 2, 4, 4, 4, 4, 2], np.uint16).tofile(tmp_path / "raw.bin")
+    reading = "format: raw, input_dtype: uint16, boundaries: eos=2"
+    config = tmp_path / "run.yaml"
+    config.write_text(f"dataset: {{paths: {tmp_path}/raw.bin, context_length: 3, {reading}}}\n")
+    (row,) = locate(str(config), 1)
+    assert [(part["document"], part["start"], part["stop"]) for part in row["documents"]] == [
+        (0, 3, 4),
+        (1, 0, 3),
+    ]
+
+
+def test_plans_and_splits_are_made_in_the_scratch_folder_unless_training_made_them(config: Path) -> None:
+    scratch = config.parent / "scratch"
+    options = "packing: best_fit, split: train, validation_last: 2, "
+    config.write_text(config.read_text().replace("dataset: {", f"dataset: {{{options}"))
+    before = {*config.parent.iterdir()}
+    first = run.open_run(str(config), scratch_dir=scratch)
+    assert {*config.parent.iterdir()} == {*before, scratch}
+    assert len([*scratch.iterdir()]) == 2
+    located = locate(str(config), 1)
+    assert len({*config.parent.iterdir()} - before - {scratch}) == 2
+    other = config.parent / "other"
+    second = run.open_run(str(config), scratch_dir=other)
+    assert not other.exists()
+    for opened in (first, second):
+        rows = opened.batch(1)
+        assert [row.item for row in rows] == [row["item"] for row in located]
+        documents = [[part["document"] for part in row["documents"]] for row in located]
+        assert [[part[1] for part in opened.locate(row.item)] for row in rows] == documents
+        assert [row.rank for row in opened.batch(1, rank=2)] == [2]
 
 
 def test_nonexistent_step_is_reported_in_one_line(packtok_cli, config: Path) -> None:
@@ -190,7 +249,8 @@ def test_file_without_a_state_is_named(config: Path) -> None:
 
 def test_run_has_the_arguments_of_its_datasets_and_needs_no_torch() -> None:
     arguments = set(inspect.signature(packtok.TokenDataset).parameters)
-    assert {*inspect.signature(token_items).parameters, *run._TENSOR_KEYS} == arguments
+    items = {*inspect.signature(token_items).parameters} - {"scratch_dir"}
+    assert items | {*run._TENSOR_KEYS} == arguments
     mixture = inspect.signature(packtok.Mixture).parameters
     assert {*run._MIXTURE_KEYS, "options"} == {*mixture}
     code = "import sys, packtok.commands.locate; sys.exit('torch' in sys.modules)"

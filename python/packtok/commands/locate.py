@@ -5,6 +5,7 @@ from typing import Any
 
 from packtok._packtok import PbinReader
 from packtok.data.run import open_run
+from packtok.data.token_items import ReadAs
 
 
 def locate(
@@ -34,16 +35,23 @@ def locate(
     run = open_run(config, state)
     readers: dict[Any, PbinReader] = {}
     return [
-        {**asdict(row), "documents": [_document(part, readers) for part in run.locate(row.item)]}
+        {
+            **asdict(row),
+            "documents": [
+                _document(part, run.items_of(row.item).read_as, readers) for part in run.locate(row.item)
+            ],
+        }
         for row in run.batch(step, epoch)
     ]
 
 
-def _document(part: tuple[Any, int, int, int], readers: dict[Any, PbinReader]) -> dict[str, Any]:
+def _document(
+    part: tuple[Any, int, int, int], read_as: ReadAs, readers: dict[Any, PbinReader]
+) -> dict[str, Any]:
     """Returns a part of a row as a dict; ``readers`` has the files that are open."""
     path, document, start, stop = part
     if path not in readers:
-        readers[path] = PbinReader(path)
+        readers[path] = PbinReader(path, *read_as)
     origin = readers[path].origin(document)
     came_from = {} if origin is None else {"origin": origin.to_dict()}
     return {"path": path, "document": document, "start": start, "stop": stop, **came_from}

@@ -10,9 +10,8 @@ from typing import Any, Protocol, overload
 
 from torch.utils.data import Dataset
 
-from packtok import _packtok
 from packtok.data.token_dataset import RowsOfMany, TokenDataset
-from packtok.data.weights import Weight, check_sources, exact_weights, mixture_fingerprint, source_name
+from packtok.data.weights import Weight, check_sources, exact_weights, mixing, source_name
 from packtok.integers import checked_integer
 
 __all__ = ["Mixture"]
@@ -70,25 +69,21 @@ class Mixture(Dataset[Any]):
             )
         self.names = [source_name(source, i) for i, source in enumerate(sources)]
         check_sources(self.names, sources, options)
-        self._weights = exact_weights(dict(zip(self.names, sources.values(), strict=True)))
+        weights = exact_weights(dict(zip(self.names, sources.values(), strict=True)))
         self._sources = [
             _opened(name, source, options) for name, source in zip(self.names, sources, strict=True)
         ]
-        self._seed = checked_integer("seed", seed, below=1 << 64) if shuffle else None
         lengths = [len(source) for source in self._sources]
-        if 0 in lengths:
-            raise ValueError(f"{self.names[lengths.index(0)]}: has no items; remove it")
-        self._len = sum(lengths) if num_items is None else checked_integer("num_items", num_items, least=1)
+        self._mixing = mixing(self.names, weights, lengths, seed=seed, num_items=num_items, shuffle=shuffle)
         self._prepare()
 
     def _prepare(self) -> None:
-        lengths = [len(source) for source in self._sources]
-        self._mixture = _packtok.Mixture(self._weights, lengths=lengths, seed=self._seed)
+        self._mixture = self._mixing.draws()
         datasets = [source for source in self._sources if isinstance(source, TokenDataset)]
         self._rows = RowsOfMany(datasets) if len(datasets) == len(self._sources) else None
 
     def __len__(self) -> int:
-        return self._len
+        return self._mixing.num_items
 
     @overload
     def __getitem__(self, k: int, /) -> Any: ...
@@ -134,7 +129,7 @@ class Mixture(Dataset[Any]):
     def fingerprint(self) -> str:
         """SHA-256, as hex, of everything that determines the sequence of items; ``num_items`` does not."""
         prints = [_fingerprint(source) for source in self._sources]
-        return mixture_fingerprint(prints, self._weights, self._seed)
+        return self._mixing.fingerprint(prints)
 
     def locate(self, k: int) -> list[tuple[str, int, int, int]]:
         """Returns the documents whose tokens are in item ``k``, in the format of its source's ``locate``.
@@ -164,8 +159,8 @@ class Mixture(Dataset[Any]):
         self._prepare()
 
     def __repr__(self) -> str:
-        weights = ", ".join(map("{}: {}".format, self.names, self._weights))
-        return f"Mixture({{{weights}}}, num_items={self._len}, seed={self._seed})"
+        weights = ", ".join(map("{}: {}".format, self.names, self._mixing.weights))
+        return f"Mixture({{{weights}}}, num_items={len(self)}, seed={self._mixing.seed})"
 
     def _ordinal(self, k: int) -> int:
         """Returns the non-negative index of item ``k``.
@@ -174,9 +169,9 @@ class Mixture(Dataset[Any]):
             IndexError: If there is no such item.
         """
         k = int(k)
-        if not -self._len <= k < self._len:
-            raise IndexError(f"item {k} is out of range, the mixture has {self._len}")
-        return k % self._len
+        if not -len(self) <= k < len(self):
+            raise IndexError(f"item {k} is out of range, the mixture has {len(self)}")
+        return k % len(self)
 
 
 def _opened(name: str, source: Any, options: Mapping[str, Any]) -> _Source:

@@ -3,6 +3,7 @@
 `packtok.data.token_dataset` makes tensors of the items; `packtok.data.run` locates the items of a run.
 """
 
+import os
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,13 +19,14 @@ from packtok.fingerprint import digest
 from packtok.integers import checked_integer
 from packtok.sources import Source, StrPath, plan_folders
 
-__all__ = ["DocumentMask", "Labels", "Packing", "TokenItems", "common_pad_token_id", "token_items"]
+__all__ = ["DocumentMask", "Labels", "Packing", "ReadAs", "TokenItems", "common_pad_token_id", "token_items"]
 
 # Stack level of the caller of `TokenDataset`, for warnings about files without a header.
 _STACK_LEVEL = 5
 Packing = Literal["concat", "document", "best_fit"]
 Labels = Literal["shifted", "aligned"]
 DocumentMask = Literal["compact", "dense"]
+ReadAs = tuple[str | None, str | None, str | None]
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,10 @@ class TokenItems:
     """What determines the tokens of each item besides the files."""
     pad_token_id: int
     aligned: bool
-    separates: bool
-    """Whether an item says where its documents start, so that a model can keep them apart."""
+    separated_by: tuple[str, ...]
+    """The options of `TokenDataset` by which a batch tells attention where documents start."""
+    read_as: ReadAs
+    """How `PbinReader` opens the files: format, type of ids and boundaries."""
     loss_markers: tuple[int, int] | None
 
     @property
@@ -73,8 +77,12 @@ def token_items(
     format: str | None = None,
     input_dtype: str | None = None,
     boundaries: str | None = None,
+    scratch_dir: StrPath | None = None,
 ) -> TokenItems:
     """Returns the items of `TokenDataset` with the same arguments.
+
+    Plans and splits that are in none of the folders of `TokenDataset` are made in ``scratch_dir``, if it is
+    given, so that nothing is written next to the data.
 
     Raises:
         ValueError: If an option is invalid, or there is no complete item.
@@ -100,14 +108,23 @@ def token_items(
     token_files = token_files.read_as(format, input_dtype, boundaries)
     folders: list[str] = []
     documents: dict[str, Any] = {**token_files.files, "verify": verify}
-    separates = position_ids or document_ids or cu_seqlens or document_mask is not None
+    separators = {
+        "document_ids": document_ids,
+        "cu_seqlens": cu_seqlens,
+        "document_mask": document_mask is not None,
+    }
+    separated_by = tuple(name for name, is_set in separators.items() if is_set)
     if token_files.is_raw:
         _check_raw(token_files, packing, split, loss_markers)
-        documents = _raw_documents(token_files, documents, eos_token, separates=separates)
+        documents = _raw_documents(
+            token_files, documents, eos_token, separates=position_ids or bool(separated_by)
+        )
         identity.append(documents["separator"])
     else:
         files: Any = token_files.files
-        folders = plan_folders(files, cache_dir)
+        # A plan is made in the first folder, unless one of them has it.
+        own = [] if scratch_dir is None else [os.fspath(scratch_dir)]
+        folders = [*own, *plan_folders(files, cache_dir)]
         documents |= side_of(files, split, rule, folders)
     blocks = _packed(documents, packing, context_length, by_file, folders)
     blocks.check_loss_columns()
@@ -120,7 +137,8 @@ def token_items(
         identity=identity,
         pad_token_id=_pad_token_id(pad_token_id, packing, blocks),
         aligned=labels == "aligned",
-        separates=separates,
+        separated_by=separated_by,
+        read_as=token_files.reading,
         loss_markers=None if loss_markers is None else marker_ids(loss_markers, blocks.paths[0]),
     )
 

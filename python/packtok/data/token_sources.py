@@ -74,6 +74,14 @@ class TokenFiles:
         return "entries" in self.files
 
     @property
+    def reading(self) -> tuple[str | None, str | None, str | None]:
+        """How `PbinReader` opens the files: format, type of ids and boundaries."""
+        if self.is_raw and self.metadata is not None and self.metadata.tokenized_info is not None:
+            return "raw", self.metadata.tokenized_info.dtype, None
+        reading: tuple[str | None, str | None, str | None] = self.files.get("read_as", (None, None, None))
+        return reading
+
+    @property
     def vocab_size(self) -> int | None:
         """The size of the vocabulary in the metadata."""
         info = None if self.metadata is None else self.metadata.tokenized_info

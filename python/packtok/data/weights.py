@@ -1,7 +1,8 @@
-"""The sources of a mixture by name, and their weights as exact integers; imports no torch."""
+"""The sources of a mixture by name, and what determines the sequence of its items; imports no torch."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from os import PathLike, fspath
@@ -9,14 +10,55 @@ from typing import Any
 
 import numpy as np
 
+from packtok import _packtok
 from packtok.fingerprint import digest
+from packtok.integers import checked_integer
 
-__all__ = ["Weight", "check_sources", "exact_weights", "mixture_fingerprint", "source_name"]
+__all__ = ["Mixing", "Weight", "check_sources", "exact_weights", "mixing", "source_name"]
 
 Weight = int | float | Fraction | Decimal
 
 # Weights that need a larger total are rounded to it, which is 9 digits finer than a weight of 1e-9.
 _FINEST_TOTAL = 1 << 60
+
+
+@dataclass(frozen=True)
+class Mixing:
+    """What determines the sequence of a mixture's items, besides the items of its sources."""
+
+    weights: list[int]
+    lengths: list[int]
+    seed: int | None
+    num_items: int
+
+    def draws(self) -> _packtok.Mixture:
+        """Returns the object that finds the source of an item, and the item in it."""
+        return _packtok.Mixture(self.weights, lengths=self.lengths, seed=self.seed)
+
+    def fingerprint(self, sources: Sequence[str]) -> str:
+        """Returns what identifies the sequence, from the fingerprints of the sources; without its length."""
+        return digest([sources, self.weights, self.seed])
+
+
+def mixing(
+    names: Sequence[str],
+    weights: list[int],
+    lengths: list[int],
+    *,
+    seed: int = 0,
+    num_items: int | None = None,
+    shuffle: bool = True,
+) -> Mixing:
+    """Returns what the arguments of `packtok.Mixture` determine.
+
+    Raises:
+        ValueError: If an argument is out of range, or a source has no items.
+    """
+    own_seed = checked_integer("seed", seed, below=1 << 64) if shuffle else None
+    if 0 in lengths:
+        raise ValueError(f"{names[lengths.index(0)]}: has no items; remove it")
+    total = sum(lengths) if num_items is None else checked_integer("num_items", num_items, least=1)
+    return Mixing(weights, lengths, own_seed, total)
 
 
 def exact_weights(weights: Mapping[str, Weight]) -> list[int]:
@@ -64,8 +106,3 @@ def check_sources(names: Sequence[str], sources: Iterable[Any], options: Mapping
 def source_name(source: object, i: int) -> str:
     """Returns the path of a source, or its number."""
     return fspath(source) if isinstance(source, str | PathLike) else f"source {i}"
-
-
-def mixture_fingerprint(sources: Sequence[str], weights: Sequence[int], seed: int | None) -> str:
-    """Returns what identifies the sequence of a mixture's items, from the fingerprints of its sources."""
-    return digest([sources, weights, seed])

@@ -68,7 +68,7 @@ def batch_page(site: Site, name: str, parameters: QueryParams) -> Response:
         "num_ranks": run.num_replicas,
         "num_rows": len(rows),
         "next_step": run.next_step,
-        "separates": run.sources[0].separates,
+        "separates": run.sources[0].separated_by,
     }
     if "row" in parameters:
         number = integer(parameters, "row", 0, most=max(0, len(rows) - 1))
