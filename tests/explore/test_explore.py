@@ -701,6 +701,44 @@ def test_concat_label_of_a_last_token_is_marked_as_of_the_next_document(
     )
 
 
+@pytest.mark.parametrize("packing", ["concat", "best_fit"])
+@pytest.mark.parametrize("labels", ["shifted", "aligned"])
+def test_labels_are_below_their_inputs_and_in_the_json(
+    server: Served, base: Path, packing: Any, labels: Any, tmp_path: Path
+) -> None:
+    dataset = packtok.TokenDataset(
+        base / GPT2,
+        32,
+        packing=packing,
+        labels=labels,
+        position_ids=True,
+        document_ids=True,
+        cache_dir=tmp_path,
+    )
+    address = f"/items/{GPT2}?context_length=32&packing={packing}&labels={labels}&item=2"
+    facts = json.loads(server.get(f"{address}&format=json").text)
+    item = {name: np.asarray(value).tolist() for name, value in dataset[2].items()}
+    assert {name: facts[name] for name in item} == item
+    assert facts["documents"] == [
+        {"file": GPT2, "document": document, "start": start, "stop": stop}
+        for _, document, start, stop in dataset.locate(2)
+    ]
+    page = server.page(address)
+    (call,) = [text for text in page.all("code") if text.startswith("packtok.")]
+    assert ('labels="aligned"' in call) == (labels == "aligned")
+    num_inputs = sum(id_ >= 0 for id_ in item["document_ids"])
+    tokens = packtok.Tokenizer.builtin("gpt2").pieces(item["labels"][:1])
+    assert page.pairs()[0][1] == tokens[0].decode()
+    assert [label is None for _, label in page.pairs()] == [
+        label == -100 for label in item["labels"][:num_inputs]
+    ]
+    if labels == "aligned":
+        assert all(label == text for text, label in page.pairs())
+        assert any("item=3" in link and "labels=aligned" in link for link in page.links())
+    padding = 32 - num_inputs
+    assert page.all("p", class_="chip") == ([f"{padding} positions without label"] if padding else [])
+
+
 def test_item_of_a_long_context_is_shown_in_parts(server: Served, reader: packtok.PbinReader) -> None:
     page = server.page(f"/items/{GPT2}?context_length=600&from=256")
     stream = np.concatenate([reader[i] for i in range(len(reader))]).tolist()

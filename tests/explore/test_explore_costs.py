@@ -24,7 +24,7 @@ import packtok
 from packtok.explore.contents import tokenizers
 from packtok.explore.html import texts
 from packtok.explore.html.texts import markdown
-from packtok.explore.pages import compare, items
+from packtok.explore.pages import compare, items, rows
 from packtok.explore.site import Site, site_of_file
 
 TOKEN = "t" * 20
@@ -143,12 +143,12 @@ def test_item_with_thousands_of_documents_lists_those_that_are_shown(
 ) -> None:
     made = []
 
-    def segment(*values: Any) -> items.Segment:
+    def segment(*values: Any) -> rows.Segment:
         made.append(values)
         return original(*values)
 
-    original = items.Segment
-    monkeypatch.setattr(items, "Segment", segment)
+    original = rows.Segment
+    monkeypatch.setattr(rows, "Segment", segment)
     with served(short_documents(tmp_path, 20_000)) as server:
         page = server.page("/items/a.pbin?context_length=32767&item=0&from=32700")
     assert "16,384 documents" in [" ".join(text.split()) for text in page.all("li")]
@@ -316,7 +316,7 @@ def test_description_is_rendered_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_label_after_an_item_that_ends_with_a_document_is_of_the_next_one(tmp_path: Path) -> None:
     with served(short_documents(tmp_path, 9)) as server:
-        rows = server.page("/items/a.pbin?context_length=2&item=1").rows("positions")
-        assert [row[3].endswith(" next document") for row in rows] == [False, True]
-        rows = server.page("/items/a.pbin?context_length=3&item=1").rows("positions")
-        assert [row[3].endswith(" next document") for row in rows] == [True, False, True]
+        positions = server.page("/items/a.pbin?context_length=2&item=1").rows("positions")
+        assert [row[3].endswith(" next document") for row in positions] == [False, True]
+        positions = server.page("/items/a.pbin?context_length=3&item=1").rows("positions")
+        assert [row[3].endswith(" next document") for row in positions] == [True, False, True]

@@ -167,6 +167,16 @@ class Page:
                 tokens.append((text, int(number[1].replace(",", ""))))
         return tokens
 
+    def pairs(self) -> list[tuple[str, str | None]]:
+        """Returns the text of each input with that of the label below it."""
+        classes = [values.get("class", "").split() for tag, values, _ in self.elements if tag == "span"]
+        has_label = ["none" not in names for names in classes if "pair" in names]
+        labels = [
+            text if is_labelled else None
+            for text, is_labelled in zip(self.all("span", class_="label"), has_label, strict=True)
+        ]
+        return [(text, label) for (text, _), label in zip(self.tokens(), labels, strict=True)]
+
     def details(self, i: int, target: str = "t") -> str:
         (detail,) = [values["data-d"] for _, values, _ in self.elements if values.get("id") == f"{target}{i}"]
         return detail or ""

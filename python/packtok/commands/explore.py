@@ -3,14 +3,16 @@
 import importlib.util
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import astuple, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from packtok.catalog.base import BASE_VARIABLES, find_base
 from packtok.commands.convert import Reading, check_formats, tokenizer_beside
-from packtok.data.run import open_run
+from packtok.data.run import Run, open_run
 from packtok.errors import ConfigError
 from packtok.sources import FORMAT_SUFFIXES, StrPath
 
@@ -87,26 +89,36 @@ def explore(
     reading = Reading(format, input_dtype, boundaries)
     if state is not None and run is None:
         raise ConfigError("--state: is a state of a run; give --run too")
-    opened = None if run is None else open_run(run, state)
     site = site_to_serve(path, base_dir, tokenizer, add_special_tokens_from_config, reading)
-    if opened is not None:
-        site = replace(site, run=opened)
-        site.pages.link_run()
     token = None if token_file is None else read_token(Path(token_file))
     random_token = new_token() if token is None and not is_loopback(host) else None
     token = token or random_token
     own_name = new_name() if token is not None and is_loopback(host) else None
-    app = application(
-        site,
-        host=host,
-        token=token,
-        own_name=own_name,
-        allowed_hosts=allow_host,
-        base_path=base_path.rstrip("/"),
-    )
-    with bound_socket(host, port) if socket is None else bound_path(Path(socket)) as listener:
-        url = url_of(listener, own_name or host)
-        serve(site, app, listener, ready=lambda: on_ready(url, random_token))
+    with _opened_run(run, state) as opened:
+        if opened is not None:
+            site = replace(site, run=opened)
+            site.pages.link_run()
+        app = application(
+            site,
+            host=host,
+            token=token,
+            own_name=own_name,
+            allowed_hosts=allow_host,
+            base_path=base_path.rstrip("/"),
+        )
+        with bound_socket(host, port) if socket is None else bound_path(Path(socket)) as listener:
+            url = url_of(listener, own_name or host)
+            serve(site, app, listener, ready=lambda: on_ready(url, random_token))
+
+
+@contextmanager
+def _opened_run(config: str | None, state: str | None) -> Iterator[Run | None]:
+    """Yields the run of a config. A plan that training has not made yet is removed at the end."""
+    if config is None:
+        yield None
+        return
+    with TemporaryDirectory(prefix="packtok-explore-") as folder:
+        yield open_run(config, state, scratch_dir=folder)
 
 
 def site_to_serve(

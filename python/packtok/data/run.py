@@ -68,6 +68,8 @@ class Run:
         self.sources = tuple(sources)
         self.next_step: tuple[int, int] | None = None
         """The epoch and the step in it that follow a saved state."""
+        self.skipped: tuple[int, int] | None = None
+        """The epoch of a saved state and the samples it skipped, if `batch` has other steps for it."""
         self._mixing = mixing
         self._draws = None if mixing is None else mixing.draws()
         kind = "TokenDataset" if mixing is None else "Mixture"
@@ -111,9 +113,13 @@ class Run:
         """
         size = self.epochs.global_batch_size
         own = state_of(self.epochs, self.fingerprint, size, epoch=0, start=0, position=0)
-        epoch, _, position = checked_place(state, own, self.epochs)
-        # Batches after a skip that is no multiple of a batch are no steps of the epoch.
-        self.next_step = None if position % size else (epoch, position // size)
+        epoch, start, position = checked_place(state, own, self.epochs)
+        if start % size:
+            self.skipped = epoch, start
+        elif position // size < self.epochs.num_steps(epoch, 0):
+            self.next_step = epoch, position // size
+        else:
+            self.next_step = epoch + 1, 0
 
     def batch(self, step: int, epoch: int | None = None, rank: int | None = None) -> list[RunRow]:
         """Returns the rows of a step's global batch, ordered by row and then by rank.

@@ -42,6 +42,8 @@ class TokenItems:
     aligned: bool
     separated_by: tuple[str, ...]
     """The options of `TokenDataset` by which a batch tells attention where documents start."""
+    has_positions: bool
+    """Whether a batch has ``position_ids``."""
     read_as: ReadAs
     """How `PbinReader` opens the files: format, type of ids and boundaries."""
     loss_markers: tuple[int, int] | None
@@ -138,6 +140,7 @@ def token_items(
         pad_token_id=_pad_token_id(pad_token_id, packing, blocks),
         aligned=labels == "aligned",
         separated_by=separated_by,
+        has_positions=position_ids,
         read_as=token_files.reading,
         loss_markers=None if loss_markers is None else marker_ids(loss_markers, blocks.paths[0]),
     )

@@ -7,6 +7,7 @@ from packtok._packtok import Tokenizer
 from packtok.data.run import Run
 from packtok.explore.contents.catalog import Catalog
 from packtok.explore.contents.packed import FileGroup, Packed, PackedFiles, ReadAs, Recent, SingleFile
+from packtok.explore.contents.run_files import RunFiles
 from packtok.explore.contents.tokenizers import Tokenizers
 from packtok.explore.files import NotServedError, Root
 from packtok.explore.html.rendering import Pages, link
@@ -39,6 +40,8 @@ class Site:
 
     run: Run | None = None
     """The run whose batches are shown."""
+
+    run_files: RunFiles = field(default_factory=RunFiles)
 
     results: Recent = field(default_factory=lambda: Recent(20_000))
     """Results of searches as HTML, by what they were made from."""
@@ -115,4 +118,12 @@ def _site(
     tokenizer: Tokenizer | None,
     file: SingleFile | None = None,
 ) -> Site:
-    return Site(root, single, catalog, PackedFiles(root, file), Tokenizers(root, tokenizer), pages)
+    return Site(
+        root,
+        single,
+        catalog,
+        PackedFiles(root, file),
+        Tokenizers(root, tokenizer),
+        pages,
+        run_files=RunFiles(tokenizer),
+    )

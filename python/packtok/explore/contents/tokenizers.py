@@ -38,7 +38,7 @@ class Tokenizers:
 
     Args:
         root: Where files are read.
-        given: The tokenizer that the user named for files that do not say theirs.
+        default: The tokenizer that the user named for files that do not say theirs.
     """
 
     def __init__(self, root: Root, default: Tokenizer | None = None) -> None:

@@ -1,61 +1,69 @@
-"""A picture of the attention mask of an item: one triangle for each document, as SVG of limited size."""
+"""A picture of the attention mask of a row: one triangle for each document, as SVG of limited size."""
 
-from collections.abc import Iterable, Sequence
-from itertools import groupby
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 from markupsafe import Markup
 
-# Documents shorter than this part of the item are drawn together, so that a picture has few shapes.
-_MAX_SHAPES = 200
+MAX_SHAPES = 200
 
 
-def bounds_of(document_ids: npt.NDArray[np.int32]) -> list[tuple[int, int, bool]]:
-    """Returns the first position of each segment, the one after its last, and whether it is padding."""
+@dataclass(frozen=True)
+class Bounds:
+    """The first position of each segment of a row, the one after its last, and whether it is padding."""
+
+    starts: npt.NDArray[np.int64]
+    stops: npt.NDArray[np.int64]
+    is_padding: npt.NDArray[np.bool_]
+
+
+def bounds_of(document_ids: npt.NDArray[np.int32]) -> Bounds:
+    """Returns the bounds of the segments of a row, from the document of each position."""
     starts = np.flatnonzero(np.diff(document_ids, prepend=document_ids[0] - 1))
-    stops = np.append(starts[1:], len(document_ids))
-    padding = document_ids[starts] < 0
-    return list(zip(starts.tolist(), stops.tolist(), padding.tolist(), strict=True))
+    return Bounds(starts, np.append(starts[1:], len(document_ids)), document_ids[starts] < 0)
 
 
-def mask_svg(segments: Sequence[tuple[int, int, bool]]) -> Markup:
-    """Returns the mask of `packtok.data.document_mask`: queries from top to bottom, keys from left to right.
+def mask_svg(bounds: Bounds, *, separates: bool, max_shapes: int = MAX_SHAPES) -> Markup:
+    """Returns the picture of a mask: queries from top to bottom, keys from left to right.
 
     Args:
-        segments: As `bounds_of` returns them.
+        bounds: The segments of the row.
+        separates: Whether attention stays within documents, as with `packtok.document_mask`. Otherwise it is
+            causal over the whole row, and the triangles of the documents are only outlined.
+        max_shapes: Documents shorter than this part of the row are drawn together.
     """
-    length = segments[-1][1]
-    num_documents = sum(not is_padding for _, _, is_padding in segments)
-    documents = "documents" if num_documents > 1 else "document"
+    length = int(bounds.stops[-1])
+    num_documents = int((~bounds.is_padding).sum())
+    documents = "document" if num_documents == 1 else "documents"
+    reach = "within each document" if separates else "over the whole row"
     paths = "".join(
-        f'<path class="{name}" d="{"".join(shapes)}"/>' for name, shapes in _shapes(segments, length).items()
+        f'<path class="{name}" d="{"".join(shapes)}"/>'
+        for name, shapes in _shapes(bounds, length / max_shapes).items()
     )
     return Markup(
-        f'<svg class="mask" viewBox="0 0 {length} {length}" width="240" height="240" role="img" '
-        f'aria-label="Attention mask of {num_documents:,} {documents} in {length:,} positions">'
-        f'<path class="all" d="M0 0V{length}H{length}z"/>{paths}</svg>'
+        f'<svg class="mask{"" if separates else " causal"}" viewBox="0 0 {length} {length}" width="240" '
+        f'height="240" role="img" aria-label="Attention {reach}: {num_documents:,} {documents} in '
+        f'{length:,} positions"><path class="all" d="M0 0V{length}H{length}z"/>{paths}</svg>'
     )
 
 
-def _shapes(segments: Iterable[tuple[int, int, bool]], length: int) -> dict[str, list[str]]:
-    """Returns triangles by class. Consecutive short documents are one line along the diagonal."""
-    limit = length / _MAX_SHAPES
+def _shapes(bounds: Bounds, limit: float) -> dict[str, list[str]]:
+    """Returns triangles by class. Documents in a row shorter than ``limit`` are one line on the diagonal."""
+    lengths = bounds.stops - bounds.starts
+    is_short = (lengths < limit) & ~bounds.is_padding
+    edges = [0, *(np.flatnonzero(np.diff(is_short)) + 1).tolist(), len(lengths)]
     shapes: dict[str, list[str]] = {}
-    number = 0
-    for is_short, run in groupby(
-        segments, lambda segment: not segment[2] and segment[1] - segment[0] < limit
-    ):
-        members = list(run)
-        if is_short:
-            width = max(stop - start for start, stop, _ in members)
-            first, last = members[0][0], members[-1][1]
+    for i, j in pairwise(edges):
+        if is_short[i]:
+            width = int(lengths[i:j].max())
+            first, last = int(bounds.starts[i]), int(bounds.stops[j - 1])
             line = f"M{first} {first}V{min(first + width, last)}L{max(last - width, first)} {last}H{last}z"
             shapes.setdefault("short", []).append(line)
-            number += len(members)
             continue
-        for start, stop, is_padding in members:
-            name = "pad" if is_padding else f"s{number % 2}"
+        for k in range(i, j):
+            name = "pad" if bounds.is_padding[k] else f"s{k % 2}"
+            start, stop = bounds.starts[k], bounds.stops[k]
             shapes.setdefault(name, []).append(f"M{start} {start}V{stop}H{stop}z")
-            number += 1
     return shapes

@@ -1,6 +1,6 @@
 """Tokens as a page shows them: the bytes and the text of each, and what kind of token it is."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 
@@ -224,15 +224,50 @@ def tokens_html(
         target: Start of the ids of the elements.
         more: More details of each token.
     """
+    added = more or [""] * len(pieces)
+    return Markup("".join(_tokens(pieces, first_position, target, added)))
+
+
+def pairs_html(
+    pairs: Sequence[tuple[Piece, Piece | None]], first_position: int, *, more: Sequence[str]
+) -> Markup:
+    """Returns tokens as HTML, as `tokens_html` does, each with its label below.
+
+    Args:
+        pairs: The tokens and their labels; ``None`` for a token without label.
+        first_position: Position of the first one.
+        more: More details of each token.
+    """
+    tokens = _tokens([piece for piece, _ in pairs], first_position, "t", more)
     parts = []
-    for i, (piece, added) in enumerate(zip(pieces, more or [""] * len(pieces), strict=True)):
-        position = first_position + i
-        names = " ".join(filter(None, ("t", f"c{position % NUM_COLOURS}", piece.kind)))
+    for token, (_, label) in zip(tokens, pairs, strict=True):
+        if label is None:
+            parts.append(f'<span class="pair none">{token}<span class="label">–</span></span>')
+        else:
+            parts.append(f'<span class="pair">{token}<span class="label">{piece_html(label)}</span></span>')
+    return Markup("".join(parts))
+
+
+def preview_html(pieces: Sequence[Piece]) -> Markup:
+    """Returns tokens as HTML without details, which is a few bytes for each."""
+    return Markup(
+        "".join(
+            f'<span class="{_names(piece, i)}">{piece_html(piece)}</span>' for i, piece in enumerate(pieces)
+        )
+    )
+
+
+def _tokens(pieces: Sequence[Piece], first_position: int, target: str, more: Sequence[str]) -> Iterator[str]:
+    for position, (piece, added) in enumerate(zip(pieces, more, strict=True), first_position):
         details = escape(" · ".join(filter(None, (f"token {position:,}", piece.details, added))))
         # The direction of a text is that of its first letter, but not of the name of a special token.
         direction = ' dir="ltr"' if piece.kind else ""
-        parts.append(
-            f'<span class="{names}" id="{target}{position}" tabindex="0" data-d="{details}"{direction}>'
-            f"{piece_html(piece)}</span>"
+        yield (
+            f'<span class="{_names(piece, position)}" id="{target}{position}" tabindex="0" '
+            f'data-d="{details}"{direction}>{piece_html(piece)}</span>'
         )
-    return Markup("".join(parts))
+
+
+def _names(piece: Piece, position: int) -> str:
+    """Returns the classes of a token."""
+    return " ".join(filter(None, ("t", f"c{position % NUM_COLOURS}", piece.kind)))

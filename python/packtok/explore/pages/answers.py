@@ -5,19 +5,14 @@ from collections.abc import Callable
 from typing import Any
 
 from starlette.datastructures import QueryParams
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from packtok.explore.pages.parameters import choice
 
 
-class _Json(JSONResponse):
-    """JSON in ASCII: a name may have bytes that are no UTF-8, which are halves of surrogate pairs here."""
-
-    def render(self, content: Any) -> bytes:
-        """Returns the body."""
-        return json.dumps(content, allow_nan=False).encode()
-
-
 def answer(parameters: QueryParams, facts: dict[str, Any], page: Callable[[], Response]) -> Response:
     """Returns the facts of a page as JSON if its address requests that, otherwise the page."""
-    return _Json(facts) if choice(parameters, "format", ("html", "json")) == "json" else page()
+    if choice(parameters, "format", ("html", "json")) == "html":
+        return page()
+    # A file name need not be UTF-8; its other bytes are escapes in ASCII.
+    return Response(json.dumps(facts, allow_nan=False), media_type="application/json")

@@ -1,53 +1,48 @@
-"""The pages of a batch of a run, and of a row of it: its documents, inputs, labels and attention mask."""
+"""The pages of a batch of a run, and of a row of it: documents, inputs, labels and attention masks."""
 
 import os
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
-from packtok.data.run import IGNORED, Run, RunRow
-from packtok.explore.contents.packed import Packed
+from packtok.data.run import Run, RunRow
+from packtok.errors import PacktokError
+from packtok.explore.contents.packed import Packed, ReadAs
 from packtok.explore.contents.tokenizers import Decoder
 from packtok.explore.files import NotServedError
-from packtok.explore.html.mask import bounds_of, mask_svg
 from packtok.explore.html.rendering import link
-from packtok.explore.html.tokens import NUM_BEFORE, Piece, pieces_of
 from packtok.explore.pages.answers import answer
-from packtok.explore.pages.documents import Window
 from packtok.explore.pages.parameters import ParameterError, integer
-from packtok.explore.site import Site, site_of_file
+from packtok.explore.pages.rows import Row, RowFile
+from packtok.explore.site import Site
 
-_ROWS_SHOWN = 32
-_DOCUMENTS_SHOWN = 100
-_WINDOW_POSITIONS = 256
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A position of a row, or all its padding."""
-
-    position: int
-    input: Piece | None
-    """``None`` for padding."""
-    label: Piece | None
-    """``None`` if the position has no label."""
-    length: int = 1
+_ROWS_SHOWN = 16
+# Positions of each row whose text a page shows, and the parts of its picture.
+_PREVIEW_POSITIONS = 64
+_PREVIEW_SHAPES = 60
 
 
 @dataclass(frozen=True)
 class ShownRow:
     """A row on the page of its batch."""
 
-    row: RunRow
-    facts: dict[str, Any]
+    place: RunRow
+    source: str
+    """The source of a mixture and the item in it; empty for one dataset."""
+    row: Row
     url: Markup
-    mask: Markup
-    documents: list[tuple[str, str | None]]
-    """The text and the URL of each of the first documents; files outside the folder have no pages."""
+    text: Markup
+    """Its first inputs."""
+    reason: str
+    """Why the text is not shown, if it is not."""
+
+    @property
+    def mask(self) -> Markup:
+        """The picture of its attention mask, with few shapes."""
+        return self.row.mask(_PREVIEW_SHAPES)
 
 
 def batch_page(site: Site, name: str, parameters: QueryParams) -> Response:
@@ -55,10 +50,10 @@ def batch_page(site: Site, name: str, parameters: QueryParams) -> Response:
     run = site.run
     if run is None or name:
         raise NotServedError("no run is served; start packtok explore with --run")
-    epoch, step = _place(run, parameters)
+    epoch, step = _step(run, parameters)
     rank = integer(parameters, "rank", 0, most=run.num_replicas - 1)
     try:
-        rows = [row for row in run.batch(step, epoch) if row.rank == rank]
+        rows = run.batch(step, epoch, rank)
     except IndexError as error:
         raise ParameterError(str(error)) from None
     place: dict[str, Any] = {"epoch": epoch, "step": step, "rank": rank}
@@ -68,24 +63,61 @@ def batch_page(site: Site, name: str, parameters: QueryParams) -> Response:
         "num_ranks": run.num_replicas,
         "num_rows": len(rows),
         "next_step": run.next_step,
-        "separates": run.sources[0].separated_by,
+        "skipped": run.skipped if run.skipped is not None and run.skipped[0] == epoch else None,
+        "separated_by": run.sources[0].separated_by,
+        "has_positions": run.sources[0].has_positions,
     }
     if "row" in parameters:
-        number = integer(parameters, "row", 0, most=max(0, len(rows) - 1))
         if not rows:
-            raise ParameterError(f"row is {number}, but rank {rank} has no row in this step")
+            raise ParameterError(f"rank {rank} has no row in step {step} of epoch {epoch}")
+        number = integer(parameters, "row", 0, most=len(rows) - 1)
         return _row_page(site, run, rows[number], parameters, values)
     first = integer(parameters, "from", 0, most=max(0, len(rows) - 1))
-    shown = [_shown(site, run, row, place) for row in rows[first : first + _ROWS_SHOWN]]
-    following = first + _ROWS_SHOWN if first + _ROWS_SHOWN < len(rows) else None
+    shown = rows[first : first + _ROWS_SHOWN]
+    facts = {**place, "num_steps": values["num_steps"], "num_ranks": run.num_replicas, "num_rows": len(rows)}
+
+    def page() -> Response:
+        previews = [_shown(site, run, row, place) for row in shown]
+        return site.pages.html(
+            "batch.html",
+            rows=previews,
+            reasons=list(dict.fromkeys(preview.reason for preview in previews if preview.reason)),
+            first=first,
+            previous=max(0, first - _ROWS_SHOWN) if first else None,
+            following=first + _ROWS_SHOWN if first + _ROWS_SHOWN < len(rows) else None,
+            **values,
+        )
+
     return answer(
-        parameters,
-        {**place, "num_rows": len(rows), "first_row": first, "rows": [row.facts for row in shown]},
-        lambda: site.pages.html("batch.html", rows=shown, following=following, **values),
+        parameters, {**facts, "first_row": first, "rows": [_row_facts(run, row) for row in shown]}, page
     )
 
 
-def _place(run: Run, parameters: QueryParams) -> tuple[int, int]:
+def _row_page(
+    site: Site, run: Run, place: RunRow, parameters: QueryParams, values: dict[str, Any]
+) -> Response:
+    row = _row(site, run, place)
+    start = integer(parameters, "from", 0, most=row.length - 1)
+    return answer(
+        parameters,
+        {
+            **{key: values[key] for key in ("epoch", "step", "rank")},
+            **_row_facts(run, place),
+            "aligned": run.items_of(place.item).aligned,
+            **row.facts(start),
+        },
+        lambda: site.pages.html(
+            "batch_row.html",
+            place=place,
+            source=_source(run, place),
+            row=row,
+            part=row.part(row.window(start)),
+            **values,
+        ),
+    )
+
+
+def _step(run: Run, parameters: QueryParams) -> tuple[int, int]:
     """Returns the epoch, and the step in it. By default, it follows the saved state."""
     if not parameters.get("epoch") and not parameters.get("step") and run.next_step is not None:
         return run.next_step
@@ -97,96 +129,61 @@ def _place(run: Run, parameters: QueryParams) -> tuple[int, int]:
     return epoch, own
 
 
-def _facts(run: Run, row: RunRow) -> dict[str, Any]:
-    """Returns a row as `packtok locate` gives it, with its source and the number of its labels."""
-    source, own = run.source_of(row.item)
+def _row_facts(run: Run, place: RunRow) -> dict[str, Any]:
+    """Returns a row as `packtok locate` gives it, with its source."""
+    source, item = run.source_of(place.item)
     names = ("path", "document", "start", "stop")
-    documents = [dict(zip(names, part, strict=True)) for part in run.locate(row.item)]
-    return {**asdict(row), "source": run.names[source], "item_of_source": own, "documents": documents}
+    documents = [dict(zip(names, part, strict=True)) for part in run.locate(place.item)]
+    return {**asdict(place), "source": run.names[source], "item_of_source": item, "documents": documents}
 
 
-def _shown(site: Site, run: Run, row: RunRow, place: dict[str, Any]) -> ShownRow:
-    facts = _facts(run, row)
-    mask = mask_svg(bounds_of(run.fields(row.item)["document_ids"]))
-    url = link("batch", **place, row=row.row)
-    return ShownRow(row, facts, url, mask, _document_links(site, facts["documents"]))
+def _source(run: Run, place: RunRow) -> str:
+    """Returns the source of a row of a mixture, and the item in it; empty for one dataset."""
+    source, item = run.source_of(place.item)
+    return "" if len(run.sources) == 1 else f"item {item:,} of {run.names[source]}"
 
 
-def _document_links(site: Site, documents: list[dict[str, Any]]) -> list[tuple[str, str | None]]:
-    links: list[tuple[str, str | None]] = []
-    for part in documents[:_DOCUMENTS_SHOWN]:
-        text = f"{os.path.basename(part['path'])}:{part['document']}[{part['start']}:{part['stop']}]"
-        name = _name(site, str(part["path"]))
-        url = None if name is None else link("documents", name, document=part["document"])
-        links.append((text, url))
-    return links
+def _shown(site: Site, run: Run, place: RunRow, batch: dict[str, Any]) -> ShownRow:
+    row = _row(site, run, place)
+    text, reason = row.preview(_PREVIEW_POSITIONS)
+    url = link("batch", **batch, row=place.row)
+    return ShownRow(place, _source(run, place), row, url, text, reason)
 
 
-def _name(site: Site, path: str) -> str | None:
-    """Returns the path of a file below the folder that is served, if it is there."""
-    resolved, prefix = os.path.realpath(path), f"{site.root.folder}/".replace("//", "/")
-    name = resolved.removeprefix(prefix)
-    return name if resolved.startswith(prefix) and site.root.contains(name) else None
-
-
-def _row_page(site: Site, run: Run, row: RunRow, parameters: QueryParams, values: dict[str, Any]) -> Response:
-    facts, fields = _facts(run, row), run.fields(row.item)
-    length = len(fields["input_ids"])
-    arrays = {name: array.tolist() for name, array in fields.items()}
-
-    def page() -> Response:
-        start = integer(parameters, "from", 0, most=length - 1)
-        window = Window(start, min(start + _WINDOW_POSITIONS, length), length, _WINDOW_POSITIONS)
-        packed, decoder = _decoder(site, str(facts["documents"][0]["path"]))
-        source = run.sources[run.source_of(row.item)[0]]
-        return site.pages.html(
-            "row.html",
-            row=row,
-            facts=facts,
-            documents=_document_links(site, facts["documents"]),
-            num_documents=len(facts["documents"]),
-            num_labels=int((fields["labels"] != IGNORED).sum()),
-            num_padding=int((fields["document_ids"] < 0).sum()),
-            mask=mask_svg(bounds_of(fields["document_ids"])),
-            cells=_cells(decoder, packed, arrays, window, is_aligned=source.aligned),
-            decoder=decoder,
-            window=window,
-            **values,
-        )
-
-    return answer(parameters, {**facts, **arrays}, page)
-
-
-def _decoder(site: Site, path: str) -> tuple[Packed, Decoder]:
-    """Returns a file of the run, which need not be below the folder that is served, and its tokenizer."""
-    own = site.results.value(("run", path), lambda: site_of_file(Path(path)))
-    packed = own.files.open(str(own.single))
-    decoder = own.tokenizers.decoder(packed)
-    return packed, decoder if decoder.tokenizer is not None else site.tokenizers.decoder(packed)
-
-
-def _cells(
-    decoder: Decoder, packed: Packed, arrays: dict[str, list[int]], window: Window, *, is_aligned: bool
-) -> list[Cell]:
-    """Returns the positions of a window; its padding is one cell."""
-    part = slice(window.start, window.stop)
-    inputs, labels, ids = (arrays[name][part] for name in ("input_ids", "labels", "document_ids"))
-    before = arrays["input_ids"][max(0, window.start - NUM_BEFORE) : window.start]
-    num_inputs = sum(number >= 0 for number in ids)
-
-    def pieces(tokens: list[int], before: list[int]) -> list[Piece]:
-        return pieces_of(decoder.tokenizer, tokens, decoder.special_ids, packed.eod_id, before=before)
-
-    shown = pieces(inputs[:num_inputs], before)
-    labelled = [token for token, label in zip(inputs, labels, strict=True) if label != IGNORED]
-    # A shifted label follows the input at its position.
-    targets = iter(
-        pieces([label for label in labels if label != IGNORED], before if is_aligned else labelled[:1])
+def _row(site: Site, run: Run, place: RunRow) -> Row:
+    items = run.items_of(place.item)
+    return Row(
+        run.fields(place.item),
+        run.locate(place.item),
+        lambda path: _file(site, str(path), items.read_as),
+        has_labels=True,
+        is_aligned=items.aligned,
+        separated_by=items.separated_by,
+        names_files=True,
     )
-    cells = [
-        Cell(window.start + i, piece, None if labels[i] == IGNORED else next(targets))
-        for i, piece in enumerate(shown)
-    ]
-    if num_inputs < len(ids):
-        cells.append(Cell(window.start + num_inputs, None, None, len(ids) - num_inputs))
-    return cells
+
+
+def _file(site: Site, path: str, read_as: ReadAs) -> RowFile:
+    """Returns a file of the run, which need not be below the folder that is served."""
+    name = os.path.basename(path)
+    try:
+        packed, decoder = site.run_files.open(path, read_as)
+    # One in a store has no path on this machine.
+    except (PacktokError, OSError) as error:
+        return RowFile(name, None, Decoder(None, f"{name} cannot be opened: {error}"), None)
+    return RowFile(name, packed, decoder, _served_name(site, packed, path))
+
+
+def _served_name(site: Site, packed: Packed, path: str) -> str | None:
+    """Returns the path below the folder that is served of a file, if its documents have pages there."""
+    folder = f"{site.root.folder}/".replace("//", "/")
+    resolved = os.path.realpath(path)
+    if not resolved.startswith(folder):
+        return None
+    name = resolved.removeprefix(folder)
+    try:
+        served = site.files.open(name)
+    except NotServedError:
+        return None
+    # Documents have other numbers if the file is read in another way.
+    return name if served.identity == packed.identity and served.read_as == packed.read_as else None
