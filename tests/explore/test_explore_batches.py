@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,11 @@ import torch
 from explore_site import Page, Served, notes, served, write_corpus
 
 import packtok
+from packtok.commands.explore import explore
 from packtok.commands.locate import locate
 from packtok.data.run import open_run
+from packtok.errors import ConfigError
+from packtok.explore import server
 from packtok.explore.html.mask import bounds_of, mask_svg
 from packtok.explore.site import Site, site_of_file, site_of_folder
 
@@ -38,7 +41,7 @@ def write_run(folder: Path, dataset: dict[str, Any], loader: dict[str, Any] | No
 
 @contextmanager
 def served_run(site: Site, config: str, state: str | None = None) -> Iterator[Served]:
-    with served(replace(site, run=open_run(config, state))) as server:
+    with served(site.with_run(open_run(config, state))) as server:
         yield server
 
 
@@ -272,6 +275,31 @@ def test_mask_of_many_documents_is_small_and_that_of_few_is_exact() -> None:
     mixed = np.repeat(np.arange(400, dtype=np.int32), [1, 41] * 200)
     assert len(mask_svg(bounds_of(mixed), separates=True)) < 20_000
     assert len(mask_svg(bounds_of(mixed), separates=True, max_shapes=40)) < 1000
+
+
+def test_command_leaves_no_plan_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, temporary = tmp_path / "data", tmp_path / "temporary"
+    data.mkdir()
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    reference.write_modalities(data / "a.pbin", TOKENS, 2)
+    dataset = {"paths": str(data / "a.pbin"), "context_length": 6, "packing": "best_fit"}
+    config = write_run(tmp_path, {**dataset, "split": "train", "validation_last": 1}, {})
+    rows: list[int] = []
+
+    def serve(site: Site, app: Any, listener: Any, *, ready: Any) -> None:
+        assert not list(temporary.iterdir())
+        with served(site) as running:
+            assert "/batch" in running.page("/batch").links()
+            rows.extend(facts(running, "/batch?row=0")["input_ids"])
+
+    monkeypatch.setattr(server, "serve", serve)
+    explore(data, port=0, run=config)
+    assert [path.name for path in data.iterdir()] == ["a.pbin"]
+    options = {**dataset, "split": "train", "validation_last": 1, "cache_dir": tmp_path}
+    assert rows == packtok.TokenDataset(**options)[0]["input_ids"].tolist()
+    with pytest.raises(ConfigError, match="--state: is a state of a run; give --run too"):
+        explore(data, port=0, state="state.json")
 
 
 def test_without_a_run_there_is_no_batch_and_a_wrong_run_is_an_error(packtok_cli, tmp_path: Path) -> None:

@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from explore_site import Served, make_base, served, served_folder, write_corpus, write_metadata
+from explore_site import Served, make_base, served, write_corpus, write_metadata
 from repository import ROOT
 
 import packtok
 from packtok.catalog.index import build_index
-from packtok.explore.site import site_of_file
+from packtok.data.run import open_run
+from packtok.explore.site import site_of_file, site_of_folder
 
 webdriver = pytest.importorskip("selenium.webdriver")
 from selenium.common.exceptions import StaleElementReferenceException  # noqa: E402
@@ -48,6 +49,9 @@ PAGES = {
     "parts": f"/documents/{GPT2}?document=24&from=20&window=20",
     "item": f"/items/{GPT2}?context_length=96&packing=best_fit&item=2",
     "dataset_item": "/items/text/stories/tokenized/cl100k_base/two?context_length=300&item=1&packing=chunks",
+    "aligned_item": f"/items/{GPT2}?context_length=48&item=3&labels=aligned",
+    "batch": "/batch?step=1",
+    "batch_row": "/batch?step=1&row=1",
     "error": "/documents/none.pbin",
 }
 # Width, height, and whether it is a phone; dark mode.
@@ -119,7 +123,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     ):
         write_metadata(base / "web" / f"set-{i}", name=name, description=text, date_downloaded="2025-03-01")
     build_index(base)
-    with served_folder(base) as running:
+    sources = {str(base / GPT2): 2, str(base / "text/stories/tokenized/cl100k_base/two"): 1}
+    dataset = {"type": "Mixture", "sources": sources, "context_length": 96, "packing": "best_fit"}
+    config = base.parent / "run.yaml"
+    loader = {"global_batch_size": 4}
+    config.write_text(
+        json.dumps({"dataset": {**dataset, "document_mask": "compact", "pad_token_id": 0}, "loader": loader})
+    )
+    run = open_run(str(config), scratch_dir=base.parent / "plans")
+    with served(site_of_folder(base).with_run(run)) as running:
         yield running
 
 
@@ -314,6 +326,25 @@ def test_text_from_right_to_left_is_laid_out_so_after_a_special_token(browser: B
         "return [...document.querySelectorAll('.t[id]')].map((token) => token.getBoundingClientRect().left)"
     )
     assert special > first > second
+
+
+def test_pairs_are_laid_out_in_the_direction_of_their_text(browser: Browser, unusual: str) -> None:
+    browser.screen("desktop")
+    browser.driver.get(unusual.replace("/documents/", "/items/") + "?context_length=64&packing=document")
+    browser.screenshot("right_to_left_item_desktop")
+    places = "return [...document.querySelectorAll('.pair')].map((pair) => pair.getBoundingClientRect().left)"
+    special, first, second, *_ = browser.run(places)
+    assert special > first > second
+    # The label of a token is below it, and is not copied with the text.
+    below = """
+        const [token, label] = document.querySelector('.pair').children;
+        return label.getBoundingClientRect().top - token.getBoundingClientRect().bottom;
+    """
+    assert browser.run(below) > -8
+    text = browser.run(
+        "getSelection().selectAllChildren(document.querySelector('.tokens'));return getSelection().toString()"
+    )
+    assert "".join(text.split()) == "".join(("<|endoftext|>" + RIGHT_TO_LEFT + "plain<|endoftext|>").split())
 
 
 def test_copy_button_copies_the_command(browser: Browser) -> None:

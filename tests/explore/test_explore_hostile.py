@@ -26,6 +26,7 @@ from hypothesis import strategies as st
 import packtok
 from packtok.catalog import discovery
 from packtok.catalog.index import INDEX_NAME, build_index
+from packtok.data.run import open_run
 from packtok.explore import files
 from packtok.explore.contents import catalog
 from packtok.explore.files import NotServedError, Root
@@ -475,10 +476,25 @@ def test_names_are_shown_escaped_and_can_be_opened(world: World) -> None:
         for quoted in quoted_names:
             for kind in ("documents", "items", "file"):
                 assert_harmless(server.page(f"/{kind}/{quoted}").html)
+            facts = json.loads(server.get(f"/items/{quoted}?context_length=1&format=json").text)
+            file = facts["documents"][0]["file"]
+            assert urllib.parse.quote(file, errors="surrogateescape") == quoted
+            assert json.loads(server.get(f"/items/{quoted}?format=json").text)["num_items"] == 0
             page = server.page(f"/dataset/{quoted.rpartition('/')[0]}")
             assert_harmless(page.html)
             (link,) = [link for link in page.links() if link.startswith("/file/")]
             assert link == f"/file/{quoted}"
+    # A config cannot contain a name that is not UTF-8.
+    paths = [str(world.base / urllib.parse.unquote(quoted)) for quoted in quoted_names[:-1]]
+    config = world.base / "run.yaml"
+    dataset = {"type": "Mixture", "sources": dict.fromkeys(paths, 1), "context_length": 1}
+    config.write_text(json.dumps({"dataset": dataset, "loader": {"global_batch_size": 2 * len(paths)}}))
+    with served(site_of_folder(world.base).with_run(open_run(str(config)))) as server:
+        for address in ("/batch", "/batch?from=16", "/batch?row=1"):
+            page = server.page(address)
+            assert_harmless(page.html)
+            links = [link for link in page.links() if link.startswith("/documents/")]
+            assert {link.removeprefix("/documents/").partition("?")[0] for link in links} <= {*quoted_names}
 
 
 _ALLOWED_SCRIPT = '<script src="/static/script.js" defer></script>'

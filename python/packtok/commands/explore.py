@@ -3,9 +3,8 @@
 import importlib.util
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import astuple, replace
+from collections.abc import Callable, Sequence
+from dataclasses import astuple
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -94,31 +93,26 @@ def explore(
     random_token = new_token() if token is None and not is_loopback(host) else None
     token = token or random_token
     own_name = new_name() if token is not None and is_loopback(host) else None
-    with _opened_run(run, state) as opened:
-        if opened is not None:
-            site = replace(site, run=opened)
-            site.pages.link_run()
-        app = application(
-            site,
-            host=host,
-            token=token,
-            own_name=own_name,
-            allowed_hosts=allow_host,
-            base_path=base_path.rstrip("/"),
-        )
-        with bound_socket(host, port) if socket is None else bound_path(Path(socket)) as listener:
-            url = url_of(listener, own_name or host)
-            serve(site, app, listener, ready=lambda: on_ready(url, random_token))
+    if run is not None:
+        site = site.with_run(_opened_run(run, state))
+    app = application(
+        site,
+        host=host,
+        token=token,
+        own_name=own_name,
+        allowed_hosts=allow_host,
+        base_path=base_path.rstrip("/"),
+    )
+    with bound_socket(host, port) if socket is None else bound_path(Path(socket)) as listener:
+        url = url_of(listener, own_name or host)
+        serve(site, app, listener, ready=lambda: on_ready(url, random_token))
 
 
-@contextmanager
-def _opened_run(config: str | None, state: str | None) -> Iterator[Run | None]:
-    """Yields the run of a config. A plan that training has not made yet is removed at the end."""
-    if config is None:
-        yield None
-        return
+def _opened_run(config: str, state: str | None) -> Run:
+    """Returns the run of a config. Nothing is written next to the data."""
+    # A plan stays open without its name, so that nothing is left, however the server ends.
     with TemporaryDirectory(prefix="packtok-explore-") as folder:
-        yield open_run(config, state, scratch_dir=folder)
+        return open_run(config, state, scratch_dir=folder)
 
 
 def site_to_serve(

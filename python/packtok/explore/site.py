@@ -1,6 +1,6 @@
 """The content of one server: the folder or file that it serves, and all objects opened for it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from packtok._packtok import Tokenizer
@@ -45,6 +45,11 @@ class Site:
 
     results: Recent = field(default_factory=lambda: Recent(20_000))
     """Results of searches as HTML, by what they were made from."""
+
+    def with_run(self, run: Run) -> "Site":
+        """Returns the site with the pages of the batches of a run, to which all pages link."""
+        self.pages.link_run()
+        return replace(self, run=run)
 
     def prepare(self) -> None:
         """Loads in advance what the first page needs: templates and, for a single file, the tokenizer."""

@@ -59,11 +59,11 @@ def item_page(site: Site, name: str, parameters: QueryParams) -> Response:
             key = (group.identities, name, packing, context_length)
             items = site.blocks.value(key, lambda: _items(site, group, packing, context_length))
     except ValueError as error:
-        return site.pages.html("no_item.html", reason=str(error), **values)
+        return _no_item(site, parameters, str(error), values)
     most = len(items.blocks) - 1
     if most < 0:
         kind = "dataset" if group.is_dataset else "file"
-        return site.pages.html("no_item.html", reason=f"{name}: the {kind} has no documents", **values)
+        return _no_item(site, parameters, f"{name}: the {kind} has no documents", values)
     item = integer(parameters, "item", 0, most=most)
     row = _row(site, group, items, item, packing, labels, context_length)
     start = integer(parameters, "from", 0, most=row.length - 1)
@@ -84,6 +84,14 @@ def item_page(site: Site, name: str, parameters: QueryParams) -> Response:
         lambda: site.pages.html(
             "item.html", item=item, last=most, row=row, part=row.part(row.window(start)), **values
         ),
+    )
+
+
+def _no_item(site: Site, parameters: QueryParams, reason: str, values: dict[str, Any]) -> Response:
+    return answer(
+        parameters,
+        {"num_items": 0, "reason": reason},
+        lambda: site.pages.html("no_item.html", reason=reason, **values),
     )
 
 
