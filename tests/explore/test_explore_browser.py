@@ -123,6 +123,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     ):
         write_metadata(base / "web" / f"set-{i}", name=name, description=text, date_downloaded="2025-03-01")
     build_index(base)
+    reject = {
+        "source": "raw/first.jsonl",
+        "line": 3,
+        "offset_bytes": 29,
+        "len_bytes": 17,
+        "reason": "field .text is missing",
+    }
+    (base / f"{GPT2}.rejects.jsonl").write_text(json.dumps(reject) + "\n")
     sources = {str(base / GPT2): 2, str(base / "text/stories/tokenized/cl100k_base/two"): 1}
     dataset = {"type": "Mixture", "sources": sources, "context_length": 96, "packing": "best_fit"}
     config = base.parent / "run.yaml"

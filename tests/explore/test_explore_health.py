@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 import reference
-from explore_site import TEXTS, Page, notes, served_folder, write_corpus, write_metadata
+from explore_site import TEXTS, Page, notes, served, served_folder, write_corpus, write_metadata
 
 import packtok
 from packtok.catalog.index import build_index
 from packtok.commands.data import create_metadata
 from packtok.explore.contents import packed
+from packtok.explore.site import site_of_file, site_of_folder
 
 SHARDS = ["shard-00000-of-00002.pbin", "shard-00001-of-00002.pbin"]
 
@@ -48,6 +49,42 @@ def health(page: Page) -> dict[str, list[str]]:
     """Returns the parts of the health line by status."""
     lines = {status: page.all("li", class_=status) for status in ("good", "note", "fault")}
     return {status: texts for status, texts in lines.items() if texts}
+
+
+def test_rejected_documents_are_listed_with_place_and_reason(tmp_path: Path) -> None:
+    lines = ['{"text": "good"}', '{"text": 5}', '{"title": "<b>none"}', *['{"text": null}'] * 30]
+    (tmp_path / "c.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    packtok.pack(
+        input=tmp_path / "c.jsonl",
+        output=tmp_path / "a.pbin",
+        tokenizer="gpt2",
+        on_bad_document="skip",
+        max_rejects="100%",
+    )
+    listed = tmp_path / "a.pbin.rejects.jsonl"
+    records = [json.loads(line) for line in listed.read_text().splitlines()]
+    for site in (site_of_folder(tmp_path), site_of_file(tmp_path / "a.pbin")):
+        with served(site) as server:
+            page = server.page("/file/a.pbin")
+            assert health(page)["note"][-1] == "documents rejected: 32"
+            assert page.rows("rejects") == [
+                [
+                    record["source"],
+                    f"line {record['line']:,}, byte {record['offset_bytes']:,}",
+                    record["reason"],
+                ]
+                for record in records[:20]
+            ]
+            assert "There are more" in page.text
+            assert page.all("pre")[-1] == f"cat {listed}"
+    # Lines that packtok did not write are left out, and the command shows them.
+    listed.write_bytes(b"[" * 100_000 + b'\n{"row": 2, "reason": "r"}\n')
+    with served_folder(tmp_path) as server:
+        assert server.page("/file/a.pbin").rows("rejects") == []
+        listed.write_bytes(b'\xff\n{"row": 2, "reason": "r"}\n[]\n{"line": 1e400}\n')
+        assert server.page("/file/a.pbin").rows("rejects") == [["", "row 2", "r"], ["", "", ""]]
+        listed.unlink()
+        assert "Rejected documents" not in server.page("/file/a.pbin").text
 
 
 def test_data_in_order_has_a_good_health_line_and_commands_that_check_it(base: Path) -> None:

@@ -64,6 +64,10 @@ class OpenFile:
             number += (status.st_dev, status.st_ino) == (self.identity.device, self.identity.inode)
         return number
 
+    def start(self, max_bytes: int) -> bytes:
+        """Returns the first bytes of the file."""
+        return os.pread(self._file.fileno(), max_bytes, 0)
+
     def content(self, max_bytes: int) -> bytes:
         """Returns the content of the file.
 

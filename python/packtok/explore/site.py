@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from packtok._packtok import Tokenizer
+from packtok._packtok import REJECTS_SUFFIX, Tokenizer
 from packtok.data.run import Run
 from packtok.explore.contents.catalog import Catalog
 from packtok.explore.contents.packed import FileGroup, Packed, PackedFiles, ReadAs, Recent, SingleFile
@@ -12,6 +12,9 @@ from packtok.explore.contents.tokenizers import Tokenizers
 from packtok.explore.files import NotServedError, Root
 from packtok.explore.html.rendering import Pages, link
 from packtok.tokenizer.find import TOKENIZER_FILE
+
+# Of the files next to the only file that is served, those that belong to it.
+_ENDINGS = (f".{TOKENIZER_FILE}", REJECTS_SUFFIX)
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ def site_of_file(
     """Returns the site of one token file; other files are only read if they belong to it."""
     resolved = path.resolve(strict=True)
     name = resolved.name
-    root = Root(resolved.parent, only=(name, f"{name}.{TOKENIZER_FILE}", TOKENIZER_FILE))
+    root = Root(resolved.parent, only=(name, *(f"{name}{ending}" for ending in _ENDINGS), TOKENIZER_FILE))
     pages = Pages(name, is_single=True)
     return _site(root, name, None, pages, tokenizer, SingleFile(str(resolved), read_as))
 

@@ -25,7 +25,8 @@ from packtok.explore.pages.health import (
     health_of_texts,
 )
 from packtok.explore.pages.histogram import Histogram, Lengths, histogram_of, lengths_of
-from packtok.explore.pages.loading import commands_of_dataset, commands_of_file
+from packtok.explore.pages.loading import Command, command_of_rejects, commands_of_dataset, commands_of_file
+from packtok.explore.pages.rejects import Rejects, rejects_of
 from packtok.explore.site import Site
 from packtok.text_counts import TextCounts
 
@@ -80,6 +81,7 @@ def dataset_page(site: Site, folder: str) -> Response:
     paths = site.catalog.token_files(dataset)
     packed, unreadable = _opened(site, paths)
     files = _files(site, dataset, paths, packed, unreadable)
+    rejects = rejects_of(site.root, paths[:MAX_FILES_SHOWN])
     children = dataset.children[:MAX_FILES_SHOWN]
     return site.pages.html(
         "dataset.html",
@@ -98,7 +100,8 @@ def dataset_page(site: Site, folder: str) -> Response:
         corpora=_corpora(dataset),
         shown=_shown(dataset, packed, paths),
         histogram=_histogram(site, packed, len(paths)),
-        commands=commands_of_dataset(site, dataset, paths),
+        rejects=rejects,
+        commands=[*commands_of_dataset(site, dataset, paths), *_listing(site, rejects)],
     )
 
 
@@ -119,6 +122,7 @@ def file_page(site: Site, name: str) -> Response:
     packed = site.files.open(name)
     decoder = site.tokenizers.decoder(packed)
     counts = packed.metadata.get("counts") or {}
+    rejects = rejects_of(site.root, [name])
     return site.pages.html(
         "file.html",
         packed=packed,
@@ -133,8 +137,13 @@ def file_page(site: Site, name: str) -> Response:
         histogram=_histogram(site, [packed], 1),
         options={key: _value_text(value) for key, value in _first(packed.metadata.get("options") or {})},
         counts={key: value for key, value in _first(counts) if isinstance(value, int)},
-        commands=commands_of_file(site, packed),
+        rejects=rejects,
+        commands=[*commands_of_file(site, packed), *_listing(site, rejects)],
     )
+
+
+def _listing(site: Site, rejects: Rejects | None) -> list[Command]:
+    return [] if rejects is None else [command_of_rejects(site, rejects)]
 
 
 def _opened(site: Site, paths: Sequence[str]) -> tuple[list[Packed], dict[str, str]]:

@@ -16,6 +16,7 @@ import yaml
 from packtok._packtok import TOKEN_FORMATS, Tokenizer
 from packtok.explore.contents.catalog import Dataset
 from packtok.explore.contents.packed import Packed
+from packtok.explore.pages.rejects import Rejects
 from packtok.explore.site import Site
 from packtok.tokenizer.find import TOKENIZER_FILE
 
@@ -81,6 +82,12 @@ def commands_of_file(site: Site, packed: Packed) -> list[Command]:
         Command("Command line", f"{_inspect(path)}{flags}\n{cat}"),
         Command("Check it", f"packtok verify {_shell(path)}{flags}"),
     ]
+
+
+def command_of_rejects(site: Site, rejects: Rejects) -> Command:
+    """Returns the command that lists all rejected documents."""
+    paths = [_shell(f"{site.root.folder}/{name}") for name in rejects.files]
+    return Command("All rejected documents", f"cat {' '.join(paths)}")
 
 
 def _text_or_ids(site: Site, packed: Packed) -> str:
