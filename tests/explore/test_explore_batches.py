@@ -19,7 +19,9 @@ import torch
 from explore_site import Page, Served, notes, served, write_corpus
 
 import packtok
-from packtok.commands.explore import explore
+from packtok.catalog.base import BASE_VARIABLES
+from packtok.commands.convert import Reading
+from packtok.commands.explore import explore, site_to_serve
 from packtok.commands.locate import locate
 from packtok.data.run import open_run
 from packtok.errors import ConfigError
@@ -275,6 +277,29 @@ def test_mask_of_many_documents_is_small_and_that_of_few_is_exact() -> None:
     mixed = np.repeat(np.arange(400, dtype=np.int32), [1, 41] * 200)
     assert len(mask_svg(bounds_of(mixed), separates=True)) < 20_000
     assert len(mask_svg(bounds_of(mixed), separates=True, max_shapes=40)) < 1000
+
+
+def test_run_without_a_path_serves_its_files_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in BASE_VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
+    for name in ("a/x.pbin", "b/c/y.pbin", "other.pbin", "a/other.pbin"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        reference.write_modalities(tmp_path / name, TOKENS, 2)
+    paths = [str(tmp_path / name) for name in ("a/x.pbin", "b/c/y.pbin")]
+    (tmp_path / "b" / "c" / "tokenizer.json").write_bytes(letters("a"))
+    run = open_run(write_run(tmp_path, {"paths": paths, "context_length": 30, "packing": "document"}, {}))
+    with served(site_to_serve(None, None, None, False, Reading(), run)) as server:
+        answer = server.get("/")
+        assert (answer.status, answer.headers["location"]) == (303, "/batch")
+        for step, name in ((0, "a/x.pbin"), (5, "b/c/y.pbin")):
+            assert f"/documents/{name}?document=0" in server.page(f"/batch?step={step}").links()
+            for kind in ("documents", "items", "file"):
+                assert server.get(f"/{kind}/{name}?context_length=4").status == 200
+        assert server.page("/documents/b/c/y.pbin").tokens()[0] == ("b", 1)
+        for path in ("documents/other.pbin", "documents/a/other.pbin", "dataset/a", "file/run.yaml"):
+            assert server.get(f"/{path}").status == 404
+    with pytest.raises(ConfigError, match="the config says how files of the run are read"):
+        site_to_serve(None, None, None, False, Reading("raw"), run)
 
 
 def test_command_leaves_no_plan_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,8 @@ def explore(
     path: Annotated[
         str | None,
         typer.Argument(
-            metavar="[PATH]", help="A token file, or the base directory. [default: the base directory]"
+            metavar="[PATH]",
+            help="A token file, or the base directory. [default: the base directory, or the files of --run]",
         ),
     ] = None,
     base_dir: Annotated[

@@ -16,6 +16,7 @@ from packtok.errors import ConfigError
 from packtok.sources import FORMAT_SUFFIXES, StrPath
 
 if TYPE_CHECKING:
+    from packtok._packtok import Tokenizer
     from packtok.explore.site import Site
 
 _HOST, _PORT = "127.0.0.1", 8000
@@ -46,7 +47,8 @@ def explore(
 
     Args:
         path: A token file, which is then all that is served, or the base directory.
-        base_dir: The base directory; default: ``PACKTOK_BASE_DIR`` or ``TATM_BASE_DIR``.
+        base_dir: The base directory; default: ``PACKTOK_BASE_DIR`` or ``TATM_BASE_DIR``, and without them the
+            files of ``run``.
         host: Address to listen on. Every address but a loopback one requires an access token.
         port: Port to listen on; 0 takes any free port.
         tokenizer: Tokenizer of files that do not name theirs.
@@ -88,13 +90,12 @@ def explore(
     reading = Reading(format, input_dtype, boundaries)
     if state is not None and run is None:
         raise ConfigError("--state: is a state of a run; give --run too")
-    site = site_to_serve(path, base_dir, tokenizer, add_special_tokens_from_config, reading)
+    opened = None if run is None else _opened_run(run, state)
+    site = site_to_serve(path, base_dir, tokenizer, add_special_tokens_from_config, reading, opened)
     token = None if token_file is None else read_token(Path(token_file))
     random_token = new_token() if token is None and not is_loopback(host) else None
     token = token or random_token
     own_name = new_name() if token is not None and is_loopback(host) else None
-    if run is not None:
-        site = site.with_run(_opened_run(run, state))
     app = application(
         site,
         host=host,
@@ -116,11 +117,16 @@ def _opened_run(config: str, state: str | None) -> Run:
 
 
 def site_to_serve(
-    path: StrPath | None, base_dir: StrPath | None, tokenizer: str | None, adds: bool, reading: Reading
+    path: StrPath | None,
+    base_dir: StrPath | None,
+    tokenizer: str | None,
+    adds: bool,
+    reading: Reading,
+    run: Run | None = None,
 ) -> "Site":
     """Returns the site that `explore` serves."""
-    from packtok.explore.site import site_of_file, site_of_folder
-    from packtok.tokenizer.find import find_tokenizer, tokenizer_next_to
+    from packtok.explore.site import site_of_run
+    from packtok.tokenizer.find import find_tokenizer
 
     if path is not None and base_dir is not None:
         raise ConfigError("PATH and --base-dir: give one of them")
@@ -128,13 +134,33 @@ def site_to_serve(
     location = path if path is not None else base_dir
     if location is None:
         base = find_base()
+        if base is None and run is not None:
+            if reading != Reading():
+                raise ConfigError(
+                    "--format, --input-dtype, --boundaries: are for a token file; the config says how files "
+                    "of the run are read"
+                )
+            return site_of_run(run, default_tokenizer)
         if base is None:
             raise ConfigError(
                 "nothing to show; give a pbin or the base directory of the datasets, or set "
                 f"{BASE_VARIABLES[0]}"
             )
         location = base.folder
-    folder = Path(location)
+    site = _site_of_path(Path(location), base_dir, tokenizer, default_tokenizer, reading)
+    return site if run is None else site.with_run(run)
+
+
+def _site_of_path(
+    folder: Path,
+    base_dir: StrPath | None,
+    tokenizer: str | None,
+    default_tokenizer: "Tokenizer | None",
+    reading: Reading,
+) -> "Site":
+    from packtok.explore.site import site_of_file, site_of_folder
+    from packtok.tokenizer.find import find_tokenizer, tokenizer_next_to
+
     if folder.is_dir():
         if reading != Reading():
             raise ConfigError(

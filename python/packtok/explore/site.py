@@ -1,5 +1,6 @@
 """The content of one server: the folder or file that it serves, and all objects opened for it."""
 
+import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -25,7 +26,7 @@ class Site:
     single: str | None
     """The name of the only file, if one file is served."""
     catalog: Catalog | None
-    """The index; ``None`` if one file is served."""
+    """The index; ``None`` if one file is served, or those of a run."""
     files: PackedFiles
     tokenizers: Tokenizers
     pages: Pages
@@ -116,6 +117,20 @@ def site_of_file(
     root = Root(resolved.parent, only=(name, *(f"{name}{ending}" for ending in _ENDINGS), TOKENIZER_FILE))
     pages = Pages(name, is_single=True)
     return _site(root, name, None, pages, tokenizer, SingleFile(str(resolved), read_as))
+
+
+def site_of_run(run: Run, tokenizer: Tokenizer | None = None) -> Site:
+    """Returns the site of a run: the pages of its batches and of its files, and of nothing else."""
+    paths = {os.fspath(path) for source in run.sources for path in source.blocks.paths}
+    # Files in a store have no pages.
+    files = sorted(os.path.realpath(path) for path in paths if os.path.isfile(path))
+    folder = os.path.commonpath([os.path.dirname(file) for file in files]) if files else os.getcwd()
+    names = [os.path.relpath(file, folder) for file in files]
+    folders = {name.rpartition("/")[0] for name in names}
+    tokenizers = [f"{name}/{TOKENIZER_FILE}".lstrip("/") for name in folders]
+    only = (*names, *(f"{name}{ending}" for name in names for ending in _ENDINGS), *tokenizers)
+    pages = Pages("the files of a run", is_single=True)
+    return _site(Root(Path(folder), only=only), None, None, pages, tokenizer).with_run(run)
 
 
 def _site(

@@ -32,7 +32,7 @@ class Pages:
 
     Args:
         title: What is served, for the header.
-        is_single: Whether only one file is served.
+        is_single: Whether no list of datasets is served.
     """
 
     base_path = ""

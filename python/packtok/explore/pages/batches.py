@@ -16,7 +16,7 @@ from packtok.explore.files import NotServedError
 from packtok.explore.html.rendering import link
 from packtok.explore.pages.answers import answer
 from packtok.explore.pages.parameters import ParameterError, integer
-from packtok.explore.pages.rows import Row, RowFile
+from packtok.explore.pages.rows import MAX_JSON_DOCUMENTS, Row, RowFile
 from packtok.explore.site import Site
 
 _ROWS_SHOWN = 16
@@ -133,8 +133,15 @@ def _row_facts(run: Run, place: RunRow) -> dict[str, Any]:
     """Returns a row as `packtok locate` gives it, with its source."""
     source, item = run.source_of(place.item)
     names = ("path", "document", "start", "stop")
-    documents = [dict(zip(names, part, strict=True)) for part in run.locate(place.item)]
-    return {**asdict(place), "source": run.names[source], "item_of_source": item, "documents": documents}
+    located = run.locate(place.item)
+    documents = [dict(zip(names, part, strict=True)) for part in located[:MAX_JSON_DOCUMENTS]]
+    return {
+        **asdict(place),
+        "source": run.names[source],
+        "item_of_source": item,
+        "num_documents": len(located),
+        "documents": documents,
+    }
 
 
 def _source(run: Run, place: RunRow) -> str:

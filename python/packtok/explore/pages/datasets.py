@@ -76,7 +76,8 @@ class ListedFile:
 def dataset_page(site: Site, folder: str) -> Response:
     """Returns the page of the dataset in a folder."""
     if site.catalog is None:
-        raise NotServedError(f"{folder}: only the file {site.single} is served")
+        served = "the files of the run are" if site.single is None else f"the file {site.single} is"
+        raise NotServedError(f"{folder}: only {served} served")
     dataset = site.catalog.dataset(folder)
     paths = site.catalog.token_files(dataset)
     packed, unreadable = _opened(site, paths)

@@ -18,7 +18,7 @@ from packtok.explore.contents.packed import FileGroup, ReadAs
 from packtok.explore.files import NotServedError, OpenFile
 from packtok.explore.pages.answers import answer
 from packtok.explore.pages.parameters import ParameterError, choice, integer
-from packtok.explore.pages.rows import Row, RowFile
+from packtok.explore.pages.rows import MAX_JSON_DOCUMENTS, Row, RowFile
 from packtok.explore.site import Site
 
 # The loader of each packing of the address; "chunks" are the items of `packtok.get_dataset`.
@@ -69,7 +69,7 @@ def item_page(site: Site, name: str, parameters: QueryParams) -> Response:
     start = integer(parameters, "from", 0, most=row.length - 1)
     documents = [
         {"file": group.files[items.files[path]], "document": document, "start": first, "stop": last}
-        for path, document, first, last in items.blocks.locate(item)
+        for path, document, first, last in items.blocks.locate(item)[:MAX_JSON_DOCUMENTS]
     ]
     return answer(
         parameters,

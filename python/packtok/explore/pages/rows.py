@@ -22,6 +22,7 @@ WINDOW_POSITIONS = 256
 _DOCUMENTS_SHOWN = 12
 # Positions of an answer as JSON; a row may have two billion.
 MAX_JSON_POSITIONS = 1 << 16
+MAX_JSON_DOCUMENTS = 4096
 _FIELDS = ("input_ids", "labels", "position_ids", "document_ids")
 
 
@@ -196,11 +197,12 @@ class Row:
         return preview_html([position.piece for position in part.positions]), part.decoder.reason
 
     def facts(self, start: int) -> dict[str, Any]:
-        """Returns the documents of the row, and its fields from a position on, for JSON."""
+        """Returns the numbers of the row, and its fields from a position on, for JSON."""
         positions = slice(start, start + MAX_JSON_POSITIONS)
         return {
             "context_length": self.length,
             "num_labels": self.num_labels if self.has_labels else None,
+            "num_documents": len(self._located),
             "num_padding": self.num_padding,
             "separated_by": list(self.separated_by),
             "first_position": start,

@@ -117,7 +117,8 @@ def _magnitude(value: str) -> tuple[int, int]:
 def search_page(site: Site, parameters: QueryParams) -> Response:
     """Returns the page of a search; with ``fragment``, only the part that changes with it."""
     if site.catalog is None:
-        return RedirectResponse(str(link("file", site.single or "").unescape()), 303)
+        first = link("batch") if site.single is None else link("file", site.single)
+        return RedirectResponse(str(first.unescape()), 303)
     number = integer(parameters, "page", 1, least=1, most=1_000_000)
     words = parameters.get("q", "")[:500]
     sort = choice(parameters, "sort", tuple(SORTS))
