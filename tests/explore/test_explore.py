@@ -520,6 +520,10 @@ def test_tokenizers_are_told_apart_by_fingerprint_and_the_own_one_is_listed_once
         rows = [[" ".join(cell.split()) for cell in row] for row in page.rows("narrow")]
         assert server.get("/documents/own/data/a.pbin?counts=1&compare=gpt2").status == 200
         compared = server.page("/documents/real/data/a.pbin?compare=file:merging/data/tokenizer.json")
+        others = "".join(
+            f"&compare=file:{place}/data/tokenizer.json" for place in ("own", "merging", "swapped")
+        )
+        kinds = json.loads(server.get(f"/kinds/foreign/data/a.pbin?format=json&compare=gpt2{others}").text)
     assert choices == ["gpt2", "gpt2 (foreign/data)", "own (merging/data)", "own (own/data)", "other"]
     # The tokenizer of the file is the one next to "own", too: single letters.
     name = (packtok.PbinReader(tmp_path / "base/foreign/data/a.pbin").metadata or {})["tokenizer"]["name"]
@@ -532,6 +536,13 @@ def test_tokenizers_are_told_apart_by_fingerprint_and_the_own_one_is_listed_once
     assert rows[3][1].startswith("swapped/data/tokenizer.json has the fingerprint sha256:")
     assert rows[3][1].endswith("but the dataset next to it was tokenized with sha256:0")
     assert compared.text_of("h2", id="other") == "own (merging/data) 9 tokens"
+    assert [(row["name"], row["is_own"], row["tokens"]) for row in kinds["tokenizers"]] == [
+        ("gpt2", False, 2),
+        ("own (merging/data)", False, 9),
+        (name, True, 11),
+        ("other", False, None),
+    ]
+    assert kinds["tokenizers"][3]["reason"] == rows[3][1]
 
 
 def _own_tokenizer(merges: Sequence[str] = ()) -> bytes:
@@ -595,6 +606,15 @@ def test_table_of_a_dataset_has_one_numbering_over_all_files(
     assert [(int(row[0]), int(row[1])) for row in rows] == [(i, lengths[i]) for i in expected]
     facts = json.loads(server.get(f"{query}&format=json").text)
     assert [row["document"] for row in facts["rows"]] == expected
+
+
+def test_tokens_by_kind_of_a_dataset_are_those_of_all_its_files(
+    server: Served, shards: list[packtok.PbinReader]
+) -> None:
+    facts = json.loads(server.get(f"/kinds/{TWO}?format=json").text)
+    assert facts["documents"] == sum(len(reader) for reader in shards)
+    (row,) = facts["tokenizers"]
+    assert row["tokens"] + row["special"] == sum(reader.num_tokens for reader in shards)
 
 
 @pytest.mark.parametrize("packing", ["concat", "document", "best_fit", "chunks"])

@@ -46,6 +46,7 @@ PAGES = {
     "document": f"/documents/{GPT2}?document=0",
     "compare": f"/documents/{GPT2}?document=1&compare=cl100k_base&counts=1",
     "table": f"/table/{GPT2}?sort=longest&least=12",
+    "kinds": f"/kinds/{GPT2}?compare=cl100k_base&compare=o200k_base",
     "parts": f"/documents/{GPT2}?document=24&from=20&window=20",
     "item": f"/items/{GPT2}?context_length=96&packing=best_fit&item=2",
     "dataset_item": "/items/text/stories/tokenized/cl100k_base/two?context_length=300&item=1&packing=chunks",

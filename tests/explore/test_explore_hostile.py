@@ -428,6 +428,13 @@ def test_text_of_a_token_is_limited(world: World) -> None:
         ]
         note = "token 3 has 200,000 bytes, too many to compare the text"
         assert notes(server.page("/documents/mixed.pbin?compare=gpt2&counts=1").html) == [note]
+        for path in ("table", "kinds"):
+            answer = server.get(f"/{path}/longer.pbin?context_length=100")
+            assert len(answer.text) < 10_000
+            assert notes(answer.text) == [
+                "tokenizer tokenizer.json: token 2 has 400,000 characters, too many for a page; the limit is "
+                "4,096"
+            ]
 
 
 def test_names_and_values_are_shown_up_to_a_length(world: World) -> None:

@@ -17,6 +17,7 @@ mod encode_error;
 mod encoder;
 mod engines;
 mod error;
+mod kinds;
 mod letters;
 mod load;
 mod loaded;
@@ -34,6 +35,7 @@ pub use encoder::Encoder;
 pub use engines::kind::EngineKind;
 pub use engines::reference::{TOKENIZERS_VERSION, is_panic_contained};
 pub use error::{Error, Result};
+pub use kinds::TokenKind;
 pub use load::{
     AddedToken, BUILTIN_NAMES, ENDOFTEXT, LoadError, Matching, NewToken, Presence, appended_id,
     builtin_json, fingerprint_of,

@@ -23,6 +23,7 @@ from packtok.explore.pages.batches import batch_page
 from packtok.explore.pages.datasets import dataset_page, file_page
 from packtok.explore.pages.documents import document_page
 from packtok.explore.pages.items import item_page
+from packtok.explore.pages.kinds import kinds_page
 from packtok.explore.pages.parameters import ParameterError
 from packtok.explore.pages.search import search_page
 from packtok.explore.pages.table import table_page
@@ -41,6 +42,7 @@ _PAGES: dict[str, Page] = {
     "file": lambda site, name, _: file_page(site, name),
     "documents": document_page,
     "table": table_page,
+    "kinds": kinds_page,
     "items": item_page,
     "batch": batch_page,
 }

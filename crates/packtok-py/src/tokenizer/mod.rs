@@ -2,6 +2,7 @@
 
 pub(crate) mod proof;
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -439,6 +440,19 @@ impl PyTokenizer {
         let pieces = py.detach(|| self.inner.pieces(&ids, self.vocabulary()));
         let pieces = pieces.map_err(tokenizer_error)?;
         Ok(pieces.iter().map(|piece| PyBytes::new(py, piece)).collect())
+    }
+
+    /// How many of `ids` are of each kind: `"word"`, `"number"`, `"white_space"`, `"symbol"`, `"bytes"`
+    /// (part of a character), `"special"` and `"empty"` (without text).
+    fn count_kinds(
+        &self,
+        py: Python<'_>,
+        ids: &Bound<'_, PyAny>,
+    ) -> PyResult<BTreeMap<&'static str, u64>> {
+        let ids: Vec<u32> = integers("ids", ids)?;
+        let counts = py.detach(|| self.inner.count_kinds(&ids, self.vocabulary()));
+        let counts = counts.map_err(tokenizer_error)?.into_iter();
+        Ok(counts.map(|(kind, number)| (kind.name(), number)).collect())
     }
 
     /// The texts of many id lists. Text `i` has the ids `ids[offsets[i]:offsets[i + 1]]`, as

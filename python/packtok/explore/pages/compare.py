@@ -55,6 +55,32 @@ def tokenizer_names(site: Site) -> dict[str, str]:
     }
 
 
+def tokenizer_of(site: Site, key: str) -> Tokenizer:
+    """Returns the tokenizer that a value of the parameter names.
+
+    Raises:
+        NotServedError: If it names none.
+        TokenizerError: If the tokenizer cannot be loaded, or is not the one that its dataset records.
+    """
+    if key in Tokenizer.builtin_names():
+        return site.tokenizers.builtin(key)
+    file = next((file for file in _below(site) if key == f"file:{file.path}"), None)
+    if file is None:
+        raise NotServedError(f"{key}: no such tokenizer")
+    tokenizer = site.tokenizers.from_file(file.path)
+    if file.fingerprint not in (None, tokenizer.fingerprint):
+        raise TokenizerError(
+            f"{file.path} has the fingerprint {tokenizer.fingerprint}, but the dataset next to it was "
+            f"tokenized with {file.fingerprint}"
+        )
+    return tokenizer
+
+
+def other_label(key: str, name: str, own_name: str) -> str:
+    """Returns the label of a tokenizer that differs from the own one of a file, which may have its name."""
+    return name if name != own_name else f"{name} ({'built in' if key == name else key})"
+
+
 def compared(site: Site, key: str, text: str, special_tokens_in_text: str) -> Comparison:
     """Returns a text as tokens of the tokenizer that a parameter names.
 
@@ -62,7 +88,7 @@ def compared(site: Site, key: str, text: str, special_tokens_in_text: str) -> Co
         NotServedError: If the parameter names none.
         TokenizerError: If the tokenizer cannot be loaded or refuses the text.
     """
-    tokenizer = _tokenizer(site, key)
+    tokenizer = tokenizer_of(site, key)
     ids = _encoded(tokenizer, text, special_tokens_in_text)
     special = frozenset(token_id for _, token_id in tokenizer.special_tokens)
     return Comparison(tokenizer_names(site)[key], pieces_of(tokenizer, ids, special))
@@ -78,7 +104,7 @@ def counts(site: Site, text: str, special_tokens_in_text: str, own: Own) -> list
     fingerprints = {own.fingerprint}
     for key, name in tokenizer_names(site).items():
         try:
-            tokenizer = _tokenizer(site, key)
+            tokenizer = tokenizer_of(site, key)
             if tokenizer.fingerprint in fingerprints:
                 continue
             fingerprints.add(tokenizer.fingerprint)
@@ -86,8 +112,9 @@ def counts(site: Site, text: str, special_tokens_in_text: str, own: Own) -> list
         except (TokenizerError, NotServedError) as error:
             rows.append(Count(name, None, None, reason=str(error)))
         else:
-            label = name if name != own.name else f"{name} ({'built in' if key == name else key})"
-            rows.append(Count(label, len(ids), num_bytes / len(ids) if ids else None))
+            rows.append(
+                Count(other_label(key, name, own.name), len(ids), num_bytes / len(ids) if ids else None)
+            )
     return sorted(rows, key=lambda row: (row.tokens is None, row.tokens))
 
 
@@ -109,21 +136,6 @@ def _builtin_fingerprint(name: str) -> str:
 
 def _folder(path: str) -> str:
     return path.rpartition("/")[0]
-
-
-def _tokenizer(site: Site, key: str) -> Tokenizer:
-    if key in Tokenizer.builtin_names():
-        return site.tokenizers.builtin(key)
-    file = next((file for file in _below(site) if key == f"file:{file.path}"), None)
-    if file is None:
-        raise NotServedError(f"{key}: no such tokenizer")
-    tokenizer = site.tokenizers.from_file(file.path)
-    if file.fingerprint not in (None, tokenizer.fingerprint):
-        raise TokenizerError(
-            f"{file.path} has the fingerprint {tokenizer.fingerprint}, but the dataset next to it was "
-            f"tokenized with {file.fingerprint}"
-        )
-    return tokenizer
 
 
 def _encoded(tokenizer: Tokenizer, text: str, special_tokens_in_text: str) -> list[int]:

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from packtok.explore.contents.packed import FileGroup, Packed
 from packtok.explore.contents.tokenizers import Decoder
 from packtok.explore.files import NotServedError
+from packtok.explore.html.tokens import check_lengths
 from packtok.explore.pages.answers import answer
 from packtok.explore.pages.documents import origin_text
 from packtok.explore.pages.parameters import ParameterError, choice, integer
@@ -221,6 +222,7 @@ def _decoded(
     special = decoder.special_ids | ({packed.eod_id} if packed.eod_id is not None else set())
     ids = [token_id for token_id in tokens[:MAX_DECODED_TOKENS].tolist() if token_id not in special]
     assert decoder.tokenizer is not None
+    check_lengths(decoder.tokenizer, {*ids})
     content = b"".join(decoder.tokenizer.pieces(ids))
     ratio = len(content) / len(ids) if ids else None
     is_estimate = len(tokens) > MAX_DECODED_TOKENS
