@@ -7,6 +7,7 @@ from itertools import accumulate, groupby
 from markupsafe import Markup, escape
 
 from packtok._packtok import Tokenizer
+from packtok.errors import TokenizerError
 from packtok.explore.html.texts import visible
 
 # Neighbouring tokens have different colours; the order repeats.
