@@ -34,6 +34,7 @@ from explore_site import (
 import packtok
 from packtok.catalog.index import INDEX_NAME, build_index
 from packtok.commands.convert import Reading
+from packtok.commands.data import list_datasets, show_dataset
 from packtok.commands.explore import site_to_serve
 from packtok.explore.contents import catalog
 from packtok.explore.files import NotServedError
@@ -276,6 +277,46 @@ def test_tokenized_dataset_shows_parent_histogram_and_checksum(
         f"25 documents of {min(lengths)} to {max(lengths)} tokens (median {np.median(lengths):.0f}, mean "
         f"{np.mean(lengths):.1f}); most frequent are "
     )
+
+
+def test_tokenized_dataset_shows_what_it_inherits_and_from_which_dataset(
+    server: Served, tmp_path: Path
+) -> None:
+    path = "/dataset/text/stories/tokenized/gpt2/all"
+    page = server.page(path)
+    assert page.text_of("h2", id="description") == "Description inherited from Short stories"
+    assert "Short texts of <em>many</em> kinds." in page.html
+    values = page.all("dd")
+    assert "en, inherited from Short stories" in values
+    assert "CC0-1.0, inherited from Short stories" in values
+    inherited = json_of(server, path)["inherited"]
+    assert (inherited["language"], inherited["license"]) == ("en", "CC0-1.0")
+    assert inherited["description"].startswith("Short texts of *many* kinds.")
+    assert "inherited" not in server.page("/dataset/text/stories").text
+    assert json_of(server, "/dataset/text/stories")["inherited"] == {}
+    # A value of its own stays, and so does its own date.
+    info = {"tokenizer": "gpt2", "file_prefix": "a", "file_extension": "pbin", "parent_datasets": ["Raw"]}
+    raw = write_metadata(
+        tmp_path / "x" / "data", name="Raw", date_downloaded="2020-01-01", description="Of raw"
+    )
+    form = write_metadata(
+        tmp_path / "x" / "data" / "tokenized" / "gpt2" / "all",
+        name="Form",
+        date_downloaded="2021-01-01",
+        description="Of its own",
+        tokenized_info=info,
+    )
+    for file, language in ((raw, "en"), (form, "de")):
+        details = {"packtok_metadata": 1, "language": language}
+        file.with_name("metadata.packtok.json").write_text(json.dumps(details))
+    build_index(tmp_path)
+    with served_folder(tmp_path) as other:
+        page = other.page("/dataset/x/data/tokenized/gpt2/all")
+    assert page.text_of("h2", id="description") == "Description"
+    assert "Of its own" in page.text
+    shown = page.all("dd")
+    assert {"de", "2021-01-01", "2020-01-01, inherited from Raw"} <= {*shown}
+    assert not [value for value in shown if value.startswith("en")]
 
 
 def _rows(html: str) -> list[list[str]]:
@@ -944,3 +985,189 @@ def test_site_of_a_folder_opens_links_within_it(base: Path, tmp_path: Path) -> N
     (folder / "inner" / "link.pbin").symlink_to("../a.pbin")
     site = site_of_folder(folder)
     assert site.files.open("inner/link.pbin").num_documents == 1
+
+
+def json_of(server: Served, path: str) -> Any:
+    """Returns the JSON of a page."""
+    answer = server.get(path + ("&" if "?" in path else "?") + "format=json")
+    assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
+    return json.loads(answer.text)
+
+
+def test_json_of_a_search_has_the_datasets_and_facets_of_the_page(server: Served, base: Path) -> None:
+    path = "/?language=en&sort=name"
+    page, facts = server.page(path), json_of(server, path)
+    assert [dataset["name"] for dataset in facts["datasets"]] == names(page)
+    assert facts["total"] == 3
+    assert (facts["page"], facts["pages"]) == (1, 1)
+    assert [f"/dataset/{dataset['folder']}" for dataset in facts["datasets"]] == [
+        link for link in page.links() if link.startswith("/dataset/")
+    ]
+    for facet in ("tokenizer", "language", "license", "content"):
+        counts = {row["value"]: row["datasets"] for row in facts["facets"][facet]}
+        assert counts == facet_counts(page, facet)
+    # The names and values of packtok data list.
+    listed = {dataset["name"]: dataset for dataset in _listed(base)}
+    for dataset in facts["datasets"]:
+        assert listed[dataset["name"]].items() <= dataset.items()
+    assert json_of(server, "/?q=crawl&page=2")["page"] == 2
+    assert json_of(server, "/?q=shrot")["corrections"] == {"shrot": ["short"]}
+
+
+def _listed(base: Path) -> list[dict[str, Any]]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PACKTOK_BASE_DIR", str(base))
+        return list_datasets()
+
+
+@pytest.mark.parametrize("folder", ["text/stories", "text/stories/tokenized/gpt2/all", TWO])
+def test_json_of_a_dataset_has_the_facts_of_the_page(server: Served, base: Path, folder: str) -> None:
+    page, facts = server.page(f"/dataset/{folder}"), json_of(server, f"/dataset/{folder}")
+    assert facts["name"] == page.text_of("h1")
+    shown = show_dataset(str(base / folder))
+    assert (facts["path"], facts["metadata"]) == (shown["path"], shown["metadata"])
+    assert facts["details"] == {key: value for key, value in shown["details"].items() if key != "files"}
+    checks = [
+        (status, text)
+        for status in ("good", "note", "fault")
+        for text in page.all("li", class_=status)
+        if text in [check["text"] for check in facts["health"]]
+    ]
+    assert sorted(checks) == sorted((check["status"], check["text"]) for check in facts["health"])
+    assert len(checks) >= 1
+    assert [(command["title"], command["text"]) for command in facts["commands"]] == [
+        *zip(page.all("h3")[-len(facts["commands"]) :], page.all("pre"), strict=True)
+    ]
+    linked = [form["folder"] for form in [facts["raw"], *facts["tokenized"]] if form is not None]
+    assert {f"/dataset/{linked_folder}" for linked_folder in linked} <= {*page.links()}
+    assert len(linked) == (2 if folder == "text/stories" else 1)
+    assert all(file["name"] in page.text and f"{file['documents']:,}" in page.text for file in facts["files"])
+    assert facts["num_files"] == len(facts["files"]) > 0
+    if folder == "text/stories":
+        assert (facts["document_tokens"], facts["numbered"], facts["bytes_per_token"]) == (None, None, None)
+    else:
+        assert f"{facts['bytes_per_token']:.2f} bytes {facts['bytes_of']} per token" in " ".join(
+            page.text.split()
+        )
+        assert f"/documents/{facts['numbered']}" in page.links()
+        assert sum(bucket["documents"] for bucket in facts["document_tokens"]) == 25
+        lengths = facts["lengths"]
+        assert f"of {lengths['least']} to {lengths['greatest']} tokens" in page.text
+
+
+def test_json_of_a_file_has_what_packtok_inspect_shows(
+    server: Served, base: Path, packtok_cli: PacktokCli
+) -> None:
+    facts = json_of(server, f"/file/{GPT2}")
+    inspected = json.loads(packtok_cli("inspect", base / GPT2, "--json").stdout)
+    assert inspected.pop("path") == str(base / facts["path"])
+    buckets = {(row["from"], row["below"]): row["documents"] for row in facts.pop("document_tokens")}
+    assert {key: number for key, number in buckets.items() if number} == {
+        (row["from"], row["below"]): row["documents"]
+        for row in inspected.pop("document_tokens")
+        if row["documents"]
+    }
+    assert inspected.items() <= facts.items()
+    page = server.page(f"/file/{GPT2}")
+    checks = [(check["status"], check["text"]) for check in facts["health"]]
+    assert sorted(checks) == sorted(
+        (status, text) for status in ("good", "note") for text in page.all("li", class_=status)
+    )
+    assert f"{facts['trailer_crc32c']:08x}" in page.text
+    assert [command["text"] for command in facts["commands"]] == page.all("pre")
+    assert (facts["num_sources"], facts["dataset"]) == (2, GPT2.rpartition("/")[0])
+    assert f"{facts['bytes_per_token']:.2f} bytes of source per token" in " ".join(page.text.split())
+
+
+def test_json_of_a_document_has_the_tokens_of_the_page_and_what_packtok_cat_prints(
+    server: Served, base: Path, reader: packtok.PbinReader, packtok_cli: PacktokCli
+) -> None:
+    path = f"/documents/{GPT2}?document=1&compare=cl100k_base&counts=1"
+    page, facts = server.page(path), json_of(server, path)
+    (document,) = json.loads(packtok_cli("cat", base / GPT2, "-d", "1", "--json").stdout)
+    assert document.items() <= facts.items()
+    assert facts["ids"] == reader[1].tolist() == [id_ for _, id_ in page.tokens()]
+    assert bytes.fromhex("".join(facts["pieces"])).decode() == facts["text"] == f"{TEXTS[1]}<|endoftext|>"
+    assert (facts["from"], facts["until"], facts["documents"]) == (0, len(facts["ids"]), len(reader))
+    assert f"{facts['bytes']} bytes" in page.all("li")
+    assert f"{facts['special']} special" in page.all("li")
+    assert facts["compare"]["ids"] == [id_ for _, id_ in page.tokens("o")]
+    rows = [(row[0].split()[0], row[1]) for row in page.rows("narrow")]
+    assert [(count["name"], f"{count['tokens']:,}") for count in facts["counts"]] == rows
+    part = json_of(server, f"/documents/{GPT2}?document=24&from=20&window=20")
+    assert (part["from"], part["until"], part["ids"]) == (20, 40, reader[24][20:40].tolist())
+    assert json_of(server, f"/documents/{TWO}?document=20")["file"] == {
+        "path": f"{TWO}/shard-00001-of-00002.pbin",
+        "document": 20 - len(packtok.PbinReader(base / TWO / "shard-00000-of-00002.pbin")),
+    }
+    # A random document is JSON too.
+    target = server.get(f"/documents/{GPT2}?random=1&format=json").headers["location"]
+    assert target.endswith("&format=json")
+    error = server.get(f"/documents/{GPT2}?document=99&format=json")
+    assert (error.status, json.loads(error.text)) == (
+        400,
+        {"error": "document is '99', expected a number from 0 to 24"},
+    )
+
+
+@pytest.mark.parametrize("packing", ["concat", "document", "best_fit", "chunks"])
+def test_json_of_an_item_is_the_item_of_the_loader(
+    server: Served, base: Path, packing: str, tmp_path: Path
+) -> None:
+    path = f"/items/{TWO}?context_length=32&packing={packing}&item=1"
+    facts, page = json_of(server, path), server.page(path)
+    assert facts["call"] in page.all("code")
+    call = facts["call"]
+    if packing == "best_fit":
+        call = call.removesuffix(")") + f", cache_dir={str(tmp_path)!r})"
+    dataset = eval(call)
+    assert (facts["item"], facts["items"], facts["packing"]) == (1, len(dataset), packing)
+    ids = _ids(dataset[1])
+    assert facts["input_ids"][: len(ids)] == ids
+    if packing != "chunks":
+        assert facts["labels"] == dataset[1]["labels"].tolist()
+        assert facts["labelled"] == sum(label != -100 for label in facts["labels"])
+        located = [
+            (row["path"], row["start"], row["stop"])
+            for row in facts["documents"]
+            if row["document"] is not None
+        ]
+        expected = [(f"{TWO}/{Path(place).name}", start, stop) for place, _, start, stop in dataset.locate(1)]
+        assert [row[:2] for row in located] == [row[:2] for row in expected]
+    rows = [row for row in facts["documents"] if row["document"] is not None]
+    assert facts["num_documents"] == len(rows)
+    assert [link for link in page.links() if link.startswith("/documents/") and "document=" in link] == [
+        f"/documents/{TWO}?document={row['document']}" + (f"&from={row['start']}" if row["start"] else "")
+        for row in rows
+    ]
+    assert facts["padding"] == sum(document < 0 for document in facts["document_ids"])
+    assert (facts["from"], facts["until"]) == (0, 32)
+
+
+def test_json_of_a_page_without_items_has_the_reason(tmp_path: Path) -> None:
+    _plain_pbin(tmp_path / "a.pbin", [1, 2])
+    (tmp_path / "empty.pbin").write_bytes(struct.pack("<QI", 0, 2) + pickle.dumps([]))
+    with served_folder(tmp_path) as server:
+        facts = json_of(server, "/items/a.pbin")
+        assert facts["items"] == 0
+        assert facts["reason"] == notes(server.page("/items/a.pbin").html)[0]
+        assert json_of(server, "/items/empty.pbin?packing=document")["items"] == 0
+        assert json_of(server, "/documents/empty.pbin")["documents"] == 0
+        facts = json_of(server, "/documents/a.pbin")
+        assert (facts["ids"], facts["text"], facts["pieces"]) == ([1, 2], None, ["", ""])
+        assert facts["no_text"] in notes(server.page("/documents/a.pbin").html)[0]
+
+
+def test_damaged_origin_is_a_note_of_the_page(base: Path, tmp_path: Path) -> None:
+    content = bytearray((base / GPT2).read_bytes())
+    # The entry of the table of sections: type, flags, offset, bytes.
+    entry = content.rindex(struct.pack("<II", 5, 0))
+    offset, num_bytes = struct.unpack_from("<QQ", content, entry + 8)
+    content[offset : offset + num_bytes] = b"\xff" * num_bytes
+    (tmp_path / "a.pbin").write_bytes(content)
+    with served_folder(tmp_path) as server:
+        page = server.page("/documents/a.pbin?document=1")
+        (note,) = notes(page.html)
+        assert note.startswith("The origin of the document cannot be read: a.pbin: ")
+        assert "".join(text for text, _ in page.tokens()) == f"{TEXTS[1]}<|endoftext|>"
+        assert json_of(server, "/documents/a.pbin?document=1")["origin"]["error"] in note

@@ -53,8 +53,13 @@ PAGES = {
     "aligned_item": f"/items/{GPT2}?context_length=48&item=3&labels=aligned",
     "batch": "/batch?step=1",
     "batch_row": "/batch?step=1&row=1",
+    "record": f"/record/{GPT2}?document=1",
+    "rows": "/rows/text/stories",
+    "playground": "/playground?compare=cl100k_base",
     "error": "/documents/none.pbin",
 }
+# What a user pastes into the playground.
+PASTED = "The naïve café serves Grüße 🙂\n\tdef f(x): return x <|endoftext|>"
 # Width, height, and whether it is a phone; dark mode.
 SCREENS = {
     "desktop": (1280, 900, False, False),
@@ -85,7 +90,12 @@ class Browser:
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme, motion]})
 
     def open(self, path: str) -> None:
+        """Opens a page; into the playground, it pastes a text."""
         self.driver.get(self.server.url + path)
+        if path.startswith("/playground"):
+            self.run("document.getElementById('text').value = arguments[0]", PASTED)
+            self.element(".playground button").click()
+            self.wait(lambda _: self.driver.find_elements(By.ID, "t0"))
 
     def run(self, script: str, *arguments: Any) -> Any:
         return self.driver.execute_script(script, *arguments)
@@ -405,6 +415,13 @@ def test_pages_work_without_javascript(browser: Browser) -> None:
         assert browser.driver.switch_to.active_element.get_attribute("id") == "t1"
         browser.element('a[rel="next"]').click()
         browser.wait(lambda _: browser.driver.current_url.count("document=1"))
+        browser.driver.get(f"{browser.server.url}/playground")
+        browser.element("#text").send_keys("one two\n")
+        browser.element(".playground button").click()
+        browser.wait(lambda _: browser.driver.find_elements(By.ID, "t0"))
+        ids = [token.get_attribute("id") for token in browser.driver.find_elements(By.CSS_SELECTOR, ".t[id]")]
+        assert ids == ["t0", "t1", "t2"]
+        assert browser.element("#text").get_attribute("value") == "one two\n"
     finally:
         browser.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 

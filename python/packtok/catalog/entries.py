@@ -65,10 +65,15 @@ def with_inherited(entry: dict[str, Any], parent: dict[str, Any] | None) -> dict
     }
     if len(parent["entry"]) <= _MAX_INHERITED_CHARS:
         metadata = json.loads(entry["entry"])
-        if _GENERATED.fullmatch(metadata["description"]):
+        if is_generated(metadata["description"]):
             metadata["description"] = json.loads(parent["entry"])["description"]
             inherited["entry"] = json.dumps(metadata, ensure_ascii=False)
     return {**entry, **inherited}
+
+
+def is_generated(description: str) -> bool:
+    """Returns whether a description is empty, or one that packtok and tatm write themselves."""
+    return _GENERATED.fullmatch(description) is not None
 
 
 def tokenizer_name(text: str) -> str:

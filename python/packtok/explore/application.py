@@ -18,13 +18,18 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from packtok.errors import PacktokError
 from packtok.explore.files import NotServedError
+from packtok.explore.forms import FormError, form_body, form_fields
 from packtok.explore.html.texts import visible
+from packtok.explore.pages.answers import json_response
 from packtok.explore.pages.batches import batch_page
 from packtok.explore.pages.datasets import dataset_page, file_page
 from packtok.explore.pages.documents import document_page
 from packtok.explore.pages.items import item_page
 from packtok.explore.pages.kinds import kinds_page
 from packtok.explore.pages.parameters import ParameterError
+from packtok.explore.pages.playground import MAX_FORM_BYTES, playground_page, text_page
+from packtok.explore.pages.raw_rows import rows_page
+from packtok.explore.pages.records import record_page
 from packtok.explore.pages.search import search_page
 from packtok.explore.pages.table import table_page
 from packtok.explore.security import Guard
@@ -33,19 +38,29 @@ from packtok.explore.site import Site
 _STATIC = Path(__file__).parent / "static"
 _TYPES = {"style.css": "text/css", "script.js": "text/javascript", "icon.svg": "image/svg+xml"}
 _THREADS = 4
-_HEADINGS = {400: "That cannot be shown", 404: "Not here", 500: "That cannot be read"}
+_HEADINGS = {
+    400: "That cannot be shown",
+    404: "Not here",
+    413: "That is too long",
+    500: "That cannot be read",
+}
 
 Page = Callable[[Site, str, QueryParams], Response]
 _PAGES: dict[str, Page] = {
     "": lambda site, _, parameters: search_page(site, parameters),
-    "dataset": lambda site, name, _: dataset_page(site, name),
-    "file": lambda site, name, _: file_page(site, name),
+    "dataset": dataset_page,
+    "file": file_page,
     "documents": document_page,
     "table": table_page,
     "kinds": kinds_page,
     "items": item_page,
     "batch": batch_page,
+    "record": record_page,
+    "rows": rows_page,
+    "playground": lambda site, _, parameters: playground_page(site, parameters),
 }
+# Pages that get a form with POST. Its fields are parameters, like those in the address.
+_FORMS: dict[str, Page] = {"playground": lambda site, _, parameters: text_page(site, parameters)}
 
 
 def application(
@@ -75,7 +90,7 @@ def application(
 
 
 class _Application:
-    """Answers GET requests; pages are made in threads, because files and tokenizers block."""
+    """Answers requests; pages are made in threads, because files and tokenizers block."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -89,41 +104,63 @@ class _Application:
         if kind == "static":
             response = self._static_file(name)
         else:
-            make = functools.partial(self._page, kind, name, request.query_params)
-            response = await asyncio.get_running_loop().run_in_executor(self._threads, make)
+            try:
+                body = await form_body(request, MAX_FORM_BYTES) if request.method == "POST" else None
+            except FormError as error:
+                response = self._error(request.query_params, error.status, str(error))
+            else:
+                make = functools.partial(self._page, kind, name, request.query_params, body)
+                response = await asyncio.get_running_loop().run_in_executor(self._threads, make)
         await response(scope, receive, send)
 
     def _static_file(self, name: str) -> Response:
         if name not in self._static:
-            return self._error(404, "There is no such page.")
+            return self._error(QueryParams(), 404, "There is no such page.")
         headers = {"Cache-Control": "public, max-age=3600"}
         return Response(self._static[name], media_type=_TYPES[name], headers=headers)
 
-    def _page(self, kind: str, name: str, parameters: QueryParams) -> Response:
-        page = _PAGES.get(kind)
+    def _page(self, kind: str, name: str, parameters: QueryParams, body: bytes | None) -> Response:
+        """Returns a page, or a page about the error.
+
+        Args:
+            kind: The first part of the address.
+            name: The rest of it.
+            parameters: The parameters in the address.
+            body: The form that was sent, if one was.
+        """
+        page = (_PAGES if body is None else _FORMS).get(kind)
         if page is None or (not kind and name):
-            return self._error(404, "There is no such page.")
+            return self._error(parameters, 404, "There is no such page.")
         try:
+            if body is not None:
+                parameters = QueryParams([*parameters.multi_items(), *form_fields(body)])
             return page(self._site, name, parameters)
         except NotServedError as error:
-            return self._error(404, str(error))
+            return self._error(parameters, 404, str(error))
         except ParameterError as error:
-            return self._error(400, str(error))
+            return self._error(parameters, 400, str(error))
+        except FormError as error:
+            return self._error(parameters, error.status, str(error))
         except (PacktokError, OSError, ValueError, OverflowError) as error:
             # Files are opened by their descriptors. A reader of the page needs the name instead.
             message = re.sub(r"/proc/self/fd/\d+", lambda _: name, str(error))
-            return self._error(500, message.replace(f"{self._site.root.folder}/", ""))
+            return self._error(parameters, 500, message.replace(f"{self._site.root.folder}/", ""))
         # One page with a fault must not end the others. A panic of the compiled module is no `Exception`, and
         # Ctrl-C reaches the main thread only.
         except BaseException as error:
-            print(_fault(kind, name, error), file=sys.stderr, flush=True)
+            # A message about a form may quote its text, which is printed nowhere.
+            print(_fault(kind, name, error, has_message=body is None), file=sys.stderr, flush=True)
             message = (
                 f"This page has a fault ({type(error).__name__}): report it with the line that the server "
                 "printed to standard error."
             )
-            return self._error(500, message, "This page failed")
+            return self._error(parameters, 500, message, "This page failed")
 
-    def _error(self, status: int, message: str, heading: str | None = None) -> Response:
+    def _error(
+        self, parameters: QueryParams, status: int, message: str, heading: str | None = None
+    ) -> Response:
+        if parameters.get("format") == "json":
+            return json_response({"error": message[:2000]}, status)
         return self._site.pages.html(
             "error.html",
             status=status,
@@ -133,10 +170,11 @@ class _Application:
         )
 
 
-def _fault(kind: str, name: str, error: BaseException) -> str:
+def _fault(kind: str, name: str, error: BaseException, *, has_message: bool) -> str:
     """Returns one line about an unexpected error of a page, in which control characters are escaped."""
     place = traceback.extract_tb(error.__traceback__)[-1]
-    message = f"{type(error).__name__}: {error} ({place.filename}:{place.lineno})"
+    text = f": {error}" if has_message else ""
+    message = f"{type(error).__name__}{text} ({place.filename}:{place.lineno})"
     return visible(f"packtok explore: /{kind}/{name}: {message}")[:2000]
 
 

@@ -64,9 +64,9 @@ class OpenFile:
             number += (status.st_dev, status.st_ino) == (self.identity.device, self.identity.inode)
         return number
 
-    def start(self, max_bytes: int) -> bytes:
-        """Returns the first bytes of the file."""
-        return os.pread(self._file.fileno(), max_bytes, 0)
+    def part(self, start: int, max_bytes: int) -> bytes:
+        """Returns the bytes from ``start`` on, at most ``max_bytes``."""
+        return os.pread(self._file.fileno(), max_bytes, start)
 
     def content(self, max_bytes: int) -> bytes:
         """Returns the content of the file.

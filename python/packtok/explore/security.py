@@ -21,20 +21,22 @@ import re
 import secrets
 import stat
 import time
-import urllib.parse
 from collections.abc import Collection
 from pathlib import Path
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from packtok.errors import ConfigError
+from packtok.explore.forms import FormError, form_body, form_fields
 from packtok.explore.html.rendering import Pages
 
 COOKIE = "packtok_session"
 LOGIN = "/login"
+# The only pages to which a form is sent with POST, besides the one with the access token.
+_FORM_PATHS = frozenset({"/playground"})
 # The form needs the stylesheet, before there is a session.
 _OPEN_PATHS = ("/static/",)
 _MIN_TOKEN_CHARS = 20
@@ -197,8 +199,11 @@ class Guard:
         is_login = path == LOGIN and self._token is not None
         if request.method == "POST" and is_login:
             return await self._login(request)
-        if request.method not in ("GET", "HEAD"):
-            return PlainTextResponse("only GET and HEAD\n", 405, {"Allow": "GET, HEAD"})
+        allowed = ("GET", "HEAD", "POST") if path in _FORM_PATHS else ("GET", "HEAD")
+        if request.method not in allowed:
+            return PlainTextResponse(f"only {' and '.join(allowed)}\n", 405, {"Allow": ", ".join(allowed)})
+        if request.method == "POST" and _is_form_of_another_site(request.headers):
+            return PlainTextResponse("a page of another site sends this form\n", 403)
         if self._token is None or path.startswith(_OPEN_PATHS) or self._is_known(request):
             # A session replaces the token.
             return RedirectResponse("/", 303) if is_login else self._app
@@ -215,20 +220,12 @@ class Guard:
         return self._token is not None and hmac.compare_digest(text.encode(), self._token.encode())
 
     async def _login(self, request: Request) -> Response:
-        body = b""
         try:
-            async for block in request.stream():
-                body += block
-                if len(body) > _MAX_FORM_BYTES:
-                    return PlainTextResponse("the form is too large\n", 413)
-        except ClientDisconnect:
-            return PlainTextResponse("the form is incomplete\n", 400)
-        try:
-            fields = urllib.parse.parse_qs(body.decode("latin-1"), max_num_fields=8)
-        except ValueError:
-            return PlainTextResponse("the form has too many fields\n", 400)
-        target = _checked_path(fields.get("next", ["/"])[0])
-        if not self._is_token(fields.get("token", [""])[0].strip()):
+            fields = dict(form_fields(await form_body(request, _MAX_FORM_BYTES)))
+        except FormError as error:
+            return PlainTextResponse(f"{error}\n", error.status)
+        target = _checked_path(fields.get("next", "/"))
+        if not self._is_token(fields.get("token", "").strip()):
             return self._form(target, is_wrong=True)
         response = RedirectResponse(target, 303)
         response.set_cookie(
@@ -262,6 +259,17 @@ def _is_embedded_elsewhere(headers: Headers) -> bool:
     """Returns whether a page of another site sends the request, and no user followed its link."""
     is_navigation = headers.get("sec-fetch-mode") == "navigate"
     return headers.get("sec-fetch-site") == "cross-site" and not is_navigation
+
+
+def _is_form_of_another_site(headers: Headers) -> bool:
+    """Returns whether a page of another origin sends a form, such as one of another port of this host."""
+    sender = headers.get("sec-fetch-site")
+    if sender is not None:
+        return sender not in ("same-origin", "none")
+    # Browsers without that header, and those that send it to encrypted or local addresses only. From a page
+    # without a referrer, such as those of this server, the origin may be "null".
+    origin = headers.get("origin", "null")
+    return origin != "null" and origin.partition("://")[2] != headers.get("host")
 
 
 def _local_path(request: Request) -> str:

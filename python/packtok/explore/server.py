@@ -144,7 +144,7 @@ def serve(site: Site, app: ASGIApp, listener: socket.socket, *, ready: Callable[
         pass
     finally:
         os.close(write_end)
-        # Another thread may receive an interrupt that the mask keeps from this one, before the process starts.
+        # Another thread may receive an interrupt that the mask keeps from this one before the process starts.
         if worker is not None and worker.pid is not None:
             worker.join()
         os.close(read_end)

@@ -58,11 +58,16 @@ class Site:
     def prepare(self) -> None:
         """Loads in advance what the first page needs: templates and, for a single file, the tokenizer."""
         self.pages.prepare()
-        if self.single is not None:
-            tokenizer = self.tokenizers.decoder(self.files.open(self.single)).tokenizer
-            if tokenizer is not None:
-                # The first call loads the names of the tokens.
-                tokenizer.pieces([])
+        tokenizer = None if self.single is None else self.own_tokenizer()
+        if tokenizer is not None:
+            # The first call loads the names of the tokens.
+            tokenizer.pieces([])
+
+    def own_tokenizer(self) -> Tokenizer | None:
+        """Returns the tokenizer of the only file, or the one that the user named."""
+        if self.single is None:
+            return self.tokenizers.default
+        return self.tokenizers.decoder(self.files.open(self.single)).tokenizer
 
     def group(self, name: str) -> FileGroup:
         """Returns the token file at a path below the folder, or the token files of the dataset in a folder.

@@ -43,7 +43,7 @@ class Tokenizers:
 
     def __init__(self, root: Root, default: Tokenizer | None = None) -> None:
         self._root = root
-        self._default = default
+        self.default = default
         self._recent = Recent(_MAX_TOKENIZERS)
 
     def decoder(self, packed: Packed) -> Decoder:
@@ -94,7 +94,7 @@ class Tokenizers:
 
     def _candidates(self, packed: Packed) -> list[Callable[[], Tokenizer]]:
         """Returns functions that load candidates for the tokenizer of a file, the likeliest first."""
-        default, name = self._default, packed.tokenizer_name
+        default, name = self.default, packed.tokenizer_name
         candidates: list[Callable[[], Tokenizer]] = []
         if default is not None:
             candidates.append(lambda: default)

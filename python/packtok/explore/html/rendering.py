@@ -53,6 +53,7 @@ class Pages:
             "size": size,
             "exact": exact,
             "lines": lines,
+            "record_text": record_text,
             "piece": piece,
         }
         self._environment.globals |= {
@@ -95,6 +96,11 @@ def lines(text: str) -> Markup:
     """Returns a text of several lines, to be copied. A part of a command would be a wrong one."""
     if len(text) > _MAX_COMMAND_CHARS:
         return Markup(f"too long for a page: {len(text):,} characters")
+    return Markup.escape(visible(text, keep_lines=True))
+
+
+def record_text(text: str) -> Markup:
+    """Returns a text of several lines that the page has limited already."""
     return Markup.escape(visible(text, keep_lines=True))
 
 

@@ -230,7 +230,12 @@ def _text_html(text: str, more_chars: int) -> str:
 
 
 def tokens_html(
-    pieces: Sequence[Piece], first_position: int = 0, *, target: str = "t", more: Sequence[str] = ()
+    pieces: Sequence[Piece],
+    first_position: int = 0,
+    *,
+    target: str = "t",
+    more: Sequence[str] = (),
+    ringed: Collection[int] = (),
 ) -> Markup:
     """Returns tokens as HTML: each is one element that can have the focus.
 
@@ -239,9 +244,10 @@ def tokens_html(
         first_position: Position of the first one, for the details.
         target: Start of the ids of the elements.
         more: More details of each token.
+        ringed: Positions of tokens that another tokenizer divides differently.
     """
     added = more or [""] * len(pieces)
-    return Markup("".join(_tokens(pieces, first_position, target, added)))
+    return Markup("".join(_tokens(pieces, first_position, target, added, ringed)))
 
 
 def pairs_html(
@@ -273,13 +279,22 @@ def preview_html(pieces: Sequence[Piece]) -> Markup:
     )
 
 
-def _tokens(pieces: Sequence[Piece], first_position: int, target: str, more: Sequence[str]) -> Iterator[str]:
+def _tokens(
+    pieces: Sequence[Piece],
+    first_position: int,
+    target: str,
+    more: Sequence[str],
+    ringed: Collection[int] = (),
+) -> Iterator[str]:
     for position, (piece, added) in enumerate(zip(pieces, more, strict=True), first_position):
-        details = escape(" · ".join(filter(None, (f"token {position:,}", piece.details, added))))
+        is_ringed = position in ringed
+        facts = (f"token {position:,}", piece.details, added, "divided differently" if is_ringed else "")
+        details = escape(" · ".join(filter(None, facts)))
+        names = f"{_names(piece, position)}{' d' if is_ringed else ''}"
         # The direction of a text is that of its first letter, but not of the name of a special token.
         direction = ' dir="ltr"' if piece.kind else ""
         yield (
-            f'<span class="{_names(piece, position)}" id="{target}{position}" tabindex="0" '
+            f'<span class="{names}" id="{target}{position}" tabindex="0" '
             f'data-d="{details}"{direction}>{piece_html(piece)}</span>'
         )
 

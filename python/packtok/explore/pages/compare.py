@@ -125,12 +125,13 @@ def _below(site: Site) -> list[TokenizerFile]:
     return [
         file
         for file in files
-        if file.name not in built_in or file.fingerprint not in (None, _builtin_fingerprint(file.name))
+        if file.name not in built_in or file.fingerprint not in (None, builtin_fingerprint(file.name))
     ]
 
 
 @functools.cache
-def _builtin_fingerprint(name: str) -> str:
+def builtin_fingerprint(name: str) -> str:
+    """Returns the fingerprint of a tokenizer that is built in."""
     return Tokenizer.builtin(name).fingerprint
 
 

@@ -2,21 +2,24 @@
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from reprlib import Repr
 from typing import Any
 
+from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
-from packtok.catalog.entries import tokenizer_name
+from packtok._packtok import is_corpus_name, natural_sorted
+from packtok.catalog.entries import is_generated, tokenizer_name
 from packtok.explore.contents.catalog import Dataset
 from packtok.explore.contents.packed import MAX_GROUP_FILES, MAX_HISTOGRAM_DOCUMENTS, Packed
 from packtok.explore.contents.ratio import text_counts
 from packtok.explore.files import NotServedError
 from packtok.explore.html.texts import markdown
+from packtok.explore.pages.answers import is_json, json_response
 from packtok.explore.pages.health import (
     Check,
     difference,
@@ -27,6 +30,7 @@ from packtok.explore.pages.health import (
 from packtok.explore.pages.histogram import Histogram, Lengths, histogram_of, lengths_of
 from packtok.explore.pages.loading import Command, command_of_rejects, commands_of_dataset, commands_of_file
 from packtok.explore.pages.rejects import Rejects, rejects_of
+from packtok.explore.pages.search import entry_facts
 from packtok.explore.site import Site
 from packtok.text_counts import TextCounts
 
@@ -73,7 +77,7 @@ class ListedFile:
     """What is wrong with the file, if something is."""
 
 
-def dataset_page(site: Site, folder: str) -> Response:
+def dataset_page(site: Site, folder: str, parameters: QueryParams) -> Response:
     """Returns the page of the dataset in a folder."""
     if site.catalog is None:
         served = "the files of the run are" if site.single is None else f"the file {site.single} is"
@@ -84,26 +88,70 @@ def dataset_page(site: Site, folder: str) -> Response:
     files = _files(site, dataset, paths, packed, unreadable)
     rejects = rejects_of(site.root, paths[:MAX_FILES_SHOWN])
     children = dataset.children[:MAX_FILES_SHOWN]
+    health = _health(site, dataset, files, packed)
+    shown = _shown(dataset, packed, paths)
+    histogram = _histogram(site, packed, len(paths))
+    counts = text_counts(packed, site.tokenizers.decoder, are_all=len(packed) == len(paths))
+    commands = [*commands_of_dataset(site, dataset, paths), *_listing(site, rejects)]
+    inherited = _inherited(dataset)
+    if is_json(parameters):
+        return json_response(
+            {
+                "name": dataset.name,
+                "folder": dataset.folder,
+                "path": str(site.root.folder / dataset.file),
+                "metadata": dataset.metadata.to_dict(),
+                "details": {key: value for key, value in dataset.details.items() if key != "files"},
+                "health": [asdict(check) for check in health],
+                **_ratio_facts(counts),
+                "rejects": None if rejects is None else asdict(rejects),
+                "raw": None if dataset.parent is None else entry_facts(site, dataset.parent),
+                "inherited": inherited,
+                "tokenized": [entry_facts(site, child) for child in children],
+                "num_tokenized": len(dataset.children),
+                "files": [asdict(file) for file in files[:MAX_FILES_SHOWN]],
+                "num_files": len(files),
+                "numbered": shown,
+                **_length_facts(histogram),
+                "commands": [asdict(command) for command in commands],
+            }
+        )
     return site.pages.html(
         "dataset.html",
         dataset=dataset,
         metadata=dataset.metadata,
-        description=markdown(dataset.metadata.description),
+        description=markdown(inherited.get("description") or dataset.metadata.description),
+        inherited=inherited,
         info=dataset.metadata.tokenized_info,
         tokenizer=_tokenizer(dataset),
-        facts=_facts(dataset),
-        text_counts=text_counts(packed, site.tokenizers.decoder, are_all=len(packed) == len(paths)),
+        facts=_facts(dataset, inherited),
+        text_counts=counts,
         ratios=[_recorded_ratio(site.catalog.details(child)) for child in children],
         children=children,
         files=files[:MAX_FILES_SHOWN],
         num_files=len(files),
-        health=_health(site, dataset, files, packed),
+        health=health,
         corpora=_corpora(dataset),
-        shown=_shown(dataset, packed, paths),
-        histogram=_histogram(site, packed, len(paths)),
+        shown=shown,
+        has_rows=next(text_files(site, dataset), None) is not None,
+        histogram=histogram,
         rejects=rejects,
-        commands=[*commands_of_dataset(site, dataset, paths), *_listing(site, rejects)],
+        commands=commands,
     )
+
+
+def _inherited(dataset: Dataset) -> dict[str, str]:
+    """Returns what a tokenized form has from its raw dataset only, as in the list of datasets."""
+    parent = dataset.parent
+    if parent is None or parent["folder"] is None:
+        return {}
+    own = {"language": dataset.details.get("language"), "license": dataset.details.get("license")}
+    inherited = {key: parent[key] for key, value in own.items() if not value}
+    # Its own date is that of tokenizing.
+    inherited["date"] = parent["date"]
+    if is_generated(dataset.metadata.description):
+        inherited["description"] = json.loads(parent["entry"])["description"]
+    return {key: str(value) for key, value in inherited.items() if value}
 
 
 def _shown(dataset: Dataset, packed: Sequence[Packed], paths: Sequence[str]) -> str | None:
@@ -118,12 +166,47 @@ def _tokenizer(dataset: Dataset) -> str | None:
     return None if info is None else tokenizer_name(info.tokenizer)
 
 
-def file_page(site: Site, name: str) -> Response:
+def _length_facts(histogram: Histogram | None) -> dict[str, Any]:
+    return {"document_tokens": None, "lengths": None} if histogram is None else histogram.facts
+
+
+def file_page(site: Site, name: str, parameters: QueryParams) -> Response:
     """Returns the page of one pbin."""
     packed = site.files.open(name)
     decoder = site.tokenizers.decoder(packed)
     counts = packed.metadata.get("counts") or {}
     rejects = rejects_of(site.root, [name])
+    health = health_of_file(packed, decoder)
+    histogram = _histogram(site, [packed], 1)
+    commands = [*commands_of_file(site, packed), *_listing(site, rejects)]
+    text = text_counts([packed], site.tokenizers.decoder)
+    sources = packed.sources.first[:MAX_FILES_SHOWN]
+    reader = packed.reader
+    if is_json(parameters):
+        return json_response(
+            {
+                "path": packed.name,
+                "dataset": site.dataset_of(name),
+                "dialect": reader.dialect,
+                "trailer": reader.metadata is not None,
+                "trailer_crc32c": reader.trailer_crc32c,
+                "token_bytes": reader.dtype.itemsize,
+                "documents": packed.num_documents,
+                "tokens": reader.num_tokens,
+                "data_bytes": reader.data_bytes,
+                "file_bytes": reader.file_bytes,
+                "loss_mask": reader.has_loss_mask,
+                "metadata": packed.metadata,
+                "sources": sources,
+                "num_sources": packed.sources.number,
+                **_ratio_facts(text),
+                "rejects": None if rejects is None else asdict(rejects),
+                "health": [asdict(check) for check in health],
+                "no_text": decoder.reason or None,
+                **_length_facts(histogram),
+                "commands": [asdict(command) for command in commands],
+            }
+        )
     return site.pages.html(
         "file.html",
         packed=packed,
@@ -131,15 +214,15 @@ def file_page(site: Site, name: str) -> Response:
         trail=site.trail(name),
         metadata=packed.metadata,
         decoder=decoder,
-        health=health_of_file(packed, decoder),
-        sources=packed.sources.first[:MAX_FILES_SHOWN],
+        health=health,
+        sources=sources,
         num_sources=packed.sources.number,
-        text_counts=text_counts([packed], site.tokenizers.decoder),
-        histogram=_histogram(site, [packed], 1),
+        text_counts=text,
+        histogram=histogram,
         options={key: _value_text(value) for key, value in _first(packed.metadata.get("options") or {})},
         counts={key: value for key, value in _first(counts) if isinstance(value, int)},
         rejects=rejects,
-        commands=[*commands_of_file(site, packed), *_listing(site, rejects)],
+        commands=commands,
     )
 
 
@@ -169,13 +252,13 @@ def _health(
 ) -> list[Check]:
     faults = {file.name: file.fault for file in files if file.fault is not None}
     if dataset.metadata.tokenized_info is None:
-        num_checked = min(len(files), _MAX_LOOKED_UP) if _data_folder(site, dataset) is not None else 0
+        num_checked = min(len(files), _MAX_LOOKED_UP) if data_folder(site, dataset) is not None else 0
         return health_of_texts(faults, num_checked, len(files))
     num_opened = min(len(files), _MAX_HISTOGRAM_FILES)
     return health_of_dataset(dataset, packed, faults, len(files), num_opened)
 
 
-def _data_folder(site: Site, dataset: Dataset) -> str | None:
+def data_folder(site: Site, dataset: Dataset) -> str | None:
     """Returns the folder of a dataset's texts below the base; ``None`` if it is elsewhere."""
     base = str(site.root.folder)
     path = os.path.normpath(os.path.join(base, dataset.folder, dataset.metadata.dataset_path or ""))
@@ -188,6 +271,24 @@ def _data_folder(site: Site, dataset: Dataset) -> str | None:
         return folder
     # The data is one file.
     return os.path.dirname(folder)
+
+
+def text_files(site: Site, dataset: Dataset) -> Iterator[str]:
+    """Yields the paths of a raw dataset's files of texts below the folder that is served."""
+    folder = None if dataset.metadata.tokenized_info is not None else data_folder(site, dataset)
+    if folder is None:
+        return
+    listed = dataset.details.get("files")
+    names = [
+        file["path"]
+        for file in (listed if isinstance(listed, list) else [])
+        if isinstance(file, dict) and isinstance(file.get("path"), str)
+    ]
+    for name in names or natural_sorted(site.root.names(folder)):
+        path = os.path.normpath(f"{folder}/{name}").lstrip("/")
+        # Metadata may name any file below the folder, such as one with a password.
+        if is_corpus_name(path) and site.root.has_file(path):
+            yield path
 
 
 def _histogram(site: Site, packed: Sequence[Packed], num_files: int) -> Histogram | None:
@@ -209,7 +310,7 @@ def _lengths(packed: Sequence[Packed]) -> Lengths | None:
     return lengths_of(parts, limits) if len(parts) == len(packed) else None
 
 
-def _facts(dataset: Dataset) -> list[tuple[str, Any]]:
+def _facts(dataset: Dataset, inherited: Mapping[str, str]) -> list[tuple[str, Any]]:
     """Returns the values of the metadata that have no place of their own on the page."""
     metadata = dataset.metadata
     facts: list[tuple[str, Any]] = [
@@ -225,6 +326,13 @@ def _facts(dataset: Dataset) -> list[tuple[str, Any]]:
         facts += [("token type", info.dtype), ("vocabulary", info.vocab_size)]
         facts += [(key, _value_text(value)) for key, value in _first(info.unknown)]
     facts += [(key, _value_text(value)) for key, value in _first(metadata.unknown)]
+    if dataset.parent is not None:
+        raw = f"inherited from {dataset.parent['name']}"
+        facts += [
+            ("downloaded" if key == "date" else key, f"{value}, {raw}")
+            for key, value in inherited.items()
+            if key != "description"
+        ]
     known = [(key, value) for key, value in facts if value not in (None, "")]
     return [(key, f"{value:,}" if isinstance(value, int) else _value_text(value)) for key, value in known]
 
@@ -281,7 +389,7 @@ def _fault(packed: Packed, recorded: dict[str, Any]) -> str | None:
 
 def _texts(site: Site, dataset: Dataset, by_name: dict[str, dict[str, Any]]) -> list[ListedFile]:
     """Returns the files of texts that the details list; the first ones are looked up."""
-    folder = _data_folder(site, dataset)
+    folder = data_folder(site, dataset)
     files = []
     for i, (name, facts) in enumerate(by_name.items()):
         fault = None
@@ -324,6 +432,13 @@ def _corpora(dataset: Dataset) -> list[tuple[str, Any, Any]]:
         facts = facts if isinstance(facts, dict) else {}
         rows.append((name, facts.get("documents"), facts.get("text_bytes")))
     return rows
+
+
+def _ratio_facts(counts: TextCounts | None) -> dict[str, Any]:
+    """Returns the bytes per token as JSON."""
+    if counts is None:
+        return {"bytes_per_token": None, "is_estimate": None}
+    return {"bytes_per_token": counts.bytes_per_token, "is_estimate": counts.is_estimate}
 
 
 def _recorded_ratio(details: dict[str, Any]) -> float | None:

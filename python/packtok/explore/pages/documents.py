@@ -3,19 +3,20 @@
 import random
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from starlette.datastructures import QueryParams
 from starlette.responses import RedirectResponse, Response
 
 from packtok._packtok import Origin, Tokenizer
-from packtok.errors import TokenizerError
+from packtok.errors import PacktokError, TokenizerError
 from packtok.explore.contents.packed import FileGroup, Packed
 from packtok.explore.contents.tokenizers import Decoder
 from packtok.explore.files import NotServedError
 from packtok.explore.html.rendering import link
 from packtok.explore.html.tokens import NUM_BEFORE, Piece, pieces_of, tokens_html
+from packtok.explore.pages.answers import is_json, json_response, text_of, token_facts
 from packtok.explore.pages.compare import Comparison, Own, compared, counts, tokenizer_names
 from packtok.explore.pages.parameters import integer
 from packtok.explore.site import Site
@@ -24,7 +25,7 @@ from packtok.text_counts import TextCounts
 WINDOW_TOKENS = 1000
 MAX_WINDOW_TOKENS = 5000
 # Parameters that links to other documents and windows repeat.
-_LINK_KEYS = ("compare", "counts", "window")
+_LINK_KEYS = ("compare", "counts", "window", "format")
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,8 @@ def document_page(site: Site, name: str, parameters: QueryParams) -> Response:
     if target := _target(site, group, parameters):
         return target
     most = group.num_documents - 1
+    if most < 0 and is_json(parameters):
+        return json_response({"path": group.name, "documents": 0})
     if most < 0:
         return site.pages.html("empty.html", group=group, trail=site.trail(name))
     document = integer(parameters, "document", 0, most=most)
@@ -71,7 +74,29 @@ def document_page(site: Site, name: str, parameters: QueryParams) -> Response:
     ids = tokens[window.start : window.stop].tolist()
     before = tokens[max(0, window.start - NUM_BEFORE) : window.start].tolist()
     pieces = pieces_of(decoder.tokenizer, ids, decoder.special_ids, packed.eod_id, before=before)
+    origin = recorded_origin(packed, number)
     others = _others(site, packed, decoder, pieces, window, parameters)
+    if is_json(parameters):
+        return json_response(
+            {
+                "path": group.name,
+                "document": document,
+                "documents": group.num_documents,
+                "file": {"path": packed.name, "document": number},
+                "tokens": len(tokens),
+                "tokenizer": packed.tokenizer_name,
+                "origin": origin.facts,
+                "from": window.start,
+                "until": window.stop,
+                "bytes": sum(piece.num_bytes for piece in pieces) if decoder.tokenizer else None,
+                "special": sum(bool(piece.kind) for piece in pieces),
+                "text": text_of(pieces) if decoder.tokenizer else None,
+                "no_text": decoder.reason or None,
+                **token_facts(pieces),
+                "compare": _comparison_facts(others["comparison"]),
+                "counts": [asdict(count) for count in others["counts"]],
+            }
+        )
     return site.pages.html(
         "document.html",
         group=group,
@@ -85,7 +110,7 @@ def document_page(site: Site, name: str, parameters: QueryParams) -> Response:
         html=tokens_html(pieces, window.start),
         decoded=_decoded_counts(pieces),
         num_special=sum(bool(piece.kind) for piece in pieces),
-        origin=origin_text(packed, number),
+        origin=origin,
         sources=packed.sources,
         keep=_link_parameters(parameters),
         **others,
@@ -174,7 +199,7 @@ def _others(
     if long := next((piece for piece in own if piece.more_bytes), None):
         reason = f"token {long.id:,} has {long.num_bytes:,} bytes, too many to compare the text"
         return values | {"comparison": Comparison(names.get(key, "Other tokenizers"), [], reason)}
-    text = b"".join(piece.content for piece in own).decode("utf-8", "replace")
+    text = text_of(own)
     if key:
         comparison = _comparison(site, key, text, parse)
         values["comparison"] = comparison
@@ -189,6 +214,14 @@ def _others(
     return values
 
 
+def _comparison_facts(comparison: Comparison | None) -> dict[str, Any] | None:
+    if comparison is None:
+        return None
+    tokens = None if comparison.reason else len(comparison.pieces)
+    facts = {"name": comparison.name, "tokens": tokens, "reason": comparison.reason or None}
+    return facts | token_facts(comparison.pieces)
+
+
 def _comparison(site: Site, key: str, text: str, parse: str) -> Comparison:
     try:
         return compared(site, key, text, parse)
@@ -196,10 +229,34 @@ def _comparison(site: Site, key: str, text: str, parse: str) -> Comparison:
         return Comparison(key, [], str(error))
 
 
-def origin_text(packed: Packed, document: int) -> str | None:
-    """Returns a readable origin of a document; ``None`` if the file does not record it."""
-    origin = packed.reader.origin(document)
-    return None if origin is None else f"{origin.source}, {origin.unit} {origin.offset:,}"
+@dataclass(frozen=True)
+class RecordedOrigin:
+    """What a file records about the origin of a document."""
+
+    origin: Origin | None
+    fault: str = ""
+    """Why the origin cannot be read."""
+
+    @property
+    def text(self) -> str | None:
+        """The origin in words; ``None`` if there is none."""
+        origin = self.origin
+        return None if origin is None else f"{origin.source}, {origin.unit} {origin.offset:,}"
+
+    @property
+    def facts(self) -> dict[str, Any] | None:
+        """The origin as JSON, with the names of `packtok cat`."""
+        if self.fault:
+            return {"error": self.fault}
+        return None if self.origin is None else self.origin.to_dict()
+
+
+def recorded_origin(packed: Packed, document: int) -> RecordedOrigin:
+    """Returns the origin of a document. A damaged one is no error: the document can still be read."""
+    try:
+        return RecordedOrigin(packed.reader.origin(document))
+    except (PacktokError, ValueError) as error:
+        return RecordedOrigin(None, str(error).replace(str(packed.path), packed.name))
 
 
 def first_of_source(packed: Packed, source: int) -> int:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +49,11 @@ class Lengths:
         return 100 * int(self.tokens[np.searchsorted(self.starts, start)]) / total if total else 0.0
 
     @property
+    def facts(self) -> dict[str, float]:
+        """The statistics as JSON."""
+        return {name: getattr(self, name) for name in ("least", "median", "mean", "greatest")}
+
+    @property
     def text(self) -> str:
         """The numbers, as part of a sentence."""
         median = f"{self.median:,.1f}".removesuffix(".0")
@@ -87,6 +93,15 @@ class Histogram:
     def has_tokens(self) -> bool:
         """Whether the bars have shares of the tokens."""
         return self.lengths is not None
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The lengths as JSON, with the names of `packtok inspect`."""
+        buckets = [
+            {"from": bar.start, "below": bar.stop, "documents": bar.documents, "share_of_tokens": bar.share}
+            for bar in self.bars
+        ]
+        return {"document_tokens": buckets, "lengths": None if self.lengths is None else self.lengths.facts}
 
     @property
     def summary(self) -> str:

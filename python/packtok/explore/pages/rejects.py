@@ -45,7 +45,7 @@ def rejects_of(root: Root, names: Sequence[str]) -> Rejects | None:
         except NotServedError:
             continue
         found.append(file.name)
-        *lines, rest = file.start(_MAX_BYTES).split(b"\n")
+        *lines, rest = file.part(0, _MAX_BYTES).split(b"\n")
         shown = [reject for line in lines if (reject := _reject(line)) is not None]
         has_more |= bool(rest) or len(first) + len(shown) > MAX_REJECTS_SHOWN or len(shown) < len(lines)
         first += shown[: MAX_REJECTS_SHOWN - len(first)]

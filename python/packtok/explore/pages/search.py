@@ -16,6 +16,7 @@ from packtok.catalog.facets import FACETS
 from packtok.catalog.search import Query
 from packtok.explore.html.rendering import link, summary
 from packtok.explore.html.texts import MAX_TEXT_CHARS, shortened, visible
+from packtok.explore.pages.answers import is_json, json_response
 from packtok.explore.pages.parameters import choice, integer
 from packtok.explore.site import Site
 
@@ -101,6 +102,13 @@ def _text(text: str) -> str:
     return start if _HARMLESS.fullmatch(start) else str(escape(visible(start)))
 
 
+def entry_facts(site: Site, entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns an entry of the index as JSON, with the names of `packtok data list`."""
+    names = ("name", "context", "tokenizer", "documents", "tokens", "language", "license", "date", "folder")
+    path = None if entry["folder"] is None else str(site.root.folder / entry["path"])
+    return {**{name: entry[name] for name in names}, "path": path, "description": summary(entry)}
+
+
 def _ordered(facet: str, values: list[tuple[str, int]]) -> list[tuple[str, int]]:
     """Returns the values of a facet in the order of the page: ranges by size, years from the last one."""
     if facet == "tokens":
@@ -132,6 +140,24 @@ def search_page(site: Site, parameters: QueryParams) -> Response:
     num_pages = max(1, math.ceil(result.total / PAGE_ENTRIES))
     is_all = not words and not any(chosen.values()) and number == 1
     broken, num_broken = site.catalog.broken(_MAX_BROKEN) if is_all else ([], 0)
+    if is_json(parameters):
+        return json_response(
+            {
+                "total": result.total,
+                "page": number,
+                "pages": num_pages,
+                "datasets": [entry_facts(site, entry) for entry in result.entries],
+                "facets": {
+                    facet: [{"value": value, "datasets": count} for value, count in result.facets[facet]]
+                    for facet in FACETS
+                },
+                "corrections": result.corrections,
+                "broken": [{"path": file.path, "reason": file.reason} for file in broken],
+                "has_index": site.catalog.has_index,
+                "is_building": is_building,
+                "is_cut": site.catalog.is_cut,
+            }
+        )
     state: dict[str, Any] = {"q": words, **chosen, "sort": "" if sort == "best" else sort}
     return site.pages.html(
         "results.html" if "fragment" in parameters else "search.html",

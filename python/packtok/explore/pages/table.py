@@ -14,7 +14,7 @@ from packtok.explore.contents.tokenizers import Decoder
 from packtok.explore.files import NotServedError
 from packtok.explore.html.tokens import check_lengths
 from packtok.explore.pages.answers import answer
-from packtok.explore.pages.documents import origin_text
+from packtok.explore.pages.documents import recorded_origin
 from packtok.explore.pages.parameters import ParameterError, choice, integer
 from packtok.explore.site import Site
 
@@ -206,7 +206,7 @@ def _row(site: Site, group: FileGroup, document: int) -> Row:
 
 def _origin(packed: Packed, document: int) -> str | None:
     """Returns where a document came from, as far as the file records it."""
-    origin = origin_text(packed, document)
+    origin = recorded_origin(packed, document).text
     if origin is None and packed.sources.number == 1:
         return str(packed.sources.first[0]["path"])
     return origin
