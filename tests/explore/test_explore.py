@@ -781,7 +781,7 @@ def test_labels_are_below_their_inputs_and_in_the_json(
     item = {name: np.asarray(value).tolist() for name, value in dataset[2].items()}
     assert {name: facts[name] for name in item} == item
     assert facts["documents"] == [
-        {"file": GPT2, "document": document, "start": start, "stop": stop}
+        {"path": GPT2, "document": document, "start": start, "stop": stop}
         for _, document, start, stop in dataset.locate(2)
     ]
     page = server.page(address)
@@ -1046,9 +1046,9 @@ def test_json_of_a_dataset_has_the_facts_of_the_page(server: Served, base: Path,
     if folder == "text/stories":
         assert (facts["document_tokens"], facts["numbered"], facts["bytes_per_token"]) == (None, None, None)
     else:
-        assert f"{facts['bytes_per_token']:.2f} bytes {facts['bytes_of']} per token" in " ".join(
-            page.text.split()
-        )
+        ratio = f"{facts['bytes_per_token']:.2f} bytes of text per token"
+        assert ratio in " ".join(page.text.split())
+        assert facts["is_estimate"] is False
         assert f"/documents/{facts['numbered']}" in page.links()
         assert sum(bucket["documents"] for bucket in facts["document_tokens"]) == 25
         lengths = facts["lengths"]
@@ -1076,7 +1076,7 @@ def test_json_of_a_file_has_what_packtok_inspect_shows(
     assert f"{facts['trailer_crc32c']:08x}" in page.text
     assert [command["text"] for command in facts["commands"]] == page.all("pre")
     assert (facts["num_sources"], facts["dataset"]) == (2, GPT2.rpartition("/")[0])
-    assert f"{facts['bytes_per_token']:.2f} bytes of source per token" in " ".join(page.text.split())
+    assert f"{facts['bytes_per_token']:.2f} bytes of text per token" in " ".join(page.text.split())
 
 
 def test_json_of_a_document_has_the_tokens_of_the_page_and_what_packtok_cat_prints(
@@ -1089,7 +1089,7 @@ def test_json_of_a_document_has_the_tokens_of_the_page_and_what_packtok_cat_prin
     assert facts["ids"] == reader[1].tolist() == [id_ for _, id_ in page.tokens()]
     assert bytes.fromhex("".join(facts["pieces"])).decode() == facts["text"] == f"{TEXTS[1]}<|endoftext|>"
     assert (facts["from"], facts["until"], facts["documents"]) == (0, len(facts["ids"]), len(reader))
-    assert f"{facts['bytes']} bytes" in page.all("li")
+    assert f"{facts['bytes']} bytes of decoded text" in page.all("li")
     assert f"{facts['special']} special" in page.all("li")
     assert facts["compare"]["ids"] == [id_ for _, id_ in page.tokens("o")]
     rows = [(row[0].split()[0], row[1]) for row in page.rows("narrow")]
@@ -1121,27 +1121,17 @@ def test_json_of_an_item_is_the_item_of_the_loader(
     if packing == "best_fit":
         call = call.removesuffix(")") + f", cache_dir={str(tmp_path)!r})"
     dataset = eval(call)
-    assert (facts["item"], facts["items"], facts["packing"]) == (1, len(dataset), packing)
+    assert (facts["item"], facts["num_items"], facts["packing"]) == (1, len(dataset), packing)
     ids = _ids(dataset[1])
     assert facts["input_ids"][: len(ids)] == ids
     if packing != "chunks":
         assert facts["labels"] == dataset[1]["labels"].tolist()
-        assert facts["labelled"] == sum(label != -100 for label in facts["labels"])
-        located = [
-            (row["path"], row["start"], row["stop"])
-            for row in facts["documents"]
-            if row["document"] is not None
-        ]
-        expected = [(f"{TWO}/{Path(place).name}", start, stop) for place, _, start, stop in dataset.locate(1)]
-        assert [row[:2] for row in located] == [row[:2] for row in expected]
-    rows = [row for row in facts["documents"] if row["document"] is not None]
-    assert facts["num_documents"] == len(rows)
-    assert [link for link in page.links() if link.startswith("/documents/") and "document=" in link] == [
-        f"/documents/{TWO}?document={row['document']}" + (f"&from={row['start']}" if row["start"] else "")
-        for row in rows
-    ]
-    assert facts["padding"] == sum(document < 0 for document in facts["document_ids"])
-    assert (facts["from"], facts["until"]) == (0, 32)
+        assert facts["num_labels"] == sum(label != -100 for label in facts["labels"])
+        located = [tuple(row.values()) for row in facts["documents"]]
+        assert located == [(f"{TWO}/{Path(place).name}", *place_in) for place, *place_in in dataset.locate(1)]
+    assert facts["num_documents"] == len(facts["documents"]) > 0
+    assert facts["num_padding"] == sum(document < 0 for document in facts["document_ids"])
+    assert facts["first_position"] == 0
 
 
 def test_json_of_a_page_without_items_has_the_reason(tmp_path: Path) -> None:
@@ -1149,9 +1139,9 @@ def test_json_of_a_page_without_items_has_the_reason(tmp_path: Path) -> None:
     (tmp_path / "empty.pbin").write_bytes(struct.pack("<QI", 0, 2) + pickle.dumps([]))
     with served_folder(tmp_path) as server:
         facts = json_of(server, "/items/a.pbin")
-        assert facts["items"] == 0
+        assert facts["num_items"] == 0
         assert facts["reason"] == notes(server.page("/items/a.pbin").html)[0]
-        assert json_of(server, "/items/empty.pbin?packing=document")["items"] == 0
+        assert json_of(server, "/items/empty.pbin?packing=document")["num_items"] == 0
         assert json_of(server, "/documents/empty.pbin")["documents"] == 0
         facts = json_of(server, "/documents/a.pbin")
         assert (facts["ids"], facts["text"], facts["pieces"]) == ([1, 2], None, ["", ""])

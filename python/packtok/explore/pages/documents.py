@@ -76,6 +76,7 @@ def document_page(site: Site, name: str, parameters: QueryParams) -> Response:
     pieces = pieces_of(decoder.tokenizer, ids, decoder.special_ids, packed.eod_id, before=before)
     origin = recorded_origin(packed, number)
     others = _others(site, packed, decoder, pieces, window, parameters)
+    decoded = _decoded_counts(pieces)
     if is_json(parameters):
         return json_response(
             {
@@ -88,7 +89,7 @@ def document_page(site: Site, name: str, parameters: QueryParams) -> Response:
                 "origin": origin.facts,
                 "from": window.start,
                 "until": window.stop,
-                "bytes": sum(piece.num_bytes for piece in pieces) if decoder.tokenizer else None,
+                "bytes": decoded.bytes if decoder.tokenizer else None,
                 "special": sum(bool(piece.kind) for piece in pieces),
                 "text": text_of(pieces) if decoder.tokenizer else None,
                 "no_text": decoder.reason or None,
@@ -108,7 +109,7 @@ def document_page(site: Site, name: str, parameters: QueryParams) -> Response:
         window=window,
         decoder=decoder,
         html=tokens_html(pieces, window.start),
-        decoded=_decoded_counts(pieces),
+        decoded=decoded,
         num_special=sum(bool(piece.kind) for piece in pieces),
         origin=origin,
         sources=packed.sources,

@@ -68,15 +68,17 @@ def item_page(site: Site, name: str, parameters: QueryParams) -> Response:
     row = _row(site, group, items, item, packing, labels, context_length)
     start = integer(parameters, "from", 0, most=row.length - 1)
     documents = [
-        {"file": group.files[items.files[path]], "document": document, "start": first, "stop": last}
+        {"path": group.files[items.files[path]], "document": document, "start": first, "stop": last}
         for path, document, first, last in items.blocks.locate(item)[:MAX_JSON_DOCUMENTS]
     ]
     return answer(
         parameters,
         {
+            "path": group.name,
             "item": item,
             "num_items": most + 1,
             "packing": packing,
+            "call": values["call"],
             "aligned": labels == "aligned",
             "documents": documents,
             **row.facts(start),
@@ -90,7 +92,7 @@ def item_page(site: Site, name: str, parameters: QueryParams) -> Response:
 def _no_item(site: Site, parameters: QueryParams, reason: str, values: dict[str, Any]) -> Response:
     return answer(
         parameters,
-        {"num_items": 0, "reason": reason},
+        {"path": values["group"].name, "num_items": 0, "reason": reason, "call": values["call"]},
         lambda: site.pages.html("no_item.html", reason=reason, **values),
     )
 
