@@ -24,7 +24,9 @@ from explore_site import Page, Served, environment, served, write_corpus
 
 import packtok
 from packtok.errors import ConfigError
+from packtok.explore.application import application
 from packtok.explore.security import Sessions, is_loopback, new_name, read_token
+from packtok.explore.server import bound_socket, serve
 from packtok.explore.site import Site, site_of_file
 
 TOKEN = "a-long-token-for-tests-0123456789"
@@ -99,6 +101,15 @@ def port_of(url: str) -> int:
     match_ = re.fullmatch(r"http://[^/]+:(\d+)/\n?", url)
     assert match_ is not None, url
     return int(match_[1])
+
+
+def test_interrupt_before_the_first_process_ends_quietly(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(signal, "pthread_sigmask", interrupt)
+    with bound_socket("127.0.0.1", 0) as listener:
+        serve(site, application(site, host="127.0.0.1"), listener, ready=lambda: None)
 
 
 def test_first_line_is_the_url_and_ctrl_c_ends_quietly(pbin: Path) -> None:
