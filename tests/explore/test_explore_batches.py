@@ -94,6 +94,9 @@ def test_rows_are_those_that_the_loader_serves(tmp_path: Path, options: dict[str
                 for i, row in enumerate(rows):
                     content = facts(server, f"{address}&row={i}")
                     assert content["documents"] == row["documents"]
+                    assert content["separated_by"] == [
+                        name for name in options if "cu_" in name or "mask" in name
+                    ]
                     assert [row["source"], row["item_of_source"]] == [
                         mixture.names[mixture.source_of(row["item"])[0]],
                         mixture.source_of(row["item"])[1],

@@ -104,6 +104,7 @@ def _row_page(
             **{key: values[key] for key in ("epoch", "step", "rank")},
             **_row_facts(run, place),
             "aligned": run.items_of(place.item).aligned,
+            "separated_by": list(row.separated_by),
             **row.facts(start),
         },
         lambda: site.pages.html(

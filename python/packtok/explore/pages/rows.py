@@ -204,7 +204,6 @@ class Row:
             "num_labels": self.num_labels if self.has_labels else None,
             "num_documents": len(self._located),
             "num_padding": self.num_padding,
-            "separated_by": list(self.separated_by),
             "first_position": start,
             **{name: self._fields[name][positions].tolist() for name in _FIELDS},
         }
