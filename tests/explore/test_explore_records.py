@@ -212,6 +212,26 @@ def test_rows_have_pages_up_to_a_limit_and_long_cells_are_cut(
         assert server.get("/rows/x/data?from=26").status == 400
 
 
+@pytest.mark.parametrize(
+    "name", ["a*[1]?.b.jsonl", "@list.jsonl", "${oc.env:HOME}.jsonl", "new\nline.JSONL.GZ", "-x.jsonl"]
+)
+def test_rows_of_files_with_odd_names(tmp_path: Path, name: str) -> None:
+    folder = write_metadata(tmp_path / "x" / "data", name="D").parent
+    content = b'{"text": "here"}\n'
+    (folder / name).write_bytes(gzip.compress(content) if name.endswith("GZ") else content)
+    with served_folder(tmp_path) as server:
+        assert json_of(server, "/rows/x/data")["rows"] == [["here"]]
+        assert server.get("/rows/x/data").status == 200
+
+
+def test_field_that_metadata_name_is_no_expression(tmp_path: Path) -> None:
+    field = "${node_env:num_cpus}"
+    folder = write_metadata(tmp_path / "x" / "data", name="D", content_field=field).parent
+    (folder / "a.csv").write_text(f"{field},b\n1,2\n")
+    with served_folder(tmp_path) as server:
+        assert json_of(server, "/rows/x/data")["rows"] == [["1"]]
+
+
 def test_rows_of_damaged_files_and_links_are_errors_of_the_page(tmp_path: Path) -> None:
     (tmp_path / "outside.jsonl").write_text('{"text": "secret"}\n')
     folder = tmp_path / "base" / "x" / "data"

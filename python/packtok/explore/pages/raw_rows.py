@@ -1,17 +1,19 @@
 """The first rows of the files of a raw dataset, as packtok reads them."""
 
+import functools
 import json
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
+from pathlib import PurePosixPath
 from typing import Any
 
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
-from packtok._packtok import Texts, describe_corpus
+from packtok._packtok import Texts, describe_corpus, is_corpus_name
 from packtok.catalog.survey import pattern_of
 from packtok.config.load import load_config
 from packtok.errors import PacktokError
@@ -80,26 +82,37 @@ def rows_page(site: Site, folder: str, parameters: QueryParams) -> Response:
 
 @contextmanager
 def _as_corpus(file: OpenFile) -> Iterator[str]:
-    """Yields a path of an open file that has the end of its name, which tells the format."""
+    """Yields a path of an open file that has the end of its name, which tells the format.
+
+    The rest of a name could be read as a glob.
+    """
+    suffixes = PurePosixPath(file.name).suffixes
+    ending = suffixes[-1] if is_corpus_name(f"rows{suffixes[-1]}") else "".join(suffixes[-2:])
     with tempfile.TemporaryDirectory(prefix="packtok-explore-") as folder:
-        path = os.path.join(folder, os.path.basename(file.name))
+        path = os.path.join(folder, f"rows{ending}")
         os.symlink(file.path, path)
         yield path
 
 
 def _rows(path: str, format_: str, dataset: Dataset) -> Iterator[str]:
     """Yields rows: lines of JSON, or the texts of other formats."""
+    pattern = "tojson" if format_ == "jsonl" else pattern_of(dataset.metadata.content_field)
+    # In a config, a field from metadata could be an expression, such as ${node_env:num_cpus}.
+    for text in Texts(json.dumps(json.loads(_spec()) | {"input": [path], "field": pattern})):
+        yield str(text)
+
+
+@functools.cache
+def _spec() -> str:
+    """Returns the options of reading, as JSON. Nothing is written, and no tokenizer is loaded."""
     options = {
-        "input": path,
+        "input": "-",
         "output": "-",
-        "field": "tojson" if format_ == "jsonl" else pattern_of(dataset.metadata.content_field),
+        "tokenizer": "gpt2",
         "on_bad_document": "skip",
         "max_document_bytes": _MAX_ROW_BYTES,
-        # No tokenizer is loaded.
-        "tokenizer": "gpt2",
     }
-    for text in Texts(load_config(None, options).spec()):
-        yield str(text)
+    return load_config(None, options).spec()
 
 
 def _table(rows: list[str], content_field: str) -> tuple[list[str], list[list[str | None]]]:
