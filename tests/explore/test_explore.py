@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import re
 import shutil
@@ -332,7 +333,9 @@ def test_commands_load_the_dataset(
 ) -> None:
     monkeypatch.setenv("PACKTOK_BASE_DIR", "")
     page = server.page("/dataset/text/stories/tokenized/gpt2/all")
-    texts = dict(zip(page.all("h3"), page.all("pre"), strict=True))
+    commands = page.all("pre")
+    # Headings of the description come before those of the commands.
+    texts = dict(zip(page.all("h3")[-len(commands) :], commands, strict=True))
     shorter = "context_length=2048", "context_length=16"
     by_name: dict[str, Any] = {}
     exec(texts["Python, by name"].replace(*shorter), by_name)
@@ -680,6 +683,21 @@ def test_item_page_names_the_loader_that_gives_its_items(
             labels = [-100 if row[3] in ("none", "padding") else int(row[4].replace(",", "")) for row in rows]
             assert labels == dataset[i]["labels"].tolist()
     assert server.get(f"{address}&item={len(dataset)}").status == 400
+
+
+@pytest.mark.parametrize("place", [GPT2, TWO])
+def test_plan_is_used_again_whatever_the_descriptors_of_its_files_are(server: Served, place: str) -> None:
+    address = f"/items/{place}?context_length=48&packing=best_fit&item=1"
+    first = server.page(address).tokens()
+    for _ in range(3):
+        # The server is in this process, so its files get other descriptors.
+        others = [os.open("/dev/null", os.O_RDONLY) for _ in range(9)]
+        assert server.page(address).tokens() == first
+        for other in others[::2]:
+            os.close(other)
+        assert server.page(address).tokens() == first
+        for other in others[1::2]:
+            os.close(other)
 
 
 def _ids(item: Any) -> list[int]:

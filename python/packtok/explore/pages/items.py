@@ -4,6 +4,8 @@ import os
 import re
 import tempfile
 import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -156,12 +158,24 @@ def _larger_dataset(site: Site, group: FileGroup) -> str | None:
 def _items(site: Site, group: FileGroup, packing: str, context_length: int) -> Items:
     """Returns the items of files, as `packtok.TokenDataset` or `packtok.get_dataset` makes them."""
     if len(group.files) == 1:
-        # A file of another format is opened by its name.
         packed = site.files.open(group.files[0])
-        return _items_of(site, group, packing, context_length, [packed.path], packed.read_as)
-    with _DESCRIPTORS:
-        files = site.files.opened(group)
-        return _items_of(site, group, packing, context_length, [file.path for file in files])
+        if packed.path != packed.file.path:
+            # A file of another format is opened by its name.
+            return _items_of(site, group, packing, context_length, [packed.path], packed.read_as)
+        with _linked([packed.file]) as paths:
+            return _items_of(site, group, packing, context_length, paths)
+    with _DESCRIPTORS, _linked(site.files.opened(group)) as paths:
+        return _items_of(site, group, packing, context_length, paths)
+
+
+@contextmanager
+def _linked(files: Sequence[OpenFile]) -> Iterator[list[str]]:
+    """Yields paths of open files that have the same names each time, because a plan depends on them."""
+    with tempfile.TemporaryDirectory(prefix="packtok-explore-") as folder:
+        paths = [os.path.join(folder, f"{i}.pbin") for i in range(len(files))]
+        for path, file in zip(paths, files, strict=True):
+            os.symlink(file.path, path)
+        yield paths
 
 
 def _items_of(
