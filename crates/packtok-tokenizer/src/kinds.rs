@@ -133,9 +133,10 @@ mod tests {
     fn tokens_of_a_byte_level_vocabulary_are_classified_by_their_text() {
         let tokenizer = Tokenizer::builtin("gpt2").unwrap();
         let id = |name: &str| tokenizer.token_to_id(name).unwrap();
-        // The letters "Ġ" and "Ċ" stand for a space and the end of a line; "Ã" for the byte c3.
+        // The letters "Ġ" and "Ċ" stand for a space and the end of a line; "Ã" and "×" for the bytes c3
+        // and d7, which are no characters by themselves.
         let ids = [
-            "Ġthe", "Ġthe", "'s", "Ġ2024", "1", "Ċ", "ĠĠ", "Ġ!", "Ã", "Ġ×",
+            "Ġthe", "Ġthe", "'s", "Ġ2024", "1", "Ċ", "ĊĊ", "Ġ!", "Ã", "Ġ×",
         ]
         .map(id);
         let eod = id("<|endoftext|>");
