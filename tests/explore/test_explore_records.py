@@ -194,7 +194,7 @@ def test_first_rows_are_those_that_packtok_reads(server: Served) -> None:
 def test_rows_have_pages_up_to_a_limit_and_long_cells_are_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rows, "MAX_ROWS", 50)
+    monkeypatch.setattr(raw_rows, "MAX_ROWS", 50)
     folder = write_metadata(tmp_path / "x" / "data", name="D", dataset_path="raw").parent / "raw"
     folder.mkdir()
     values = [f'{{"text": "{i}"}}\n' for i in range(60)]
