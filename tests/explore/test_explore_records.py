@@ -15,7 +15,7 @@ from explore_site import Page, Served, notes, served, served_folder, write_metad
 
 import packtok
 from packtok.catalog.index import build_index
-from packtok.explore.pages import records, rows
+from packtok.explore.pages import raw_rows, records
 from packtok.explore.site import site_of_file
 
 pa = pytest.importorskip("pyarrow")
