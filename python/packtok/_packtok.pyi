@@ -23,6 +23,7 @@ __all__ = [
     "TOKEN_FORMATS",
     "Blocks",
     "DocumentError",
+    "DocumentTexts",
     "MdsReader",
     "MdsWriter",
     "Mixture",
@@ -578,6 +579,24 @@ def shuffle_files(
 def read_file_list(list: str, root: str, extension: str) -> list[Path]: ...
 def shuffled_order(generator: str, seed: str, len: int) -> list[int]: ...
 def chunk_seed(global_seed: str, chunk_id: int) -> str: ...
+
+@final
+class DocumentTexts:
+    def __new__(
+        cls,
+        paths: Sequence[_StrPath] | None = None,
+        *,
+        tokenizer: Tokenizer | None,
+        manifest: _StrPath | None = None,
+        entries: Sequence[_Entry] | None = None,
+        read_as: _ReadAs | None = None,
+    ) -> DocumentTexts: ...
+    @property
+    def paths(self) -> list[Path]: ...
+    def profile(self, *, sample_tokens: int, on_progress: _Progress | None) -> dict[str, Any]: ...
+    def search(
+        self, text: str, *, ignore_case: bool, document: int, token: int, max_hits: int, seconds: float
+    ) -> dict[str, Any]: ...
 
 @final
 class Reshaper:

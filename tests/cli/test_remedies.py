@@ -118,6 +118,7 @@ REACH: dict[str, tuple[str, ...]] = {
     "python/packtok/commands/data.py: {}: the existing list": ("packtok data files",),
     "python/packtok/commands/data.py: the card": ("packtok data card",),
     "python/packtok/commands/explore.py": ("packtok explore",),
+    "python/packtok/commands/profile.py": ("packtok data profile",),
     "python/packtok/commands/index.py": INDEX,
     "python/packtok/commands/instruction.py": INSTRUCTION,
     "python/packtok/commands/join.py": JOIN,

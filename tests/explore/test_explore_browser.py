@@ -56,6 +56,8 @@ PAGES = {
     "record": f"/record/{GPT2}?document=1",
     "rows": "/rows/text/stories",
     "playground": "/playground?compare=cl100k_base",
+    "profile": f"/profile/{GPT2}",
+    "find": f"/find/{GPT2}?text=THE&ignore_case=1",
     "error": "/documents/none.pbin",
 }
 # What a user pastes into the playground.

@@ -21,6 +21,7 @@ from small_tokenizers import write_tokenizer
 import packtok
 from packtok import cli
 from packtok.catalog.index import build_index
+from packtok.explore.pages import profile
 from packtok.explore.site import site_of_file, site_of_folder
 
 TEXT = "some words " * 200
@@ -90,7 +91,8 @@ def pages_of(server: Served) -> list[str]:
     datasets = [link for links in lists for link in links if link.startswith("/dataset/")]
     datasets.append("/dataset/x/late%20%C3%A9")
     files = [link for page in datasets for link in server.page(page).links() if link.startswith("/file/")]
-    return [*datasets, *files, "/file/x/loose.pbin"]
+    files.append("/file/x/loose.pbin")
+    return [*datasets, *files, *(link.replace("/file/", "/profile/", 1) for link in files)]
 
 
 class Runner:
@@ -148,6 +150,7 @@ class Runner:
 def test_every_command_of_every_page_runs(
     server: Served, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(profile, "_WAIT_SECONDS", 60)
     runner = Runner(tmp_path, base.parent / "small", monkeypatch)
     num_commands = 0
     for address in pages_of(server):

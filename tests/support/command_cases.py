@@ -68,6 +68,7 @@ CASES: dict[str, tuple[tuple[object, ...], str]] = {
     "sample recipe": (("samples.yaml", "-o", "samples-out", "--tokens", "samples"), "train_samples"),
     "source check": (("plugin.py:documents", "any"), "faults"),
     "stream show": (("state.json",), "steps"),
+    "data profile": (("t.pbin",), "sample"),
     "data search": (("desc",), "name"),
     "data show": (("described",), "metadata"),
     "data validate": (("described",), "differences"),

@@ -221,6 +221,13 @@ pub enum Error {
     /// The caller requested to stop.
     #[error(transparent)]
     Jobs(#[from] packtok_jobs::Error),
+    /// The tokenizer cannot decode the ids of a document.
+    #[error(transparent)]
+    Tokenizer(#[from] packtok_tokenizer::Error),
+    #[error("there is no tokenizer to decode the documents; give one")]
+    NoTokenizer,
+    #[error("the text to search for has {bytes} bytes, expected 1 to {limit}")]
+    Pattern { bytes: usize, limit: usize },
     #[error(transparent)]
     Pbin(#[from] packtok_pbin::Error),
     /// An error of a token file of another format, or of a folder of samples.

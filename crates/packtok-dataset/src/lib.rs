@@ -4,7 +4,7 @@
 //! Data flows one way. [`files`] opens token files. [`items`] combines them into one stream,
 //! divides the stream into items and writes many items into a batch. [`plans`] computes which
 //! documents share a block and which side of a split they are on; [`planning`] finds or builds
-//! such a plan. [`order`] determines the order of items.
+//! such a plan. [`order`] determines the order of items. [`texts`] decodes documents, to search and profile them.
 #![forbid(unsafe_code)]
 
 mod error;
@@ -13,5 +13,6 @@ pub mod items;
 pub mod order;
 pub mod planning;
 pub mod plans;
+pub mod texts;
 
 pub use error::{Error, Result};

@@ -41,6 +41,8 @@ mod _packtok {
     #[pymodule_export]
     use crate::dataset::reader::PyPbinReader;
     #[pymodule_export]
+    use crate::dataset::texts::PyDocumentTexts;
+    #[pymodule_export]
     use crate::pack::names::{
         column_names, is_corpus_name, marker_name, natural_sorted, shard_name,
     };

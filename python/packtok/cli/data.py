@@ -23,6 +23,7 @@ from packtok.cli.options import (
     with_parameters,
 )
 from packtok.cli.pack import pack
+from packtok.cli.profile import profile
 from packtok.cli.progress import progress
 from packtok.cli.shuffle import (
     create_shuffled_dataset_chunk,
@@ -50,6 +51,7 @@ app.command("shuffle_jsonl_data")(shuffle_jsonl_data)
 app.command("create_shuffled_dataset_chunk")(create_shuffled_dataset_chunk)
 app.command("create_shuffled_jsonl_chunk")(create_shuffled_jsonl_chunk)
 app.command("prepare_instruction_tuning_data")(prepare_instruction_tuning_data)
+app.command("profile")(profile)
 
 
 def _with_questions(command: Callable[..., None]) -> Callable[..., None]:

@@ -24,10 +24,12 @@ from packtok.explore.pages.answers import json_response
 from packtok.explore.pages.batches import batch_page
 from packtok.explore.pages.datasets import dataset_page, file_page
 from packtok.explore.pages.documents import document_page
+from packtok.explore.pages.find import find_page
 from packtok.explore.pages.items import item_page
 from packtok.explore.pages.kinds import kinds_page
 from packtok.explore.pages.parameters import ParameterError
 from packtok.explore.pages.playground import MAX_FORM_BYTES, playground_page, text_page
+from packtok.explore.pages.profile import profile_page
 from packtok.explore.pages.raw_rows import rows_page
 from packtok.explore.pages.records import record_page
 from packtok.explore.pages.search import search_page
@@ -58,9 +60,14 @@ _PAGES: dict[str, Page] = {
     "record": record_page,
     "rows": rows_page,
     "playground": lambda site, _, parameters: playground_page(site, parameters),
+    "profile": profile_page,
+    "find": find_page,
 }
 # Pages that get a form with POST. Its fields are parameters, like those in the address.
 _FORMS: dict[str, Page] = {"playground": lambda site, _, parameters: text_page(site, parameters)}
+# Pages that take seconds have threads of their own, so that other pages need not wait for one.
+_SLOW_PAGES = ("profile", "find")
+_SLOW_THREADS = 2
 
 
 def application(
@@ -95,6 +102,7 @@ class _Application:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._threads = ThreadPoolExecutor(_THREADS, "packtok-explore")
+        self._slow_threads = ThreadPoolExecutor(_SLOW_THREADS, "packtok-explore-slow")
         self._static = {name: (_STATIC / name).read_bytes() for name in _TYPES}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -110,7 +118,8 @@ class _Application:
                 response = self._error(request.query_params, error.status, str(error))
             else:
                 make = functools.partial(self._page, kind, name, request.query_params, body)
-                response = await asyncio.get_running_loop().run_in_executor(self._threads, make)
+                threads = self._slow_threads if kind in _SLOW_PAGES else self._threads
+                response = await asyncio.get_running_loop().run_in_executor(threads, make)
         await response(scope, receive, send)
 
     def _static_file(self, name: str) -> Response:

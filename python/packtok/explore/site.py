@@ -1,15 +1,17 @@
 """The content of one server: the folder or file that it serves, and all objects opened for it."""
 
 import os
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from packtok._packtok import REJECTS_SUFFIX, Tokenizer
+from packtok._packtok import REJECTS_SUFFIX, DocumentTexts, Tokenizer
 from packtok.data.run import Run
 from packtok.explore.contents.catalog import Catalog
 from packtok.explore.contents.packed import FileGroup, Packed, PackedFiles, ReadAs, Recent, SingleFile
+from packtok.explore.contents.profiles import Profiles
 from packtok.explore.contents.run_files import RunFiles
-from packtok.explore.contents.tokenizers import Tokenizers
+from packtok.explore.contents.tokenizers import Decoder, Tokenizers
 from packtok.explore.files import NotServedError, Root
 from packtok.explore.html.rendering import Pages, link
 from packtok.tokenizer.find import TOKENIZER_FILE
@@ -38,6 +40,12 @@ class Site:
 
     lengths: Recent = field(default_factory=lambda: Recent(256))
     """Statistics of the lengths of documents, by the files."""
+
+    texts: Recent = field(default_factory=lambda: Recent(8))
+    """Files whose texts are searched, by file and tokenizer."""
+
+    profiles: Profiles = field(default_factory=Profiles)
+    """Profiles of files that are computed or finished."""
 
     tables: Recent = field(default_factory=lambda: Recent(2))
     """Lengths of all documents, by the files."""
@@ -94,6 +102,29 @@ class Site:
         """Returns the folder of the dataset that a file is next to the description of."""
         folder = name.rpartition("/")[0]
         return folder if self.catalog is not None and self.catalog.has_dataset(folder) else None
+
+    def decoder(self, group: FileGroup) -> Decoder:
+        """Returns the tokenizer of the files of a group."""
+        return self.tokenizers.decoder(self.files.open(group.files[0]))
+
+    def document_texts(self, group: FileGroup, decoder: Decoder) -> DocumentTexts:
+        """Returns the texts of the files of a group.
+
+        Raises:
+            NotServedError: If a file was replaced or removed since the documents were counted.
+            ValueError: If the files cannot be read together.
+        """
+
+        def opened() -> DocumentTexts:
+            with self.files.paths(group) as (paths, read_as):
+                return DocumentTexts(paths, tokenizer=decoder.tokenizer, read_as=read_as)
+
+        return self.texts.value(self.key_of_texts(group, decoder), opened)
+
+    def key_of_texts(self, group: FileGroup, decoder: Decoder) -> Hashable:
+        """Returns a value that distinguishes the texts of a group from all others."""
+        tokenizer = decoder.tokenizer
+        return group.identities, group.files, None if tokenizer is None else tokenizer.fingerprint
 
     def path_of_group(self, group: FileGroup) -> Path:
         """Returns the path of a file, or of the metadata file of a dataset, for calls in Python."""

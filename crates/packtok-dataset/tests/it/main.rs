@@ -10,4 +10,5 @@ mod files;
 mod reference;
 mod sampling;
 mod split;
+mod texts;
 mod whole_documents;

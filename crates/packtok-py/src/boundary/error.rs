@@ -193,6 +193,7 @@ pub(crate) fn dataset_error(error: DatasetError) -> PyErr {
         E::Io { path, source } => os_error(&path, &source),
         E::Formats(error) => formats_error(*error),
         E::Store(error) => store_error(&error),
+        E::Tokenizer(error) => tokenizer_error(error),
         E::Jobs(error) => jobs_error(error),
         E::NoWritableFolder { .. } => PyOSError::new_err(chain(&error)),
         E::NoSuchItem { .. } | E::NoSuchBlock { .. } => PyIndexError::new_err(chain(&error)),
@@ -200,6 +201,8 @@ pub(crate) fn dataset_error(error: DatasetError) -> PyErr {
             PbinFormatError::new_err(chain(&error))
         }
         E::NoFiles
+        | E::NoTokenizer
+        | E::Pattern { .. }
         | E::PathNotUtf8 { .. }
         | E::NoChecksums { .. }
         | E::LossColumn { .. }

@@ -9,3 +9,4 @@ pub(crate) mod origin;
 pub(crate) mod plans;
 pub(crate) mod reader;
 pub(crate) mod rows;
+pub(crate) mod texts;

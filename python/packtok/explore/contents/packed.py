@@ -1,10 +1,13 @@
 """Open token files, and the facts that a page shows about one without reading the whole file."""
 
 import os
+import re
+import tempfile
 import threading
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
@@ -20,6 +23,8 @@ T = TypeVar("T")
 D = TypeVar("D")
 ReadAs = tuple[str | None, str | None, str | None]
 _MAX_OPEN = 64
+# One thread at a time opens all files of a dataset, so that the process has descriptors for them.
+_DESCRIPTORS = threading.Lock()
 # The items of a dataset are made of all its files at once, each of which takes a descriptor until then.
 MAX_GROUP_FILES = 500
 # A histogram reads the index entry of every document.
@@ -268,6 +273,48 @@ class PackedFiles:
             if file.identity != identity:
                 raise NotServedError(f"{file.name} was replaced at this moment; load the page again")
         return files
+
+    @contextmanager
+    def paths(self, group: FileGroup) -> Iterator[tuple[list[str], ReadAs]]:
+        """Yields paths at which the compiled module opens the files of a group, and how it reads them.
+
+        Raises:
+            NotServedError: If a file was replaced or removed since the documents were counted.
+            ValueError: If the block raises one or a `PacktokError`; it names the files as the page does.
+        """
+        if len(group.files) > 1:
+            with _DESCRIPTORS, _linked(self.opened(group)) as paths:
+                yield paths, (None, None, None)
+            return
+        packed = self.open(group.files[0])
+        if packed.path == packed.file.path:
+            with _linked([packed.file]) as paths:
+                yield paths, packed.read_as
+            return
+        # A file of another format is opened by its name.
+        with _named({packed.path: packed.name}):
+            yield [packed.path], packed.read_as
+
+
+@contextmanager
+def _linked(files: Sequence[OpenFile]) -> Iterator[list[str]]:
+    """Yields paths of open files that have the same names each time, because a plan depends on them."""
+    with tempfile.TemporaryDirectory(prefix="packtok-explore-") as folder:
+        paths = [os.path.join(folder, f"{i}.pbin") for i in range(len(files))]
+        for path, file in zip(paths, files, strict=True):
+            os.symlink(file.path, path)
+        with _named(dict(zip(paths, (file.name for file in files), strict=True))):
+            yield paths
+
+
+@contextmanager
+def _named(names: dict[str, str]) -> Iterator[None]:
+    """Replaces the paths in the messages of errors."""
+    try:
+        yield
+    except (PacktokError, ValueError) as error:
+        pattern = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+        raise ValueError(re.sub(pattern, lambda match: names[match[0]], str(error))) from None
 
 
 def _is_pbin(file: OpenFile) -> bool:

@@ -1,11 +1,7 @@
 """The page of an item: what one row of a training batch holds, position by position."""
 
 import os
-import re
 import tempfile
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +11,7 @@ from starlette.responses import Response
 
 from packtok._packtok import Blocks, find_or_plan
 from packtok.data.run import IGNORED
-from packtok.errors import PacktokError
-from packtok.explore.contents.packed import FileGroup, ReadAs
+from packtok.explore.contents.packed import FileGroup
 from packtok.explore.files import NotServedError, OpenFile
 from packtok.explore.pages.answers import answer
 from packtok.explore.pages.parameters import ParameterError, choice, integer
@@ -30,8 +25,6 @@ LOADERS = {
     "best_fit": "TokenDataset, best_fit",
     "chunks": "get_dataset",
 }
-# One thread at a time opens all files of a dataset, so that the process has descriptors for them.
-_DESCRIPTORS = threading.Lock()
 _DEFAULT_LENGTH, _MAX_LENGTH = 512, 1 << 20
 # Planning more documents, or more parts of long documents, takes seconds, and memory for each of them.
 _MAX_PLANNED_PARTS = 5_000_000
@@ -157,43 +150,9 @@ def _larger_dataset(site: Site, group: FileGroup) -> str | None:
 
 def _items(site: Site, group: FileGroup, packing: str, context_length: int) -> Items:
     """Returns the items of files, as `packtok.TokenDataset` or `packtok.get_dataset` makes them."""
-    if len(group.files) == 1:
-        packed = site.files.open(group.files[0])
-        if packed.path != packed.file.path:
-            # A file of another format is opened by its name.
-            return _items_of(site, group, packing, context_length, [packed.path], packed.read_as)
-        with _linked([packed.file]) as paths:
-            return _items_of(site, group, packing, context_length, paths)
-    with _DESCRIPTORS, _linked(site.files.opened(group)) as paths:
-        return _items_of(site, group, packing, context_length, paths)
-
-
-@contextmanager
-def _linked(files: Sequence[OpenFile]) -> Iterator[list[str]]:
-    """Yields paths of open files that have the same names each time, because a plan depends on them."""
-    with tempfile.TemporaryDirectory(prefix="packtok-explore-") as folder:
-        paths = [os.path.join(folder, f"{i}.pbin") for i in range(len(files))]
-        for path, file in zip(paths, files, strict=True):
-            os.symlink(file.path, path)
-        yield paths
-
-
-def _items_of(
-    site: Site,
-    group: FileGroup,
-    packing: str,
-    context_length: int,
-    paths: list[str],
-    read_as: ReadAs | None = None,
-) -> Items:
-    try:
+    with site.files.paths(group) as (paths, read_as):
         blocks = _blocks(site, group, packing, context_length, {"paths": paths, "read_as": read_as})
-    except (PacktokError, ValueError) as error:
-        # The message has the path that was opened; the page shows the name instead.
-        named = dict(zip(paths, group.files, strict=True))
-        pattern = "|".join(map(re.escape, sorted(named, key=len, reverse=True)))
-        raise ValueError(re.sub(pattern, lambda match: named[match[0]], str(error))) from None
-    return Items(blocks, {path: i for i, path in enumerate(paths)})
+        return Items(blocks, {path: i for i, path in enumerate(paths)})
 
 
 def _blocks(site: Site, group: FileGroup, packing: str, context_length: int, files: dict[str, Any]) -> Blocks:

@@ -15,7 +15,7 @@ import yaml
 
 from packtok._packtok import TOKEN_FORMATS, Tokenizer
 from packtok.explore.contents.catalog import Dataset
-from packtok.explore.contents.packed import Packed
+from packtok.explore.contents.packed import FileGroup, Packed
 from packtok.explore.pages.rejects import Rejects
 from packtok.explore.site import Site
 from packtok.tokenizer.find import TOKENIZER_FILE
@@ -70,9 +70,8 @@ def commands_of_dataset(site: Site, dataset: Dataset, paths: Sequence[str]) -> l
 def commands_of_file(site: Site, packed: Packed) -> list[Command]:
     """Returns the commands for one token file."""
     path = str(site.path_of(packed))
-    read_as = zip(("format", "input_dtype", "boundaries"), packed.read_as, strict=True)
-    options = {name: value for name, value in read_as if value is not None}
-    flags = "".join(f" --{name.replace('_', '-')} {_shell(value)}" for name, value in options.items())
+    options = _options(packed)
+    flags = _flags(options)
     cat = f"packtok cat {_shell(path)} --documents 0:3{_text_or_ids(site, packed)}{flags}"
     # Modalities reads no other format.
     is_pbin = packed.reader.dialect not in TOKEN_FORMATS
@@ -88,6 +87,23 @@ def command_of_rejects(site: Site, rejects: Rejects) -> Command:
     """Returns the command that lists all rejected documents."""
     paths = [_shell(f"{site.root.folder}/{name}") for name in rejects.files]
     return Command("All rejected documents", f"cat {' '.join(paths)}")
+
+
+def command_of_profile(site: Site, group: FileGroup, sample_size: int) -> Command:
+    """Returns the command for the profile of a larger sample."""
+    path = _shell(str(site.path_of_group(group)))
+    flags = _flags(_options(site.files.open(group.files[0])))
+    return Command("Command line", f"packtok data profile {path}{flags} --sample-size {sample_size} --json")
+
+
+def _options(packed: Packed) -> dict[str, str]:
+    """Returns what the user says about a file, by the names of the arguments."""
+    read_as = zip(("format", "input_dtype", "boundaries"), packed.read_as, strict=True)
+    return {name: value for name, value in read_as if value is not None}
+
+
+def _flags(options: Mapping[str, str]) -> str:
+    return "".join(f" --{name.replace('_', '-')} {_shell(value)}" for name, value in options.items())
 
 
 def _text_or_ids(site: Site, packed: Packed) -> str:
