@@ -12,7 +12,8 @@ from packtok.progress import Progress
 from packtok.sources import StrPath
 from packtok.tokenizer.find import find_tokenizer
 
-# Expected number of tokens in a sample: about 40 MB of text, which takes one to two seconds.
+# Expected number of tokens in a sample: about 40 MB of text, which takes one to two seconds with a byte-level
+# tokenizer, and several times as long with one that the reference engine decodes.
 SAMPLE_TOKENS = 10_000_000
 
 

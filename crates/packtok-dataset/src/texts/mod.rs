@@ -9,6 +9,7 @@ mod search;
 
 use std::path::Path;
 
+use packtok_pbin::TokenWidth;
 use packtok_tokenizer::{Tokenizer, Vocabulary};
 
 use crate::error::Result;
@@ -22,7 +23,7 @@ const MAX_TEXT_BYTES: u64 = 16 << 20;
 /// Ids up to this one have a place of their own in tables. No known vocabulary has more.
 const MAX_TABLE_IDS: usize = 1 << 20;
 /// Bytes of tokens after which the pages of a mapped file are handed back.
-const RELEASED_BYTES: u64 = 64 << 20;
+const RELEASED_BYTES: u64 = 16 << 20;
 
 /// Token files, and the tokenizer of their ids.
 pub struct DocumentTexts {
@@ -59,13 +60,22 @@ impl DocumentTexts {
         ids: &mut Vec<u32>,
     ) -> Result<&[u8]> {
         let bytes = self.files.tokens(file, tokens)?;
-        let width = self.files.width().bytes() as usize;
         ids.clear();
-        ids.extend(bytes.chunks_exact(width).map(|token| {
-            let mut id = [0; 4];
-            id[..width].copy_from_slice(token);
-            u32::from_le_bytes(id)
-        }));
+        match self.files.width() {
+            TokenWidth::U8 => ids.extend(bytes.iter().map(|&id| u32::from(id))),
+            TokenWidth::U16 => {
+                let (tokens, _) = bytes.as_chunks();
+                ids.extend(
+                    tokens
+                        .iter()
+                        .map(|&token| u32::from(u16::from_le_bytes(token))),
+                );
+            }
+            TokenWidth::U32 => {
+                let (tokens, _) = bytes.as_chunks();
+                ids.extend(tokens.iter().map(|&token| u32::from_le_bytes(token)));
+            }
+        }
         Ok(bytes)
     }
 }

@@ -11,15 +11,33 @@ use regex::bytes::Regex;
 pub(super) static EMAIL: LazyLock<Regex> =
     LazyLock::new(|| compiled(r"\b[A-Za-z0-9._%+-]+@(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,24}\b"));
 
-/// International numbers with a `+`, and American ones with separators.
-pub(super) static PHONE: LazyLock<Regex> = LazyLock::new(|| {
+// Two patterns, because each of them has characters that a vectorized search finds, and both together do not.
+static INTERNATIONAL: LazyLock<Regex> = LazyLock::new(|| {
     compiled(concat!(
-        r"\+[1-9][0-9]{8,14}\b",
-        r"|\+[1-9][0-9]{0,2}(?:[ .-]\(?[0-9]{2,8}\)?){2,5}\b",
+        r"\+[1-9](?:[0-9]{8,14}\b|[0-9]{0,2}(?:[ .-]\(?[0-9]{2,8}\)?){2,5}\b)",
         r"|\([0-9]{3}\) ?[0-9]{3}[ .-][0-9]{4}\b",
-        r"|\b[0-9]{3}[.-][0-9]{3}[.-][0-9]{4}\b",
     ))
 });
+static AMERICAN: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r"\b[0-9]{3}(?:-[0-9]{3}-|\.[0-9]{3}\.)[0-9]{4}\b"));
+
+/// The number of phone numbers: international ones with a `+`, and American ones with separators.
+pub(super) fn num_phones(text: &[u8]) -> u64 {
+    let mut num_phones = INTERNATIONAL.find_iter(text).count() as u64;
+    let mut international = INTERNATIONAL.find_iter(text).peekable();
+    for american in AMERICAN.find_iter(text) {
+        while international
+            .next_if(|number| number.end() <= american.start())
+            .is_some()
+        {}
+        // The end of an international number may look like an American one.
+        let is_part = international
+            .peek()
+            .is_some_and(|number| number.start() < american.end());
+        num_phones += u64::from(!is_part);
+    }
+    num_phones
+}
 
 /// Private keys in PEM, and tokens of AWS, GitHub, GitLab, Google, Hugging Face, OpenAI, Anthropic, Slack and
 /// Stripe.
@@ -77,7 +95,8 @@ mod tests {
             "10.1.2.3",
             "978-3-16-148410-0",
         ];
-        assert_only(&PHONE, &phones, &others);
+        assert_eq!(phones.map(|text| num_phones(text.as_bytes())), [1; 5]);
+        assert_eq!(others.map(|text| num_phones(text.as_bytes())), [0; 6]);
         let letters = "abcdefghijklmnopqrstuvwxyz0123456789";
         let keys = [
             "id AKIAABCDEFGHIJKLMNOP".to_owned(),

@@ -6,6 +6,9 @@ use xxhash_rust::xxh64::xxh64;
 pub(super) const NGRAM_TOKENS: usize = 10;
 /// Base of the hash of an n-gram, a polynomial of its ids.
 const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
+/// Places of the table that are searched for an n-gram. A table that is at most half full rarely needs more than
+/// a few; only ids chosen to have equal hashes need them all, and then repetition is missed.
+const MAX_PROBES: usize = 64;
 
 /// A part of a document that is repeated, in bytes or tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -14,13 +17,13 @@ pub(super) struct Repeated {
     pub(super) total: u64,
 }
 
-/// Finds repetition. Its lists are reused for the next document. They are sorted, because a set that has grown
-/// for a long document is slow to clear for each short one.
+/// Finds repetition. Its lists are reused for the next document.
 #[derive(Default)]
 pub(super) struct Repetition {
     lines: Vec<(u64, u64)>,
-    ngrams: Vec<(u64, u32)>,
-    starts: Vec<u32>,
+    /// A hash table of the first occurrence of each n-gram: its start plus one, or zero. It is as large as the
+    /// document requires, so that a short one after a long one has little to clear.
+    ngrams: Vec<u32>,
 }
 
 impl Repetition {
@@ -44,35 +47,49 @@ impl Repetition {
 
     /// Tokens that are part of an n-gram that occurred before.
     pub(super) fn of_tokens(&mut self, ids: &[u32]) -> Repeated {
+        let table_len = (2 * ids.len()).next_power_of_two().max(2);
         self.ngrams.clear();
+        self.ngrams.resize(table_len, 0);
         let highest = BASE.wrapping_pow(NGRAM_TOKENS as u32);
-        let mut hash = 0u64;
+        let (mut hash, mut repeated, mut stop) = (0u64, 0, 0);
         for (i, &id) in ids.iter().enumerate() {
             // Zero has no weight in a polynomial.
             hash = hash.wrapping_mul(BASE).wrapping_add(u64::from(id) + 1);
-            if let Some(start) = (i + 1).checked_sub(NGRAM_TOKENS) {
-                if start > 0 {
-                    let before = u64::from(ids[start - 1]) + 1;
-                    hash = hash.wrapping_sub(before.wrapping_mul(highest));
-                }
-                self.ngrams.push((hash, start as u32));
+            let Some(start) = (i + 1).checked_sub(NGRAM_TOKENS) else {
+                continue;
+            };
+            if start > 0 {
+                let before = u64::from(ids[start - 1]) + 1;
+                hash = hash.wrapping_sub(before.wrapping_mul(highest));
+            }
+            if self.has_or_add(ids, start, hash) {
+                repeated += i + 1 - start.max(stop);
+                stop = i + 1;
             }
         }
-        self.ngrams.sort_unstable();
-        self.starts.clear();
-        let repeats = self.ngrams.windows(2).filter(|pair| pair[0].0 == pair[1].0);
-        self.starts.extend(repeats.map(|pair| pair[1].1));
-        self.starts.sort_unstable();
-        let (mut repeated, mut stop) = (0, 0);
-        for &start in &self.starts {
-            let end = u64::from(start) + NGRAM_TOKENS as u64;
-            repeated += end - stop.max(u64::from(start));
-            stop = end;
-        }
         Repeated {
-            repeated,
+            repeated: repeated as u64,
             total: ids.len() as u64,
         }
+    }
+
+    /// Whether the n-gram at `start` is in the table; if not, it is added.
+    fn has_or_add(&mut self, ids: &[u32], start: usize, hash: u64) -> bool {
+        let ngram_at = |start: usize| &ids[start..start + NGRAM_TOKENS];
+        // The highest bits of a product depend on all bits of its factors.
+        let shift = 64 - self.ngrams.len().trailing_zeros();
+        let mut at = (hash.wrapping_mul(BASE) >> shift) as usize;
+        for _ in 0..MAX_PROBES {
+            match self.ngrams[at] {
+                0 => {
+                    self.ngrams[at] = start as u32 + 1;
+                    return false;
+                }
+                known if ngram_at(known as usize - 1) == ngram_at(start) => return true,
+                _ => at = (at + 1) % self.ngrams.len(),
+            }
+        }
+        false
     }
 }
 

@@ -4,7 +4,7 @@ use regex::bytes::Regex;
 
 use super::largest::{Counter, Largest, RepeatCounter};
 use super::letters::{CONTROL, Classes, NUM_CLASSES, REPLACEMENT, ends_word, script_names};
-use super::patterns::{EMAIL, KEY, PHONE};
+use super::patterns::{EMAIL, KEY, num_phones};
 use super::repetition::Repetition;
 use super::report::{Place, Script, TextFigures, Word};
 
@@ -53,7 +53,7 @@ impl TextCounter {
         let bytes = text.as_bytes();
         let number = |pattern: &Regex| pattern.find_iter(bytes).count() as u64;
         self.emails.add(document, number(&EMAIL));
-        self.phones.add(document, number(&PHONE));
+        self.phones.add(document, num_phones(bytes));
         self.keys.add(document, number(&KEY));
     }
 
