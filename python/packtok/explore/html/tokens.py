@@ -1,13 +1,12 @@
 """Tokens as a page shows them: the bytes and the text of each, and what kind of token it is."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 
 from markupsafe import Markup, escape
 
 from packtok._packtok import Tokenizer
-from packtok.errors import TokenizerError
 from packtok.explore.html.texts import visible
 
 # Neighbouring tokens have different colours; the order repeats.
@@ -138,21 +137,6 @@ def _long_token(content: bytes) -> LongToken:
         start = start.decode("utf-8", "ignore").encode()
     more_chars = len(text) - len(start.decode("utf-8", "replace"))
     return LongToken(start, len(content) - len(start), more_chars)
-
-
-def check_lengths(tokenizer: Tokenizer, ids: Iterable[int]) -> None:
-    """Checks the lengths of tokens before their text is made.
-
-    Raises:
-        TokenizerError: If a token is too long for a page.
-    """
-    for token_id in ids:
-        length = len(tokenizer.id_to_token(token_id) or "")
-        if length > _MAX_NAME_CHARS:
-            raise TokenizerError(
-                f"tokenizer {tokenizer.name}: token {token_id:,} has {length:,} characters, too many for a "
-                f"page; the limit is {_MAX_NAME_CHARS:,}"
-            )
 
 
 def _is_valid(piece: Piece) -> bool:

@@ -1,6 +1,6 @@
 """The page of tokens by kind: what a sample of documents needs tokens for, under one or more tokenizers."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,7 +13,6 @@ from packtok._packtok import Permutation, Tokenizer
 from packtok.errors import TokenizerError
 from packtok.explore.contents.packed import FileGroup
 from packtok.explore.files import NotServedError
-from packtok.explore.html.tokens import check_lengths
 from packtok.explore.pages.answers import answer
 from packtok.explore.pages.compare import other_label, tokenizer_names, tokenizer_of
 from packtok.explore.site import Site
@@ -23,6 +22,7 @@ MAX_DOCUMENTS = 1000
 MAX_BYTES = 1_000_000
 # A longer document is in the sample with its first tokens.
 MAX_DOCUMENT_TOKENS = 2000
+_MAX_NAME_CHARS = 4096
 # The kinds that `Tokenizer.count_kinds` returns, in the order of the page.
 _LABELS = {
     "word": "Words",
@@ -141,7 +141,7 @@ def sample_of(site: Site, group: FileGroup, tokenizer: Tokenizer) -> Sample:
             num_eods += 1
         tokens = tokens[:MAX_DOCUMENT_TOKENS]
         new = {*tokens.tolist()} - checked
-        check_lengths(tokenizer, new)
+        _check_lengths(tokenizer, new)
         checked |= new
         texts.append(tokenizer.decode(tokens, skip_special_tokens=True))
         ids.append(tokens)
@@ -150,6 +150,17 @@ def sample_of(site: Site, group: FileGroup, tokenizer: Tokenizer) -> Sample:
             break
     name = site.files.open(group.files[0]).tokenizer_name or tokenizer.name
     return Sample(name, tokenizer, texts, num_bytes, np.concatenate(ids), num_eods)
+
+
+def _check_lengths(tokenizer: Tokenizer, ids: Iterable[int]) -> None:
+    """Checks the lengths of tokens before their text is made, which may repeat them."""
+    for token_id in ids:
+        length = len(tokenizer.id_to_token(token_id) or "")
+        if length > _MAX_NAME_CHARS:
+            raise TokenizerError(
+                f"tokenizer {tokenizer.name}: token {token_id:,} has {length:,} characters, too many for a "
+                f"page; the limit is {_MAX_NAME_CHARS:,}"
+            )
 
 
 def _rows(site: Site, sample: Sample, chosen: Sequence[str]) -> list[Kinds]:

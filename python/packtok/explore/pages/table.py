@@ -12,7 +12,7 @@ from starlette.responses import Response
 from packtok.explore.contents.packed import FileGroup, Packed
 from packtok.explore.contents.tokenizers import Decoder
 from packtok.explore.files import NotServedError
-from packtok.explore.html.tokens import check_lengths
+from packtok.explore.html.tokens import contents_of
 from packtok.explore.pages.answers import answer
 from packtok.explore.pages.documents import recorded_origin
 from packtok.explore.pages.parameters import ParameterError, choice, integer
@@ -222,11 +222,12 @@ def _decoded(
     special = decoder.special_ids | ({packed.eod_id} if packed.eod_id is not None else set())
     ids = [token_id for token_id in tokens[:MAX_DECODED_TOKENS].tolist() if token_id not in special]
     assert decoder.tokenizer is not None
-    check_lengths(decoder.tokenizer, {*ids})
-    content = b"".join(decoder.tokenizer.pieces(ids))
-    ratio = len(content) / len(ids) if ids else None
+    contents, long = contents_of(decoder.tokenizer, ids)
+    content = b"".join(contents)
+    decoded_bytes = len(content) + sum(long[token_id].more_bytes for token_id in ids if token_id in long)
+    ratio = decoded_bytes / len(ids) if ids else None
     is_estimate = len(tokens) > MAX_DECODED_TOKENS
-    num_bytes = round((ratio or 0) * len(tokens)) if is_estimate else len(content)
+    num_bytes = round((ratio or 0) * len(tokens)) if is_estimate else decoded_bytes
     text = " ".join(content[: 8 * _START_CHARS].decode("utf-8", "replace").split())
     start = (
         text if len(text) <= _START_CHARS and len(content) <= 8 * _START_CHARS else f"{text[:_START_CHARS]} …"
