@@ -5,27 +5,14 @@
 //! bytes becomes these bytes; any other name becomes its own UTF-8; invalid UTF-8 in the result
 //! becomes U+FFFD.
 
-use std::collections::HashSet;
-
 use serde_json::Value;
 
 use crate::letters::Letters;
 use crate::load::{AddedToken, model_type};
-use crate::vocabulary::Vocabulary;
+use crate::token_table::TokenTable;
 
 /// The bytes of each token.
-pub(crate) struct ByteDecoder {
-    bytes: Vec<u8>,
-    /// Sorted by id. The ids of most files have no gaps, so an id is its own position.
-    entries: Vec<Entry>,
-}
-
-struct Entry {
-    id: u32,
-    is_special: bool,
-    start: usize,
-    stop: usize,
-}
+pub(crate) struct ByteDecoder(TokenTable);
 
 impl ByteDecoder {
     /// Builds the decoder from a tokenizer.json; `None` if the file defines another decoder.
@@ -36,65 +23,29 @@ impl ByteDecoder {
         if !is_byte_level || has_tokens_decoded_as_normalized(&file) {
             return None;
         }
-        let vocabulary = Vocabulary::read(json, added_tokens);
-        // The reference engine skips special tokens by name, and two ids may have the same name.
-        let special: HashSet<&str> = added_tokens
-            .iter()
-            .filter(|token| token.is_special)
-            .map(|token| token.content.as_str())
-            .collect();
         let letters = Letters::new();
-        let mut this = Self {
-            bytes: Vec::new(),
-            entries: Vec::new(),
-        };
-        let (mut last_of_model, mut last_added) = (None, None);
-        for (id, name, is_added) in vocabulary.iter() {
-            let last = if is_added {
-                &mut last_added
-            } else {
-                &mut last_of_model
-            };
-            if last.replace(id) == Some(id) {
-                // Two added tokens, or two tokens of the model, have the same id. Only the
-                // reference engine knows which of two added tokens wins; of two tokens of the
-                // model, either may win.
-                return None;
-            }
-            if this.entries.last().is_some_and(|entry| entry.id == id) {
-                // An added token replaces the model's token.
-                continue;
-            }
-            let start = this.bytes.len();
+        let append = |name: &str, bytes: &mut Vec<u8>| {
+            let start = bytes.len();
             for letter in name.chars() {
                 match letters.byte(letter) {
-                    Some(byte) => this.bytes.push(byte),
+                    Some(byte) => bytes.push(byte),
                     None => {
-                        this.bytes.truncate(start);
-                        this.bytes.extend_from_slice(name.as_bytes());
-                        break;
+                        bytes.truncate(start);
+                        bytes.extend_from_slice(name.as_bytes());
+                        return false;
                     }
                 }
             }
-            this.entries.push(Entry {
-                id,
-                is_special: special.contains(name),
-                start,
-                stop: this.bytes.len(),
-            });
-        }
-        Some(this)
+            false
+        };
+        TokenTable::read(json, added_tokens, append).map(Self)
     }
 
     /// The text of `ids`. Unknown ids are skipped.
     pub(crate) fn text_of(&self, ids: &[u32], skip_special_tokens: bool) -> String {
         let mut bytes = Vec::with_capacity(4 * ids.len());
-        for &id in ids {
-            if let Some(entry) = self.entry(id)
-                && !(skip_special_tokens && entry.is_special)
-            {
-                bytes.extend_from_slice(&self.bytes[entry.start..entry.stop]);
-            }
+        for token in self.0.tokens(ids, skip_special_tokens) {
+            bytes.extend_from_slice(token.bytes);
         }
         match String::from_utf8(bytes) {
             Ok(text) => text,
@@ -104,16 +55,7 @@ impl ByteDecoder {
 
     /// The bytes of `id`; empty if `id` is unknown.
     pub(crate) fn bytes_of(&self, id: u32) -> &[u8] {
-        let entry = self.entry(id);
-        entry.map_or(&[], |entry| &self.bytes[entry.start..entry.stop])
-    }
-
-    fn entry(&self, id: u32) -> Option<&Entry> {
-        let in_its_place = self.entries.get(id as usize).filter(|entry| entry.id == id);
-        in_its_place.or_else(|| {
-            let at = self.entries.binary_search_by_key(&id, |entry| entry.id);
-            at.ok().map(|at| &self.entries[at])
-        })
+        self.0.token(id).map_or(&[], |token| token.bytes)
     }
 }
 

@@ -21,9 +21,11 @@ mod kinds;
 mod letters;
 mod load;
 mod loaded;
+mod marked_decoder;
 mod options;
 mod pieces;
 mod speed;
+mod token_table;
 mod tokenizer;
 mod vocabulary;
 

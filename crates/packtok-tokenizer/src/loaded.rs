@@ -9,6 +9,7 @@ use crate::engines::fallback::Fallback;
 use crate::error::{Error, Result};
 use crate::load::LoadError;
 use crate::load::{AddedToken, Description, described, parsed};
+use crate::marked_decoder::MarkedDecoder;
 use crate::options::SpecialTokensInText;
 
 /// The state that all clones of a tokenizer share.
@@ -26,6 +27,8 @@ pub(crate) struct Loaded {
     distrust: OnceLock<String>,
     /// Created on the first decoding; `None` if only the fallback engine can decode the ids.
     byte_decoder: OnceLock<Option<ByteDecoder>>,
+    /// As `byte_decoder`, for vocabularies that write spaces as marks.
+    marked_decoder: OnceLock<Option<MarkedDecoder>>,
 }
 
 impl Loaded {
@@ -71,6 +74,7 @@ impl Loaded {
             fast,
             distrust: OnceLock::new(),
             byte_decoder: OnceLock::new(),
+            marked_decoder: OnceLock::new(),
         };
         if loaded.fast.is_err() {
             loaded.check_added_tokens()?;
@@ -97,6 +101,7 @@ impl Loaded {
             distrust: OnceLock::new(),
             // The requested engine also decodes.
             byte_decoder: OnceLock::from(None),
+            marked_decoder: OnceLock::from(None),
         }))
     }
 
@@ -172,6 +177,30 @@ impl Loaded {
         if let Some(decoder) = self.byte_decoder() {
             return Ok(decoder.text_of(ids, skip_special_tokens));
         }
+        if let Some(decoder) = self.marked_decoder() {
+            return Ok(decoder.text_of(ids, skip_special_tokens));
+        }
+        self.fallback_text(ids, skip_special_tokens)
+    }
+
+    /// The text of ids, if the vocabulary writes spaces as marks; the table is made at the first call. The library of
+    /// SentencePiece models decodes in its own way.
+    fn marked_decoder(&self) -> Option<&MarkedDecoder> {
+        let read = || {
+            let is_of_library = self.description.is_sentencepiece;
+            let reference_text = |ids: &[u32]| self.fallback_text(ids, false).ok();
+            (!is_of_library).then(|| {
+                MarkedDecoder::read(&self.json, &self.description.added_tokens, reference_text)
+            })?
+        };
+        self.marked_decoder.get_or_init(read).as_ref()
+    }
+
+    /// The text of `ids` by the fallback engine.
+    ///
+    /// # Errors
+    /// As [`Self::text_of`].
+    pub(crate) fn fallback_text(&self, ids: &[u32], skip_special_tokens: bool) -> Result<String> {
         let text = match self.fallback()? {
             Fallback::Reference(engine) => engine.decode(ids, skip_special_tokens),
             Fallback::SentencePiece(engine) if skip_special_tokens => {

@@ -55,7 +55,7 @@ impl Tokenizer {
 }
 
 /// The byte that a token such as `<0xE2>` represents.
-fn byte_of_name(name: &str) -> Option<u8> {
+pub(crate) fn byte_of_name(name: &str) -> Option<u8> {
     let digits = name.strip_prefix("<0x")?.strip_suffix('>')?;
     let is_byte = digits.len() == 2;
     (u8::from_str_radix(digits, 16).ok()).filter(|_| is_byte)

@@ -302,6 +302,12 @@ impl Tokenizer {
         self.shared.text_of(ids, true)
     }
 
+    /// As [`Loaded::fallback_text`].
+    #[cfg(test)]
+    pub(crate) fn fallback_text(&self, ids: &[u32], skip_special_tokens: bool) -> Result<String> {
+        self.shared.fallback_text(ids, skip_special_tokens)
+    }
+
     /// As [`Loaded::byte_decoder`].
     pub(crate) fn byte_decoder(&self) -> Option<&ByteDecoder> {
         self.shared.byte_decoder()
