@@ -628,7 +628,8 @@ def test_filtered_pbin_keeps_what_is_known_of_its_documents(tmp_path: Path) -> N
     assert after.documents == before.documents[2::4]
     assert after.origins == before.origins[2::4]
     assert after.sources == before.sources
-    counts = dict.fromkeys(before.metadata["counts"], 0)
+    # Bytes and tokens of the texts are unknown.
+    counts = dict.fromkeys(before.metadata["counts"].keys() - {"text"}, 0)
     counts |= {"documents": 22, "tokens": sum(map(len, after.documents))}
     assert after.metadata == before.metadata | {"counts": counts, "rearranged": True}
     assert packtok.PbinReader(str(tmp_path / "o.pbin")).documents_of_source(0) == (0, 22)
