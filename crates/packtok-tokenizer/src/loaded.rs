@@ -188,7 +188,7 @@ impl Loaded {
     fn marked_decoder(&self) -> Option<&MarkedDecoder> {
         let read = || {
             let is_of_library = self.description.is_sentencepiece;
-            let reference_text = |ids: &[u32]| self.fallback_text(ids, false).ok();
+            let reference_text = |ids: &[u32], skips| self.fallback_text(ids, skips).ok();
             (!is_of_library).then(|| {
                 MarkedDecoder::read(&self.json, &self.description.added_tokens, reference_text)
             })?

@@ -93,13 +93,31 @@ impl TokenTable {
         })
     }
 
-    /// The id of a token that is one ASCII letter.
-    pub(crate) fn first_letter(&self) -> Option<u32> {
-        let is_letter = |entry: &&Entry| {
-            let bytes = &self.bytes[entry.start..entry.stop];
-            !entry.is_byte && bytes.len() == 1 && bytes[0].is_ascii_alphabetic()
-        };
-        self.entries.iter().find(is_letter).map(|entry| entry.id)
+    /// A token that is one ASCII letter, and its id.
+    pub(crate) fn first_letter(&self) -> Option<(u32, char)> {
+        self.entries
+            .iter()
+            .find_map(|entry| match self.bytes[entry.start..entry.stop] {
+                [letter] if !entry.is_byte && letter.is_ascii_alphabetic() => {
+                    Some((entry.id, char::from(letter)))
+                }
+                _ => None,
+            })
+    }
+
+    /// Gives a token another text.
+    pub(crate) fn replace(&mut self, id: u32, text: &str, is_special: bool) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(text.as_bytes());
+        if let Ok(at) = self.entries.binary_search_by_key(&id, |entry| entry.id) {
+            self.entries[at] = Entry {
+                id,
+                is_special,
+                is_byte: false,
+                start,
+                stop: self.bytes.len(),
+            };
+        }
     }
 
     /// The tokens of `ids`. Unknown ids are skipped.
