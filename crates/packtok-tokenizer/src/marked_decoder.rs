@@ -8,8 +8,8 @@
 use serde_json::{Value, json};
 
 use crate::load::AddedToken;
-use crate::pieces::byte_of_name;
 use crate::token_table::TokenTable;
+use crate::vocabulary::byte_of_name;
 
 /// The text of each token, or its byte.
 pub(crate) struct MarkedDecoder {

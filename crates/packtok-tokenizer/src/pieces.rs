@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::tokenizer::Tokenizer;
-use crate::vocabulary::Vocabulary;
+use crate::vocabulary::{Vocabulary, byte_of_name};
 
 impl Tokenizer {
     /// The bytes that each of `ids` adds to the text. A token of a byte-level vocabulary may be a
@@ -52,13 +52,6 @@ impl Tokenizer {
             None => self.decode(&[id]),
         }
     }
-}
-
-/// The byte that a token such as `<0xE2>` represents.
-pub(crate) fn byte_of_name(name: &str) -> Option<u8> {
-    let digits = name.strip_prefix("<0x")?.strip_suffix('>')?;
-    let is_byte = digits.len() == 2;
-    (u8::from_str_radix(digits, 16).ok()).filter(|_| is_byte)
 }
 
 #[cfg(test)]

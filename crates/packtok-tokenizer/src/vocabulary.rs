@@ -120,6 +120,13 @@ impl Vocabulary {
     }
 }
 
+/// The byte that a token such as `<0xE2>` represents.
+pub(crate) fn byte_of_name(name: &str) -> Option<u8> {
+    let digits = name.strip_prefix("<0x")?.strip_suffix('>')?;
+    let is_byte = digits.len() == 2;
+    (u8::from_str_radix(digits, 16).ok()).filter(|_| is_byte)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
