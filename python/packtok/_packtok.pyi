@@ -17,6 +17,7 @@ __all__ = [
     "OUTPUT_EXISTS",
     "PLAN_NAME",
     "PLAN_TOKENIZER_NAME",
+    "PROFILE_TOKENS",
     "REJECTS_SUFFIX",
     "SHARD_PREFIX",
     "TOKENIZERS_VERSION",
@@ -437,6 +438,7 @@ KEPT_NOTE: str
 PLAN_NAME: str
 PLAN_TOKENIZER_NAME: str
 SHARD_PREFIX: str
+PROFILE_TOKENS: int
 REJECTS_SUFFIX: str
 
 def shard_name(shard_index: int, num_shards: int) -> str: ...

@@ -160,14 +160,14 @@ def test_scripts_and_characters_are_those_of_a_plain_count(
         }  # type: ignore[misc]
         for script in letters
     ]
-    found = profile["text"]["scripts"]
+    scripts = profile["text"]["scripts"]
     assert {"Latin", "Han", "Katakana", "Hiragana", "Cyrillic", "Arabic", "Hebrew", "Hangul", "Greek"} == set(
         letters
     )
-    assert sorted(found, key=lambda entry: str(entry["script"])) == sorted(
+    assert sorted(scripts, key=lambda entry: str(entry["script"])) == sorted(
         expected, key=lambda entry: str(entry["script"])
     )
-    assert [entry["occurrences"] for entry in found] == sorted(letters.values(), reverse=True)
+    assert [entry["occurrences"] for entry in scripts] == sorted(letters.values(), reverse=True)
     assert profile["text"]["letters"] == sum(letters.values())
     controls = figure(
         texts, lambda text: sum(unicodedata.category(char) == "Cc" and char not in "\t\n\r" for char in text)

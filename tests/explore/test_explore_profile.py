@@ -66,10 +66,10 @@ def places(text: str, *, ignore_case: bool = False) -> list[int]:
 
 def test_profile_of_a_dataset_is_that_of_the_command(server: Served, folder: Path) -> None:
     finished(server, "dirty")
-    found = json.loads(server.get("/profile/dirty?format=json").text)
+    facts = json.loads(server.get("/profile/dirty?format=json").text)
     expected = profile_documents(folder / "dirty")
     del expected["tokenizer"]
-    assert found == {**expected, "files": ["dirty/dirty-0.pbin", "dirty/dirty-1.pbin"]}
+    assert facts == {**expected, "files": ["dirty/dirty-0.pbin", "dirty/dirty-1.pbin"]}
 
 
 def test_figures_link_to_their_documents(server: Served) -> None:
@@ -171,10 +171,10 @@ def test_profile_that_no_page_asks_for_is_stopped(monkeypatch: pytest.MonkeyPatc
 )
 def test_hits_are_those_of_a_plain_search(server: Served, text: str, ignore_case: bool) -> None:
     path = address(text, ignore_case="1" if ignore_case else "", format="json")
-    found = json.loads(server.get(path).text)
-    assert sorted({hit["document"] for hit in found["hits"]}) == places(text, ignore_case=ignore_case)
-    assert found["next"] is None
-    for hit in found["hits"]:
+    facts = json.loads(server.get(path).text)
+    assert sorted({hit["document"] for hit in facts["hits"]}) == places(text, ignore_case=ignore_case)
+    assert facts["next"] is None
+    for hit in facts["hits"]:
         assert hit["before"] + hit["text"] + hit["after"] in TEXTS[hit["document"]]
 
 
@@ -240,5 +240,5 @@ def test_replaced_file_is_profiled_again(server: Served, folder: Path) -> None:
         pbins.write(folder / "new.pbin", documents)
         (folder / "new.pbin").rename(path)
         finished(server, "replaced.pbin")
-        found = json.loads(server.get("/profile/replaced.pbin?format=json").text)
-        assert found["documents"] == len(documents)
+        facts = json.loads(server.get("/profile/replaced.pbin?format=json").text)
+        assert facts["documents"] == len(documents)

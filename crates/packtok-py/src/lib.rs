@@ -114,6 +114,8 @@ mod _packtok {
     const SHARD_PREFIX: &str = folder::SHARD_PREFIX;
     #[pymodule_export]
     const REJECTS_SUFFIX: &str = folder::REJECTS_SUFFIX;
+    #[pymodule_export]
+    const PROFILE_TOKENS: u64 = packtok_dataset::texts::profile::SAMPLE_TOKENS;
 
     /// Sets up the process, and adds the two values that are not constants.
     #[pymodule_init]

@@ -15,12 +15,11 @@ use crate::token_table::TokenTable;
 pub(crate) struct ByteDecoder(TokenTable);
 
 impl ByteDecoder {
-    /// Builds the decoder from a tokenizer.json; `None` if the file defines another decoder.
-    pub(crate) fn read(json: &str, added_tokens: &[AddedToken]) -> Option<Self> {
-        let file: Value = serde_json::from_str(json).ok()?;
+    /// Builds the decoder from a tokenizer.json, as text and parsed; `None` if the file defines another decoder.
+    pub(crate) fn read(json: &str, file: &Value, added_tokens: &[AddedToken]) -> Option<Self> {
         let is_byte_level =
             file["decoder"]["type"] == "ByteLevel" && model_type(&file["model"]) == "BPE";
-        if !is_byte_level || has_tokens_decoded_as_normalized(&file) {
+        if !is_byte_level || has_tokens_decoded_as_normalized(file) {
             return None;
         }
         let letters = Letters::new();
@@ -75,7 +74,8 @@ mod tests {
     use crate::tokenizer::Tokenizer;
 
     fn read(tokenizer: &Tokenizer) -> Option<ByteDecoder> {
-        ByteDecoder::read(tokenizer.json(), tokenizer.added_tokens())
+        let file = serde_json::from_str(tokenizer.json()).unwrap();
+        ByteDecoder::read(tokenizer.json(), &file, tokenizer.added_tokens())
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::sync::OnceLock;
 
+use serde_json::Value;
+
 use crate::byte_decoder::ByteDecoder;
 use crate::cause::Cause;
 use crate::engines::choose::FastEngine;
@@ -26,9 +28,13 @@ pub(crate) struct Loaded {
     /// The reason why the fast engine must not be used although it covers the file.
     distrust: OnceLock<String>,
     /// Created on the first decoding; `None` if only the fallback engine can decode the ids.
-    byte_decoder: OnceLock<Option<ByteDecoder>>,
-    /// As `byte_decoder`, for vocabularies that write spaces as marks.
-    marked_decoder: OnceLock<Option<MarkedDecoder>>,
+    decoder: OnceLock<Option<Decoder>>,
+}
+
+/// A decoder that does without the fallback engine.
+enum Decoder {
+    Bytes(ByteDecoder),
+    Marks(MarkedDecoder),
 }
 
 impl Loaded {
@@ -73,8 +79,7 @@ impl Loaded {
             fallback,
             fast,
             distrust: OnceLock::new(),
-            byte_decoder: OnceLock::new(),
-            marked_decoder: OnceLock::new(),
+            decoder: OnceLock::new(),
         };
         if loaded.fast.is_err() {
             loaded.check_added_tokens()?;
@@ -100,8 +105,7 @@ impl Loaded {
             fallback: OnceLock::from(Ok(fallback)),
             distrust: OnceLock::new(),
             // The requested engine also decodes.
-            byte_decoder: OnceLock::from(None),
-            marked_decoder: OnceLock::from(None),
+            decoder: OnceLock::from(None),
         }))
     }
 
@@ -165,8 +169,28 @@ impl Loaded {
 
     /// The bytes of each token, if the vocabulary is byte-level; read at the first call.
     pub(crate) fn byte_decoder(&self) -> Option<&ByteDecoder> {
-        let read = || ByteDecoder::read(&self.json, &self.description.added_tokens);
-        self.byte_decoder.get_or_init(read).as_ref()
+        match self.decoder()? {
+            Decoder::Bytes(decoder) => Some(decoder),
+            Decoder::Marks(_) => None,
+        }
+    }
+
+    /// The decoder of the vocabulary. The library of SentencePiece models decodes in its own way.
+    fn decoder(&self) -> Option<&Decoder> {
+        let read = || {
+            if self.description.is_sentencepiece {
+                return None;
+            }
+            let file: Value = serde_json::from_str(&self.json).ok()?;
+            let added_tokens = &self.description.added_tokens;
+            let reference_text = |ids: &[u32], skips| self.fallback_text(ids, skips).ok();
+            let bytes = ByteDecoder::read(&self.json, &file, added_tokens).map(Decoder::Bytes);
+            bytes.or_else(|| {
+                MarkedDecoder::read(&self.json, &file, added_tokens, reference_text)
+                    .map(Decoder::Marks)
+            })
+        };
+        self.decoder.get_or_init(read).as_ref()
     }
 
     /// The text of `ids`.
@@ -174,26 +198,11 @@ impl Loaded {
     /// # Errors
     /// The engine refuses the ids, or cannot be loaded.
     pub(crate) fn text_of(&self, ids: &[u32], skip_special_tokens: bool) -> Result<String> {
-        if let Some(decoder) = self.byte_decoder() {
-            return Ok(decoder.text_of(ids, skip_special_tokens));
+        match self.decoder() {
+            Some(Decoder::Bytes(decoder)) => Ok(decoder.text_of(ids, skip_special_tokens)),
+            Some(Decoder::Marks(decoder)) => Ok(decoder.text_of(ids, skip_special_tokens)),
+            None => self.fallback_text(ids, skip_special_tokens),
         }
-        if let Some(decoder) = self.marked_decoder() {
-            return Ok(decoder.text_of(ids, skip_special_tokens));
-        }
-        self.fallback_text(ids, skip_special_tokens)
-    }
-
-    /// The text of ids, if the vocabulary writes spaces as marks; the table is made at the first call. The library of
-    /// SentencePiece models decodes in its own way.
-    fn marked_decoder(&self) -> Option<&MarkedDecoder> {
-        let read = || {
-            let is_of_library = self.description.is_sentencepiece;
-            let reference_text = |ids: &[u32], skips| self.fallback_text(ids, skips).ok();
-            (!is_of_library).then(|| {
-                MarkedDecoder::read(&self.json, &self.description.added_tokens, reference_text)
-            })?
-        };
-        self.marked_decoder.get_or_init(read).as_ref()
     }
 
     /// The text of `ids` by the fallback engine.

@@ -19,17 +19,18 @@ pub(crate) struct MarkedDecoder {
 }
 
 impl MarkedDecoder {
-    /// Builds the decoder from a tokenizer.json; `None` if the file defines another decoder.
+    /// Builds the decoder from a tokenizer.json, as text and parsed; `None` if the file defines another decoder.
     ///
     /// An added token may be decoded to its normalized name, and is then not special for the reference engine. Only
     /// that engine knows the name, so `reference_text` decodes each of them between other tokens, with and without
     /// special tokens.
     pub(crate) fn read(
         json: &str,
+        file: &Value,
         added_tokens: &[AddedToken],
         reference_text: impl Fn(&[u32], bool) -> Option<String>,
     ) -> Option<Self> {
-        let mut this = Self::with_names(json, added_tokens)?;
+        let mut this = Self::with_names(json, file, added_tokens)?;
         let (other, letter) = this.tokens.first_letter()?;
         for token in added_tokens {
             let ids = [other, token.id, other];
@@ -51,8 +52,7 @@ impl MarkedDecoder {
         Some(this)
     }
 
-    fn with_names(json: &str, added_tokens: &[AddedToken]) -> Option<Self> {
-        let file: Value = serde_json::from_str(json).ok()?;
+    fn with_names(json: &str, file: &Value, added_tokens: &[AddedToken]) -> Option<Self> {
         if file["decoder"]["type"] != "Sequence" {
             return None;
         }
@@ -178,7 +178,8 @@ mod tests {
             static TOKENIZERS: std::sync::OnceLock<[Tokenizer; 2]> = std::sync::OnceLock::new();
             let tokenizers = TOKENIZERS.get_or_init(|| [tokenizer(false), tokenizer(true)]);
             let tokenizer = &tokenizers[usize::from(strips)];
-            let decoder = MarkedDecoder::read(tokenizer.json(), tokenizer.added_tokens(), |ids, skips| {
+            let file = serde_json::from_str(tokenizer.json()).unwrap();
+            let decoder = MarkedDecoder::read(tokenizer.json(), &file, tokenizer.added_tokens(), |ids, skips| {
                 tokenizer.fallback_text(ids, skips).ok()
             }).unwrap();
             let expected = tokenizer.fallback_text(&ids, skips).unwrap();

@@ -47,13 +47,14 @@ def profile(
     quiet: QuietOption = False,
 ) -> None:
     """Show what documents contain: duplicates, scripts, repetition, personal data, tokens."""
-    from packtok.commands.profile import SAMPLE_TOKENS, profile_documents
+    from packtok._packtok import PROFILE_TOKENS
+    from packtok.commands.profile import profile_documents
 
     check_inputs("PATH", [path])
     with progress(quiet=quiet) as on_progress:
         facts = profile_documents(
             path,
-            sample_size=SAMPLE_TOKENS if sample_size is None else sample_size,
+            sample_size=PROFILE_TOKENS if sample_size is None else sample_size,
             tokenizer=tokenizer,
             format=format,
             input_dtype=input_dtype,

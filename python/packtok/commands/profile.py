@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from packtok import _packtok
-from packtok._packtok import PbinReader, Tokenizer
+from packtok._packtok import PROFILE_TOKENS, PbinReader, Tokenizer
 from packtok.commands.convert import tokenizer_beside
 from packtok.data.token_sources import files_of_source
 from packtok.errors import ConfigError, PacktokError
@@ -12,15 +12,11 @@ from packtok.progress import Progress
 from packtok.sources import StrPath
 from packtok.tokenizer.find import find_tokenizer
 
-# Expected number of tokens in a sample: about 40 MB of text, which takes one to two seconds with a byte-level
-# tokenizer, and several times as long with one that the reference engine decodes.
-SAMPLE_TOKENS = 10_000_000
-
 
 def profile_documents(
     source: StrPath,
     *,
-    sample_size: int = SAMPLE_TOKENS,
+    sample_size: int = PROFILE_TOKENS,
     tokenizer: str | None = None,
     format: str | None = None,
     input_dtype: str | None = None,

@@ -91,29 +91,29 @@ fn figures_name_documents_by_file_and_number() {
             ],
         ],
     );
-    let found = profile(&documents, u64::MAX);
-    assert_eq!((found.documents, found.sample.documents), (10, 10));
-    assert_eq!(found.tokens, found.sample.tokens);
+    let report = profile(&documents, u64::MAX);
+    assert_eq!((report.documents, report.sample.documents), (10, 10));
+    assert_eq!(report.tokens, report.sample.tokens);
     let place = |file, document| Place { file, document };
-    let empty = found.empty.examples.iter().map(|example| example.place);
+    let empty = report.empty.examples.iter().map(|example| example.place);
     assert_eq!(empty.collect::<Vec<_>>(), [place(0, 2), place(1, 4)]);
     assert_eq!(
-        (found.duplicates.documents, found.duplicates.tokens),
+        (report.duplicates.documents, report.duplicates.tokens),
         (2, 12)
     );
-    assert_eq!(found.duplicates.compared_documents, 8);
-    let equal = &found.duplicates.examples[0];
+    assert_eq!(report.duplicates.compared_documents, 8);
+    let equal = &report.duplicates.examples[0];
     assert_eq!(
         (equal.copies, equal.documents),
         (3, [place(0, 3), place(1, 0)])
     );
-    let ngrams = &found.repeated_ngrams;
+    let ngrams = &report.repeated_ngrams;
     assert_eq!(
         (ngrams.documents, ngrams.examples[0].place),
         (1, place(1, 1))
     );
     assert_eq!(ngrams.examples[0].repeated, spam.len() as u64 - 12);
-    let text = found.text.unwrap();
+    let text = report.text.unwrap();
     let scripts = text
         .scripts
         .iter()
@@ -128,7 +128,7 @@ fn figures_name_documents_by_file_and_number() {
         assert_eq!(figure.examples[0].place, place(1, 2));
     }
     assert_eq!(text.longest_words[0].start, "me@example.org");
-    let mut most_used = found.vocabulary.most_used.iter();
+    let mut most_used = report.vocabulary.most_used.iter();
     let eod = most_used
         .find(|used| used.token.id == u32::from(EOD))
         .unwrap();
@@ -137,8 +137,8 @@ fn figures_name_documents_by_file_and_number() {
         (Some("<eod>"), 10)
     );
     assert_eq!(
-        found.vocabulary.never_used,
-        Some(257 - found.vocabulary.used)
+        report.vocabulary.never_used,
+        Some(257 - report.vocabulary.used)
     );
 }
 
@@ -148,14 +148,14 @@ fn copies_are_in_a_sample_together() {
     let documents: Vec<Vec<u8>> = (0..300).map(|i| (i / 3).to_string().into_bytes()).collect();
     let documents: Vec<&[u8]> = documents.iter().map(Vec::as_slice).collect();
     let texts = texts(folder.path(), [&documents[..200], &documents[200..]]);
-    let found = profile(&texts, 400);
+    let report = profile(&texts, 400);
     assert!(
-        (30..270).contains(&found.sample.documents),
+        (30..270).contains(&report.sample.documents),
         "{:?}",
-        found.sample
+        report.sample
     );
-    assert_eq!(found.duplicates.documents * 3, found.sample.documents * 2);
-    assert_eq!(found, profile(&texts, 400));
+    assert_eq!(report.duplicates.documents * 3, report.sample.documents * 2);
+    assert_eq!(report, profile(&texts, 400));
 }
 
 #[test]
@@ -165,19 +165,19 @@ fn a_long_document_is_counted_but_examined_at_its_start_only() {
     let mut long = vec![b'a'; (1 << 20) - 1];
     long.extend("é and the rest: me@example.org".as_bytes());
     let texts = texts(folder.path(), [&[&long], &[&long]]);
-    let found = profile(&texts, u64::MAX);
+    let report = profile(&texts, u64::MAX);
     assert_eq!(
-        (found.sample.cut_documents, found.duplicates.documents),
+        (report.sample.cut_documents, report.duplicates.documents),
         (2, 1)
     );
-    assert_eq!(found.sample.tokens, 2 * (long.len() as u64 + 1));
-    let text = found.text.unwrap();
+    assert_eq!(report.sample.tokens, 2 * (long.len() as u64 + 1));
+    let text = report.text.unwrap();
     assert_eq!(
         (text.bytes, text.emails.documents),
         (2 * ((1 << 20) - 1), 0)
     );
     assert_eq!(text.replacement_characters.documents, 0);
-    let a = &found.vocabulary.most_used[0];
+    let a = &report.vocabulary.most_used[0];
     assert_eq!((a.token.id, a.occurrences), (97, 2 * ((1 << 20) + 1)));
 }
 

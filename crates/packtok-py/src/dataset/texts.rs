@@ -91,11 +91,11 @@ impl PyDocumentTexts {
             hits: max_hits,
             time,
         };
-        let found = py.detach(|| {
+        let result = py.detach(|| {
             let pattern = Pattern::new(text, ignore_case)?;
             self.inner
                 .search(&pattern, Position { document, token }, limits)
         });
-        values::to_python(py, &found.map_err(dataset_error)?)
+        values::to_python(py, &result.map_err(dataset_error)?)
     }
 }

@@ -11,9 +11,11 @@ from packtok.explore.html.tokens import Piece
 from packtok.explore.pages.parameters import choice
 
 
-def answer(parameters: QueryParams, facts: dict[str, Any], page: Callable[[], Response]) -> Response:
+def answer(
+    parameters: QueryParams, facts: Callable[[], dict[str, Any]], page: Callable[[], Response]
+) -> Response:
     """Returns the facts of a page as JSON if its address requests that, otherwise the page."""
-    return json_response(facts) if is_json(parameters) else page()
+    return json_response(facts()) if is_json(parameters) else page()
 
 
 def is_json(parameters: QueryParams) -> bool:

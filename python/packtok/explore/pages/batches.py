@@ -74,7 +74,10 @@ def batch_page(site: Site, name: str, parameters: QueryParams) -> Response:
         return _row_page(site, run, rows[number], parameters, values)
     first = integer(parameters, "from", 0, most=max(0, len(rows) - 1))
     shown = rows[first : first + _ROWS_SHOWN]
-    facts = {**place, "num_steps": values["num_steps"], "num_ranks": run.num_replicas, "num_rows": len(rows)}
+
+    def facts() -> dict[str, Any]:
+        counts = {"num_steps": values["num_steps"], "num_ranks": run.num_replicas, "num_rows": len(rows)}
+        return {**place, **counts, "first_row": first, "rows": [_row_facts(run, row) for row in shown]}
 
     def page() -> Response:
         previews = [_shown(site, run, row, place) for row in shown]
@@ -88,9 +91,7 @@ def batch_page(site: Site, name: str, parameters: QueryParams) -> Response:
             **values,
         )
 
-    return answer(
-        parameters, {**facts, "first_row": first, "rows": [_row_facts(run, row) for row in shown]}, page
-    )
+    return answer(parameters, facts, page)
 
 
 def _row_page(
@@ -100,7 +101,7 @@ def _row_page(
     start = integer(parameters, "from", 0, most=row.length - 1)
     return answer(
         parameters,
-        {
+        lambda: {
             **{key: values[key] for key in ("epoch", "step", "rank")},
             **_row_facts(run, place),
             "aligned": run.items_of(place.item).aligned,

@@ -29,10 +29,10 @@ def find_page(site: Site, name: str, parameters: QueryParams) -> Response:
     document = integer(parameters, "document", 0, most=max(0, group.num_documents - 1))
     token = integer(parameters, "token", 0)
     decoder = site.decoder(group)
-    found: dict[str, Any] = {"hits": [], "next": None}
+    result: dict[str, Any] = {"hits": [], "next": None}
     if text and decoder.tokenizer is not None:
         texts = site.document_texts(group, decoder)
-        found = texts.search(
+        result = texts.search(
             text,
             ignore_case=ignores_case,
             document=document,
@@ -40,7 +40,6 @@ def find_page(site: Site, name: str, parameters: QueryParams) -> Response:
             max_hits=_MAX_HITS,
             seconds=_SECONDS,
         )
-    facts = {"text": text, "ignore_case": ignores_case, **found}
 
     def page() -> Response:
         return site.pages.html(
@@ -52,11 +51,11 @@ def find_page(site: Site, name: str, parameters: QueryParams) -> Response:
             document=document,
             token=token,
             decoder=decoder,
-            hits=[_shown(hit) for hit in found["hits"]],
-            next=found["next"],
+            hits=[_shown(hit) for hit in result["hits"]],
+            next=result["next"],
         )
 
-    return answer(parameters, facts, page)
+    return answer(parameters, lambda: {"text": text, "ignore_case": ignores_case, **result}, page)
 
 
 def _shown(hit: dict[str, Any]) -> dict[str, Any]:

@@ -62,20 +62,19 @@ def item_page(site: Site, name: str, parameters: QueryParams) -> Response:
     item = integer(parameters, "item", 0, most=most)
     row = _row(site, group, items, item, packing, labels, context_length)
     start = integer(parameters, "from", 0, most=row.length - 1)
-    documents = [
-        {"path": group.files[items.files[path]], "document": document, "start": first, "stop": last}
-        for path, document, first, last in items.blocks.locate(item)[:MAX_JSON_DOCUMENTS]
-    ]
     return answer(
         parameters,
-        {
+        lambda: {
             "path": group.name,
             "item": item,
             "num_items": most + 1,
             "packing": packing,
             "call": values["call"],
             "aligned": labels == "aligned",
-            "documents": documents,
+            "documents": [
+                {"path": group.files[items.files[path]], "document": document, "start": first, "stop": last}
+                for path, document, first, last in items.blocks.locate(item)[:MAX_JSON_DOCUMENTS]
+            ],
             **row.facts(start),
         },
         lambda: site.pages.html(
@@ -87,7 +86,7 @@ def item_page(site: Site, name: str, parameters: QueryParams) -> Response:
 def _no_item(site: Site, parameters: QueryParams, reason: str, values: dict[str, Any]) -> Response:
     return answer(
         parameters,
-        {"path": values["group"].name, "num_items": 0, "reason": reason, "call": values["call"]},
+        lambda: {"path": values["group"].name, "num_items": 0, "reason": reason, "call": values["call"]},
         lambda: site.pages.html("no_item.html", reason=reason, **values),
     )
 

@@ -83,8 +83,11 @@ def kinds_page(site: Site, name: str, parameters: QueryParams) -> Response:
         "bytes": None if sample is None else sample.num_bytes,
         "max_document_tokens": MAX_DOCUMENT_TOKENS,
     }
-    facts = {"name": name, "num_documents": group.num_documents, **view}
-    facts["tokenizers"] = [asdict(row) for row in rows]
+
+    def facts() -> dict[str, Any]:
+        counts = {"name": name, "num_documents": group.num_documents}
+        return {**counts, **view, "tokenizers": [asdict(row) for row in rows]}
+
     return answer(parameters, facts, lambda: _html(site, group, rows, chosen, view))
 
 

@@ -45,7 +45,7 @@ class Encoded:
     def differing(self, other: "Encoded") -> npt.NDArray[np.int64]:
         """Returns the tokens of which another tokenizer makes other parts of the text."""
         # Texts have less than 2**31 bytes.
-        spans, others = ((one.ends[:-1] << 32) | one.ends[1:] for one in (self, other))
+        spans, others = ((tokens.ends[:-1] << 32) | tokens.ends[1:] for tokens in (self, other))
         return np.flatnonzero(np.isin(spans, others, invert=True))
 
 
@@ -88,8 +88,11 @@ def playground_page(site: Site, parameters: QueryParams) -> Response:
     if "text" in parameters:
         raise ParameterError("text is in the address, where others can see it; send it as a form, with POST")
     names = _names(site)
-    facts = {"tokenizers": [{"key": key, "name": name} for key, name in names.items()]}
-    return answer(parameters, facts, lambda: _page(site, names, parameters))
+    return answer(
+        parameters,
+        lambda: {"tokenizers": [{"key": key, "name": name} for key, name in names.items()]},
+        lambda: _page(site, names, parameters),
+    )
 
 
 def text_page(site: Site, parameters: QueryParams) -> Response:
@@ -112,19 +115,18 @@ def text_page(site: Site, parameters: QueryParams) -> Response:
     encoded = [_encoded(site, key, text) for key in keys]
     window, starts, stops = _windows(parameters, encoded)
     shown = []
-    for i, (key, one) in enumerate(zip(keys, encoded, strict=True)):
-        is_compared = len(keys) == 2 and _are_aligned(encoded)
-        ringed = one.differing(encoded[1 - i]) if is_compared else None
-        shown.append(_shown(names[key], one, starts[i], stops[i], num_bytes, "to"[i], ringed))
-    facts = {
-        "text_bytes": num_bytes,
-        "from": window.start,
-        "until": window.stop,
-        "tokenizers": [one.facts for one in shown],
-    }
+    is_compared = len(keys) == 2 and _are_aligned(encoded)
+    for i, (key, tokens) in enumerate(zip(keys, encoded, strict=True)):
+        ringed = tokens.differing(encoded[1 - i]) if is_compared else None
+        shown.append(_shown(names[key], tokens, starts[i], stops[i], num_bytes, "to"[i], ringed))
     return answer(
         parameters,
-        facts,
+        lambda: {
+            "text_bytes": num_bytes,
+            "from": window.start,
+            "until": window.stop,
+            "tokenizers": [tokens.facts for tokens in shown],
+        },
         lambda: _page(site, names, parameters, text=text, num_bytes=num_bytes, window=window, shown=shown),
     )
 
@@ -136,7 +138,7 @@ def _page(site: Site, names: dict[str, str], parameters: QueryParams, **values: 
         key=_first_key(site, names, parameters),
         other=parameters.get("compare", ""),
         step=_step(parameters),
-        has_rings=any(one.num_differing for one in values.get("shown", ())),
+        has_rings=any(tokens.num_differing for tokens in values.get("shown", ())),
         **{"text": "", "shown": [], "window": None, "num_bytes": 0} | values,
     )
 
@@ -177,7 +179,7 @@ def _encoded(site: Site, key: str, text: str) -> Encoded:
 
 def _are_aligned(encoded: Sequence[Encoded]) -> bool:
     """Returns whether the tokens of all tokenizers are parts of the text."""
-    return all(one.is_exact for one in encoded)
+    return all(tokens.is_exact for tokens in encoded)
 
 
 def _windows(parameters: QueryParams, encoded: Sequence[Encoded]) -> tuple[Window, list[int], list[int]]:
@@ -189,7 +191,7 @@ def _windows(parameters: QueryParams, encoded: Sequence[Encoded]) -> tuple[Windo
     step = _step(parameters)
     first, last = encoded[0], encoded[-1]
     if not _are_aligned(encoded):
-        length = max(len(one.ids) for one in encoded)
+        length = max(len(tokens.ids) for tokens in encoded)
         start = integer(parameters, "from", 0, most=max(0, length - 1))
         window = Window(start, min(start + step, length), length, step)
         return window, [start] * 2, [window.stop] * 2

@@ -9,14 +9,13 @@ from markupsafe import Markup
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
+from packtok._packtok import PROFILE_TOKENS
 from packtok.explore.contents.packed import FileGroup
 from packtok.explore.html.rendering import count, link
 from packtok.explore.pages.answers import answer
 from packtok.explore.pages.loading import command_of_profile
 from packtok.explore.site import Site
 
-# Expected tokens of a sample: about 40 MB of text. The command has the same default.
-_SAMPLE_TOKENS = 10_000_000
 # Most profiles are finished during this time. After it, the page says how far it is, and loads itself again.
 _WAIT_SECONDS = 1.0
 _RELOAD_SECONDS = 1
@@ -48,16 +47,17 @@ def profile_page(site: Site, name: str, parameters: QueryParams) -> Response:
     texts = site.document_texts(group, decoder)
     job = site.profiles.job(
         site.key_of_texts(group, decoder),
-        lambda show: texts.profile(sample_tokens=_SAMPLE_TOKENS, on_progress=show),
+        lambda show: texts.profile(sample_tokens=PROFILE_TOKENS, on_progress=show),
     )
     if not job.fraction:
         wait([job.profile], _WAIT_SECONDS)
     values: dict[str, Any] = {"group": group, "trail": site.trail(name)}
     if not job.profile.done():
-        facts: dict[str, Any] = {"progress": job.fraction}
         percent = int(100 * job.fraction)
         response = answer(
-            parameters, facts, lambda: site.pages.html("profiling.html", percent=percent, **values)
+            parameters,
+            lambda: {"progress": job.fraction},
+            lambda: site.pages.html("profiling.html", percent=percent, **values),
         )
         response.status_code = 202
         response.headers["Refresh"] = str(_RELOAD_SECONDS)
@@ -74,11 +74,11 @@ def profile_page(site: Site, name: str, parameters: QueryParams) -> Response:
             scripts=_scripts(profile["text"], links),
             words=[(word, links.of(word)) for word in (profile["text"] or {}).get("longest_words", ())],
             tokens=[(token, links.of(token["example"])) for token in profile["vocabulary"]["most_used"]],
-            command=command_of_profile(site, group, 10 * _SAMPLE_TOKENS),
+            command=command_of_profile(site, group, 10 * PROFILE_TOKENS),
             **values,
         )
 
-    return answer(parameters, {"files": group.files, **profile}, page)
+    return answer(parameters, lambda: {"files": group.files, **profile}, page)
 
 
 class _Links:

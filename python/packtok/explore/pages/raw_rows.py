@@ -66,7 +66,7 @@ def rows_page(site: Site, folder: str, parameters: QueryParams) -> Response:
     }
     return answer(
         parameters,
-        facts,
+        lambda: facts,
         lambda: site.pages.html(
             "raw_rows.html",
             dataset=dataset,

@@ -18,7 +18,7 @@ from packtok.explore.files import NotServedError, OpenFile
 from packtok.explore.html.rendering import link
 from packtok.explore.pages.answers import answer
 from packtok.explore.pages.datasets import data_folder
-from packtok.explore.pages.documents import recorded_origin
+from packtok.explore.pages.documents import RecordedOrigin, recorded_origin
 from packtok.explore.pages.parameters import integer
 from packtok.explore.site import Site
 
@@ -59,7 +59,7 @@ def record_page(site: Site, name: str, parameters: QueryParams) -> Response:
     origin = recorded_origin(packed, number)
     record, reason = None, None
     try:
-        record = _record(site, packed, number)
+        record = _record(site, packed, origin)
     except NoRecordError as error:
         reason = str(error)
     facts = {
@@ -76,7 +76,7 @@ def record_page(site: Site, name: str, parameters: QueryParams) -> Response:
     trail = [*site.trail(name), (f"Document {document:,}", str(link("documents", name, document=document)))]
     return answer(
         parameters,
-        facts,
+        lambda: facts,
         lambda: site.pages.html(
             "record.html",
             group=group,
@@ -90,13 +90,12 @@ def record_page(site: Site, name: str, parameters: QueryParams) -> Response:
     )
 
 
-def _record(site: Site, packed: Packed, number: int) -> SourceRecord:
+def _record(site: Site, packed: Packed, recorded: RecordedOrigin) -> SourceRecord:
     """Returns the record of a document.
 
     Raises:
         NoRecordError: If it cannot be shown.
     """
-    recorded = recorded_origin(packed, number)
     if recorded.fault:
         raise NoRecordError(f"the origin of the document cannot be read: {recorded.fault}")
     if recorded.origin is None:

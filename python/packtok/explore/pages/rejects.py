@@ -36,7 +36,7 @@ class Rejects:
 
 def rejects_of(root: Root, names: Sequence[str]) -> Rejects | None:
     """Returns the documents that were rejected for token files; ``None`` if no file lists them."""
-    found = []
+    listings = []
     first: list[Reject] = []
     has_more = False
     for name in names:
@@ -44,12 +44,12 @@ def rejects_of(root: Root, names: Sequence[str]) -> Rejects | None:
             file = root.open(f"{name}{REJECTS_SUFFIX}")
         except NotServedError:
             continue
-        found.append(file.name)
+        listings.append(file.name)
         *lines, rest = file.part(0, _MAX_BYTES).split(b"\n")
         shown = [reject for line in lines if (reject := _reject(line)) is not None]
         has_more |= bool(rest) or len(first) + len(shown) > MAX_REJECTS_SHOWN or len(shown) < len(lines)
         first += shown[: MAX_REJECTS_SHOWN - len(first)]
-    return Rejects(first, has_more, found) if found else None
+    return Rejects(first, has_more, listings) if listings else None
 
 
 def _reject(line: bytes) -> Reject | None:

@@ -133,8 +133,11 @@ def table_page(site: Site, name: str, parameters: QueryParams) -> Response:
         "page": page,
         "num_pages": max(1, -(-total // ROWS)),
     }
-    facts = {"name": name, "num_documents": group.num_documents, **view}
-    facts["rows"] = [asdict(row) for row in rows]
+
+    def facts() -> dict[str, Any]:
+        counts = {"name": name, "num_documents": group.num_documents}
+        return {**counts, **view, "rows": [asdict(row) for row in rows]}
+
     return answer(parameters, facts, lambda: _html(site, group, rows, view))
 
 

@@ -28,6 +28,8 @@ use self::vocabulary_use::IdCounts;
 use super::{Decoder, DocumentTexts, RELEASED_BYTES};
 use crate::error::Result;
 
+/// The default expected number of tokens in a sample: about 40 MB of text.
+pub const SAMPLE_TOKENS: u64 = 10_000_000;
 /// Tokens of a document that are read at once. Only the first ones are examined for repetition and as text.
 const MAX_DOCUMENT_TOKENS: u64 = 1 << 20;
 /// The share of tokens in repeated n-grams above which a document counts as repetitive.
