@@ -77,13 +77,15 @@ class Story:
         config.write_text(text, encoding="utf-8")
 
     def read(self, document: str) -> str:
-        """Runs the snippets of ``document``, after those of all earlier ones, and returns their output.
+        """Runs the snippets of ``document``, after those of the earlier ones, and returns their output.
+
+        Only the thorough run includes long documents, so no other document needs what they write.
 
         Raises:
             SnippetError: If one of ``document`` fails.
         """
         for name in STORY[: STORY.index(document) + 1]:
-            if name not in self._done:
+            if name not in self._done and (IS_THOROUGH or name not in LONG):
                 self._done[name] = self._read(name)
         done = self._done[document]
         if isinstance(done, SnippetError):
