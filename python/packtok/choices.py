@@ -1,8 +1,9 @@
-"""The check of every argument that has a fixed set of values; the error message names the argument."""
+"""Arguments that have a fixed set of values: their check, and the most similar value for a message."""
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Sequence
 
-__all__ = ["check_choice"]
+__all__ = ["check_choice", "suggestion"]
 
 
 def check_choice(
@@ -15,3 +16,9 @@ def check_choice(
     *first, last = map(repr, choices)
     expected = f"{', '.join(first)} or {last}" if first else last
     raise error(f"{name} is {value!r}, expected {expected}")
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Returns ``; did you mean 'x'?`` with the most similar known name; empty if none is similar."""
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""

@@ -358,7 +358,7 @@ STDIN = "- means standard input, which is not supported; write the data to a fil
         (
             ["locate", "locate.yaml", "-s", "0"],
             2,
-            "locate.yaml: dataset.path: unknown key; known keys are paths, ",
+            "locate.yaml: dataset.path: unknown key; did you mean 'paths'?",
         ),
         (["locate", "stdout.yaml", "-s", "0"], 2, "stdout.yaml: dataset.paths: is missing"),
         (

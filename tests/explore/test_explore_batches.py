@@ -336,5 +336,5 @@ def test_without_a_run_there_is_no_batch_and_a_wrong_run_is_an_error(packtok_cli
     config = tmp_path / "run.yaml"
     config.write_text("dataset: {paths: x, context: 3}")
     done = packtok_cli("explore", tmp_path, "--run", config, code=2)
-    assert done.stderr.startswith(f"packtok: {config}: dataset.context: unknown key; known keys are paths, ")
+    assert done.stderr.startswith(f"packtok: {config}: dataset.context: unknown key; did you mean 'context_l")
     assert done.stderr.count("\n") == 1

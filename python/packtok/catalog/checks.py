@@ -1,7 +1,6 @@
 """Checks each answer of ``packtok data create-metadata`` at its question, against the data."""
 
 import datetime
-import difflib
 import errno
 import os
 from collections.abc import Callable, Sequence
@@ -12,6 +11,7 @@ from packtok.catalog.questions import AnswerError, Answers, Question
 from packtok.catalog.schema import check_output
 from packtok.catalog.survey import Guesses, guess
 from packtok.catalog.token_ids import checked_dtype, facts_of_tokenizer, fitting_dtype, token_files_of
+from packtok.choices import suggestion
 from packtok.errors import PacktokError
 
 # File name endings of token files.
@@ -129,11 +129,9 @@ class Checks:
             return
         known = corpora_in(answers["dataset_path"])
         if answer not in known:
-            near = difflib.get_close_matches(answer, known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
             raise AnswerError(
                 f"--corpus is {answer!r}, but {folder} has no such folder and its README.md no such "
-                f"config{hint}"
+                f"config{suggestion(answer, known)}"
             )
 
     def _strategy(self, answer: str, answers: Answers) -> None:

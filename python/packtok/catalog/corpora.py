@@ -1,11 +1,11 @@
 """The inputs of a described dataset: its folder, or the folder of one of its corpora."""
 
-import difflib
 import errno
 from pathlib import Path
 
 from packtok.catalog.places import missing_data
 from packtok.catalog.schema import DatasetMetadata
+from packtok.choices import suggestion
 from packtok.errors import ConfigError
 
 
@@ -61,8 +61,7 @@ def check_corpus_name(metadata: DatasetMetadata, corpus: str) -> None:
     """Raises a `ConfigError` that lists the known corpora if ``corpus`` is none of them."""
     if corpus in metadata.corpuses:
         return
-    near = difflib.get_close_matches(corpus, metadata.corpuses, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    hint = suggestion(corpus, metadata.corpuses)
     known = ", ".join(map(repr, metadata.corpuses)) or "none"
     raise ConfigError(f"{path_or_name(metadata)}: no corpus {corpus!r}; the dataset has {known}{hint}")
 

@@ -1,6 +1,5 @@
 """Finds datasets by name: in the index of the base directory, or in its folders if there is no index."""
 
-import difflib
 import os
 from collections.abc import Callable
 from contextlib import closing
@@ -12,6 +11,7 @@ from packtok.catalog.discovery import dataset_name, described_at, described_belo
 from packtok.catalog.entries import Broken, entries_of, with_inherited
 from packtok.catalog.index import INDEX_NAME, Index
 from packtok.catalog.schema import DatasetMetadata, load_metadata
+from packtok.choices import suggestion
 from packtok.errors import ConfigError, PacktokError, UnknownNameError
 
 # Receives a remark for the user.
@@ -55,11 +55,9 @@ def path_of_name(base: Base, name: str, remark: Remark = lambda _: None) -> Path
             "a path"
         )
     if not files:
-        near = difflib.get_close_matches(name, names, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
         raise UnknownNameError(
-            f"no dataset is named {name!r} in {base.folder}{hint}; packtok data list shows all, and packtok "
-            "data index adds new ones"
+            f"no dataset is named {name!r} in {base.folder}{suggestion(name, names)}; packtok data list "
+            "shows all, and packtok data index adds new ones"
         )
     return files[0]
 

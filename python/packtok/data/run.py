@@ -4,7 +4,7 @@
 """
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from packtok.choices import check_choice
+from packtok.choices import check_choice, suggestion
 from packtok.config.interpolation import Resolvers, read_yaml
 from packtok.data.epochs import AT_EPOCH_ENDS, Epochs, check_batches, order_seed
 from packtok.data.state import checked_place, state_of
@@ -217,11 +217,15 @@ def _section(config: str, values: Mapping[str, Any], name: str) -> dict[str, Any
 
 
 def _loader_options(config: str, options: dict[str, Any]) -> dict[str, Any]:
-    if unknown := [key for key in options if key not in _LOADER_KEYS]:
-        raise ConfigError(
-            f"{config}: loader.{unknown[0]}: unknown key; known keys are {', '.join(_LOADER_KEYS)}"
-        )
+    _check_keys(f"{config}: loader", options, _LOADER_KEYS)
     return options
+
+
+def _check_keys(section: str, options: Iterable[str], known: Sequence[str]) -> None:
+    for key in options:
+        if key not in known:
+            hint = suggestion(str(key), known) or f"; known keys are {', '.join(known)}"
+            raise ConfigError(f"{section}.{key}: unknown key{hint}")
 
 
 def _opened(
@@ -233,9 +237,7 @@ def _opened(
     arguments = [name for name in inspect.signature(token_items).parameters if name != "scratch_dir"]
     first = _MIXTURE_KEYS if kind == "Mixture" else ("paths",)
     known = list(dict.fromkeys([*first, *(name for name in arguments if name != "paths"), *_TENSOR_KEYS]))
-    for key in options:
-        if key not in known:
-            raise ConfigError(f"{config}: dataset.{key}: unknown key; known keys are {', '.join(known)}")
+    _check_keys(f"{config}: dataset", options, known)
     for name in (first[0], "context_length"):
         if name not in options:
             raise ConfigError(f"{config}: dataset.{name}: is missing")
