@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::letters::Letters;
 use crate::load::{AddedToken, model_type};
-use crate::token_table::TokenTable;
+use crate::token_table::{TextBuffer, TokenTable};
 
 /// The bytes of each token.
 pub(crate) struct ByteDecoder(TokenTable);
@@ -42,11 +42,11 @@ impl ByteDecoder {
 
     /// The text of `ids`. Unknown ids are skipped.
     pub(crate) fn text_of(&self, ids: &[u32], skip_special_tokens: bool) -> String {
-        let mut bytes = Vec::with_capacity(4 * ids.len());
+        let mut text = TextBuffer::new(&self.0, ids.len());
         for token in self.0.tokens(ids, skip_special_tokens) {
-            bytes.extend_from_slice(token.bytes);
+            text.push(token);
         }
-        match String::from_utf8(bytes) {
+        match String::from_utf8(text.into_bytes()) {
             Ok(text) => text,
             Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
         }
@@ -54,7 +54,7 @@ impl ByteDecoder {
 
     /// The bytes of `id`; empty if `id` is unknown.
     pub(crate) fn bytes_of(&self, id: u32) -> &[u8] {
-        self.0.token(id).map_or(&[], |token| token.bytes)
+        self.0.bytes_of(id)
     }
 }
 
@@ -68,6 +68,9 @@ fn has_tokens_decoded_as_normalized(file: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::OnceLock;
+
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -114,6 +117,52 @@ mod tests {
             }
         }
     }
+
+    /// gpt2 with added tokens: one directly after the others, and one with an id so high that most ids have no token.
+    fn with_high_id(id: u32) -> Tokenizer {
+        let mut file: Value = serde_json::from_str(&crate::builtin_json("gpt2").unwrap()).unwrap();
+        let added = |id: u32, content: &str, special: bool| {
+            json!({"id": id, "content": content, "special": special, "single_word": false,
+                   "lstrip": false, "rstrip": false, "normalized": false})
+        };
+        file["added_tokens"] = json!([
+            added(50256, "<|endoftext|>", true),
+            added(50257, &"é".repeat(100), false),
+            added(id, "twelve bytes", true),
+        ]);
+        Tokenizer::from_json("t", file.to_string()).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn any_ids_become_the_text_of_the_reference_engine(
+            ids in proptest::collection::vec(
+                prop_oneof![
+                    4 => 0..50_260_u32,
+                    2 => 0..256_u32,
+                    1 => Just(HIGH_IDS[0]),
+                    1 => Just(HIGH_IDS[1]),
+                    // Tokens of 12, 13, 14, 128 and 200 bytes.
+                    1 => prop_oneof![Just(1321), Just(2776), Just(3230), Just(35_496), Just(50_257)],
+                ],
+                0..120,
+            ),
+            is_sparse: bool,
+            skips: bool,
+        ) {
+            static TOKENIZERS: OnceLock<[(Tokenizer, ByteDecoder); 2]> = OnceLock::new();
+            let tokenizers = TOKENIZERS.get_or_init(|| HIGH_IDS.map(|id| {
+                let tokenizer = with_high_id(id);
+                let decoder = read(&tokenizer).unwrap();
+                (tokenizer, decoder)
+            }));
+            let (tokenizer, decoder) = &tokenizers[usize::from(is_sparse)];
+            let expected = tokenizer.fallback_text(&ids, skips).unwrap();
+            prop_assert_eq!(decoder.text_of(&ids, skips), expected);
+        }
+    }
+
+    const HIGH_IDS: [u32; 2] = [60_000, 4_000_000_000];
 
     #[test]
     fn files_that_become_text_in_other_ways_are_not_read() {

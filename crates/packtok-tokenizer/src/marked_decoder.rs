@@ -8,7 +8,7 @@
 use serde_json::{Value, json};
 
 use crate::load::AddedToken;
-use crate::token_table::TokenTable;
+use crate::token_table::{TextBuffer, TokenTable};
 use crate::vocabulary::byte_of_name;
 
 /// The text of each token, or its byte.
@@ -44,7 +44,7 @@ impl MarkedDecoder {
             }
             let name = whole.strip_prefix(letter)?.strip_suffix(letter)?;
             this.tokens
-                .replace(token.id, name, without.len() == 2 * letter.len_utf8());
+                .replace(token.id, name, without.len() == 2 * letter.len_utf8())?;
             if !is_same(&this) {
                 return None;
             }
@@ -83,17 +83,18 @@ impl MarkedDecoder {
 
     /// The text of `ids`. Unknown ids are skipped.
     pub(crate) fn text_of(&self, ids: &[u32], skip_special_tokens: bool) -> String {
-        let mut text = Vec::with_capacity(4 * ids.len() + 1);
+        let mut text = TextBuffer::new(&self.tokens, ids.len());
         let mut bytes = Vec::new();
         for token in self.tokens.tokens(ids, skip_special_tokens) {
-            if token.is_byte {
-                bytes.extend_from_slice(token.bytes);
+            if token.is_byte() {
+                bytes.extend_from_slice(self.tokens.bytes(token));
             } else {
                 end_bytes(&mut bytes, &mut text);
-                text.extend_from_slice(token.bytes);
+                text.push(token);
             }
         }
         end_bytes(&mut bytes, &mut text);
+        let mut text = text.into_bytes();
         if self.strips && text.first() == Some(&b' ') {
             text.remove(0);
         }
@@ -106,15 +107,15 @@ impl MarkedDecoder {
 
 /// Moves the bytes of neighbouring tokens to the text.
 #[inline]
-fn end_bytes(bytes: &mut Vec<u8>, text: &mut Vec<u8>) {
+fn end_bytes(bytes: &mut Vec<u8>, text: &mut TextBuffer) {
     if bytes.is_empty() {
         return;
     }
     match str::from_utf8(bytes) {
-        Ok(_) => text.extend_from_slice(bytes),
+        Ok(_) => text.extend(bytes),
         Err(_) => bytes
             .iter()
-            .for_each(|_| text.extend_from_slice("\u{fffd}".as_bytes())),
+            .for_each(|_| text.extend("\u{fffd}".as_bytes())),
     }
     bytes.clear();
 }
