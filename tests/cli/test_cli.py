@@ -378,6 +378,10 @@ def _temporaries(folder: Path) -> list[Path]:
             ("numpy", "torch", "pydantic", "omegaconf", "yaml", "typer"),
         ),
         ("import packtok.stream.worker", ("torch",)),
+        (
+            "from packtok.tokenizer.find import find_tokenizer; find_tokenizer('gpt2')",
+            ("numpy", "torch", "typer"),
+        ),
     ],
 )
 def test_imports_stay_cheap(statement: str, absent: tuple[str, ...]) -> None:

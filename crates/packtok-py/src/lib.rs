@@ -94,7 +94,8 @@ mod _packtok {
     use crate::tokenizer::proof::on_engine_check;
     #[pymodule_export]
     use crate::tokenizer::{
-        PyTokenizer, appended_id, presence_of_tokens, read_tokenizer, with_tokens,
+        PyTokenizer, appended_id, builtin_tokenizer, presence_of_tokens, read_tokenizer,
+        with_tokens,
     };
 
     #[pymodule_export]

@@ -89,7 +89,7 @@ def find_tokenizer(name: str, add_special_tokens_from_config: bool = False) -> T
         display_name = _name_of(Path(os.path.abspath(name)))
         return tokenizer_of_file(os.fspath(path), display_name, add_special_tokens_from_config)
     if name in Tokenizer.builtin_names():
-        tokenizer = Tokenizer.builtin(name)
+        tokenizer = _packtok.builtin_tokenizer(name)
         return TokenizerLookup(tokenizer, DEFAULT_EOD, (), bos_token=tokenizer.bos_token)
     if Path(name).is_dir():
         raise TokenizerError(_no_tokenizer_in(Path(name)))

@@ -53,16 +53,35 @@ struct Named {
 }
 
 impl PyTokenizer {
-    fn wrap(py: Python<'_>, inner: Tokenizer, named: Named) -> PyResult<Self> {
-        // Importing NumPy takes as long as encoding megabytes. Do it while loading instead of in
-        // the first call.
-        py.import("numpy")?;
-        Ok(Self {
+    fn new(inner: Tokenizer, named: Named) -> Self {
+        Self {
             encoders: Encoders::new(inner.clone()),
             inner,
             vocabulary: OnceLock::new(),
             named,
-        })
+        }
+    }
+
+    /// A tokenizer for a program that encodes texts. Importing NumPy takes as long as encoding
+    /// megabytes, and is done here instead of in the first call.
+    fn with_numpy(py: Python<'_>, inner: Tokenizer, named: Named) -> PyResult<Self> {
+        py.import("numpy")?;
+        Ok(Self::new(inner, named))
+    }
+
+    /// A tokenizer that needs neither file nor network.
+    fn loaded_builtin(py: Python<'_>, name: &str) -> PyResult<(Tokenizer, Named)> {
+        let loaded = py.detach(|| Tokenizer::builtin(name));
+        let inner = proven(py, loaded.map_err(tokenizer_error)?)?;
+        let end_of_text = || ENDOFTEXT.to_owned();
+        let named = Named {
+            // For GPT-2, Hugging Face has a tokenizer, in which this token is also BOS.
+            bos_token: (name == "gpt2").then(end_of_text),
+            // Every built-in tokenizer has this token.
+            eos_token: Some(end_of_text()),
+            remarks: Vec::new(),
+        };
+        Ok((inner, named))
     }
 
     /// The result of a function of `packtok.tokenizer.find`, which reads the files next to a
@@ -82,7 +101,7 @@ impl PyTokenizer {
             eos_token: result.getattr("eos_token")?.extract()?,
             remarks: result.getattr("warnings")?.extract()?,
         };
-        Self::wrap(py, inner, named)
+        Self::with_numpy(py, inner, named)
     }
 
     fn vocabulary(&self) -> &Vocabulary {
@@ -95,7 +114,14 @@ impl PyTokenizer {
 pub(crate) fn read_tokenizer(py: Python<'_>, path: PathBuf, name: &str) -> PyResult<PyTokenizer> {
     let loaded = py.detach(|| Tokenizer::from_file(&path, Some(name)));
     let inner = proven(py, loaded.map_err(tokenizer_error)?)?;
-    PyTokenizer::wrap(py, inner, Named::default())
+    Ok(PyTokenizer::new(inner, Named::default()))
+}
+
+/// A built-in tokenizer, for commands, which do without NumPy.
+#[pyfunction]
+pub(crate) fn builtin_tokenizer(py: Python<'_>, name: &str) -> PyResult<PyTokenizer> {
+    let (inner, named) = PyTokenizer::loaded_builtin(py, name)?;
+    Ok(PyTokenizer::new(inner, named))
 }
 
 /// For each of `tokens`, which is JSON, `"absent"`, `"ordinary"`, `"differing"` or `"same"`.
@@ -123,7 +149,7 @@ pub(crate) fn with_tokens(
         remarks: Vec::new(),
         ..tokenizer.named.clone()
     };
-    PyTokenizer::wrap(py, inner, named)
+    Ok(PyTokenizer::new(inner, named))
 }
 
 fn new_tokens(json: &str) -> PyResult<Vec<NewToken>> {
@@ -145,7 +171,7 @@ impl PyTokenizer {
         json, name="tokenizer.json", eos_token=None, remarks=Vec::new(), bos_token=None,
         special_tokens_in_text=None,
     ))]
-    fn new(
+    fn from_bytes(
         py: Python<'_>,
         json: &[u8],
         name: &str,
@@ -164,7 +190,7 @@ impl PyTokenizer {
             eos_token,
             remarks,
         };
-        Self::wrap(py, inner, named)
+        Self::with_numpy(py, inner, named)
     }
 
     /// Loads a tokenizer.json, tekken.json or SentencePiece .model file. Messages call it `name`
@@ -203,18 +229,9 @@ impl PyTokenizer {
 
     /// Loads a tokenizer that needs neither file nor network; see `builtin_names`.
     #[staticmethod]
-    fn builtin(py: Python<'_>, name: String) -> PyResult<Self> {
-        let loaded = py.detach(|| Tokenizer::builtin(&name));
-        let inner = proven(py, loaded.map_err(tokenizer_error)?)?;
-        let end_of_text = || ENDOFTEXT.to_owned();
-        let named = Named {
-            // For GPT-2, Hugging Face has a tokenizer, in which this token is also BOS.
-            bos_token: (name == "gpt2").then(end_of_text),
-            // Every built-in tokenizer has this token.
-            eos_token: Some(end_of_text()),
-            remarks: Vec::new(),
-        };
-        Self::wrap(py, inner, named)
+    fn builtin(py: Python<'_>, name: &str) -> PyResult<Self> {
+        let (inner, named) = Self::loaded_builtin(py, name)?;
+        Self::with_numpy(py, inner, named)
     }
 
     /// Names that `builtin` accepts.

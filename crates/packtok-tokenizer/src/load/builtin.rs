@@ -1,10 +1,9 @@
-//! Tokenizers that need neither a file nor a network: OpenAI's encodings, converted to tokenizer.json from the ranks
-//! in the `tiktoken-rs` crate.
+//! Tokenizers that need neither a file nor a network: OpenAI's encodings, converted to tokenizer.json from tables of
+//! their tokens, which `build.rs` writes.
 //!
 //! `tests/it/builtin.rs` compares the ids with tiktoken's.
 
 use serde_json::{Value, json};
-use tiktoken_rs::CoreBPE;
 
 use super::LoadError;
 use crate::engines::byte_bpe::{CL100K_PATTERN, O200K_PATTERN};
@@ -25,9 +24,17 @@ pub const BUILTIN_NAMES: &[&str] = &[
 /// The end-of-text token that every built-in tokenizer has.
 pub const ENDOFTEXT: &str = "<|endoftext|>";
 
-/// The properties that tiktoken publishes for an encoding, in addition to its ranks.
+/// The tables of `build.rs`.
+const R50K: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/r50k_base"));
+const P50K: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/p50k_base"));
+const CL100K: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/cl100k_base"));
+const O200K: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/o200k_base"));
+/// Bytes of a rank in a table.
+const RANK_BYTES: usize = 8;
+
+/// An encoding as tiktoken publishes it.
 struct Encoding {
-    bpe: CoreBPE,
+    table: &'static [u8],
     special_tokens: Vec<(String, u32)>,
     pre_tokenizer: Value,
 }
@@ -37,68 +44,62 @@ struct Encoding {
 /// # Errors
 /// No built-in tokenizer has this name.
 pub fn builtin_json(name: &str) -> Result<String> {
-    let (encoding, tokens) = load(name)?;
-    Ok(written_out(&encoding, tokens))
-}
-
-/// The tokenizer.json of the built-in tokenizer with these ranks; `None` if no built-in tokenizer
-/// has them.
-///
-/// # Errors
-/// The ranks of a built-in tokenizer cannot be loaded.
-pub(crate) fn builtin_json_of_ranks(ranks: &[Vec<u8>]) -> Result<Option<String>> {
-    let as_many = |name: &&&str| num_ranks(name) as usize == ranks.len();
-    for name in BUILTIN_NAMES.iter().filter(as_many) {
-        let (encoding, tokens) = load(name)?;
-        if tokens == ranks {
-            return Ok(Some(written_out(&encoding, tokens)));
-        }
-    }
-    Ok(None)
-}
-
-/// A built-in tokenizer, and the bytes of every rank, in order.
-fn load(name: &str) -> Result<(Encoding, Vec<Vec<u8>>)> {
     let unknown = || {
         Error::Load(LoadError::UnknownBuiltin {
             name: name.to_owned(),
             known: BUILTIN_NAMES,
         })
     };
-    let unloadable = |source| {
-        Error::Load(LoadError::Unloadable {
-            name: name.to_owned(),
-            source,
-        })
-    };
-    let encoding = encoding(name).ok_or_else(unknown)?.map_err(unloadable)?;
-    let tokens = ranks(name, &encoding).map_err(unloadable)?;
-    Ok((encoding, tokens))
+    Ok(encoding(name).ok_or_else(unknown)?.tokenizer_json())
 }
 
-fn written_out(encoding: &Encoding, tokens: Vec<Vec<u8>>) -> String {
-    let ranked = Ranked {
-        tokens,
-        first_id: 0,
-        special_tokens: encoding.special_tokens.clone(),
-        pre_tokenizer: encoding.pre_tokenizer.clone(),
-        is_nfc: false,
-    };
-    ranked.tokenizer_json()
+/// The tokenizer.json of the built-in tokenizer with these ranks; `None` if no built-in tokenizer
+/// has them.
+pub(crate) fn builtin_json_of_ranks(ranks: &[Vec<u8>]) -> Option<String> {
+    let encodings = BUILTIN_NAMES.iter().filter_map(|name| encoding(name));
+    let mut same = encodings.filter(|encoding| {
+        encoding.table.len() == RANK_BYTES * ranks.len() && encoding.tokens_and_merges().0 == ranks
+    });
+    Some(same.next()?.tokenizer_json())
 }
 
-/// The number of ranks of a built-in tokenizer.
-fn num_ranks(name: &str) -> u32 {
-    match name {
-        "gpt2" | "r50k_base" => 50_256,
-        "p50k_base" | "p50k_edit" => 50_281,
-        "cl100k_base" => 100_256,
-        "o200k_base" | "o200k_harmony" => 199_998,
-        _ => 0,
+impl Encoding {
+    fn tokenizer_json(self) -> String {
+        let (tokens, merges) = self.tokens_and_merges();
+        let ranked = Ranked {
+            tokens,
+            merges,
+            first_id: 0,
+            special_tokens: self.special_tokens,
+            pre_tokenizer: self.pre_tokenizer,
+            is_nfc: false,
+        };
+        ranked.tokenizer_json()
+    }
+
+    /// The bytes of every rank, which a special token does not have; and the two ranks that each token of several bytes
+    /// is merged from.
+    fn tokens_and_merges(&self) -> (Vec<Vec<u8>>, Vec<(u32, u32)>) {
+        let (numbers, _) = self.table.as_chunks();
+        let (ranks, _) = numbers.as_chunks();
+        let mut tokens: Vec<Vec<u8>> = Vec::with_capacity(ranks.len());
+        let mut merges = Vec::with_capacity(ranks.len());
+        for rank in ranks {
+            let token = match rank.map(u32::from_le_bytes) {
+                [u32::MAX, u32::MAX] => Vec::new(),
+                [u32::MAX, byte] => vec![byte as u8],
+                [left, right] => {
+                    merges.push((left, right));
+                    [&*tokens[left as usize], &*tokens[right as usize]].concat()
+                }
+            };
+            tokens.push(token);
+        }
+        (tokens, merges)
     }
 }
 
-fn encoding(name: &str) -> Option<std::result::Result<Encoding, crate::Cause>> {
+fn encoding(name: &str) -> Option<Encoding> {
     const FIM: [&str; 3] = ["<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>"];
     let gpt2 = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true});
     let named = |special: &[(&str, u32)]| -> Vec<(String, u32)> {
@@ -111,24 +112,12 @@ fn encoding(name: &str) -> Option<std::result::Result<Encoding, crate::Cause>> {
         special.extend(FIM.into_iter().map(str::to_owned).zip(first..));
         special
     };
-    let (bpe, special_tokens, pre_tokenizer) = match name {
-        "gpt2" | "r50k_base" => (
-            tiktoken_rs::r50k_base(),
-            named(&[(ENDOFTEXT, 50_256)]),
-            gpt2,
-        ),
-        "p50k_base" => (
-            tiktoken_rs::p50k_base(),
-            named(&[(ENDOFTEXT, 50_256)]),
-            gpt2,
-        ),
-        "p50k_edit" => (
-            tiktoken_rs::p50k_edit(),
-            with_fim(named(&[(ENDOFTEXT, 50_256)]), 50_281),
-            gpt2,
-        ),
+    let (table, special_tokens, pre_tokenizer) = match name {
+        "gpt2" | "r50k_base" => (R50K, named(&[(ENDOFTEXT, 50_256)]), gpt2),
+        "p50k_base" => (P50K, named(&[(ENDOFTEXT, 50_256)]), gpt2),
+        "p50k_edit" => (P50K, with_fim(named(&[(ENDOFTEXT, 50_256)]), 50_281), gpt2),
         "cl100k_base" => (
-            tiktoken_rs::cl100k_base(),
+            CL100K,
             with_fim(
                 named(&[(ENDOFTEXT, 100_257), ("<|endofprompt|>", 100_276)]),
                 100_258,
@@ -136,22 +125,18 @@ fn encoding(name: &str) -> Option<std::result::Result<Encoding, crate::Cause>> {
             split_by(CL100K_PATTERN),
         ),
         "o200k_base" => (
-            tiktoken_rs::o200k_base(),
+            O200K,
             named(&[(ENDOFTEXT, 199_999), ("<|endofprompt|>", 200_018)]),
             split_by(O200K_PATTERN),
         ),
-        "o200k_harmony" => (
-            tiktoken_rs::o200k_harmony(),
-            of_harmony(),
-            split_by(O200K_PATTERN),
-        ),
+        "o200k_harmony" => (O200K, of_harmony(), split_by(O200K_PATTERN)),
         _ => return None,
     };
-    Some(bpe.map_err(Into::into).map(|bpe| Encoding {
-        bpe,
+    Some(Encoding {
+        table,
         special_tokens,
         pre_tokenizer,
-    }))
+    })
 }
 
 /// The special tokens of gpt-oss. tiktoken has a second name for 200018, `<|reserved_200018|>`; gpt-oss's own file has
@@ -173,31 +158,18 @@ fn of_harmony() -> Vec<(String, u32)> {
     (199_998..=201_087).map(|id| (name(id), id)).collect()
 }
 
-/// The bytes of every rank, in order; none for a special token.
-fn ranks(name: &str, encoding: &Encoding) -> std::result::Result<Vec<Vec<u8>>, crate::Cause> {
-    let is_special = |rank: u32| encoding.special_tokens.iter().any(|&(_, id)| id == rank);
-    (0..num_ranks(name))
-        .map(|rank| {
-            if is_special(rank) {
-                Ok(vec![])
-            } else {
-                Ok(encoding.bpe.decode_bytes(&[rank])?)
-            }
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::ranks::merges;
+    use crate::load::merges::merges;
 
     #[test]
-    fn every_token_of_every_encoding_is_made_of_two() {
-        for name in BUILTIN_NAMES {
-            let (_, ranks) = load(name).unwrap();
-            let num_long = ranks.iter().filter(|bytes| bytes.len() > 1).count();
-            assert_eq!(merges(&ranks).len(), num_long, "{name}");
+    fn tables_have_the_merges_of_their_ranks() {
+        for name in ["p50k_base", "cl100k_base"] {
+            let (tokens, stored) = encoding(name).unwrap().tokens_and_merges();
+            assert_eq!(stored, merges(&tokens), "{name}");
+            let num_long = tokens.iter().filter(|bytes| bytes.len() > 1).count();
+            assert_eq!(stored.len(), num_long, "{name}");
         }
     }
 

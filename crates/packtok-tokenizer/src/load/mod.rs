@@ -15,6 +15,7 @@ mod description;
 mod error;
 mod file;
 mod fingerprint;
+mod merges;
 mod more_tokens;
 mod parsed;
 mod published;

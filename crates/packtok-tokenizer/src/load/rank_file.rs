@@ -14,6 +14,7 @@ use base64::prelude::BASE64_STANDARD;
 use super::LoadError;
 use crate::error::{Error, Result};
 use crate::load::builtin::{BUILTIN_NAMES, builtin_json_of_ranks};
+use crate::load::merges::merges;
 use crate::load::published::{PUBLISHED, published};
 use crate::load::ranks::{Ranked, split_by};
 
@@ -59,6 +60,7 @@ pub(crate) fn tokenizer_json(name: &str, bytes: &[u8]) -> Result<String> {
     }
     if let Some(published) = published(bytes) {
         let ranked = Ranked {
+            merges: merges(&tokens),
             tokens,
             first_id: 0,
             special_tokens: (published.special_tokens)(),
@@ -67,7 +69,7 @@ pub(crate) fn tokenizer_json(name: &str, bytes: &[u8]) -> Result<String> {
         };
         return Ok(ranked.tokenizer_json());
     }
-    builtin_json_of_ranks(&tokens)?.ok_or_else(|| {
+    builtin_json_of_ranks(&tokens).ok_or_else(|| {
         if let Some(reason) = gap {
             return refused(reason);
         }

@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use super::LoadError;
 use crate::error::{Error, Result};
+use crate::load::merges::merges;
 use crate::load::ranks::{Ranked, split_by};
 
 /// The special tokens of files that do not list any.
@@ -99,8 +100,10 @@ fn ranked(file: &Value) -> std::result::Result<Ranked, String> {
             format!("vocab[{rank}] is {entry}, expected rank {rank} and its bytes in base64")
         })
     });
+    let tokens: Vec<Vec<u8>> = tokens.collect::<std::result::Result<_, _>>()?;
     Ok(Ranked {
-        tokens: tokens.collect::<std::result::Result<_, _>>()?,
+        merges: merges(&tokens),
+        tokens,
         first_id: num_special as u32,
         special_tokens: special_tokens(&file["special_tokens"], num_special)?,
         pre_tokenizer: split_by(pattern),

@@ -318,7 +318,7 @@ fn a_word_of_many_letters_takes_no_time() {
     check(&words(1 << 12));
     for tokenizer in tokenizers().iter().chain(sentence_pieces()) {
         let options = options(EngineChoice::Fast, false);
-        for text in words(extent(1 << 20, 1 << 18)) {
+        for text in words(extent(1 << 20, 1 << 16)) {
             let ids = tokenizer.encode(&text, &options).unwrap();
             // Far from the ends, a word of one repeated part has the ids of any other length.
             let half = tokenizer.encode(&text[..text.len() / 2], &options).unwrap();

@@ -4,6 +4,8 @@ use packtok_tokenizer::{EncodeOptions, EngineKind, SpecialTokensInText, Tokenize
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use crate::extent;
+
 /// What texts are made of: words, separators, marks that combine with their neighbours, what normalizers change, and
 /// added tokens.
 const PARTS: [&str; 47] = [
@@ -326,8 +328,9 @@ fn check(text: &str) {
 
 #[test]
 fn every_pair_of_parts_beside_words() {
-    for first in PARTS {
-        for second in PARTS {
+    for (i, first) in PARTS.iter().enumerate() {
+        // In CI, each part still comes before and after many others.
+        for second in PARTS.iter().skip(i % extent(1, 3)).step_by(extent(1, 3)) {
             check(&format!("{first}{second}"));
             check(&format!("a{first}{second}b {first} {second}"));
         }
