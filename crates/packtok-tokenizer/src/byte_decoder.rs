@@ -16,10 +16,14 @@ pub(crate) struct ByteDecoder(TokenTable);
 
 impl ByteDecoder {
     /// Builds the decoder from a tokenizer.json, as text and parsed; `None` if the file defines another decoder.
-    pub(crate) fn read(json: &str, file: &Value, added_tokens: &[AddedToken]) -> Option<Self> {
-        let is_byte_level =
-            file["decoder"]["type"] == "ByteLevel" && model_type(&file["model"]) == "BPE";
-        if !is_byte_level || has_tokens_decoded_as_normalized(file) {
+    /// `reference_text` is as in [`TokenTable::correct`].
+    pub(crate) fn read(
+        json: &str,
+        file: &Value,
+        added_tokens: &[AddedToken],
+        reference_text: impl Fn(&[u32], bool) -> Option<String>,
+    ) -> Option<Self> {
+        if file["decoder"]["type"] != "ByteLevel" || model_type(&file["model"]) != "BPE" {
             return None;
         }
         let letters = Letters::new();
@@ -37,24 +41,32 @@ impl ByteDecoder {
             }
             false
         };
-        TokenTable::read(json, added_tokens, append).map(Self)
+        let mut tokens = TokenTable::read(json, added_tokens, append)?;
+        if has_tokens_decoded_as_normalized(file) {
+            tokens.correct(added_tokens, text_of, reference_text)?;
+        }
+        Some(Self(tokens))
     }
 
     /// The text of `ids`. Unknown ids are skipped.
     pub(crate) fn text_of(&self, ids: &[u32], skip_special_tokens: bool) -> String {
-        let mut text = TextBuffer::new(&self.0, ids.len());
-        for token in self.0.tokens(ids, skip_special_tokens) {
-            text.push(token);
-        }
-        match String::from_utf8(text.into_bytes()) {
-            Ok(text) => text,
-            Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
-        }
+        text_of(&self.0, ids, skip_special_tokens)
     }
 
     /// The bytes of `id`; empty if `id` is unknown.
     pub(crate) fn bytes_of(&self, id: u32) -> &[u8] {
         self.0.bytes_of(id)
+    }
+}
+
+fn text_of(tokens: &TokenTable, ids: &[u32], skip_special_tokens: bool) -> String {
+    let mut text = TextBuffer::new(tokens, ids.len());
+    for token in tokens.tokens(ids, skip_special_tokens) {
+        text.push(token);
+    }
+    match String::from_utf8(text.into_bytes()) {
+        Ok(text) => text,
+        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
     }
 }
 
@@ -78,7 +90,13 @@ mod tests {
 
     fn read(tokenizer: &Tokenizer) -> Option<ByteDecoder> {
         let file = serde_json::from_str(tokenizer.json()).unwrap();
-        ByteDecoder::read(tokenizer.json(), &file, tokenizer.added_tokens())
+        let reference_text = |ids: &[u32], skips| tokenizer.fallback_text(ids, skips).ok();
+        ByteDecoder::read(
+            tokenizer.json(),
+            &file,
+            tokenizer.added_tokens(),
+            reference_text,
+        )
     }
 
     #[test]
@@ -118,17 +136,26 @@ mod tests {
         }
     }
 
-    /// gpt2 with added tokens: one directly after the others, and one with an id so high that most ids have no token.
-    fn with_high_id(id: u32) -> Tokenizer {
+    /// The ids of the last added token: one close to the others, one so high that most ids have no token, and one of a
+    /// file with a normalizer.
+    const LAST_IDS: [u32; 3] = [60_000, 4_000_000_000, 60_001];
+
+    /// gpt2 with added tokens, the last of which has the id `last`.
+    fn with_added_tokens(last: u32) -> Tokenizer {
         let mut file: Value = serde_json::from_str(&crate::builtin_json("gpt2").unwrap()).unwrap();
+        let has_normalizer = last == LAST_IDS[2];
         let added = |id: u32, content: &str, special: bool| {
             json!({"id": id, "content": content, "special": special, "single_word": false,
-                   "lstrip": false, "rstrip": false, "normalized": false})
+                   "lstrip": false, "rstrip": false, "normalized": has_normalizer})
         };
+        if has_normalizer {
+            file["normalizer"] = json!({"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Lowercase"}]});
+        }
         file["added_tokens"] = json!([
             added(50256, "<|endoftext|>", true),
             added(50257, &"é".repeat(100), false),
-            added(id, "twelve bytes", true),
+            added(50258, "A  e\u{301}", true),
+            added(last, "twelve bytes", true),
         ]);
         Tokenizer::from_json("t", file.to_string()).unwrap()
     }
@@ -140,29 +167,26 @@ mod tests {
                 prop_oneof![
                     4 => 0..50_260_u32,
                     2 => 0..256_u32,
-                    1 => Just(HIGH_IDS[0]),
-                    1 => Just(HIGH_IDS[1]),
+                    2 => proptest::sample::select(LAST_IDS.to_vec()),
                     // Tokens of 12, 13, 14, 128 and 200 bytes.
                     1 => prop_oneof![Just(1321), Just(2776), Just(3230), Just(35_496), Just(50_257)],
                 ],
                 0..120,
             ),
-            is_sparse: bool,
+            number in 0..LAST_IDS.len(),
             skips: bool,
         ) {
-            static TOKENIZERS: OnceLock<[(Tokenizer, ByteDecoder); 2]> = OnceLock::new();
-            let tokenizers = TOKENIZERS.get_or_init(|| HIGH_IDS.map(|id| {
-                let tokenizer = with_high_id(id);
+            static TOKENIZERS: OnceLock<[(Tokenizer, ByteDecoder); 3]> = OnceLock::new();
+            let tokenizers = TOKENIZERS.get_or_init(|| LAST_IDS.map(|id| {
+                let tokenizer = with_added_tokens(id);
                 let decoder = read(&tokenizer).unwrap();
                 (tokenizer, decoder)
             }));
-            let (tokenizer, decoder) = &tokenizers[usize::from(is_sparse)];
+            let (tokenizer, decoder) = &tokenizers[number];
             let expected = tokenizer.fallback_text(&ids, skips).unwrap();
             prop_assert_eq!(decoder.text_of(&ids, skips), expected);
         }
     }
-
-    const HIGH_IDS: [u32; 2] = [60_000, 4_000_000_000];
 
     #[test]
     fn files_that_become_text_in_other_ways_are_not_read() {

@@ -184,8 +184,8 @@ impl Loaded {
             let file: Value = serde_json::from_str(&self.json).ok()?;
             let added_tokens = &self.description.added_tokens;
             let reference_text = |ids: &[u32], skips| self.fallback_text(ids, skips).ok();
-            let bytes = ByteDecoder::read(&self.json, &file, added_tokens).map(Decoder::Bytes);
-            bytes.or_else(|| {
+            let bytes = ByteDecoder::read(&self.json, &file, added_tokens, reference_text);
+            bytes.map(Decoder::Bytes).or_else(|| {
                 MarkedDecoder::read(&self.json, &file, added_tokens, reference_text)
                     .map(Decoder::Marks)
             })

@@ -20,10 +20,7 @@ pub(crate) struct MarkedDecoder {
 
 impl MarkedDecoder {
     /// Builds the decoder from a tokenizer.json, as text and parsed; `None` if the file defines another decoder.
-    ///
-    /// An added token may be decoded to its normalized name, and is then not special for the reference engine. Only
-    /// that engine knows the name, so `reference_text` decodes each of them between other tokens, with and without
-    /// special tokens.
+    /// `reference_text` is as in [`TokenTable::correct`].
     pub(crate) fn read(
         json: &str,
         file: &Value,
@@ -31,24 +28,9 @@ impl MarkedDecoder {
         reference_text: impl Fn(&[u32], bool) -> Option<String>,
     ) -> Option<Self> {
         let mut this = Self::with_names(json, file, added_tokens)?;
-        let (other, letter) = this.tokens.first_letter()?;
-        for token in added_tokens {
-            let ids = [other, token.id, other];
-            let [whole, without] = [false, true].map(|skips| reference_text(&ids, skips));
-            let (whole, without) = (whole?, without?);
-            let is_same = |decoder: &Self| {
-                decoder.text_of(&ids, false) == whole && decoder.text_of(&ids, true) == without
-            };
-            if is_same(&this) {
-                continue;
-            }
-            let name = whole.strip_prefix(letter)?.strip_suffix(letter)?;
-            this.tokens
-                .replace(token.id, name, without.len() == 2 * letter.len_utf8())?;
-            if !is_same(&this) {
-                return None;
-            }
-        }
+        let strips = this.strips;
+        let text_of = |tokens: &TokenTable, ids: &[u32], skips| text_of(tokens, strips, ids, skips);
+        this.tokens.correct(added_tokens, text_of, reference_text)?;
         Some(this)
     }
 
@@ -83,25 +65,29 @@ impl MarkedDecoder {
 
     /// The text of `ids`. Unknown ids are skipped.
     pub(crate) fn text_of(&self, ids: &[u32], skip_special_tokens: bool) -> String {
-        let mut text = TextBuffer::new(&self.tokens, ids.len());
-        let mut bytes = Vec::new();
-        for token in self.tokens.tokens(ids, skip_special_tokens) {
-            if token.is_byte() {
-                bytes.extend_from_slice(self.tokens.bytes(token));
-            } else {
-                end_bytes(&mut bytes, &mut text);
-                text.push(token);
-            }
+        text_of(&self.tokens, self.strips, ids, skip_special_tokens)
+    }
+}
+
+fn text_of(tokens: &TokenTable, strips: bool, ids: &[u32], skip_special_tokens: bool) -> String {
+    let mut text = TextBuffer::new(tokens, ids.len());
+    let mut bytes = Vec::new();
+    for token in tokens.tokens(ids, skip_special_tokens) {
+        if token.is_byte() {
+            bytes.extend_from_slice(tokens.bytes(token));
+        } else {
+            end_bytes(&mut bytes, &mut text);
+            text.push(token);
         }
-        end_bytes(&mut bytes, &mut text);
-        let mut text = text.into_bytes();
-        if self.strips && text.first() == Some(&b' ') {
-            text.remove(0);
-        }
-        match String::from_utf8(text) {
-            Ok(text) => text,
-            Err(_) => unreachable!("names and complete bytes are UTF-8"),
-        }
+    }
+    end_bytes(&mut bytes, &mut text);
+    let mut text = text.into_bytes();
+    if strips && text.first() == Some(&b' ') {
+        text.remove(0);
+    }
+    match String::from_utf8(text) {
+        Ok(text) => text,
+        Err(_) => unreachable!("names and complete bytes are UTF-8"),
     }
 }
 

@@ -171,7 +171,7 @@ impl TokenTable {
     }
 
     /// A token that is one ASCII letter, and its id.
-    pub(crate) fn first_letter(&self) -> Option<(u32, char)> {
+    fn first_letter(&self) -> Option<(u32, char)> {
         self.entries
             .iter()
             .enumerate()
@@ -184,8 +184,43 @@ impl TokenTable {
             })
     }
 
+    /// Gives the added tokens the texts that the reference engine gives them. It may decode such a token to its
+    /// normalized name, which only that engine knows, and does not treat it as special then.
+    ///
+    /// `text_of` and `reference_text` return the text of ids, with or without special tokens, by this table and by that
+    /// engine. Each added token is decoded between two letters. `None` if a text cannot be the same.
+    pub(crate) fn correct(
+        &mut self,
+        added_tokens: &[AddedToken],
+        text_of: impl Fn(&Self, &[u32], bool) -> String,
+        reference_text: impl Fn(&[u32], bool) -> Option<String>,
+    ) -> Option<()> {
+        let (other, letter) = self.first_letter()?;
+        for token in added_tokens {
+            let ids = [other, token.id, other];
+            let [whole, without] = [false, true].map(|skips| reference_text(&ids, skips));
+            let (whole, without) = (whole?, without?);
+            let is_same = |this: &Self| {
+                text_of(this, &ids, false) == whole && text_of(this, &ids, true) == without
+            };
+            if is_same(self) {
+                continue;
+            }
+            let name = whole.strip_prefix(letter)?.strip_suffix(letter)?;
+            if name.contains('\u{fffd}') {
+                // The bytes of this token may become a character together with those of its neighbours.
+                return None;
+            }
+            self.replace(token.id, name, without.len() == 2 * letter.len_utf8())?;
+            if !is_same(self) {
+                return None;
+            }
+        }
+        Some(())
+    }
+
     /// Gives the token of an id another text; `None` if the id has no token or the text is too long.
-    pub(crate) fn replace(&mut self, id: u32, text: &str, is_special: bool) -> Option<()> {
+    fn replace(&mut self, id: u32, text: &str, is_special: bool) -> Option<()> {
         let at = self.position(id)?;
         let flags = if is_special { Entry::SPECIAL } else { 0 };
         *self.entries.get_mut(at)? = Entry::new(text.as_bytes(), flags, &mut self.long)?;
