@@ -22,6 +22,21 @@ pub enum Fault {
     ColumnTwice(usize, usize),
 }
 
+impl Fault {
+    /// The reason as a text, for a file that is only looked at.
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Io(cause) if cause.kind() == std::io::ErrorKind::TimedOut => {
+                "it was not reached in time".to_owned()
+            }
+            Self::Io(cause) | Self::Temporary(cause) => cause.to_string(),
+            Self::Damaged(reason) | Self::Unsupported(reason) => reason.clone(),
+            Self::OtherFormat => "the file has another format".to_owned(),
+            Self::ColumnMissing(_) | Self::ColumnTwice(..) => "there is no such column".to_owned(),
+        }
+    }
+}
+
 thread_local! {
     static IS_CONTAINED: Cell<bool> = const { Cell::new(false) };
 }

@@ -1,5 +1,6 @@
 //! The groups of rows of a table file: their positions and numbers of rows.
 
+use super::cells::Cell;
 use super::fault::{Fault, contained};
 use super::group::Group;
 use super::values::Values;
@@ -27,6 +28,19 @@ pub struct Groups {
     /// Whether the groups are stored in row order, each after the previous one.
     pub are_in_order: bool,
     layout: Layout,
+}
+
+/// The records of some rows.
+#[derive(Debug)]
+pub struct Rows {
+    /// The names of the columns that were read.
+    pub columns: Vec<String>,
+    /// Number of columns of the file.
+    pub num_columns: usize,
+    /// Number of rows of the file.
+    pub num_rows: u64,
+    /// The cells of each row, by column.
+    pub rows: Vec<Vec<Cell>>,
 }
 
 /// The layout that decoding the groups of a file requires.
@@ -81,6 +95,75 @@ impl Groups {
             Layout::Parquet(layout) => layout.text_columns(),
             Layout::Arrow(layout) => layout.text_columns(),
         }
+    }
+
+    /// The records of up to `num_rows` rows from row `first` on, which may end earlier. The first
+    /// `max_columns` columns are read; each cell has at most `max_bytes`.
+    ///
+    /// A column that cannot be read has the reason in its cells.
+    pub fn rows(
+        &self,
+        first: u64,
+        num_rows: usize,
+        max_columns: usize,
+        max_bytes: usize,
+        window: &Window,
+    ) -> Rows {
+        let mut columns = match &self.layout {
+            Layout::Parquet(layout) => layout.columns(),
+            Layout::Arrow(layout) => layout.columns(),
+        };
+        let num_columns = columns.len();
+        columns.truncate(max_columns);
+        let stop = first.saturating_add(num_rows as u64);
+        let mut rows = Vec::new();
+        for group in &self.list {
+            let start = group.first_row.max(first);
+            let stop = group.first_row.saturating_add(group.rows).min(stop);
+            if start >= stop {
+                continue;
+            }
+            let of_group = (start - group.first_row, (stop - start) as usize);
+            let before = rows.len();
+            rows.resize_with(before + of_group.1, || Vec::with_capacity(columns.len()));
+            for i in 0..columns.len() {
+                let cells = self.cells(group.index, i, of_group, window, max_bytes);
+                for (row, cell) in rows[before..].iter_mut().zip(cells) {
+                    row.push(cell);
+                }
+            }
+        }
+        Rows {
+            columns,
+            num_columns,
+            num_rows: self.list.iter().map(|group| group.rows).sum(),
+            rows,
+        }
+    }
+
+    /// The cells of a column in some rows of a group: from a row on, so many.
+    fn cells(
+        &self,
+        index: usize,
+        column: usize,
+        rows: (u64, usize),
+        window: &Window,
+        max_bytes: usize,
+    ) -> Vec<Cell> {
+        let mut cells = Vec::with_capacity(rows.1);
+        let mut push = |cell| cells.push(cell);
+        let read = contained(|| match &self.layout {
+            Layout::Parquet(layout) => {
+                layout.cells((index, column), rows, window, max_bytes, &mut push)
+            }
+            Layout::Arrow(layout) => {
+                layout.cells((index, column), rows, window, max_bytes, &mut push)
+            }
+        });
+        if let Err(fault) = read {
+            cells.resize(rows.1, Cell::fault(fault.reason()));
+        }
+        cells
     }
 
     /// The values of `list[i]`.

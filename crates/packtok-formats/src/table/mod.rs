@@ -9,6 +9,7 @@
 //! decode damaged files may panic, so callers decode in [`contained`].
 
 mod arrow;
+mod cells;
 mod fault;
 mod group;
 mod groups;
@@ -17,9 +18,10 @@ mod values;
 mod window;
 
 pub use arrow::ArrowIdLists;
+pub use cells::Cell;
 pub use fault::{Fault, contained, is_panic_contained};
 pub use group::Group;
-pub use groups::{Groups, TableFormat};
+pub use groups::{Groups, Rows, TableFormat};
 pub use parquet::{IdLists, Lists};
 pub use values::{Value, Values};
-pub use window::{ReadAt, Window, WindowReader};
+pub use window::{ReadAt, Window, WindowReader, WorkLimits};

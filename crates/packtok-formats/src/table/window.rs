@@ -4,8 +4,11 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use bytes::Bytes;
+
+use super::fault::Fault;
 
 /// Bytes read ahead of a small read: headers of pages and messages follow each other closely.
 const AHEAD_BYTES: usize = 64 << 10;
@@ -35,12 +38,22 @@ impl ReadAt for File {
     }
 }
 
+/// Bounds for the work with one file, for a caller who waits for some of its records.
+#[derive(Debug, Clone, Copy)]
+pub struct WorkLimits {
+    /// When reading ends.
+    pub deadline: Instant,
+    /// Most bytes that are read, or decompressed, as one piece of memory.
+    pub max_bytes: u64,
+}
+
 /// A table file. A clone shares the file and the region.
 #[derive(Clone)]
 pub struct Window(Arc<Shared>);
 
 struct Shared {
     len_bytes: u64,
+    limits: Option<WorkLimits>,
     state: Mutex<State>,
 }
 
@@ -57,8 +70,21 @@ impl Window {
     /// # Errors
     /// The length of the file cannot be read.
     pub fn new(file: impl ReadAt + 'static) -> io::Result<Self> {
+        Self::open(file, None)
+    }
+
+    /// As [`Window::new`]. Every read after the deadline fails, and that of more bytes.
+    ///
+    /// # Errors
+    /// The length of the file cannot be read.
+    pub fn limited(file: impl ReadAt + 'static, limits: WorkLimits) -> io::Result<Self> {
+        Self::open(file, Some(limits))
+    }
+
+    fn open(file: impl ReadAt + 'static, limits: Option<WorkLimits>) -> io::Result<Self> {
         Ok(Self(Arc::new(Shared {
             len_bytes: file.len_bytes()?,
+            limits,
             state: Mutex::new(State {
                 file: Box::new(file),
                 start: 0,
@@ -70,6 +96,32 @@ impl Window {
     /// Length of the file.
     pub fn len_bytes(&self) -> u64 {
         self.0.len_bytes
+    }
+
+    /// Fails after the deadline, if there is one.
+    pub(super) fn check_time(&self) -> io::Result<()> {
+        match self.0.limits {
+            Some(limits) if Instant::now() >= limits.deadline => {
+                Err(io::ErrorKind::TimedOut.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Most bytes that may be in memory as one piece.
+    pub(super) fn max_bytes(&self) -> u64 {
+        self.0.limits.map_or(u64::MAX, |limits| limits.max_bytes)
+    }
+
+    /// Checks the length of a piece of the file that is to be in memory.
+    pub(super) fn check_bytes(&self, what: &str, len_bytes: u64) -> Result<(), Fault> {
+        let most = self.max_bytes();
+        if len_bytes <= most {
+            return Ok(());
+        }
+        Err(Fault::Unsupported(format!(
+            "{what} has {len_bytes} bytes, and at most {most} are read to show records"
+        )))
     }
 
     /// Reads a range of the file into memory and keeps it there until the next call.
@@ -97,6 +149,7 @@ impl Window {
         {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
+        self.check_time()?;
         let mut state = self.lock();
         if let Some(kept) = state.kept(start, len) {
             return Ok(kept);
@@ -123,6 +176,7 @@ impl Window {
         if len == 0 {
             return Ok(0);
         }
+        self.check_time()?;
         let mut state = self.lock();
         if let Some(n) = state.read_kept(start, &mut buffer[..len]) {
             return Ok(n);
@@ -171,6 +225,13 @@ impl State {
 pub struct WindowReader {
     window: Window,
     position: u64,
+}
+
+impl WindowReader {
+    /// Moves on without reading.
+    pub(super) fn advance(&mut self, num_bytes: u64) {
+        self.position = self.position.saturating_add(num_bytes);
+    }
 }
 
 impl Read for WindowReader {

@@ -1,6 +1,6 @@
 //! One buffer of a record batch, decompressed while it is read.
 
-use std::io::{self, BufReader, Read, Take};
+use std::io::{self, BufRead, BufReader, Read, Take};
 
 use arrow_ipc::CompressionType;
 use lz4_flex::frame::FrameDecoder;
@@ -19,7 +19,10 @@ pub(super) struct Span {
 }
 
 /// Reads the decompressed bytes of a buffer.
-pub(super) struct BufferReader(Kind);
+pub(super) struct BufferReader {
+    kind: Kind,
+    window: Window,
+}
 
 type Raw = BufReader<Take<WindowReader>>;
 
@@ -39,8 +42,12 @@ impl BufferReader {
         let raw = |start: u64, bytes: u64| {
             BufReader::with_capacity(READ_BYTES, window.reader(start).take(bytes))
         };
+        let with_kind = |kind| Self {
+            kind,
+            window: window.clone(),
+        };
         let Some(codec) = codec.filter(|_| place.bytes > 0) else {
-            return Ok(Self(Kind::Plain(raw(place.start, place.bytes))));
+            return Ok(with_kind(Kind::Plain(raw(place.start, place.bytes))));
         };
         // A compressed buffer starts with its decompressed length. The length -1 marks a buffer
         // that the writer left uncompressed.
@@ -50,7 +57,7 @@ impl BufferReader {
         };
         let length = window.bytes(place.start, LENGTH_BYTES as usize)?;
         let raw = raw(place.start + LENGTH_BYTES, bytes);
-        Ok(Self(match codec {
+        Ok(with_kind(match codec {
             _ if length.iter().all(|byte| *byte == 0xff) => Kind::Plain(raw),
             CompressionType::LZ4_FRAME => Kind::Lz4(Box::new(FrameDecoder::new(raw))),
             CompressionType::ZSTD => Kind::Zstd(Box::new(zstd::Decoder::with_buffer(raw)?)),
@@ -64,7 +71,7 @@ impl BufferReader {
 
     /// Fills `buffer` completely.
     pub(super) fn fill(&mut self, buffer: &mut [u8]) -> Result<(), Fault> {
-        let read = match &mut self.0 {
+        let read = match &mut self.kind {
             Kind::Plain(raw) => raw.read_exact(buffer),
             Kind::Lz4(decoder) => decoder.read_exact(buffer),
             Kind::Zstd(decoder) => decoder.read_exact(buffer),
@@ -74,8 +81,21 @@ impl BufferReader {
 
     /// Reads and drops `num_bytes` bytes.
     pub(super) fn skip(&mut self, mut num_bytes: u64) -> Result<(), Fault> {
+        if let Kind::Plain(raw) = &mut self.kind
+            && let Some(unread) = num_bytes.checked_sub(raw.buffer().len() as u64)
+        {
+            raw.consume(raw.buffer().len());
+            let file = raw.get_mut();
+            let Some(left) = file.limit().checked_sub(unread) else {
+                return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+            };
+            file.set_limit(left);
+            file.get_mut().advance(unread);
+            return Ok(());
+        }
         let mut scratch = [0; 4096];
         while num_bytes > 0 {
+            self.window.check_time()?;
             let len = num_bytes.min(scratch.len() as u64) as usize;
             self.fill(&mut scratch[..len])?;
             num_bytes -= len as u64;
@@ -86,7 +106,7 @@ impl BufferReader {
     /// All bytes up to the end, which must be at most `max_bytes`.
     pub(super) fn rest(&mut self, max_bytes: u64) -> Result<Vec<u8>, Fault> {
         let mut bytes = Vec::new();
-        let read = match &mut self.0 {
+        let read = match &mut self.kind {
             Kind::Plain(raw) => raw.take(max_bytes + 1).read_to_end(&mut bytes),
             Kind::Lz4(decoder) => decoder.take(max_bytes + 1).read_to_end(&mut bytes),
             Kind::Zstd(decoder) => decoder.take(max_bytes + 1).read_to_end(&mut bytes),
@@ -105,8 +125,10 @@ impl BufferReader {
     fn fault(&self, cause: io::Error) -> Fault {
         match cause.raw_os_error() {
             Some(_) => Fault::Io(cause),
+            // The deadline of the caller.
+            None if cause.kind() == io::ErrorKind::TimedOut => Fault::Io(cause),
             None if cause.kind() == io::ErrorKind::UnexpectedEof => cause.into(),
-            None if matches!(self.0, Kind::Plain(_)) => Fault::Io(cause),
+            None if matches!(self.kind, Kind::Plain(_)) => Fault::Io(cause),
             None => Fault::Damaged(format!("a compressed buffer is damaged: {cause}")),
         }
     }

@@ -255,7 +255,22 @@ fn storage_of(field: &Field<'_>) -> Result<Result<Storage, &'static str>, Fault>
 }
 
 /// Moves `position` beyond this field and its children.
-fn skip(field: &Field<'_>, position: &mut Position) -> Result<(), Fault> {
+pub(super) fn skip(field: &Field<'_>, position: &mut Position) -> Result<(), Fault> {
+    skip_without_children(field, position)?;
+    // The children of a dictionary are in its own batches.
+    if field.dictionary().is_none() {
+        for child in field.children().iter().flatten() {
+            skip(&child, position)?;
+        }
+    }
+    Ok(())
+}
+
+/// Moves `position` beyond this field, to its first child.
+pub(super) fn skip_without_children(
+    field: &Field<'_>,
+    position: &mut Position,
+) -> Result<(), Fault> {
     position.node += 1;
     if field.dictionary().is_some() {
         // The keys of the dictionary, which are integers.
@@ -279,8 +294,5 @@ fn skip(field: &Field<'_>, position: &mut Position) -> Result<(), Fault> {
         Type::NONE => return Err(Fault::Damaged("a column has no type".to_owned())),
         _ => 2,
     };
-    for child in field.children().iter().flatten() {
-        skip(&child, position)?;
-    }
     Ok(())
 }

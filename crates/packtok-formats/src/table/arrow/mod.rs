@@ -9,6 +9,7 @@ mod buffer;
 mod column;
 mod id_lists;
 mod message;
+mod records;
 mod values;
 
 use std::io;
@@ -18,7 +19,9 @@ pub use id_lists::ArrowIdLists;
 
 use column::{Column, find_column, text_columns};
 use message::{CONTINUATION, Message, message_at};
+use records::{Node, nodes_of};
 
+use super::cells::Cell;
 use super::fault::Fault;
 use super::group::Group;
 use super::values::{OtherValues, Values};
@@ -36,12 +39,33 @@ pub(super) struct Layout {
     column: Option<Result<Column, &'static str>>,
     /// The names of all columns that contain texts.
     text_columns: Vec<String>,
+    /// All columns.
+    nodes: Vec<Node>,
 }
 
 impl Layout {
     /// The names of the columns that contain texts.
     pub(super) fn text_columns(&self) -> Vec<String> {
         self.text_columns.clone()
+    }
+
+    /// The names of all columns, without the fields of structures.
+    pub(super) fn columns(&self) -> Vec<String> {
+        self.nodes.iter().map(|node| node.name.clone()).collect()
+    }
+
+    /// Calls `each` with the cells of a column in some rows of record batch `index`: from a row on, so
+    /// many.
+    pub(super) fn cells(
+        &self,
+        (index, column): (usize, usize),
+        rows: (u64, usize),
+        window: &Window,
+        max_bytes: usize,
+        each: &mut dyn FnMut(Cell),
+    ) -> Result<(), Fault> {
+        let (message, node) = (&self.batches[index], &self.nodes[column]);
+        records::cells(message, node, rows, window, max_bytes, each)
     }
 
     /// The values of record batch `index`.
@@ -61,14 +85,15 @@ pub(super) fn open(
     window: &Window,
     names: Option<&[String]>,
 ) -> Result<(Vec<Group>, u32, Layout), Fault> {
-    let (batches, (column, text_columns), crc32c) = read(window, |schema| {
+    let (batches, (column, text_columns, nodes), crc32c) = read(window, |schema| {
         let column = names.map(|names| find_column(schema, names)).transpose()?;
-        Ok((column, text_columns(schema)))
+        Ok((column, text_columns(schema), nodes_of(schema)))
     })?;
     let layout = Layout {
         batches,
         column,
         text_columns,
+        nodes,
     };
     let mut first_row = 0;
     let group = |(index, message): (usize, &Message)| {

@@ -6,7 +6,7 @@ use super::super::fault::Fault;
 use super::super::values::{Value, Values};
 use super::super::window::Window;
 use super::buffer::{BufferReader, Span};
-use super::column::{Column, Storage};
+use super::column::{Column, Position, Storage};
 use super::message::{Message, parse};
 
 /// Up to this length, memory for a value is reserved without comparing the length with the rest of
@@ -20,25 +20,17 @@ pub(super) fn open(
     window: &Window,
 ) -> Result<Box<dyn Values>, Fault> {
     let description = message.description(window)?;
-    let parsed = parse(&description, message.start)?;
-    if parsed.version() < MetadataVersion::V5 {
-        return Err(Fault::Unsupported(
-            "it was written by Arrow before 1.0; write it again with a later version".to_owned(),
-        ));
-    }
-    let batch = parsed.header_as_record_batch();
-    let batch = batch
-        .ok_or_else(|| Fault::Damaged(format!("no record batch at byte {}", message.start)))?;
+    let batch = batch_of(message, &description)?;
     let buffers = Buffers::of(&batch, message, window)?;
-    let path = column.path.iter().zip(0..);
-    let validity =
-        path.map(|(position, depth)| buffers.validity(&batch, column, position.node, depth));
+    let validity = column.path.iter();
+    let validity = validity.map(|position| buffers.validity(&batch, *position));
     let validity = validity
         .collect::<Result<Vec<_>, _>>()?
         .into_iter()
         .flatten()
         .collect();
-    let first = buffers.first_of(column, column.path.len() - 1);
+    let last = column.path[column.path.len() - 1];
+    let first = buffers.first_of(last);
     let mut rows = Rows {
         rows: message.rows,
         validity,
@@ -91,10 +83,25 @@ pub(super) fn open(
             rows,
             views: buffers.reader(first + 1)?,
             window: window.clone(),
-            data: buffers.view_buffers(&batch, column, first + 2)?,
+            data: buffers.view_buffers(&batch, last)?,
             value: Vec::new(),
         }),
     })
+}
+
+/// The record batch that a message describes.
+pub(super) fn batch_of<'a>(
+    message: &Message,
+    description: &'a [u8],
+) -> Result<RecordBatch<'a>, Fault> {
+    let parsed = parse(description, message.start)?;
+    if parsed.version() < MetadataVersion::V5 {
+        return Err(Fault::Unsupported(
+            "it was written by Arrow before 1.0; write it again with a later version".to_owned(),
+        ));
+    }
+    let batch = parsed.header_as_record_batch();
+    batch.ok_or_else(|| Fault::Damaged(format!("no record batch at byte {}", message.start)))
 }
 
 /// Checks that no element of the lists of a column is null.
@@ -113,7 +120,7 @@ fn check_no_null_element(batch: &RecordBatch<'_>, column: &Column) -> Result<(),
 }
 
 /// The buffers of a record batch.
-struct Buffers<'a> {
+pub(super) struct Buffers<'a> {
     window: &'a Window,
     places: Vec<Span>,
     codec: Option<CompressionType>,
@@ -122,7 +129,11 @@ struct Buffers<'a> {
 }
 
 impl<'a> Buffers<'a> {
-    fn of(batch: &RecordBatch<'_>, message: &Message, window: &'a Window) -> Result<Self, Fault> {
+    pub(super) fn of(
+        batch: &RecordBatch<'_>,
+        message: &Message,
+        window: &'a Window,
+    ) -> Result<Self, Fault> {
         let end = message.end();
         let place = |buffer: &arrow_ipc::Buffer| {
             let start = u64::try_from(buffer.offset())
@@ -148,9 +159,8 @@ impl<'a> Buffers<'a> {
         })
     }
 
-    /// The number of the first buffer of the field at `depth` of the column's path.
-    fn first_of(&self, column: &Column, depth: usize) -> usize {
-        let position = column.path[depth];
+    /// The number of the first buffer of the field at `position`.
+    pub(super) fn first_of(&self, position: Position) -> usize {
         let of_views = self.num_view_buffers.iter().take(position.views);
         of_views.fold(position.buffer, |first, count| first.saturating_add(*count))
     }
@@ -162,41 +172,39 @@ impl<'a> Buffers<'a> {
         })
     }
 
-    fn reader(&self, i: usize) -> Result<BufferReader, Fault> {
+    pub(super) fn reader(&self, i: usize) -> Result<BufferReader, Fault> {
         BufferReader::open(self.window, self.place(i)?, self.codec)
     }
 
-    /// The validity bitmaps of a field: which rows are not null. `None` if no row is null.
-    fn validity(
+    /// The validity bitmap of a field: which rows are not null. `None` if no row is null.
+    pub(super) fn validity(
         &self,
         batch: &RecordBatch<'_>,
-        column: &Column,
-        node: usize,
-        depth: usize,
+        position: Position,
     ) -> Result<Option<Bits>, Fault> {
         let node = batch
             .nodes()
-            .filter(|nodes| node < nodes.len())
-            .map(|nodes| *nodes.get(node));
+            .filter(|nodes| position.node < nodes.len())
+            .map(|nodes| *nodes.get(position.node));
         let node = node.ok_or_else(|| {
             Fault::Damaged("a record batch has fewer nodes than its schema".to_owned())
         })?;
-        let first = self.first_of(column, depth);
+        let first = self.first_of(position);
         if node.null_count() == 0 || self.place(first)?.bytes == 0 {
             return Ok(None);
         }
         Ok(Some(Bits::of(self.reader(first)?)))
     }
 
-    /// The buffers of a column that is stored as views.
-    fn view_buffers(
+    /// The buffers of the field at `position`, which is stored as views.
+    pub(super) fn view_buffers(
         &self,
         batch: &RecordBatch<'_>,
-        column: &Column,
-        first: usize,
+        position: Position,
     ) -> Result<Vec<Data>, Fault> {
-        let views = column.path[column.path.len() - 1].views;
-        let count = self.num_view_buffers.get(views).copied().unwrap_or(0);
+        let first = self.first_of(position) + 2;
+        let count = self.num_view_buffers.get(position.views).copied();
+        let count = count.unwrap_or(0);
         if count > batch.buffers().map_or(0, |buffers| buffers.len()) {
             return Err(Fault::Damaged(
                 "a record batch has fewer buffers than it says".to_owned(),
@@ -206,7 +214,10 @@ impl<'a> Buffers<'a> {
             None => self.place(i).map(Data::InFile),
             // Views point to any offset, so the whole buffer must be decompressed. Offsets are
             // 32-bit signed integers, which bounds its length.
-            Some(_) => Ok(Data::InMemory(self.reader(i)?.rest(i32::MAX as u64)?)),
+            Some(_) => {
+                let most = self.window.max_bytes().min(i32::MAX as u64);
+                Ok(Data::InMemory(self.reader(i)?.rest(most)?))
+            }
         };
         (first..first + count).map(data).collect()
     }
@@ -236,14 +247,14 @@ impl Rows {
 }
 
 /// A bit for each row or value, the lowest of a byte first.
-struct Bits {
+pub(super) struct Bits {
     reader: BufferReader,
     byte: u8,
     used: u8,
 }
 
 impl Bits {
-    fn of(reader: BufferReader) -> Self {
+    pub(super) fn of(reader: BufferReader) -> Self {
         Self {
             reader,
             byte: 0,
@@ -252,7 +263,7 @@ impl Bits {
     }
 
     /// Moves on by this many bits.
-    fn skip(&mut self, mut count: u64) -> Result<(), Fault> {
+    pub(super) fn skip(&mut self, mut count: u64) -> Result<(), Fault> {
         let rest = u64::from(8 - self.used).min(count);
         self.used += rest as u8;
         count -= rest;
@@ -263,7 +274,7 @@ impl Bits {
         Ok(())
     }
 
-    fn next(&mut self) -> Result<bool, Fault> {
+    pub(super) fn next(&mut self) -> Result<bool, Fault> {
         if self.used == 8 {
             let mut byte = [0];
             self.reader.fill(&mut byte)?;
@@ -388,7 +399,11 @@ impl Values for FixedValues {
 
 /// Replaces `value` by the next `len` bytes of `data`. Memory is reserved while the bytes are read,
 /// because a damaged file may declare a wrong `len`.
-fn read_value(data: &mut BufferReader, len: u64, value: &mut Vec<u8>) -> Result<(), Fault> {
+pub(super) fn read_value(
+    data: &mut BufferReader,
+    len: u64,
+    value: &mut Vec<u8>,
+) -> Result<(), Fault> {
     value.clear();
     let mut rest = len;
     while rest > 0 {
@@ -411,7 +426,7 @@ struct ViewValues {
 }
 
 /// A buffer that views point into.
-enum Data {
+pub(super) enum Data {
     InFile(Span),
     InMemory(Vec<u8>),
 }

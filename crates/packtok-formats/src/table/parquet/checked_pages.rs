@@ -7,6 +7,7 @@
 
 use std::io::Read;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parquet::basic::{Compression, Encoding, Type as PhysicalType};
 use parquet::column::page::{Page, PageMetadata, PageReader};
@@ -36,7 +37,7 @@ pub(super) struct CheckedPages {
     /// The fewest bytes of a value in a dictionary.
     value_bytes: usize,
     /// Values that the next pages may have.
-    max_values: u64,
+    max_values: Arc<AtomicU64>,
     /// Whether pages start with repetition levels and with definition levels.
     has_levels: [bool; 2],
 }
@@ -65,7 +66,7 @@ impl CheckedPages {
             end: start.saturating_add(len),
             num_data_pages: 0,
             value_bytes,
-            max_values: u64::MAX,
+            max_values: Arc::new(AtomicU64::new(u64::MAX)),
             has_levels: [descr.max_rep_level() > 0, descr.max_def_level() > 0],
         })
     }
@@ -73,44 +74,69 @@ impl CheckedPages {
     /// The same pages, of which all together may have so many values: the crate keeps the values of a
     /// list in memory, and a page of few bytes can declare many.
     pub(super) fn with_max_values(self, max_values: u64) -> Self {
-        Self { max_values, ..self }
+        self.max_values.store(max_values, Ordering::Relaxed);
+        self
+    }
+
+    /// The number of values that the next pages may have, which the caller can change.
+    pub(super) fn max_values(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.max_values)
+    }
+
+    /// The next page with values: its header and the start of its content. Others are skipped.
+    fn next_header(&mut self) -> Result<Option<(PageHeader, u64)>, Fault> {
+        while self.next_page < self.end {
+            let (header, body) = self.bytes.header(self.next_page)?;
+            if matches!(header.kind, DATA | DATA_V2 | DICTIONARY) {
+                return Ok(Some((header, body)));
+            }
+            self.next_page = body.saturating_add(header.compressed_bytes);
+            self.inner.skip_next_page()?;
+        }
+        Ok(None)
     }
 
     /// The next page that contains values; `None` at the end of the chunk.
     fn next_page(&mut self) -> Result<Option<Page>, Fault> {
-        while self.next_page < self.end {
-            let (header, body) = self.bytes.header(self.next_page)?;
-            self.next_page = body.saturating_add(header.compressed_bytes);
-            if !matches!(header.kind, DATA | DATA_V2 | DICTIONARY) {
-                self.inner.skip_next_page()?;
-                continue;
-            }
-            self.bytes
-                .check_declared_bytes(&header, self.num_data_pages)?;
-            if header.kind != DICTIONARY {
-                self.check_budget(&header)?;
-            }
-            let page = if self.is_bounded(&header) {
-                self.inner.get_next_page()?
-            } else {
-                self.inner.skip_next_page()?;
-                Some(self.decompressed(&header, body)?)
-            };
-            match &page {
-                // The crate reserves memory for all values of a dictionary.
-                Some(Page::DictionaryPage {
-                    buf, num_values, ..
-                }) => self.check_num_values(&header, buf.len(), *num_values as usize)?,
-                page => {
-                    if let Some(page) = page {
-                        self.check_num_deltas(&header, page)?;
-                    }
-                    self.num_data_pages += 1;
-                }
-            }
-            return Ok(page);
+        let Some((header, body)) = self.next_header()? else {
+            return Ok(None);
+        };
+        self.next_page = body.saturating_add(header.compressed_bytes);
+        self.bytes.check_page_bytes(&header)?;
+        self.bytes
+            .check_declared_bytes(&header, self.num_data_pages)?;
+        if header.kind != DICTIONARY {
+            self.check_budget(&header)?;
         }
-        Ok(None)
+        let page = if self.is_bounded(&header) {
+            self.inner.get_next_page()?
+        } else {
+            self.inner.skip_next_page()?;
+            Some(self.decompressed(&header, body)?)
+        };
+        match &page {
+            // The crate reserves memory for all values of a dictionary.
+            Some(Page::DictionaryPage {
+                buf, num_values, ..
+            }) => self.check_num_values(&header, buf.len(), *num_values as usize)?,
+            page => {
+                if let Some(page) = page {
+                    self.check_num_deltas(&header, page)?;
+                }
+                self.num_data_pages += 1;
+            }
+        }
+        Ok(page)
+    }
+
+    /// Skips the next page that contains values.
+    fn skip_page(&mut self) -> Result<(), Fault> {
+        if let Some((header, body)) = self.next_header()? {
+            self.next_page = body.saturating_add(header.compressed_bytes);
+            self.num_data_pages += usize::from(header.kind != DICTIONARY);
+            self.inner.skip_next_page()?;
+        }
+        Ok(())
     }
 
     /// Whether the memory that the crate needs for a page is bounded by the length of the page in
@@ -127,14 +153,15 @@ impl CheckedPages {
 
     fn check_budget(&mut self, header: &PageHeader) -> Result<(), Fault> {
         let num_values = header.num_values;
-        match self.max_values.checked_sub(num_values) {
+        let max_values = self.max_values.load(Ordering::Relaxed);
+        match max_values.checked_sub(num_values) {
             Some(left) => {
-                self.max_values = left;
+                self.max_values.store(left, Ordering::Relaxed);
                 Ok(())
             }
             None => {
                 let reason = format!(
-                    "its header declares {num_values} values, too many for the bytes of the column"
+                    "its header declares {num_values} values, and at most {max_values} more are accepted"
                 );
                 Err(self.bytes.damaged(header, self.num_data_pages, &reason))
             }
@@ -352,21 +379,29 @@ fn encoding_of(number: i64) -> Result<Encoding, Fault> {
 
 impl PageReader for CheckedPages {
     fn get_next_page(&mut self) -> ParquetResult<Option<Page>> {
-        self.next_page().map_err(|fault| match fault {
-            Fault::Io(cause) => ParquetError::External(Box::new(cause)),
-            Fault::Unsupported(reason) => ParquetError::NYI(reason),
-            Fault::Damaged(reason) => ParquetError::General(reason),
-            fault => ParquetError::General(format!("{fault:?}")),
-        })
+        self.next_page().map_err(parquet_error)
     }
 
     fn peek_next_page(&mut self) -> ParquetResult<Option<PageMetadata>> {
-        self.inner.peek_next_page()
+        let header = self.next_header().map_err(parquet_error)?;
+        Ok(header.map(|(header, _)| PageMetadata {
+            num_rows: (header.kind == DATA_V2).then_some(header.num_rows as usize),
+            num_levels: (header.kind != DICTIONARY).then_some(header.num_values as usize),
+            is_dict: header.kind == DICTIONARY,
+        }))
     }
 
     fn skip_next_page(&mut self) -> ParquetResult<()> {
-        // Rows are never skipped.
-        Err(ParquetError::NYI("skipping pages".to_owned()))
+        self.skip_page().map_err(parquet_error)
+    }
+}
+
+fn parquet_error(fault: Fault) -> ParquetError {
+    match fault {
+        Fault::Io(cause) => ParquetError::External(Box::new(cause)),
+        Fault::Unsupported(reason) => ParquetError::NYI(reason),
+        Fault::Damaged(reason) => ParquetError::General(reason),
+        fault => ParquetError::General(format!("{fault:?}")),
     }
 }
 

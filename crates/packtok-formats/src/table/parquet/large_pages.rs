@@ -24,6 +24,9 @@ pub(super) const LARGE_BYTES: u64 = 4 << 20;
 /// Longer dictionaries are in a temporary file.
 const DICTIONARY_BYTES: u64 = 16 << 20;
 
+/// Skipped rows after which the time is checked.
+const ROWS_PER_CHECK: u64 = 256;
+
 // Encodings.
 const PLAIN: i64 = 0;
 const PLAIN_DICTIONARY: i64 = 2;
@@ -148,6 +151,7 @@ impl LargePages {
             self.bytes.check_crc(&header, body)?;
             match header.kind {
                 DICTIONARY => {
+                    self.bytes.check_page_bytes(&header)?;
                     let bytes = self.decompressed(body, header.compressed_bytes, &header)?;
                     self.dictionary = Some(Dictionary::read(bytes, &header)?);
                 }
@@ -225,6 +229,31 @@ impl LargePages {
 }
 
 impl LargePages {
+    /// Moves on by `rows` rows, as far as there are rows. Pages of fewer rows are not decompressed.
+    pub(super) fn skip(&mut self, mut rows: u64) -> Result<(), Fault> {
+        while rows > 0 {
+            let is_between_pages = self.page.as_ref().is_none_or(|page| page.rows_left == 0);
+            if is_between_pages && self.next_page < self.end {
+                let (header, body) = self.bytes.header(self.next_page)?;
+                let is_data = matches!(header.kind, DATA | DATA_V2);
+                if is_data && header.num_values <= rows {
+                    self.next_page = self.end_of(&header, body)?;
+                    rows -= header.num_values;
+                    continue;
+                }
+            }
+            let row = self.next_row(0).map_err(|fault| self.bytes.fault(fault))?;
+            if row.is_none() {
+                return Ok(());
+            }
+            rows -= 1;
+            if rows.is_multiple_of(ROWS_PER_CHECK) {
+                self.bytes.check_time()?;
+            }
+        }
+        Ok(())
+    }
+
     /// Reads the next row and puts its value into `value`. `None` at the end of the chunk.
     fn next_row(&mut self, max_bytes: u64) -> Result<Option<Row>, Fault> {
         while self.page.as_ref().is_none_or(|page| page.rows_left == 0) {

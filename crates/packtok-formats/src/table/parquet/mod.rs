@@ -11,6 +11,7 @@ mod large_pages;
 mod lz;
 mod page_bytes;
 mod page_header;
+mod records;
 
 use std::sync::Arc;
 
@@ -26,6 +27,7 @@ use parquet::schema::types::ColumnDescriptor;
 use self::checked_pages::CheckedPages;
 pub use self::id_lists::{IdLists, Lists};
 use self::large_pages::{LARGE_BYTES, LargePages};
+use super::cells::Cell;
 use super::fault::Fault;
 use super::group::Group;
 use super::values::{OtherValues, Value, Values};
@@ -175,6 +177,24 @@ impl Layout {
         };
         let texts = columns.iter().filter(is_text);
         texts.map(|column| column.path().string()).collect()
+    }
+
+    /// The names of all columns, without the fields of structures.
+    pub(super) fn columns(&self) -> Vec<String> {
+        records::columns(&self.metadata)
+    }
+
+    /// Calls `each` with the cells of a column in some rows of row group `index`: from a row on, so
+    /// many.
+    pub(super) fn cells(
+        &self,
+        place: (usize, usize),
+        rows: (u64, usize),
+        window: &Window,
+        max_bytes: usize,
+        each: &mut dyn FnMut(Cell),
+    ) -> Result<(), Fault> {
+        records::cells(&self.metadata, place, rows, window, max_bytes, each)
     }
 
     /// The values of row group `index`.

@@ -51,6 +51,17 @@ impl PageBytes {
         PageHeader::read(&self.window, position)
     }
 
+    /// Refuses a page that is longer than the caller allows to have in memory.
+    pub(super) fn check_page_bytes(&self, header: &PageHeader) -> Result<(), Fault> {
+        let bytes = header.uncompressed_bytes.max(header.compressed_bytes);
+        self.window.check_bytes("a page of the column", bytes)
+    }
+
+    /// Fails after the deadline of the caller, if there is one.
+    pub(super) fn check_time(&self) -> Result<(), Fault> {
+        Ok(self.window.check_time()?)
+    }
+
     /// Refuses a page that declares more bytes than its compressed bytes can hold, because decoders
     /// reserve memory for them. `number` is that of the page among the data pages.
     pub(super) fn check_declared_bytes(
