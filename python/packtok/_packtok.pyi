@@ -101,6 +101,8 @@ __all__ = [
     "shard_name",
     "shuffle_files",
     "shuffled_order",
+    "source_record",
+    "source_rows",
     "split_tokens",
     "token_facts",
     "token_plan",
@@ -505,6 +507,28 @@ def count_tokens(
 def column_names(pattern: str) -> list[str] | None: ...
 def describe_corpus(
     inputs: Sequence[str], format: str | None = None, ignore: Sequence[str] | None = None
+) -> dict[str, Any]: ...
+def source_record(
+    path: _StrPath,
+    format: str,
+    *,
+    offset: int,
+    text_separator: str | None,
+    max_columns: int,
+    max_bytes: int,
+    max_record_bytes: int,
+    seconds: float,
+) -> dict[str, Any] | None: ...
+def source_rows(
+    path: _StrPath,
+    name: str,
+    *,
+    first: int,
+    num_rows: int,
+    max_columns: int,
+    max_bytes: int,
+    max_record_bytes: int,
+    seconds: float,
 ) -> dict[str, Any]: ...
 def compare_engines(spec: str, tokenizer: Tokenizer, on_progress: _Progress | None) -> dict[str, Any]: ...
 def pack(

@@ -26,13 +26,14 @@ pub mod rejects;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 pub use bytes::decompressed::{Compression, compression, is_named_compressed};
 pub use bytes::frames::Frame;
 pub use bytes::line_counter::LineCounter;
 pub use detect::describe::{Description, describe};
 pub use detect::format::counts_records;
-pub use detect::format::{Format, is_corpus_name, offset_unit};
+pub use detect::format::{Format, format_of_name, is_corpus_name, offset_unit};
 pub use detect::other_format::OtherFormat;
 pub use detect::text_format::text_format;
 pub use document::location::{Location, RecordNumber};
@@ -62,6 +63,10 @@ pub use inputs::{Expansion, expand, expand_with};
 pub use reader::chunk::{Chunk, Records};
 pub use reader::cut::cut;
 pub use reader::digest::digests;
+#[cfg(feature = "tables")]
+pub use reader::excerpt::{
+    Excerpt, ExcerptRow, RecordOfSource, Shown, first_rows, is_late, record_at,
+};
 pub use reader::record_reader::{RecordPosition, RecordReader};
 pub use reader::{Reader, pipeline};
 
@@ -123,6 +128,9 @@ pub struct ReadOptions {
     pub text_separator: Option<Arc<[u8]>>,
     /// The corpora of a source plug-in; `None` if the inputs are files.
     pub plugin: Option<PluginCorpora>,
+    /// When reading ends with an error of the kind [`std::io::ErrorKind::TimedOut`], for a caller who
+    /// waits for a few records.
+    pub deadline: Option<Instant>,
 }
 
 impl ReadOptions {
@@ -135,6 +143,7 @@ impl ReadOptions {
             columns: Columns::of_pattern(""),
             text_separator: None,
             plugin: None,
+            deadline: None,
         }
     }
 }

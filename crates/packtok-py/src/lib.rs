@@ -51,6 +51,8 @@ mod _packtok {
         merge, pack, publish_bytes, verify, verify_corpus, verify_origins, write_raw_index,
     };
     #[pymodule_export]
+    use crate::pack::records::{source_record, source_rows};
+    #[pymodule_export]
     use crate::pack::scans::{compare_engines, count_tokens, describe_corpus};
     #[pymodule_export]
     use crate::pack::shards::{

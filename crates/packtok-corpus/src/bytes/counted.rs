@@ -48,6 +48,17 @@ impl CountedBytes {
         self.offset_bytes += passed.len() as u64;
     }
 
+    /// Moves to `offset`, as [`CountedBytes::pass_to`], and does not read bytes that are not
+    /// compressed. The checksum is then not that of the bytes before.
+    #[cfg(feature = "tables")]
+    pub(crate) fn move_to(&mut self, offset: u64) -> Result<bool> {
+        if self.decompressed.is_compressed() {
+            return self.pass_to(offset, &mut |_| Ok(()));
+        }
+        self.offset_bytes = offset;
+        self.decompressed.skip(offset, None)
+    }
+
     /// Reads and counts the bytes up to `offset`; returns false if the source ends before it.
     fn pass_to(&mut self, offset: u64, tick: &mut dyn FnMut(u64) -> Result<()>) -> Result<bool> {
         let mut buffer = vec![0; RAW_BUFFER_BYTES];

@@ -2,6 +2,7 @@
 //! from the uncompressed ones.
 
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::time::Instant;
 
 use crate::bytes::frames::{Frame, Frames};
 use crate::detect::recognize;
@@ -16,6 +17,7 @@ pub(crate) const RAW_BUFFER_BYTES: usize = 256 * 1024;
 pub(crate) struct Decompressed {
     source: Source,
     zstd_window_log_max: u32,
+    deadline: Option<Instant>,
     compression: Compression,
     decoder: Decoder,
 }
@@ -116,6 +118,7 @@ impl Decompressed {
         Ok(Self {
             source: source.clone(),
             zstd_window_log_max: options.zstd_window_log_max,
+            deadline: options.deadline,
             compression,
             decoder,
         })
@@ -132,6 +135,12 @@ impl Decompressed {
 
     /// Reads some bytes into `buffer`; 0 means that the source ended completely and unchanged.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        if self
+            .deadline
+            .is_some_and(|deadline| Instant::now() >= deadline)
+        {
+            return Err(Error::io(&self.source.path, io::ErrorKind::TimedOut.into()));
+        }
         loop {
             let result = match &mut self.decoder {
                 Decoder::Plain(raw) => raw.read(buffer),
@@ -154,6 +163,12 @@ impl Decompressed {
             Decoder::Plain(_) => Ok(()),
             Decoder::Frames(_) => recognize::check(&self.source, head, true),
         }
+    }
+
+    /// Whether the source is compressed.
+    #[cfg(feature = "tables")]
+    pub(crate) fn is_compressed(&self) -> bool {
+        self.compression != Compression::None
     }
 
     /// Raw bytes read from the disk so far.

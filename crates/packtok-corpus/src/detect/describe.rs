@@ -46,7 +46,7 @@ fn text_columns(source: &Source) -> Result<Vec<String>> {
     match source.format {
         Format::Text | Format::Cbor | Format::Plugin => Ok(Vec::new()),
         Format::Jsonl => read_head(source).map(|head| keys_of_first_object(&head)),
-        Format::Csv | Format::Tsv => crate::formats::csv::columns(source),
+        Format::Csv | Format::Tsv => crate::formats::csv::columns(source, None),
         #[cfg(feature = "tables")]
         Format::Parquet | Format::Arrow => crate::formats::table::text_columns(source),
         #[cfg(not(feature = "tables"))]

@@ -58,7 +58,7 @@ pub fn is_corpus_name(name: &str) -> bool {
 }
 
 /// The format that the extension of a file name stands for; case does not matter.
-pub(crate) fn format_of_name(name: &[u8]) -> Option<Format> {
+pub fn format_of_name(name: &[u8]) -> Option<Format> {
     let bare = without_compression(name);
     let has_extension = |name: &[u8], format: &Format| {
         let mut extensions = extensions(*format).iter();

@@ -5,7 +5,7 @@ use crate::bytes::decompressed::Decompressed;
 use crate::detect::other_format::OtherFormat;
 use crate::error::Result;
 use crate::field::{BadDocument, check_json};
-use crate::{BOM, Columns, ReadOptions, Source};
+use crate::{BOM, ReadOptions, Source};
 
 /// Bytes of a file read to recognize its text format.
 pub(crate) const HEAD_BYTES: usize = 64 << 10;
@@ -33,11 +33,8 @@ pub(crate) fn read_head(source: &Source) -> Result<Vec<u8>> {
     };
     let options = ReadOptions {
         chunk_bytes: HEAD_BYTES,
-        max_document_bytes: HEAD_BYTES as u64,
         zstd_window_log_max: 31,
-        columns: Columns::of_pattern(""),
-        text_separator: None,
-        plugin: None,
+        ..ReadOptions::for_json_lines(HEAD_BYTES as u64)
     };
     let mut stream = Decompressed::open(&whole, &options)?;
     let mut head = vec![0; HEAD_BYTES];

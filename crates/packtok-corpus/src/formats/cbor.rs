@@ -14,6 +14,10 @@ use crate::{ReadOptions, Source};
 /// Nesting up to which an item is converted, as for JSON.
 const MAX_DEPTH: usize = 127;
 
+/// What is wrong with an item that is too long to read.
+pub(crate) const TOO_LONG: &str =
+    "is longer than max_document_bytes; raise --max-document-bytes (max_document_bytes)";
+
 /// Reads the items of one source.
 pub(crate) struct Cbor {
     source: Source,
@@ -64,7 +68,7 @@ impl Cbor {
                     Err(_) => return Err(self.damaged("is no CBOR, or the file is truncated")),
                 }
                 if rest.len() as u64 > self.options.max_document_bytes {
-                    return Err(self.damaged("is longer than max_document_bytes; raise --max-document-bytes (max_document_bytes)"));
+                    return Err(self.damaged(TOO_LONG));
                 }
             }
             if self.is_input_over {
@@ -105,8 +109,12 @@ impl BytesReader for Cbor {
         buffer.clear();
         let mut spans = Vec::new();
         while buffer.len() < self.options.chunk_bytes {
-            let Some(len) = self.next_item()? else {
-                break;
+            let len = match self.next_item() {
+                Ok(Some(len)) => len,
+                Ok(None) => break,
+                // The items before are returned first; the next call finds the fault again.
+                Err(Error::DamagedCbor { .. }) if !spans.is_empty() => break,
+                Err(error) => return Err(error),
             };
             let item = &self.input[self.used..self.used + len];
             let start = buffer.len();

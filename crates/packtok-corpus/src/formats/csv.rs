@@ -3,6 +3,8 @@
 //! The first row names the columns. Fields may be quoted as in RFC 4180, so a row may span several
 //! lines. A row that does not have as many fields as the header is a bad document.
 
+use std::time::Instant;
+
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
 use crate::bytes::counted::{BytesReader, CountedBytes};
@@ -40,7 +42,7 @@ impl Csv {
 impl Header {
     /// Reads the header of `source`, apart from its rows, which may be read from another place.
     fn read(source: &Source, options: &ReadOptions) -> Result<Self> {
-        let columns = columns(source)?;
+        let columns = columns(source, options.deadline)?;
         let names = options.columns.names(source)?;
         let is_text = |column: &String| matches!(names, [name] if name == column);
         let mut texts = (0..columns.len()).filter(|&i| is_text(&columns[i]));
@@ -65,8 +67,12 @@ impl Header {
 }
 
 /// The columns of a table.
-pub(crate) fn columns(source: &Source) -> Result<Vec<String>> {
-    let mut rows = Rows::open(source, &ReadOptions::for_json_lines(0))?;
+pub(crate) fn columns(source: &Source, deadline: Option<Instant>) -> Result<Vec<String>> {
+    let options = ReadOptions {
+        deadline,
+        ..ReadOptions::for_json_lines(0)
+    };
+    let mut rows = Rows::open(source, &options)?;
     rows.max_row_bytes = MAX_HEADER_BYTES;
     Ok(match rows.next_row()? {
         Some(Row::Fields) => rows.columns(),
@@ -132,11 +138,15 @@ impl BytesReader for Csv {
 /// Maximum length of the header. The limit on document length does not apply to it.
 const MAX_HEADER_BYTES: usize = 16 << 20;
 
+/// Maximum number of fields of a row. The limit on document length does not count fields: a row of commas has
+/// no bytes in its fields.
+const MAX_FIELDS: usize = 1 << 20;
+
 /// Maximum number of rows per chunk, for tables whose texts are short or missing.
 const MAX_ROWS: usize = 1 << 14;
 
 /// Divides a file into rows, and a row into fields.
-struct Rows {
+pub(crate) struct Rows {
     bytes: CountedBytes,
     parser: Reader,
     /// Bytes that were read; the bytes before `used` are parsed.
@@ -157,7 +167,7 @@ struct Rows {
 }
 
 /// The outcome of reading a row.
-enum Row {
+pub(crate) enum Row {
     /// The buffers contain the fields of the row.
     Fields,
     /// The file ends inside a quoted field.
@@ -169,7 +179,7 @@ enum Row {
 }
 
 impl Rows {
-    fn open(source: &Source, options: &ReadOptions) -> Result<Self> {
+    pub(crate) fn open(source: &Source, options: &ReadOptions) -> Result<Self> {
         let delimiter = match source.format {
             Format::Tsv => b'\t',
             _ => b',',
@@ -191,7 +201,7 @@ impl Rows {
     }
 
     /// Reads the next row; `None` at the end.
-    fn next_row(&mut self) -> Result<Option<Row>> {
+    pub(crate) fn next_row(&mut self) -> Result<Option<Row>> {
         if !self.is_discarding {
             if self.bytes.offset_bytes() == 0 {
                 self.begin()?;
@@ -219,7 +229,8 @@ impl Rows {
                     .read_record(input, &mut self.fields[len..], &mut self.ends[num_ends..]);
             self.advance(used);
             (len, num_ends) = (len + written, num_ends + ended);
-            if self.is_discarding || len > self.max_row_bytes {
+            let has_many = num_ends > MAX_FIELDS;
+            if self.is_discarding || len > self.max_row_bytes || has_many {
                 self.is_discarding = true;
                 (len, num_ends) = (0, 0);
             }
@@ -242,7 +253,19 @@ impl Rows {
         (0..self.ends.len()).map(name).collect()
     }
 
-    fn field(&self, i: usize) -> &[u8] {
+    /// Moves to the row at `offset`; returns false if the source ends before it.
+    #[cfg(feature = "tables")]
+    pub(crate) fn move_to(&mut self, offset: u64) -> Result<bool> {
+        self.bytes.move_to(offset)
+    }
+
+    /// Number of fields of the current row.
+    #[cfg(feature = "tables")]
+    pub(crate) fn num_fields(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(crate) fn field(&self, i: usize) -> &[u8] {
         let start = if i == 0 { 0 } else { self.ends[i - 1] };
         &self.fields[start..self.ends[i]]
     }

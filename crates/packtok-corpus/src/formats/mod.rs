@@ -1,6 +1,6 @@
 //! The formats of corpora. Each format has a reader of one source; [`open`] selects it.
 
-mod cbor;
+pub(crate) mod cbor;
 pub(crate) mod columns;
 pub(crate) mod csv;
 mod lines;

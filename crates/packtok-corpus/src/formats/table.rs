@@ -5,7 +5,9 @@
 //! including those of other columns. [`packtok_formats::table`] opens the files and decodes their
 //! columns.
 
-use packtok_formats::table::{Fault, Group, Groups, TableFormat, Value, Values, Window, contained};
+use packtok_formats::table::{
+    Fault, Group, Groups, Rows, TableFormat, Value, Values, Window, WorkLimits, contained,
+};
 
 use crate::bytes::frames::Frame;
 use crate::error::Error;
@@ -276,6 +278,19 @@ pub(crate) fn group_starts(source: &Source, first: u64, second: u64) -> Result<(
 /// Names of the columns of `source` that contain texts; fields of structures by their path.
 pub(crate) fn text_columns(source: &Source) -> Result<Vec<String>, Error> {
     Ok(open_groups(source, &window_of(source)?, None)?.text_columns())
+}
+
+/// The records of up to `num_rows` rows from row `first` on, of all columns up to `max_columns`.
+pub(crate) fn rows(
+    source: &Source,
+    limits: WorkLimits,
+    (first, num_rows): (u64, usize),
+    (max_columns, max_bytes): (usize, usize),
+) -> Result<Rows, Error> {
+    let file = CorpusFile::of(source)?;
+    let window = Window::limited(file, limits).map_err(|cause| Error::io(&source.path, cause))?;
+    let groups = open_groups(source, &window, None)?;
+    Ok(groups.rows(first, num_rows, max_columns, max_bytes, &window))
 }
 
 fn window_of(source: &Source) -> Result<Window, Error> {

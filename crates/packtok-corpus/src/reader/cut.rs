@@ -111,6 +111,7 @@ mod tests {
             columns: Columns::of_pattern(".text"),
             text_separator: None,
             plugin: None,
+            deadline: None,
         }
     }
 

@@ -3,6 +3,8 @@
 pub(crate) mod chunk;
 pub(crate) mod cut;
 pub(crate) mod digest;
+#[cfg(feature = "tables")]
+pub(crate) mod excerpt;
 mod indexed;
 pub mod pipeline;
 pub(crate) mod record_reader;

@@ -14,6 +14,7 @@ fn small_chunks() -> ReadOptions {
         columns: Columns::of_pattern(".text"),
         text_separator: None,
         plugin: None,
+        deadline: None,
     }
 }
 

@@ -153,6 +153,7 @@ impl PackSpec {
                 .map(|separator| unescaped(separator).into()),
             plugin: (self.plugin.as_ref())
                 .map(|plugin| PluginCorpora::new(Arc::clone(plugin), &self.input)),
+            deadline: None,
         }
     }
 
