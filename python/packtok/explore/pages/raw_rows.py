@@ -1,23 +1,13 @@
-"""The first rows of the files of a raw dataset, as packtok reads them."""
+"""The first records of the files of a raw dataset, with all their columns."""
 
-import functools
-import json
-import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import islice
-from pathlib import PurePosixPath
 from typing import Any
 
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
-from packtok._packtok import Texts, describe_corpus, is_corpus_name
-from packtok.catalog.survey import pattern_of
-from packtok.config.load import load_config
+from packtok._packtok import source_rows
 from packtok.errors import PacktokError
-from packtok.explore.contents.catalog import Dataset
 from packtok.explore.files import NotServedError, OpenFile
 from packtok.explore.pages.answers import answer
 from packtok.explore.pages.datasets import text_files
@@ -25,12 +15,15 @@ from packtok.explore.pages.parameters import integer
 from packtok.explore.site import Site
 
 PAGE_ROWS = 25
-# Rows are read from the start of a file for each page.
+# Lines are read from the start of a file for each page.
 MAX_ROWS = 1000
 _MAX_ROW_BYTES = 1_000_000
-_MAX_COLUMNS = 20
+_MAX_COLUMNS = 100
 _MAX_CELL_CHARS = 500
+# A character has at most four bytes.
+_MAX_CELL_BYTES = 4 * _MAX_CELL_CHARS
 _MAX_FILES = 500
+_SECONDS = 2.0
 
 
 def rows_page(site: Site, folder: str, parameters: QueryParams) -> Response:
@@ -44,25 +37,24 @@ def rows_page(site: Site, folder: str, parameters: QueryParams) -> Response:
     i = integer(parameters, "file", 0, most=len(files) - 1)
     start = integer(parameters, "from", 0, most=MAX_ROWS - PAGE_ROWS)
     file = site.root.open(files[i])
-    with _as_corpus(file) as path:
-        try:
-            format_ = str(describe_corpus([path])["format"])
-            rows = list(islice(_rows(path, format_, dataset), start, start + PAGE_ROWS + 1))
-        except (PacktokError, ValueError, OSError) as error:
-            raise NotServedError(str(error).replace(path, file.name)) from None
-    has_more = len(rows) > PAGE_ROWS
-    columns, cells = _table(rows[:PAGE_ROWS], dataset.metadata.content_field)
+    found = _rows(file, start)
+    has_more = found["has_more"]
+    content_field = dataset.metadata.content_field
     following = start + PAGE_ROWS
     facts = {
         "folder": folder,
         "files": files,
         "file": file.name,
-        "format": format_,
-        "content_field": dataset.metadata.content_field,
-        "columns": columns,
+        "format": found["format"],
+        "content_field": content_field,
+        # A plain text has no columns.
+        "columns": [content_field] if found["format"] == "text" else found["columns"],
+        "num_columns": max(1, found["num_columns"]),
         "from": start,
-        "rows": cells,
+        "rows": [_cells(row) for row in found["rows"]],
+        "faults": [_fault(row) for row in found["rows"]],
         "next": following if has_more and following <= MAX_ROWS - PAGE_ROWS else None,
+        "stopped": found["stopped"],
     }
     return answer(
         parameters,
@@ -80,67 +72,52 @@ def rows_page(site: Site, folder: str, parameters: QueryParams) -> Response:
     )
 
 
-@contextmanager
-def _as_corpus(file: OpenFile) -> Iterator[str]:
-    """Yields a path of an open file that has the end of its name, which tells the format.
-
-    The rest of a name could be read as a glob.
-    """
-    suffixes = PurePosixPath(file.name).suffixes
-    ending = suffixes[-1] if is_corpus_name(f"rows{suffixes[-1]}") else "".join(suffixes[-2:])
-    with tempfile.TemporaryDirectory(prefix="packtok-explore-") as folder:
-        path = os.path.join(folder, f"rows{ending}")
-        os.symlink(file.path, path)
-        yield path
-
-
-def _rows(path: str, format_: str, dataset: Dataset) -> Iterator[str]:
-    """Yields rows: lines of JSON, or the texts of other formats."""
-    pattern = "tojson" if format_ == "jsonl" else pattern_of(dataset.metadata.content_field)
-    # In a config, a field from metadata could be an expression, such as ${node_env:num_cpus}.
-    for text in Texts(json.dumps(json.loads(_spec()) | {"input": [path], "field": pattern})):
-        yield str(text)
-
-
-@functools.cache
-def _spec() -> str:
-    """Returns the options of reading, as JSON. Nothing is written, and no tokenizer is loaded."""
-    options = {
-        "input": "-",
-        "output": "-",
-        "tokenizer": "gpt2",
-        "on_bad_document": "skip",
-        "max_document_bytes": _MAX_ROW_BYTES,
-    }
-    return load_config(None, options).spec()
-
-
-def _table(rows: list[str], content_field: str) -> tuple[list[str], list[list[str | None]]]:
-    """Returns the columns of some rows, and the cells of each row as texts; ``None`` for a missing value."""
-    records = [_object(row) for row in rows]
-    if not records or not all(isinstance(record, dict) for record in records):
-        return [content_field], [[_cell(row)] for row in rows]
-    columns = list(dict.fromkeys(key for record in records for key in record or ()))[:_MAX_COLUMNS]
-    cells = [
-        [_cell(record[key]) if key in record else None for key in columns]
-        for record in records
-        if record is not None
-    ]
-    return columns, cells
-
-
-def _object(row: str) -> dict[str, Any] | None:
-    if not row.startswith("{"):
-        return None
+def _rows(file: OpenFile, start: int) -> dict[str, Any]:
+    """Returns the records of a page."""
     try:
-        record = json.loads(row)
-    except (ValueError, RecursionError):
+        found = source_rows(
+            file.path,
+            file.name,
+            first=start,
+            num_rows=PAGE_ROWS,
+            max_columns=_MAX_COLUMNS,
+            max_bytes=_MAX_CELL_BYTES,
+            max_record_bytes=_MAX_ROW_BYTES,
+            seconds=_SECONDS,
+        )
+    except (PacktokError, ValueError, OSError) as error:
+        raise NotServedError(str(error).replace(file.path, file.name)) from None
+    if found["is_late"]:
+        found["stopped"] = (
+            f"the page reads for at most {_SECONDS:g} seconds, and the next rows of {file.name} need more "
+            "time"
+        )
+    elif found["stopped"] is not None:
+        found["stopped"] = found["stopped"].replace(file.path, file.name)
+    return found
+
+
+def _cells(row: dict[str, Any]) -> list[str | None] | None:
+    """Returns the values of a record as texts; ``None`` for a record from which packtok reads no text."""
+    if row["fault"] is not None:
         return None
-    return record if isinstance(record, dict) else None
+    cells = row["cells"] if row["text"] is None else [row["text"]]
+    return [_text(cell) for cell in cells]
 
 
-def _cell(value: Any) -> str:
-    """Returns a value as a text that fits into a cell."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    more = f" … ({len(text):,} characters)" if len(text) > _MAX_CELL_CHARS else ""
-    return text[:_MAX_CELL_CHARS] + more
+def _fault(row: dict[str, Any]) -> dict[str, str | None] | None:
+    """Returns why packtok reads no text from a record, and the start of the record."""
+    if row["fault"] is None:
+        return None
+    return {"reason": row["fault"], "text": None if row["text"] is None else _text(row["text"])}
+
+
+def _text(cell: dict[str, Any]) -> str | None:
+    """Returns a value as a text that fits into a cell; ``None`` for a missing one."""
+    if cell["fault"] is not None:
+        return f"({cell['fault']})"
+    text: str | None = cell["text"]
+    if text is None or not (cell["is_cut"] or len(text) > _MAX_CELL_CHARS):
+        return text
+    length = "" if cell["bytes"] is None else f" ({cell['bytes']:,} bytes)"
+    return f"{text[:_MAX_CELL_CHARS]} …{length}"

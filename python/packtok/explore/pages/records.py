@@ -1,10 +1,6 @@
 """The page of the record that a document was made from, if its source is below the folder that is served."""
 
-import csv
-import gzip
 import os
-import time
-import zlib
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -12,7 +8,7 @@ from typing import Any
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
-from packtok._packtok import Origin, is_corpus_name
+from packtok._packtok import Origin, PacktokError, column_names, is_corpus_name, source_record
 from packtok.explore.contents.packed import Packed
 from packtok.explore.files import NotServedError, OpenFile
 from packtok.explore.html.rendering import link
@@ -23,11 +19,11 @@ from packtok.explore.pages.parameters import integer
 from packtok.explore.site import Site
 
 _MAX_RECORD_BYTES = 64 << 10
-_BLOCK_BYTES = 1 << 20
-# The time to decompress a source up to a record.
+_MAX_COLUMNS = 100
+# Longer rows of CSV and items of CBOR, which are read as a whole, are not shown.
+_MAX_READ_BYTES = 16 << 20
+# The time to find and read a record.
 _SECONDS = 2.0
-_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-_DELIMITERS = {"csv": ",", "tsv": "\t"}
 
 
 class NoRecordError(Exception):
@@ -40,12 +36,21 @@ class SourceRecord:
 
     path: str
     """Path of the source below the folder."""
-    text: str
-    """The record as it is in the source, or its start. Bytes that belong to no character are replaced."""
+    text: str | None
+    """The line or text as it is in the source, or its start; ``None`` if the record has columns."""
+    columns: list[dict[str, Any]] | None
+    """The ``name``, ``text``, ``bytes`` and ``fault`` of each value, and whether it ``is_cut``."""
+    num_columns: int
     is_cut: bool
     format: str
     field: str | None
     """The field that is the text of the document; ``None`` if the whole record is."""
+
+    @property
+    def text_column(self) -> str | None:
+        """The column that the field is, or that contains it."""
+        names = column_names(self.field or "")
+        return names[0] if names else None
 
 
 def record_page(site: Site, name: str, parameters: QueryParams) -> Response:
@@ -70,6 +75,7 @@ def record_page(site: Site, name: str, parameters: QueryParams) -> Response:
         "format": None if record is None else record.format,
         "field": None if record is None else record.field,
         "record": None if record is None else record.text,
+        "columns": None if record is None else record.columns,
         "is_cut": None if record is None else record.is_cut,
         "reason": reason,
     }
@@ -106,19 +112,45 @@ def _record(site: Site, packed: Packed, recorded: RecordedOrigin) -> SourceRecor
     source = _source(packed, recorded.origin)
     options = packed.metadata.get("options") or {}
     format_ = str(source.get("format") or options.get("format"))
-    if format_ not in ("jsonl", "csv", "tsv", "text"):
-        raise NoRecordError(
-            f"the source {source['path']} is {format_}, of which the page shows no single record; its "
-            f"{recorded.origin.unit} is {recorded.origin.offset:,}"
-        )
     file = _source_file(site, packed, source)
-    content = _bytes_at(file, recorded.origin.offset)
-    record = _first_record(content, format_, options.get("text_separator"))
-    is_cut = len(record) == len(content) > _MAX_RECORD_BYTES
-    text = record[:_MAX_RECORD_BYTES].decode("utf-8", "ignore" if is_cut else "replace")
+    separator = options.get("text_separator")
+    try:
+        found = source_record(
+            file.path,
+            format_,
+            offset=recorded.origin.offset,
+            text_separator=separator if isinstance(separator, str) else None,
+            max_columns=_MAX_COLUMNS,
+            max_bytes=_MAX_RECORD_BYTES,
+            max_record_bytes=_MAX_READ_BYTES,
+            seconds=_SECONDS,
+        )
+    except TimeoutError:
+        raise NoRecordError(
+            f"the page reads for at most {_SECONDS:g} seconds, and did not reach {recorded.origin.unit} "
+            f"{recorded.origin.offset:,} of {file.name} in this time; read the file with a program"
+        ) from None
+    except (PacktokError, ValueError, OSError) as error:
+        raise NoRecordError(str(error).replace(file.path, file.name)) from None
+    if found is None:
+        raise NoRecordError(
+            f"the source {file.name} ends before {recorded.origin.unit} {recorded.origin.offset:,}"
+        )
+    text, cells = found["text"], found["cells"]
+    if text is not None and text["fault"]:
+        raise NoRecordError(f"the record cannot be shown: {text['fault']}")
     fields = options.get("input_fields") or [options.get("field")]
     field = fields[min(int(source.get("input") or 0), len(fields) - 1)]
-    return SourceRecord(file.name, text, is_cut, format_, None if format_ == "text" else field)
+    columns = [{"name": name, **cell} for name, cell in zip(found["columns"], cells, strict=False)]
+    return SourceRecord(
+        path=file.name,
+        text=None if text is None else text["text"],
+        columns=columns if text is None else None,
+        num_columns=found["num_columns"],
+        is_cut=text["is_cut"] if text is not None else any(cell["is_cut"] for cell in cells),
+        format=format_,
+        field=None if format_ == "text" else field,
+    )
 
 
 def _source(packed: Packed, origin: Origin) -> dict[str, Any]:
@@ -176,47 +208,3 @@ def _folders(site: Site, packed: Packed) -> list[str]:
                 folder = None
             folders = folders if folder is None else [folder, *folders]
     return folders
-
-
-def _bytes_at(file: OpenFile, offset: int) -> bytes:
-    """Returns the bytes of a source from an offset on, which counts bytes after decompression.
-
-    Raises:
-        NoRecordError: If the source cannot be decompressed that far.
-    """
-    head = file.part(0, 4)
-    if head == _ZSTD:
-        raise NoRecordError(
-            f"the source {file.name} is compressed with zstd, which the page reads only from its start; the "
-            f"record is at byte {offset:,} after decompression"
-        )
-    if head[:2] != _GZIP:
-        return file.part(offset, _MAX_RECORD_BYTES + 1)
-    stop = time.monotonic() + _SECONDS
-    try:
-        with gzip.open(file.path) as source:
-            while offset and (block := source.read(min(offset, _BLOCK_BYTES))):
-                offset -= len(block)
-                if time.monotonic() > stop:
-                    raise NoRecordError(
-                        f"the record is too far from the start of {file.name}, which is compressed"
-                    )
-            return source.read(_MAX_RECORD_BYTES + 1)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise NoRecordError(f"the source {file.name} cannot be decompressed: {error}") from None
-
-
-def _first_record(content: bytes, format_: str, separator: str | None) -> bytes:
-    """Returns the first record of the bytes of a source."""
-    if format_ == "text":
-        return content.partition(separator.encode())[0] if separator else content
-    if format_ == "jsonl":
-        return content.partition(b"\n")[0]
-    # A row of a table may have several lines. Characters of one byte keep the lengths.
-    lines = content.decode("latin-1").splitlines(keepends=True)
-    reader = csv.reader(lines, delimiter=_DELIMITERS[format_])
-    try:
-        next(reader, None)
-    except csv.Error:
-        return content
-    return "".join(lines[: reader.line_num]).rstrip("\r\n").encode("latin-1")
