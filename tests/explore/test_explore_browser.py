@@ -24,6 +24,8 @@ from packtok.catalog.index import build_index
 from packtok.data.run import open_run
 from packtok.explore.site import site_of_file, site_of_folder
 
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
 webdriver = pytest.importorskip("selenium.webdriver")
 from selenium.common.exceptions import StaleElementReferenceException  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
@@ -54,7 +56,8 @@ PAGES = {
     "batch": "/batch?step=1",
     "batch_row": "/batch?step=1&row=1",
     "record": f"/record/{GPT2}?document=1",
-    "rows": "/rows/text/stories",
+    "record_columns": "/record/web/table/table.pbin?document=1",
+    "rows": "/rows/web/table",
     "playground": "/playground?compare=cl100k_base",
     "profile": f"/profile/{GPT2}",
     "find": f"/find/{GPT2}?text=THE&ignore_case=1",
@@ -135,6 +138,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         ]
     ):
         write_metadata(base / "web" / f"set-{i}", name=name, description=text, date_downloaded="2025-03-01")
+    folder = write_metadata(base / "web" / "table", name="A table").parent
+    columns = {
+        "text": ["A plain text", f"{RIGHT_TO_LEFT}\nSecond line", DIVIDED],
+        "messages": [[{"role": "user", "content": "word " * 40}], None, []],
+        "address": ["https://example.org/" + "x" * 300, None, "-"],
+    }
+    pq.write_table(pa.table(columns), folder / "table.parquet")
+    packtok.pack(input=folder / "table.parquet", output=folder / "table.pbin", tokenizer="gpt2", origins=True)
     build_index(base)
     reject = {
         "source": "raw/first.jsonl",

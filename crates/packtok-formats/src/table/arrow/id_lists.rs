@@ -39,12 +39,11 @@ impl ArrowIdLists {
     }
 
     fn open_as(window: Window, name: &str, is_mask: bool) -> Result<Self, Fault> {
-        let (batches, lists, _) =
-            contained(|| read(&window, |schema| find_lists(schema, name, is_mask)))?;
+        let described = contained(|| read(&window, |schema| find_lists(schema, name, is_mask)))?;
         Ok(Self {
             window,
-            batches,
-            lists,
+            batches: described.batches,
+            lists: described.schema,
         })
     }
 

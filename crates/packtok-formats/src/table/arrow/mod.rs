@@ -41,6 +41,21 @@ pub(super) struct Layout {
     text_columns: Vec<String>,
     /// All columns.
     nodes: Vec<Node>,
+    dictionaries: Vec<u64>,
+    is_stream: bool,
+}
+
+/// What a file or stream has, without the values.
+struct Described<T> {
+    /// The message of each record batch.
+    batches: Vec<Message>,
+    /// Where the messages of dictionaries start.
+    dictionaries: Vec<u64>,
+    is_stream: bool,
+    /// What the caller takes from the schema.
+    schema: T,
+    /// The checksum of the footer of a file.
+    crc32c: u32,
 }
 
 impl Layout {
@@ -65,7 +80,14 @@ impl Layout {
         each: &mut dyn FnMut(Cell),
     ) -> Result<(), Fault> {
         let (message, node) = (&self.batches[index], &self.nodes[column]);
-        records::cells(message, node, rows, window, max_bytes, each)
+        // In a stream, later dictionaries replace those of earlier record batches.
+        let is_own = |start: &&u64| !self.is_stream || **start < message.start;
+        let dictionaries: Vec<u64> = self.dictionaries.iter().filter(is_own).copied().collect();
+        let source = records::Source {
+            window,
+            dictionaries: &dictionaries,
+        };
+        records::cells(message, node, rows, source, max_bytes, each)
     }
 
     /// The values of record batch `index`.
@@ -85,15 +107,18 @@ pub(super) fn open(
     window: &Window,
     names: Option<&[String]>,
 ) -> Result<(Vec<Group>, u32, Layout), Fault> {
-    let (batches, (column, text_columns, nodes), crc32c) = read(window, |schema| {
+    let described = read(window, |schema| {
         let column = names.map(|names| find_column(schema, names)).transpose()?;
         Ok((column, text_columns(schema), nodes_of(schema)))
     })?;
+    let (column, text_columns, nodes) = described.schema;
     let layout = Layout {
-        batches,
+        batches: described.batches,
         column,
         text_columns,
         nodes,
+        dictionaries: described.dictionaries,
+        is_stream: described.is_stream,
     };
     let mut first_row = 0;
     let group = |(index, message): (usize, &Message)| {
@@ -107,28 +132,27 @@ pub(super) fn open(
         group
     };
     let list = layout.batches.iter().enumerate().map(group).collect();
-    Ok((list, crc32c, layout))
+    Ok((list, described.crc32c, layout))
 }
 
-/// The record batches of a file or stream, what `of_schema` returns, and the checksum of the footer of a
-/// file.
+/// The record batches of a file or stream, and what `of_schema` returns.
 fn read<T>(
     window: &Window,
     of_schema: impl FnOnce(&Schema<'_>) -> Result<T, Fault>,
-) -> Result<(Vec<Message>, T, u32), Fault> {
+) -> Result<Described<T>, Fault> {
     let head_bytes = window.len_bytes().min(MAGIC.len() as u64) as usize;
     if window.bytes(0, head_bytes)? == MAGIC {
-        return read_file(window, of_schema);
+        read_file(window, of_schema)
+    } else {
+        read_stream(window, of_schema)
     }
-    let (batches, described) = read_stream(window, of_schema)?;
-    Ok((batches, described, 0))
 }
 
 /// A file, by its footer.
 fn read_file<T>(
     window: &Window,
     of_schema: impl FnOnce(&Schema<'_>) -> Result<T, Fault>,
-) -> Result<(Vec<Message>, T, u32), Fault> {
+) -> Result<Described<T>, Fault> {
     let tail_bytes = 4 + MAGIC.len();
     let tail_start = window.len_bytes().saturating_sub(tail_bytes as u64);
     let tail = window.bytes(tail_start, tail_bytes)?;
@@ -144,7 +168,7 @@ fn read_file<T>(
     let bytes = window.bytes(start, (tail_start - start) as usize)?;
     let footer = root_as_footer(&bytes)
         .map_err(|cause| Fault::Damaged(format!("the footer is invalid: {cause}")))?;
-    let described = of_schema(&footer.schema().ok_or_else(no_schema)?)?;
+    let schema = of_schema(&footer.schema().ok_or_else(no_schema)?)?;
     let blocks = footer.recordBatches();
     let batch = |offset: i64| {
         let start = u64::try_from(offset)
@@ -156,14 +180,23 @@ fn read_file<T>(
     };
     let batches = blocks.iter().flatten().map(|block| batch(block.offset()));
     let batches = batches.collect::<Result<_, _>>()?;
-    Ok((batches, described, crc32c::crc32c(&bytes)))
+    let dictionaries = footer.dictionaries();
+    let starts = dictionaries.iter().flatten().map(|block| block.offset());
+    Ok(Described {
+        batches,
+        // A negative one becomes larger than any file.
+        dictionaries: starts.map(|start| start as u64).collect(),
+        is_stream: false,
+        schema,
+        crc32c: crc32c::crc32c(&bytes),
+    })
 }
 
 /// A stream, by all of its messages.
 fn read_stream<T>(
     window: &Window,
     of_schema: impl FnOnce(&Schema<'_>) -> Result<T, Fault>,
-) -> Result<(Vec<Message>, T), Fault> {
+) -> Result<Described<T>, Fault> {
     // Streams of Arrow before 0.15 start with the length of the schema instead.
     let head_bytes = window.len_bytes().min(CONTINUATION.len() as u64) as usize;
     let head = window.bytes(0, head_bytes)?;
@@ -173,8 +206,8 @@ fn read_stream<T>(
     let first = message_at(window, 0)?.ok_or_else(no_schema)?;
     let bytes = first.description(window)?;
     let parsed = message::parse(&bytes, 0)?;
-    let described = of_schema(&parsed.header_as_schema().ok_or_else(no_schema)?)?;
-    let mut batches = Vec::new();
+    let schema = of_schema(&parsed.header_as_schema().ok_or_else(no_schema)?)?;
+    let (mut batches, mut dictionaries) = (Vec::new(), Vec::new());
     let mut start = first.end();
     while start < window.len_bytes() {
         let Some(message) = message_at(window, start)? else {
@@ -184,11 +217,19 @@ fn read_stream<T>(
         if start > window.len_bytes() {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
-        if message.header == MessageHeader::RecordBatch {
-            batches.push(message);
+        match message.header {
+            MessageHeader::RecordBatch => batches.push(message),
+            MessageHeader::DictionaryBatch => dictionaries.push(message.start),
+            _ => {}
         }
     }
-    Ok((batches, described))
+    Ok(Described {
+        batches,
+        dictionaries,
+        is_stream: true,
+        schema,
+        crc32c: 0,
+    })
 }
 
 fn no_schema() -> Fault {

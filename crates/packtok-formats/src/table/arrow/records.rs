@@ -7,8 +7,8 @@ use arrow_ipc::{DateUnit, Endianness, Field, Precision, RecordBatch, Schema, Tim
 
 use super::buffer::BufferReader;
 use super::column::{Position, skip, skip_without_children};
-use super::message::Message;
-use super::values::{Bits, Buffers, Data, batch_of, read_value};
+use super::message::{Message, message_at};
+use super::values::{Bits, Buffers, Data, batch_of, checked, read_value};
 use crate::table::cells::{Cell, CellWriter, MAX_DEPTH, Scalar, Unit, half};
 use crate::table::fault::Fault;
 use crate::table::window::Window;
@@ -34,6 +34,9 @@ enum Kind {
     /// Lists of this many elements.
     FixedList(u64, Box<Node>),
     Structure(Vec<Node>),
+    /// Numbers of values in a dictionary: its id, the bytes of a number, and the value in a batch of
+    /// the dictionary.
+    Dictionary(i64, u64, Box<Node>),
     /// A type that is not shown.
     Other(&'static str),
 }
@@ -69,20 +72,23 @@ pub(super) fn nodes_of(schema: &Schema<'_>) -> Vec<Node> {
 
 fn node_of(field: &Field<'_>, position: &mut Position, depth: usize) -> Node {
     let own = *position;
-    let kind = if depth > MAX_DEPTH || field.dictionary().is_some() {
-        // Fields after one without a type are read from wrong buffers, which the checks of values
-        // notice or which are shown as they are.
-        let _ = skip(field, position);
-        Kind::Other(if depth > MAX_DEPTH {
-            "deeper nesting"
-        } else {
-            "a dictionary-encoded value"
-        })
-    } else {
-        let _ = skip_without_children(field, position);
-        let fields = field.children().into_iter().flatten();
-        let children = fields.map(|child| node_of(&child, position, depth + 1));
-        kind_of(field, children.collect())
+    // Fields after one without a type are read from wrong buffers, which the checks of values notice
+    // or which are shown as they are.
+    let _ = skip(field, position);
+    let kind = match field.dictionary() {
+        _ if depth > MAX_DEPTH => Kind::Other("deeper nesting"),
+        None => kind_of(field, own, depth),
+        Some(dictionary) => {
+            // Without a type, the numbers have 32 bits.
+            let bits = dictionary.indexType().map_or(32, |index| index.bitWidth());
+            let bytes = u64::try_from(bits / 8).unwrap_or(0);
+            let value = Node {
+                name: String::new(),
+                position: Position::default(),
+                kind: kind_of(field, Position::default(), depth),
+            };
+            Kind::Dictionary(dictionary.id(), bytes, Box::new(value))
+        }
     };
     Node {
         name: field.name().unwrap_or_default().to_owned(),
@@ -91,7 +97,16 @@ fn node_of(field: &Field<'_>, position: &mut Position, depth: usize) -> Node {
     }
 }
 
-fn kind_of(field: &Field<'_>, mut children: Vec<Node>) -> Kind {
+/// The layout of a field at `position`, apart from its dictionary.
+fn kind_of(field: &Field<'_>, mut position: Position, depth: usize) -> Kind {
+    let _ = skip_without_children(field, &mut position);
+    let fields = field.children().into_iter().flatten();
+    let children = fields.map(|child| node_of(&child, &mut position, depth + 1));
+    kind_with(field, children.collect())
+}
+
+/// The layout of a field with these children.
+fn kind_with(field: &Field<'_>, mut children: Vec<Node>) -> Kind {
     let only = |children: &mut Vec<Node>| children.pop().map(Box::new);
     let other = Kind::Other("a value of this type");
     match field.type_type() {
@@ -168,16 +183,24 @@ fn unit_of(unit: TimeUnit) -> Unit {
     }
 }
 
+/// A file, and where its dictionaries are.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub(super) window: &'a Window,
+    pub(super) dictionaries: &'a [u64],
+}
+
 /// Calls `each` with the cells of a field in `num_rows` rows of the record batch at `message`, from
 /// its row `first` on.
 pub(super) fn cells(
     message: &Message,
     node: &Node,
     (first, num_rows): (u64, usize),
-    window: &Window,
+    source: Source<'_>,
     max_bytes: usize,
     each: &mut dyn FnMut(Cell),
 ) -> Result<(), Fault> {
+    let window = source.window;
     let description = message.description(window)?;
     let batch = batch_of(message, &description)?;
     let buffers = Buffers::of(&batch, message, window)?;
@@ -186,7 +209,7 @@ pub(super) fn cells(
     for _ in 0..num_rows {
         window.check_time()?;
         let mut cell = CellWriter::new(max_bytes);
-        let is_valid = reader.next(&mut cell, window, false)?;
+        let is_valid = reader.next(&mut cell, source, false)?;
         each(if is_valid {
             cell.finish()
         } else {
@@ -222,6 +245,12 @@ enum Content<'a> {
     },
     FixedList(u64, Box<Reader<'a>>),
     Structure(Vec<(&'a str, Reader<'a>)>),
+    Dictionary {
+        id: i64,
+        width: u64,
+        value: &'a Node,
+        numbers: BufferReader,
+    },
     Other(&'static str),
 }
 
@@ -257,6 +286,12 @@ impl<'a> Reader<'a> {
                 });
                 Content::Structure(fields.collect::<Result<_, Fault>>()?)
             }
+            Kind::Dictionary(id, width, value) => Content::Dictionary {
+                id: *id,
+                width: *width,
+                value,
+                numbers: buffers.reader(first + 1)?,
+            },
             Kind::Other(type_name) => Content::Other(type_name),
         };
         let validity = match content {
@@ -277,7 +312,7 @@ impl<'a> Reader<'a> {
     fn next(
         &mut self,
         cell: &mut CellWriter,
-        window: &Window,
+        source: Source<'_>,
         is_inner: bool,
     ) -> Result<bool, Fault> {
         if let Some(bits) = &mut self.validity
@@ -286,12 +321,12 @@ impl<'a> Reader<'a> {
             self.content.skip(1)?;
             return Ok(false);
         }
-        self.content.next(cell, window, is_inner)
+        self.content.next(cell, source, is_inner)
     }
 
     /// As [`Reader::next`] in a list or structure, where a null is written.
-    fn next_inner(&mut self, cell: &mut CellWriter, window: &Window) -> Result<(), Fault> {
-        if !self.next(cell, window, true)? {
+    fn next_inner(&mut self, cell: &mut CellWriter, source: Source<'_>) -> Result<(), Fault> {
+        if !self.next(cell, source, true)? {
             cell.json("null");
         }
         Ok(())
@@ -302,7 +337,7 @@ impl<'a> Reader<'a> {
         &mut self,
         count: u64,
         cell: &mut CellWriter,
-        window: &Window,
+        source: Source<'_>,
     ) -> Result<u64, Fault> {
         cell.json("[");
         let mut num_read = 0;
@@ -310,7 +345,7 @@ impl<'a> Reader<'a> {
             if num_read > 0 {
                 cell.json(",");
             }
-            self.next_inner(cell, window)?;
+            self.next_inner(cell, source)?;
             num_read += 1;
         }
         cell.json("]");
@@ -323,7 +358,12 @@ impl Content<'_> {
         match self {
             Self::Null | Self::Other(_) => Ok(()),
             Self::Bool(bits) => bits.skip(rows),
-            Self::Fixed(bytes, _, data) => data.skip(product(rows, *bytes)?),
+            Self::Fixed(bytes, _, data)
+            | Self::Dictionary {
+                width: bytes,
+                numbers: data,
+                ..
+            } => data.skip(product(rows, *bytes)?),
             Self::Bytes { offsets, .. } | Self::List { offsets, .. } => offsets.skip(rows),
             Self::Views(views, _) => views.skip(product(rows, VIEW_BYTES as u64)?),
             Self::FixedList(len, child) => child.skip(product(rows, *len)?),
@@ -337,7 +377,7 @@ impl Content<'_> {
     fn next(
         &mut self,
         cell: &mut CellWriter,
-        window: &Window,
+        source: Source<'_>,
         is_inner: bool,
     ) -> Result<bool, Fault> {
         match self {
@@ -369,7 +409,7 @@ impl Content<'_> {
             Self::Views(views, data) => {
                 let mut view = [0; VIEW_BYTES];
                 views.fill(&mut view)?;
-                let (value, len) = viewed(&view, data, window, cell.room())?;
+                let (value, len) = viewed(&view, data, source.window, cell.room())?;
                 cell.scalar(&Scalar::Bytes(&value, len), is_inner);
             }
             Self::List {
@@ -379,11 +419,23 @@ impl Content<'_> {
             } => {
                 let (start, end) = offsets.next()?;
                 child.skip(forward(*position, start)?)?;
-                *position = start + child.next_list(end - start, cell, window)?;
+                *position = start + child.next_list(end - start, cell, source)?;
             }
             Self::FixedList(len, child) => {
-                let num_read = child.next_list(*len, cell, window)?;
+                let num_read = child.next_list(*len, cell, source)?;
                 child.skip(*len - num_read)?;
+            }
+            Self::Dictionary {
+                id,
+                width,
+                value,
+                numbers,
+            } => {
+                let mut number = [0; 8];
+                let bytes = number.get_mut(..*width as usize).ok_or_else(too_large)?;
+                numbers.fill(bytes)?;
+                let number = u64::from_le_bytes(number);
+                return next_of_dictionary(*id, number, value, cell, source, is_inner);
             }
             Self::Structure(fields) => {
                 cell.json("{");
@@ -396,13 +448,58 @@ impl Content<'_> {
                     let name = name.as_bytes();
                     cell.scalar(&Scalar::Bytes(name, name.len() as u64), true);
                     cell.json(":");
-                    field.next_inner(cell, window)?;
+                    field.next_inner(cell, source)?;
                 }
                 cell.json("}");
             }
         }
         Ok(true)
     }
+}
+
+/// Writes value `number` of a dictionary, as [`Reader::next`].
+fn next_of_dictionary(
+    id: i64,
+    number: u64,
+    value: &Node,
+    cell: &mut CellWriter,
+    source: Source<'_>,
+    is_inner: bool,
+) -> Result<bool, Fault> {
+    let mut batches = Vec::new();
+    for &start in source.dictionaries {
+        let message = message_at(source.window, start)?;
+        let no_dictionary = || Fault::Damaged(format!("no dictionary at byte {start}"));
+        let message = message.ok_or_else(no_dictionary)?;
+        let description = message.description(source.window)?;
+        let parsed = checked(&message, &description)?.header_as_dictionary_batch();
+        let dictionary = parsed.ok_or_else(no_dictionary)?;
+        if dictionary.id() == id {
+            // Another dictionary of the same id replaces the one before.
+            if !dictionary.isDelta() {
+                batches.clear();
+            }
+            let rows = dictionary.data().map_or(0, |batch| batch.length());
+            batches.push((message, description, u64::try_from(rows).unwrap_or(0)));
+        }
+    }
+    let mut left = number;
+    for (message, description, rows) in &batches {
+        if left >= *rows {
+            left -= rows;
+            continue;
+        }
+        let parsed = checked(message, description)?.header_as_dictionary_batch();
+        if let Some(batch) = parsed.and_then(|dictionary| dictionary.data()) {
+            let buffers = Buffers::of(&batch, message, source.window)?;
+            let mut reader = Reader::open(value, &batch, &buffers)?;
+            reader.skip(left)?;
+            return reader.next(cell, source, is_inner);
+        }
+    }
+    Err(Fault::Damaged(format!(
+        "a value has number {number}, which its dictionary does not have"
+    )))
 }
 
 const VIEW_BYTES: usize = 16;

@@ -1,6 +1,6 @@
 //! The values of one record batch.
 
-use arrow_ipc::{CompressionType, MetadataVersion, RecordBatch};
+use arrow_ipc::{CompressionType, Message as Parsed, MetadataVersion, RecordBatch};
 
 use super::super::fault::Fault;
 use super::super::values::{Value, Values};
@@ -94,14 +94,19 @@ pub(super) fn batch_of<'a>(
     message: &Message,
     description: &'a [u8],
 ) -> Result<RecordBatch<'a>, Fault> {
+    let batch = checked(message, description)?.header_as_record_batch();
+    batch.ok_or_else(|| Fault::Damaged(format!("no record batch at byte {}", message.start)))
+}
+
+/// A message, whose buffers have the layout of today's versions of Arrow.
+pub(super) fn checked<'a>(message: &Message, description: &'a [u8]) -> Result<Parsed<'a>, Fault> {
     let parsed = parse(description, message.start)?;
     if parsed.version() < MetadataVersion::V5 {
         return Err(Fault::Unsupported(
             "it was written by Arrow before 1.0; write it again with a later version".to_owned(),
         ));
     }
-    let batch = parsed.header_as_record_batch();
-    batch.ok_or_else(|| Fault::Damaged(format!("no record batch at byte {}", message.start)))
+    Ok(parsed)
 }
 
 /// Checks that no element of the lists of a column is null.

@@ -338,6 +338,7 @@ mod tests {
 
     use super::*;
     use crate::table::fault::contained;
+    use crate::table::{Groups, TableFormat};
 
     /// The rows of the column `names`: values, or a description of each other value, then a fault
     /// if any. Also returns whether pages were read in pieces.
@@ -417,6 +418,11 @@ mod tests {
             let damaged = tempfile::NamedTempFile::new().unwrap();
             fs::write(damaged.path(), &bytes).unwrap();
             rows(damaged.path(), "text", 0, 1 << 20);
+            let window = Window::new(File::open(damaged.path()).unwrap()).unwrap();
+            if let Ok(groups) = Groups::open(TableFormat::Parquet, &window, None) {
+                let records = groups.rows(5, 20, 9, 100, &window);
+                prop_assert!(records.rows.len() <= 20);
+            }
         }
     }
 }
