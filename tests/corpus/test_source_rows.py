@@ -268,3 +268,20 @@ def test_dictionaries_and_views_of_arrow(tmp_path: Path, compression: str | None
         seconds=60,
     )
     assert [[cell["fault"] or cell["text"] for cell in row["cells"]] for row in rows["rows"]] == cells
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\nc,d\n"])
+def test_row_of_very_many_fields_is_counted_and_not_kept(tmp_path: Path, end: str) -> None:
+    (tmp_path / "a.csv").write_text("text,b\n" + "," * 1_200_000 + end)
+    rows = source_rows(
+        tmp_path / "a.csv",
+        "a.csv",
+        first=0,
+        num_rows=9,
+        max_columns=9,
+        max_bytes=9,
+        max_record_bytes=1 << 30,
+        seconds=60,
+    )
+    faults = [row["fault"] for row in rows["rows"]]
+    assert faults == ["the row has 1200001 fields, the header 2", None][: 2 if "c" in end else 1]

@@ -8,7 +8,7 @@ use std::panic;
 use std::sync::Once;
 
 use libfuzzer_sys::fuzz_target;
-use packtok_corpus::{Body, Columns, Format, ReadOptions, Reader, Source};
+use packtok_corpus::{Body, Columns, Format, ReadOptions, Reader, Shown, Source, first_rows};
 use packtok_formats::table::is_panic_contained;
 
 /// More rows than a file of this size can have is a file that says so without having them.
@@ -38,6 +38,13 @@ fuzz_target!(|bytes: &[u8]| {
         let records = |chunk_bytes| records(&source, column, chunk_bytes);
         assert_eq!(records(1), records(1 << 18));
     }
+    let shown = Shown {
+        columns: 100,
+        bytes: 1000,
+    };
+    let options = ReadOptions::for_json_lines(1 << 20);
+    let (excerpt, _) = first_rows(&source, &options, 3, 25, shown);
+    assert!(excerpt.rows.len() <= 25);
 });
 
 /// The libraries that decode tables panic on some damaged files, which packtok turns into errors;

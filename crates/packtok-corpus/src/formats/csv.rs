@@ -102,6 +102,10 @@ impl BytesReader for Csv {
                     found: self.rows.ends.len(),
                     expected: self.header.num_fields,
                 }),
+                Row::ManyFields(found) => SpanContent::NoText(NoText::FieldCount {
+                    found,
+                    expected: self.header.num_fields,
+                }),
                 Row::OpenQuote => SpanContent::NoText(NoText::OpenQuote),
                 Row::Oversize => SpanContent::Oversize,
                 Row::Unfinished => return Ok(Some(Content::Spans(spans))),
@@ -159,6 +163,8 @@ pub(crate) struct Rows {
     ends: Vec<usize>,
     /// Whether the current row is too long to keep.
     is_discarding: bool,
+    /// Number of fields of the current row, if they are too many to keep.
+    many_fields: Option<usize>,
     /// Bytes read at a time.
     read_bytes: usize,
     max_row_bytes: usize,
@@ -174,6 +180,8 @@ pub(crate) enum Row {
     OpenQuote,
     /// The row is too long to keep.
     Oversize,
+    /// The row has so many fields, too many to keep and more than any header.
+    ManyFields(usize),
     /// The row is too long to keep, and its end was not read yet.
     Unfinished,
 }
@@ -193,6 +201,7 @@ impl Rows {
             fields: Vec::new(),
             ends: Vec::new(),
             is_discarding: false,
+            many_fields: None,
             read_bytes: options.chunk_bytes,
             max_row_bytes: usize::try_from(options.max_document_bytes).unwrap_or(usize::MAX),
             is_input_over: false,
@@ -229,9 +238,13 @@ impl Rows {
                     .read_record(input, &mut self.fields[len..], &mut self.ends[num_ends..]);
             self.advance(used);
             (len, num_ends) = (len + written, num_ends + ended);
-            let has_many = num_ends > MAX_FIELDS;
-            if self.is_discarding || len > self.max_row_bytes || has_many {
-                self.is_discarding = true;
+            if let Some(num_fields) = &mut self.many_fields {
+                *num_fields += ended;
+            } else if num_ends > MAX_FIELDS {
+                self.many_fields = Some(num_ends);
+            }
+            self.is_discarding |= self.many_fields.is_some() || len > self.max_row_bytes;
+            if self.is_discarding {
                 (len, num_ends) = (0, 0);
             }
             match result {
@@ -274,10 +287,13 @@ impl Rows {
     fn end_row(&mut self, len: usize, num_ends: usize) -> Row {
         self.ends.truncate(num_ends);
         self.fields.truncate(len);
-        if std::mem::take(&mut self.is_discarding) {
-            Row::Oversize
-        } else {
-            Row::Fields
+        match (
+            std::mem::take(&mut self.is_discarding),
+            self.many_fields.take(),
+        ) {
+            (_, Some(num_fields)) => Row::ManyFields(num_fields),
+            (true, None) => Row::Oversize,
+            (false, None) => Row::Fields,
         }
     }
 
@@ -289,6 +305,9 @@ impl Rows {
         let (result, _, written, ended) =
             self.parser
                 .read_record(b"\n", &mut self.fields[len..], &mut self.ends[num_ends..]);
+        if let Some(num_fields) = &mut self.many_fields {
+            *num_fields += ended;
+        }
         match (result, self.end_row(len + written, num_ends + ended)) {
             (ReadRecordResult::Record, row) => row,
             _ => Row::OpenQuote,

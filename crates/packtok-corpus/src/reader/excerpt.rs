@@ -306,6 +306,10 @@ fn fault_of(row: &Row, rows: &Rows, num_columns: usize, options: &ReadOptions) -
             found: rows.num_fields(),
             expected: num_columns,
         }),
+        Row::ManyFields(found) => no_text(NoText::FieldCount {
+            found: *found,
+            expected: num_columns,
+        }),
         Row::OpenQuote => no_text(NoText::OpenQuote),
         Row::Oversize | Row::Unfinished => Some(too_long(options.max_document_bytes)),
     }
