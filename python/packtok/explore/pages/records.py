@@ -47,10 +47,9 @@ class SourceRecord:
     """The field that is the text of the document; ``None`` if the whole record is."""
 
     @property
-    def text_column(self) -> str | None:
-        """The column that the field is, or that contains it."""
-        names = column_names(self.field or "")
-        return names[0] if names else None
+    def text_path(self) -> list[str]:
+        """The column that is the text, or the names that lead from a column to the text in it."""
+        return column_names(self.field or "") or []
 
 
 def record_page(site: Site, name: str, parameters: QueryParams) -> Response:
