@@ -8,7 +8,8 @@
 //! - `bytes`: its bytes are decompressed and counted;
 //! - `formats`: the reader of its format returns records, each a line of JSON or a text;
 //! - `reader`: all sources are read in order as chunks of complete records ([`Reader`]), on all threads
-//!   ([`pipeline`]), or divided among shards ([`cut`](cut()));
+//!   ([`pipeline`]), or divided among shards ([`cut`](cut())); a few records with all their columns are
+//!   read for a person who looks at them (`first_rows`, `record_at`);
 //! - `document` and [`field`]: the text of a record, which [`field`] extracts from a line;
 //! - [`rejects`]: the file that lists the records without a text.
 #![forbid(unsafe_code)]
