@@ -37,24 +37,24 @@ def rows_page(site: Site, folder: str, parameters: QueryParams) -> Response:
     i = integer(parameters, "file", 0, most=len(files) - 1)
     start = integer(parameters, "from", 0, most=MAX_ROWS - PAGE_ROWS)
     file = site.root.open(files[i])
-    found = _rows(file, start)
-    has_more = found["has_more"]
+    excerpt = _rows(file, start)
+    has_more = excerpt["has_more"]
     content_field = dataset.metadata.content_field
     following = start + PAGE_ROWS
     facts = {
         "folder": folder,
         "files": files,
         "file": file.name,
-        "format": found["format"],
+        "format": excerpt["format"],
         "content_field": content_field,
         # A plain text has no columns.
-        "columns": [content_field] if found["format"] == "text" else found["columns"],
-        "num_columns": max(1, found["num_columns"]),
+        "columns": [content_field] if excerpt["format"] == "text" else excerpt["columns"],
+        "num_columns": max(1, excerpt["num_columns"]),
         "from": start,
-        "rows": [_cells(row) for row in found["rows"]],
-        "faults": [_fault(row) for row in found["rows"]],
+        "rows": [_cells(row) for row in excerpt["rows"]],
+        "faults": [_fault(row) for row in excerpt["rows"]],
         "next": following if has_more and following <= MAX_ROWS - PAGE_ROWS else None,
-        "stopped": found["stopped"],
+        "stopped": excerpt["stopped"],
     }
     return answer(
         parameters,
@@ -75,7 +75,7 @@ def rows_page(site: Site, folder: str, parameters: QueryParams) -> Response:
 def _rows(file: OpenFile, start: int) -> dict[str, Any]:
     """Returns the records of a page."""
     try:
-        found = source_rows(
+        excerpt = source_rows(
             file.path,
             file.name,
             first=start,
@@ -87,14 +87,14 @@ def _rows(file: OpenFile, start: int) -> dict[str, Any]:
         )
     except (PacktokError, ValueError, OSError) as error:
         raise NotServedError(str(error).replace(file.path, file.name)) from None
-    if found["is_late"]:
-        found["stopped"] = (
+    if excerpt["is_late"]:
+        excerpt["stopped"] = (
             f"the page reads for at most {_SECONDS:g} seconds, and the next rows of {file.name} need more "
             "time"
         )
-    elif found["stopped"] is not None:
-        found["stopped"] = found["stopped"].replace(file.path, file.name)
-    return found
+    elif excerpt["stopped"] is not None:
+        excerpt["stopped"] = excerpt["stopped"].replace(file.path, file.name)
+    return excerpt
 
 
 def _cells(row: dict[str, Any]) -> list[str | None] | None:

@@ -114,7 +114,7 @@ def _record(site: Site, packed: Packed, recorded: RecordedOrigin) -> SourceRecor
     file = _source_file(site, packed, source)
     separator = options.get("text_separator")
     try:
-        found = source_record(
+        record = source_record(
             file.path,
             format_,
             offset=recorded.origin.offset,
@@ -131,21 +131,21 @@ def _record(site: Site, packed: Packed, recorded: RecordedOrigin) -> SourceRecor
         ) from None
     except (PacktokError, ValueError, OSError) as error:
         raise NoRecordError(str(error).replace(file.path, file.name)) from None
-    if found is None:
+    if record is None:
         raise NoRecordError(
             f"the source {file.name} ends before {recorded.origin.unit} {recorded.origin.offset:,}"
         )
-    text, cells = found["text"], found["cells"]
+    text, cells = record["text"], record["cells"]
     if text is not None and text["fault"]:
         raise NoRecordError(f"the record cannot be shown: {text['fault']}")
     fields = options.get("input_fields") or [options.get("field")]
     field = fields[min(int(source.get("input") or 0), len(fields) - 1)]
-    columns = [{"name": name, **cell} for name, cell in zip(found["columns"], cells, strict=False)]
+    columns = [{"name": name, **cell} for name, cell in zip(record["columns"], cells, strict=False)]
     return SourceRecord(
         path=file.name,
         text=None if text is None else text["text"],
         columns=columns if text is None else None,
-        num_columns=found["num_columns"],
+        num_columns=record["num_columns"],
         is_cut=text["is_cut"] if text is not None else any(cell["is_cut"] for cell in cells),
         format=format_,
         field=None if format_ == "text" else field,
