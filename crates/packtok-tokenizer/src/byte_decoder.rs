@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::letters::Letters;
 use crate::load::{AddedToken, model_type};
-use crate::token_table::{TextBuffer, TokenTable};
+use crate::token_table::{TextBuffer, TokenTable, names_decoded_as_normalized};
 
 /// The bytes of each token.
 pub(crate) struct ByteDecoder(TokenTable);
@@ -42,8 +42,8 @@ impl ByteDecoder {
             false
         };
         let mut tokens = TokenTable::read(json, added_tokens, append)?;
-        if has_tokens_decoded_as_normalized(file) {
-            tokens.correct(added_tokens, text_of, reference_text)?;
+        if !names_decoded_as_normalized(file).is_empty() {
+            tokens.correct(file, added_tokens, text_of, reference_text)?;
         }
         Some(Self(tokens))
     }
@@ -68,14 +68,6 @@ fn text_of(tokens: &TokenTable, ids: &[u32], skip_special_tokens: bool) -> Strin
         Ok(text) => text,
         Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
     }
-}
-
-/// Whether an added token may be decoded to its normalized name, which only the reference engine
-/// knows.
-fn has_tokens_decoded_as_normalized(file: &Value) -> bool {
-    let tokens = file["added_tokens"].as_array();
-    !file["normalizer"].is_null()
-        && tokens.is_some_and(|tokens| tokens.iter().any(|token| token["normalized"] != false))
 }
 
 #[cfg(test)]
@@ -140,7 +132,7 @@ mod tests {
     /// file with a normalizer.
     const LAST_IDS: [u32; 3] = [60_000, 4_000_000_000, 60_001];
 
-    /// gpt2 with added tokens, the last of which has the id `last`.
+    /// gpt2 with added tokens, the last of which has the id `last`. The letter é stands for a byte that is no character.
     fn with_added_tokens(last: u32) -> Tokenizer {
         let mut file: Value = serde_json::from_str(&crate::builtin_json("gpt2").unwrap()).unwrap();
         let has_normalizer = last == LAST_IDS[2];
@@ -153,7 +145,11 @@ mod tests {
         }
         file["added_tokens"] = json!([
             added(50256, "<|endoftext|>", true),
-            added(50257, &"é".repeat(100), false),
+            added(
+                50257,
+                &["é", "É "][usize::from(has_normalizer)].repeat(100),
+                false
+            ),
             added(50258, "A  e\u{301}", true),
             added(last, "twelve bytes", true),
         ]);
@@ -186,6 +182,16 @@ mod tests {
             let expected = tokenizer.fallback_text(&ids, skips).unwrap();
             prop_assert_eq!(decoder.text_of(&ids, skips), expected);
         }
+    }
+
+    #[test]
+    fn normalized_names_of_bytes_are_left_to_the_reference_engine() {
+        let mut file: Value = serde_json::from_str(&crate::builtin_json("gpt2").unwrap()).unwrap();
+        file["normalizer"] = json!({"type": "Lowercase"});
+        // The letters of the bytes c3 and e3, neither of which is a character.
+        file["added_tokens"] = json!([{"id": 50257, "content": "Ã", "special": false, "single_word": false,
+                                       "lstrip": false, "rstrip": false, "normalized": true}]);
+        assert!(read(&Tokenizer::from_json("t", file.to_string()).unwrap()).is_none());
     }
 
     #[test]

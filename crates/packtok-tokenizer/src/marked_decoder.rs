@@ -30,7 +30,8 @@ impl MarkedDecoder {
         let mut this = Self::with_names(json, file, added_tokens)?;
         let strips = this.strips;
         let text_of = |tokens: &TokenTable, ids: &[u32], skips| text_of(tokens, strips, ids, skips);
-        this.tokens.correct(added_tokens, text_of, reference_text)?;
+        this.tokens
+            .correct(file, added_tokens, text_of, reference_text)?;
         Some(this)
     }
 

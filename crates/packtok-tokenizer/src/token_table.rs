@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use serde_json::Value;
+
 use crate::load::AddedToken;
 use crate::vocabulary::Vocabulary;
 
@@ -191,15 +193,22 @@ impl TokenTable {
     /// engine. Each added token is decoded between two letters. `None` if a text cannot be the same.
     pub(crate) fn correct(
         &mut self,
+        file: &Value,
         added_tokens: &[AddedToken],
         text_of: impl Fn(&Self, &[u32], bool) -> String,
         reference_text: impl Fn(&[u32], bool) -> Option<String>,
     ) -> Option<()> {
         let (other, letter) = self.first_letter()?;
+        let normalized = names_decoded_as_normalized(file);
         for token in added_tokens {
             let ids = [other, token.id, other];
             let [whole, without] = [false, true].map(|skips| reference_text(&ids, skips));
             let (whole, without) = (whole?, without?);
+            if whole.contains('\u{fffd}') && normalized.contains(&*token.content) {
+                // The text does not show the bytes of the name, which may become a character together with those of
+                // its neighbours.
+                return None;
+            }
             let is_same = |this: &Self| {
                 text_of(this, &ids, false) == whole && text_of(this, &ids, true) == without
             };
@@ -207,10 +216,6 @@ impl TokenTable {
                 continue;
             }
             let name = whole.strip_prefix(letter)?.strip_suffix(letter)?;
-            if name.contains('\u{fffd}') {
-                // The bytes of this token may become a character together with those of its neighbours.
-                return None;
-            }
             self.replace(token.id, name, without.len() == 2 * letter.len_utf8())?;
             if !is_same(self) {
                 return None;
@@ -244,6 +249,18 @@ impl TokenTable {
         });
         entries.filter(move |entry| entry.length_and_flags & skipped == 0)
     }
+}
+
+/// The names of the added tokens that the reference engine may decode to their normalized names.
+pub(crate) fn names_decoded_as_normalized(file: &Value) -> HashSet<&str> {
+    if file["normalizer"].is_null() {
+        return HashSet::new();
+    }
+    let tokens = file["added_tokens"].as_array().into_iter().flatten();
+    let normalized = tokens.filter(|token| token["normalized"] != false);
+    normalized
+        .filter_map(|token| token["content"].as_str())
+        .collect()
 }
 
 /// A text to which tokens are appended.
