@@ -17,7 +17,7 @@ from command_line import PacktokCli
 
 from packtok.catalog.base import find_base
 from packtok.catalog.index import INDEX_NAME, build_index
-from packtok.catalog.names import find_dataset
+from packtok.catalog.names import find_dataset, indexed_name
 from packtok.commands.data import create_metadata, index_datasets, list_datasets, show_dataset
 from packtok.commands.tokenize import tokenize
 from packtok.errors import ConfigError, PacktokError
@@ -76,6 +76,23 @@ def test_datasets_are_named_by_the_rule_of_tatm(base: Path, is_indexed: bool) ->
         assert remarks[0] == (
             f"{base} has no index, so its folders are searched; packtok data index writes one"
         )
+
+
+@pytest.mark.parametrize("is_indexed", [True, False])
+def test_a_tokenized_form_needs_no_folder_for_a_subset(base: Path, is_indexed: bool) -> None:
+    parent = base / "code" / "deep" / "stack"
+    form = describe(parent / "tokenized" / "gpt2", "any name")
+    describe(form / "all", "any name")
+    # The index omits what is deeper.
+    describe(form / "all" / "deeper", "any name")
+    if is_indexed:
+        build_index(base)
+    names = [dataset["name"] for dataset in list_datasets(remark=print)]
+    assert names == ["The Stack", "The Stack-tokenized_gpt2", "The Stack-tokenized_gpt2_all", *NAMES[1:]]
+    assert find_dataset("The Stack-tokenized_gpt2", print).path == form / "metadata.json"
+    assert indexed_name(form) == "The Stack-tokenized_gpt2"
+    assert indexed_name(form / "all") == "The Stack-tokenized_gpt2_all"
+    assert indexed_name(form / "all" / "deeper") is None
 
 
 def test_unknown_name_suggests_the_nearest(base: Path) -> None:

@@ -5,7 +5,8 @@ A base directory is laid out as tatm's "data garden"::
     BASE/<context>/<dataset>/{metadata.*, raw/, tokenized/<tokenizer>/<subset>/metadata.*}
 
 Folders between the base and a dataset are contexts, at any depth. A dataset has the name in its metadata. A
-tokenized one is named after its parent and its folders: ``<parent>-tokenized_<tokenizer>_<subset>``.
+tokenized one is named after its parent and its folders: ``<parent>-tokenized_<tokenizer>_<subset>``. The
+folder of the subset can be missing, which tatm does not allow.
 """
 
 import os
@@ -76,17 +77,21 @@ def _in_folder(
 
 
 def _tokenized(base: str, folder: str, parent: str, enters: Enters) -> Iterator[Described]:
-    for tokenizer in _folders_to_enter(base, f"{folder}{TOKENIZED_FOLDER}/", enters):
-        for subset in _folders_to_enter(base, tokenizer, enters):
-            described = _metadata_in(base, subset, parent) if enters(subset) else None
+    forms = f"{folder}{TOKENIZED_FOLDER}/"
+    if not enters(forms):
+        return
+    for tokenizer in _entered(base, forms, enters):
+        for form in (tokenizer, *_entered(base, tokenizer, enters)):
+            described = _metadata_in(base, form, parent)
             if described is not None:
                 yield described
 
 
-def _folders_to_enter(base: str, folder: str, enters: Enters) -> Iterator[str]:
-    """Yields the paths of the folders in a folder; none if the folder is not entered."""
-    if enters(folder):
-        yield from (f"{folder}{name}/" for name in _folders(base + folder))
+def _entered(base: str, folder: str, enters: Enters) -> Iterator[str]:
+    """Yields the paths of the folders in a folder that are entered."""
+    for name in _folders(base + folder):
+        if enters(inner := f"{folder}{name}/"):
+            yield inner
 
 
 def _identity(folder: str) -> tuple[int, int] | None:
@@ -151,7 +156,7 @@ def described_at(base: Path, folder: Path) -> Described | None:
         below = parts[i:]
         if not below:
             return described
-        if len(below) != 3 or below[0] != TOKENIZED_FOLDER:
+        if len(below) not in (2, 3) or below[0] != TOKENIZED_FOLDER:
             return None
         return _metadata_in(f"{base}/", "/".join(parts) + "/", described.path)
     return None
@@ -161,5 +166,6 @@ def dataset_name(described: Described, own_name: str, parent_name: str | None) -
     """Returns the name of a dataset, given those in its metadata and in its parent's."""
     if described.parent is None or parent_name is None:
         return own_name
-    tokenizer, subset = described.path.split("/")[-3:-1]
-    return f"{parent_name}-tokenized_{tokenizer}_{subset}"
+    # The folder ``tokenized`` is beside the parent's metadata file.
+    folders = described.path.split("/")[described.parent.count("/") :]
+    return "_".join([f"{parent_name}-{TOKENIZED_FOLDER}", *folders[1:-1]])
