@@ -15,10 +15,9 @@ use crate::token_table::{TextBuffer, TokenTable, names_decoded_as_normalized};
 pub(crate) struct ByteDecoder(TokenTable);
 
 impl ByteDecoder {
-    /// Builds the decoder from a tokenizer.json, as text and parsed; `None` if the file defines another decoder.
+    /// Builds the decoder from a tokenizer.json; `None` if the file defines another decoder.
     /// `reference_text` is as in [`TokenTable::correct`].
     pub(crate) fn read(
-        json: &str,
         file: &Value,
         added_tokens: &[AddedToken],
         reference_text: impl Fn(&[u32], bool) -> Option<String>,
@@ -41,9 +40,10 @@ impl ByteDecoder {
             }
             false
         };
-        let mut tokens = TokenTable::read(json, added_tokens, append)?;
-        if !names_decoded_as_normalized(file).is_empty() {
-            tokens.correct(file, added_tokens, text_of, reference_text)?;
+        let mut tokens = TokenTable::read(file, added_tokens, append)?;
+        let normalized = names_decoded_as_normalized(file);
+        if !normalized.is_empty() {
+            tokens.correct(&normalized, added_tokens, text_of, reference_text)?;
         }
         Some(Self(tokens))
     }
@@ -83,29 +83,32 @@ mod tests {
     fn read(tokenizer: &Tokenizer) -> Option<ByteDecoder> {
         let file = serde_json::from_str(tokenizer.json()).unwrap();
         let reference_text = |ids: &[u32], skips| tokenizer.fallback_text(ids, skips).ok();
-        ByteDecoder::read(
-            tokenizer.json(),
-            &file,
-            tokenizer.added_tokens(),
-            reference_text,
-        )
+        ByteDecoder::read(&file, tokenizer.added_tokens(), reference_text)
+    }
+
+    /// gpt2 with a normalizer and with added tokens: their ids and names, and whether they are special. They are
+    /// normalized if there is a normalizer.
+    fn gpt2_with(normalizer: Value, added_tokens: &[(u32, &str, bool)]) -> Tokenizer {
+        let mut file: Value = serde_json::from_str(&crate::builtin_json("gpt2").unwrap()).unwrap();
+        let is_normalized = !normalizer.is_null();
+        let added = added_tokens.iter().map(|(id, content, special)| {
+            json!({"id": id, "content": content, "special": special, "single_word": false,
+                   "lstrip": false, "rstrip": false, "normalized": is_normalized})
+        });
+        file["added_tokens"] = added.collect();
+        file["normalizer"] = normalizer;
+        Tokenizer::from_json("t", file.to_string()).unwrap()
     }
 
     #[test]
     fn ids_become_the_text_of_the_reference_engine() {
-        let gpt2 = crate::builtin_json("gpt2").unwrap();
-        let mut file: Value = serde_json::from_str(&gpt2).unwrap();
-        let added = |id: u32, content: &str, special: bool| {
-            json!({"id": id, "content": content, "special": special, "single_word": false,
-                   "lstrip": false, "rstrip": false, "normalized": false})
-        };
-        file["added_tokens"] = json!([
-            added(50256, "<|endoftext|>", true),
-            added(50257, "<é>", false),
-            added(50258, "数", true),
-            added(262, "Ġthe", true),
-        ]);
-        let tokenizer = Tokenizer::from_json("t", file.to_string()).unwrap();
+        let added_tokens = [
+            (50256, "<|endoftext|>", true),
+            (50257, "<é>", false),
+            (50258, "数", true),
+            (262, "Ġthe", true),
+        ];
+        let tokenizer = gpt2_with(Value::Null, &added_tokens);
         let decoder = read(&tokenizer).unwrap();
         let reference = tokenizer.without_fast().unwrap().unwrap();
         let lists: [&[u32]; 6] = [
@@ -134,26 +137,19 @@ mod tests {
 
     /// gpt2 with added tokens, the last of which has the id `last`. The letter é stands for a byte that is no character.
     fn with_added_tokens(last: u32) -> Tokenizer {
-        let mut file: Value = serde_json::from_str(&crate::builtin_json("gpt2").unwrap()).unwrap();
-        let has_normalizer = last == LAST_IDS[2];
-        let added = |id: u32, content: &str, special: bool| {
-            json!({"id": id, "content": content, "special": special, "single_word": false,
-                   "lstrip": false, "rstrip": false, "normalized": has_normalizer})
+        let (normalizer, part) = if last == LAST_IDS[2] {
+            let steps = json!([{"type": "NFC"}, {"type": "Lowercase"}]);
+            (json!({"type": "Sequence", "normalizers": steps}), "É ")
+        } else {
+            (Value::Null, "é")
         };
-        if has_normalizer {
-            file["normalizer"] = json!({"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Lowercase"}]});
-        }
-        file["added_tokens"] = json!([
-            added(50256, "<|endoftext|>", true),
-            added(
-                50257,
-                &["é", "É "][usize::from(has_normalizer)].repeat(100),
-                false
-            ),
-            added(50258, "A  e\u{301}", true),
-            added(last, "twelve bytes", true),
-        ]);
-        Tokenizer::from_json("t", file.to_string()).unwrap()
+        let added_tokens = [
+            (50256, "<|endoftext|>", true),
+            (50257, &part.repeat(100), false),
+            (50258, "A  e\u{301}", true),
+            (last, "twelve bytes", true),
+        ];
+        gpt2_with(normalizer, &added_tokens)
     }
 
     proptest! {
@@ -186,12 +182,9 @@ mod tests {
 
     #[test]
     fn normalized_names_of_bytes_are_left_to_the_reference_engine() {
-        let mut file: Value = serde_json::from_str(&crate::builtin_json("gpt2").unwrap()).unwrap();
-        file["normalizer"] = json!({"type": "Lowercase"});
         // The letters of the bytes c3 and e3, neither of which is a character.
-        file["added_tokens"] = json!([{"id": 50257, "content": "Ã", "special": false, "single_word": false,
-                                       "lstrip": false, "rstrip": false, "normalized": true}]);
-        assert!(read(&Tokenizer::from_json("t", file.to_string()).unwrap()).is_none());
+        let tokenizer = gpt2_with(json!({"type": "Lowercase"}), &[(50257, "Ã", false)]);
+        assert!(read(&tokenizer).is_none());
     }
 
     #[test]

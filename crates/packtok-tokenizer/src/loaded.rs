@@ -184,10 +184,9 @@ impl Loaded {
             let file: Value = serde_json::from_str(&self.json).ok()?;
             let added_tokens = &self.description.added_tokens;
             let reference_text = |ids: &[u32], skips| self.fallback_text(ids, skips).ok();
-            let bytes = ByteDecoder::read(&self.json, &file, added_tokens, reference_text);
+            let bytes = ByteDecoder::read(&file, added_tokens, reference_text);
             bytes.map(Decoder::Bytes).or_else(|| {
-                MarkedDecoder::read(&self.json, &file, added_tokens, reference_text)
-                    .map(Decoder::Marks)
+                MarkedDecoder::read(&file, added_tokens, reference_text).map(Decoder::Marks)
             })
         };
         self.decoder.get_or_init(read).as_ref()

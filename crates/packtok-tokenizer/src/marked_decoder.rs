@@ -8,7 +8,7 @@
 use serde_json::{Value, json};
 
 use crate::load::AddedToken;
-use crate::token_table::{TextBuffer, TokenTable};
+use crate::token_table::{TextBuffer, TokenTable, names_decoded_as_normalized};
 use crate::vocabulary::byte_of_name;
 
 /// The text of each token, or its byte.
@@ -19,23 +19,23 @@ pub(crate) struct MarkedDecoder {
 }
 
 impl MarkedDecoder {
-    /// Builds the decoder from a tokenizer.json, as text and parsed; `None` if the file defines another decoder.
+    /// Builds the decoder from a tokenizer.json; `None` if the file defines another decoder.
     /// `reference_text` is as in [`TokenTable::correct`].
     pub(crate) fn read(
-        json: &str,
         file: &Value,
         added_tokens: &[AddedToken],
         reference_text: impl Fn(&[u32], bool) -> Option<String>,
     ) -> Option<Self> {
-        let mut this = Self::with_names(json, file, added_tokens)?;
+        let mut this = Self::with_names(file, added_tokens)?;
         let strips = this.strips;
         let text_of = |tokens: &TokenTable, ids: &[u32], skips| text_of(tokens, strips, ids, skips);
+        let normalized = names_decoded_as_normalized(file);
         this.tokens
-            .correct(file, added_tokens, text_of, reference_text)?;
+            .correct(&normalized, added_tokens, text_of, reference_text)?;
         Some(this)
     }
 
-    fn with_names(json: &str, file: &Value, added_tokens: &[AddedToken]) -> Option<Self> {
+    fn with_names(file: &Value, added_tokens: &[AddedToken]) -> Option<Self> {
         if file["decoder"]["type"] != "Sequence" {
             return None;
         }
@@ -59,7 +59,7 @@ impl MarkedDecoder {
             byte.is_some()
         };
         Some(Self {
-            tokens: TokenTable::read(json, added_tokens, append)?,
+            tokens: TokenTable::read(file, added_tokens, append)?,
             strips,
         })
     }
@@ -167,7 +167,7 @@ mod tests {
             let tokenizers = TOKENIZERS.get_or_init(|| [tokenizer(false), tokenizer(true)]);
             let tokenizer = &tokenizers[usize::from(strips)];
             let file = serde_json::from_str(tokenizer.json()).unwrap();
-            let decoder = MarkedDecoder::read(tokenizer.json(), &file, tokenizer.added_tokens(), |ids, skips| {
+            let decoder = MarkedDecoder::read(&file, tokenizer.added_tokens(), |ids, skips| {
                 tokenizer.fallback_text(ids, skips).ok()
             }).unwrap();
             let expected = tokenizer.fallback_text(&ids, skips).unwrap();

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::load::AddedToken;
 use crate::vocabulary::Vocabulary;
 
-/// Bytes of a token that fit into its entry. Of the tokens of running text, 99 % are not longer.
+/// Bytes of a token that fit into its entry. At least 98 % of the tokens of running text are not longer.
 const ENTRY_BYTES: usize = 12;
 /// Ids without a token that a table may hold for each id with a token.
 const MAX_GAPS: usize = 2;
@@ -81,11 +81,11 @@ impl TokenTable {
     /// The tokens of a tokenizer.json. `append` appends the bytes of a name, and returns whether the token stands for
     /// a byte. `None` if only the reference engine knows what an id becomes.
     pub(crate) fn read(
-        json: &str,
+        file: &Value,
         added_tokens: &[AddedToken],
         mut append: impl FnMut(&str, &mut Vec<u8>) -> bool,
     ) -> Option<Self> {
-        let vocabulary = Vocabulary::read(json, added_tokens);
+        let vocabulary = Vocabulary::read(file, added_tokens);
         // The reference engine skips special tokens by name, and two ids may have the same name.
         let special: HashSet<&str> = added_tokens
             .iter()
@@ -189,17 +189,16 @@ impl TokenTable {
     /// Gives the added tokens the texts that the reference engine gives them. It may decode such a token to its
     /// normalized name, which only that engine knows, and does not treat it as special then.
     ///
-    /// `text_of` and `reference_text` return the text of ids, with or without special tokens, by this table and by that
+    /// `normalized` are the names of [`names_decoded_as_normalized`]. `text_of` and `reference_text` return the text of ids, with or without special tokens, by this table and by that
     /// engine. Each added token is decoded between two letters. `None` if a text cannot be the same.
     pub(crate) fn correct(
         &mut self,
-        file: &Value,
+        normalized: &HashSet<&str>,
         added_tokens: &[AddedToken],
         text_of: impl Fn(&Self, &[u32], bool) -> String,
         reference_text: impl Fn(&[u32], bool) -> Option<String>,
     ) -> Option<()> {
         let (other, letter) = self.first_letter()?;
-        let normalized = names_decoded_as_normalized(file);
         for token in added_tokens {
             let ids = [other, token.id, other];
             let [whole, without] = [false, true].map(|skips| reference_text(&ids, skips));
@@ -266,7 +265,7 @@ pub(crate) fn names_decoded_as_normalized(file: &Value) -> HashSet<&str> {
 /// A text to which tokens are appended.
 ///
 /// A copy of a few bytes whose number is not known to the compiler takes several times as long as a copy of
-/// [`ENTRY_BYTES`]. So the entry of a token is copied whole, and the next token overwrites the zeros behind it.
+/// [`ENTRY_BYTES`]. So the entry of a token is copied whole, and the next token overwrites the zeros after it.
 pub(crate) struct TextBuffer<'a> {
     table: &'a TokenTable,
     bytes: Vec<u8>,

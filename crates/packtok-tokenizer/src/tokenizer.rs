@@ -339,7 +339,9 @@ impl std::fmt::Debug for Tokenizer {
 impl Vocabulary {
     /// The tokens of `tokenizer`.
     pub fn of(tokenizer: &Tokenizer) -> Self {
-        Self::read(tokenizer.json(), tokenizer.added_tokens())
+        // The file was parsed when the tokenizer was loaded, so parsing cannot fail.
+        let file = serde_json::from_str(tokenizer.json()).unwrap_or_default();
+        Self::read(&file, tokenizer.added_tokens())
     }
 }
 

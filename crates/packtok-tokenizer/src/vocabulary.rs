@@ -28,8 +28,8 @@ struct Entry {
 }
 
 impl Vocabulary {
-    /// Reads the tokens from the text of a tokenizer.json with these added tokens.
-    pub(crate) fn read(json: &str, added_tokens: &[AddedToken]) -> Self {
+    /// Reads the tokens from a tokenizer.json with these added tokens.
+    pub(crate) fn read(file: &Value, added_tokens: &[AddedToken]) -> Self {
         let mut this = Self {
             names: String::new(),
             entries: Vec::new(),
@@ -40,8 +40,6 @@ impl Vocabulary {
         for token in added_tokens.iter().rev() {
             this.push(token.id, &token.content, true);
         }
-        // The file was parsed when the tokenizer was loaded, so parsing cannot fail.
-        let file: Value = serde_json::from_str(json).unwrap_or_default();
         match &file["model"]["vocab"] {
             Value::Object(map) => {
                 for (name, id) in map {
