@@ -14,7 +14,7 @@ use crate::{ReadOptions, Source};
 /// Nesting up to which an item is converted, as for JSON.
 const MAX_DEPTH: usize = 127;
 
-/// What is wrong with an item that is too long to read.
+/// The fault of an item that is too long to read.
 pub(crate) const TOO_LONG: &str =
     "is longer than max_document_bytes; raise --max-document-bytes (max_document_bytes)";
 

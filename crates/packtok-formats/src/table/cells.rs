@@ -121,6 +121,12 @@ impl CellWriter {
         self.out.push_str(json);
     }
 
+    /// Writes the name of a field of a structure.
+    pub(super) fn name(&mut self, name: &str) {
+        self.scalar(&Scalar::Bytes(name.as_bytes(), name.len() as u64), true);
+        self.json(":");
+    }
+
     /// Writes a value; `is_inner` in a list or structure, where a text is in quotes.
     pub(super) fn scalar(&mut self, scalar: &Scalar<'_>, is_inner: bool) {
         let text = match *scalar {
@@ -237,6 +243,11 @@ fn timestamp(value: i64, unit: Unit, is_utc: bool) -> String {
     let (days, rest) = (value.div_euclid(per_day), value.rem_euclid(per_day));
     let zone = if is_utc { "Z" } else { "" };
     format!("{}T{}{zone}", date(days), time(rest.into(), unit))
+}
+
+/// A floating-point number of 32 bits, with the same shortest text.
+pub(super) fn single(value: f32) -> f64 {
+    value.to_string().parse().unwrap_or(value.into())
 }
 
 /// A floating-point number of 16 bits.

@@ -4,12 +4,13 @@
 //! that is not shown is skipped in its buffer, which costs nothing without compression.
 
 use arrow_ipc::{DateUnit, Endianness, Field, Precision, RecordBatch, Schema, TimeUnit, Type};
+use bytes::Bytes;
 
 use super::buffer::BufferReader;
 use super::column::{Position, skip, skip_without_children};
 use super::message::{Message, message_at};
 use super::values::{Bits, Buffers, Data, batch_of, checked, read_value};
-use crate::table::cells::{Cell, CellWriter, MAX_DEPTH, Scalar, Unit, half};
+use crate::table::cells::{Cell, CellWriter, MAX_DEPTH, Scalar, Unit, half, single};
 use crate::table::fault::Fault;
 use crate::table::window::Window;
 
@@ -250,6 +251,8 @@ enum Content<'a> {
         width: u64,
         value: &'a Node,
         numbers: BufferReader,
+        /// Its batches, which are looked up for the first value.
+        batches: Option<Vec<DictionaryBatch>>,
     },
     Other(&'static str),
 }
@@ -291,6 +294,7 @@ impl<'a> Reader<'a> {
                 width: *width,
                 value,
                 numbers: buffers.reader(first + 1)?,
+                batches: None,
             },
             Kind::Other(type_name) => Content::Other(type_name),
         };
@@ -430,12 +434,17 @@ impl Content<'_> {
                 width,
                 value,
                 numbers,
+                batches,
             } => {
                 let mut number = [0; 8];
                 let bytes = number.get_mut(..*width as usize).ok_or_else(too_large)?;
                 numbers.fill(bytes)?;
                 let number = u64::from_le_bytes(number);
-                return next_of_dictionary(*id, number, value, cell, source, is_inner);
+                let batches = match batches {
+                    Some(batches) => batches,
+                    None => batches.insert(dictionary_batches(*id, source)?),
+                };
+                return next_of_dictionary(batches, number, value, cell, source, is_inner);
             }
             Self::Structure(fields) => {
                 cell.json("{");
@@ -445,9 +454,7 @@ impl Content<'_> {
                         continue;
                     }
                     cell.json(if i > 0 { "," } else { "" });
-                    let name = name.as_bytes();
-                    cell.scalar(&Scalar::Bytes(name, name.len() as u64), true);
-                    cell.json(":");
+                    cell.name(name);
                     field.next_inner(cell, source)?;
                 }
                 cell.json("}");
@@ -457,15 +464,11 @@ impl Content<'_> {
     }
 }
 
-/// Writes value `number` of a dictionary, as [`Reader::next`].
-fn next_of_dictionary(
-    id: i64,
-    number: u64,
-    value: &Node,
-    cell: &mut CellWriter,
-    source: Source<'_>,
-    is_inner: bool,
-) -> Result<bool, Fault> {
+/// A batch of a dictionary: its message, the description in it, and its number of values.
+type DictionaryBatch = (Message, Bytes, u64);
+
+/// The batches of the dictionary `id`, in order.
+fn dictionary_batches(id: i64, source: Source<'_>) -> Result<Vec<DictionaryBatch>, Fault> {
     let mut batches = Vec::new();
     for &start in source.dictionaries {
         let message = message_at(source.window, start)?;
@@ -483,8 +486,20 @@ fn next_of_dictionary(
             batches.push((message, description, u64::try_from(rows).unwrap_or(0)));
         }
     }
+    Ok(batches)
+}
+
+/// Writes value `number` of a dictionary, as [`Reader::next`].
+fn next_of_dictionary(
+    batches: &[DictionaryBatch],
+    number: u64,
+    value: &Node,
+    cell: &mut CellWriter,
+    source: Source<'_>,
+    is_inner: bool,
+) -> Result<bool, Fault> {
     let mut left = number;
-    for (message, description, rows) in &batches {
+    for (message, description, rows) in batches {
         if left >= *rows {
             left -= rows;
             continue;
@@ -621,11 +636,7 @@ fn scalar_of(value: &[u8], len_bytes: u64, number: Number) -> Scalar<'_> {
         Number::Decimal(scale) => Scalar::Decimal(integer, scale),
         Number::Float => Scalar::Float(match value.len() {
             2 => half(short as u16),
-            // The shortest text of a float of 32 bits, as a float of 64 bits.
-            4 => {
-                let value = f32::from_bits(short as u32);
-                value.to_string().parse().unwrap_or(value.into())
-            }
+            4 => single(f32::from_bits(short as u32)),
             _ => f64::from_bits(short as u64),
         }),
         Number::Date(DateUnit::DAY) => Scalar::Date(short),

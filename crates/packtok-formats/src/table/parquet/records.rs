@@ -18,7 +18,7 @@ use parquet::schema::types::{ColumnDescriptor, Type};
 
 use super::checked_pages::CheckedPages;
 use super::large_pages::{LARGE_BYTES, LargePages};
-use crate::table::cells::{Cell, CellWriter, MAX_DEPTH, Scalar, Unit, half};
+use crate::table::cells::{Cell, CellWriter, MAX_DEPTH, Scalar, Unit, half, single};
 use crate::table::fault::Fault;
 use crate::table::values::{Value, Values};
 use crate::table::window::Window;
@@ -217,8 +217,7 @@ impl From<Int96> for Datum {
 
 impl From<f32> for Datum {
     fn from(value: f32) -> Self {
-        // The shortest text of a float of 32 bits, as a float of 64 bits.
-        Self::Float(value.to_string().parse().unwrap_or(value.into()))
+        Self::Float(single(value))
     }
 }
 
@@ -425,10 +424,7 @@ impl Nested<'_> {
             }
             self.cell.json(bracket);
             bracket = ",";
-            let name = inner.name().as_bytes();
-            self.cell
-                .scalar(&Scalar::Bytes(name, name.len() as u64), true);
-            self.cell.json(":");
+            self.cell.name(inner.name());
             self.field(inner, own, levels, depth + 1)?;
         }
         self.cell.json(if bracket == "{" { "{}" } else { "}" });
@@ -454,7 +450,7 @@ fn num_leaves(field: &Type) -> usize {
     }
 }
 
-/// What a group of fields stands for.
+/// The meaning of a group of fields.
 enum Group {
     List,
     Map,
