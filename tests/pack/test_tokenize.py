@@ -305,7 +305,7 @@ def test_summary_has_the_name_that_the_index_will_have(
         ("base/text/lines/tokenized/mine/all", "Lines-tokenized_mine_all: "),
         ("base/mixed", "Lines-tokenized_my tokenizer.json: "),
         ("base/text/lines/raw", ""),
-        ("base/text/lines/tokenized/mine", ""),
+        ("base/text/lines/tokenized/mine", "Lines-tokenized_mine: "),
         ("elsewhere", ""),
     ):
         done = packtok_cli("tokenize", "base/text/lines", "-t", model, "-o", folder, cwd=tmp_path, env=env)
