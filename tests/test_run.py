@@ -9,7 +9,7 @@ from repository import ROOT
 
 
 def features(*selection: str) -> dict[str, str]:
-    """Returns the features of each crate and version in a build, without those for build scripts and macros."""
+    """Returns the features of each crate in a build, without the crates of build scripts and macros."""
     tree = ["cargo", "tree", "--locked", "--offline", "--prefix", "none", "--format", "{p}={f}", *selection]
     done = subprocess.run(tree, cwd=ROOT, capture_output=True, text=True, check=True)
     lines = (line.removesuffix(" (*)").partition("=") for line in done.stdout.splitlines() if line)

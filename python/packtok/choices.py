@@ -18,7 +18,10 @@ def check_choice(
     raise error(f"{name} is {value!r}, expected {expected}")
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """Returns ``; did you mean 'x'?`` with the most similar known name; empty if none is similar."""
-    near = difflib.get_close_matches(name, known, n=1)
+def suggestion(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
+    """Returns ``; did you mean 'x'?`` with the most similar known name; empty if none is similar.
+
+    ``cutoff`` is the least similarity, from 0 to 1.
+    """
+    near = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
     return f"; did you mean {near[0]!r}?" if near else ""

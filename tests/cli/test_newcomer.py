@@ -362,6 +362,11 @@ STDIN = "- means standard input, which is not supported; write the data to a fil
         ),
         (["locate", "stdout.yaml", "-s", "0"], 2, "stdout.yaml: dataset.paths: is missing"),
         (
+            ["locate", "loder.yaml", "-s", "0"],
+            2,
+            "loder.yaml: loder: unknown section; did you mean 'loader'?",
+        ),
+        (
             ["pack", *arguments(t="folder/a.pbin")],
             1,
             "a.pbin: not a tokenizer.json, tekken.json or SentencePiece .model: ",
@@ -377,6 +382,7 @@ def test_malformed_command_gets_one_line(
         "settings: {src_path: corpus.jsonl, dst_path: '-'}\ntokenizer: gpt2\n"
     )
     (folder / "locate.yaml").write_text("dataset: {path: a.pbin}\n")
+    (folder / "loder.yaml").write_text("dataset: {paths: a.pbin, context_length: 4}\nloder: {}\n")
     before = {path: path.is_file() and path.read_bytes() for path in folder.rglob("*")}
     done = packtok_cli(*args, cwd=folder, code=code, env={**OFFLINE, "HOME": "/home/me"})
     assert done.stdout == ""

@@ -163,6 +163,8 @@ def test_defaults_match_the_documentation() -> None:
             {"tokenizer.config.trunkation": True},
             "tokenizer.config.trunkation is not a known key; did you mean tokenizer.config.truncation?",
         ),
+        ({"settings.tokenzer": "gpt2"}, "settings.tokenzer is not a known key; did you mean tokenizer?"),
+        ({"num_cpu": 3}, "num_cpu is not a known key; did you mean settings.num_cpus?"),
         ({"tokeniser.x": 3}, "tokeniser is not a known key; did you mean tokenizer?"),
         ({"zzz": 3}, "zzz is not a known key; known keys are settings, tokenizer"),
         ({"settings.num_cpus": "4"}, "--num-cpus: settings.num_cpus is '4'; expected an integer"),

@@ -22,6 +22,8 @@ _EXPECTED = {
     "literal_error": "{expected}",
     "text": "{text}",
 }
+# How similar two spellings of one key are at least.
+_SAME_WORD = 0.85
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,13 @@ class Schema:
         """Returns the message for an unknown key, with the most similar known key."""
         *section, key = location
         known = self.known_keys.get(tuple(section), ())
-        near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+        everywhere = {name: place for place, names in self.known_keys.items() for name in names}
+        # A key of another section only if it is hardly misspelled: `settings.tokenzer`.
+        near = difflib.get_close_matches(key, everywhere, n=1, cutoff=_SAME_WORD)
+        if near and near[0] not in known:
+            section = [*everywhere[near[0]]]
+        else:
+            near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
         if near:
             return f"{dotted(location)} is not a known key; did you mean {dotted((*section, near[0]))}?"
         return f"{dotted(location)} is not a known key; known keys are {', '.join(sorted(known))}"

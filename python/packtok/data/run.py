@@ -188,8 +188,8 @@ def open_run(config: str, state: str | None = None, *, scratch_dir: StrPath | No
         ValueError: If the state belongs to other data.
     """
     values = Resolvers(Path(config)).resolve(read_yaml(Path(config)))
-    names, sources, mixing = _opened(config, _section(config, values, "dataset"), scratch_dir)
     options = _loader_options(config, _section(config, values, "loader"))
+    names, sources, mixing = _opened(config, _section(config, values, "dataset"), scratch_dir)
     saved = None if state is None else read_state(state)
     if saved is not None:
         options |= _options_of(saved)
@@ -210,6 +210,11 @@ def _options_of(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _section(config: str, values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    if name not in values:
+        # Other sections can hold values that these two refer to, so that only a misspelled name is an error.
+        for other in values:
+            if hint := suggestion(str(other), [name], cutoff=0.8):
+                raise ConfigError(f"{config}: {other}: unknown section{hint}")
     section = values.get(name, {})
     if not isinstance(section, dict):
         raise ConfigError(f"{config}: {name}: expected a mapping, found {section!r}")
