@@ -247,14 +247,26 @@ pub enum Error {
         path: PathBuf,
     },
     /// A CBOR file is damaged, so no further items can be read from it.
-    #[error("{}: the item at byte {offset_bytes} {what}", path.display())]
+    #[error(
+        "{}: the item at byte {offset_bytes} is no CBOR, or the file is truncated",
+        path.display()
+    )]
     DamagedCbor {
         /// The source.
         path: PathBuf,
         /// Offset of the item that is damaged.
         offset_bytes: u64,
-        /// The fault of the item.
-        what: &'static str,
+    },
+    /// A CBOR item is too long, so that the start of the next one is unknown.
+    #[error(
+        "{}: the item at byte {offset_bytes} is longer than max_document_bytes; raise --max-document-bytes (max_document_bytes)",
+        path.display()
+    )]
+    LongCborItem {
+        /// The source.
+        path: PathBuf,
+        /// Offset of the item.
+        offset_bytes: u64,
     },
     /// Compressed data cannot be decompressed.
     #[error(

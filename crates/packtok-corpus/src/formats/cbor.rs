@@ -14,10 +14,6 @@ use crate::{ReadOptions, Source};
 /// Nesting up to which an item is converted, as for JSON.
 const MAX_DEPTH: usize = 127;
 
-/// The fault of an item that is too long to read.
-pub(crate) const TOO_LONG: &str =
-    "is longer than max_document_bytes; raise --max-document-bytes (max_document_bytes)";
-
 /// Reads the items of one source.
 pub(crate) struct Cbor {
     source: Source,
@@ -65,24 +61,24 @@ impl Cbor {
                 match decoder.skip() {
                     Ok(()) => return Ok(Some(decoder.position())),
                     Err(error) if error.is_end_of_input() && !self.is_input_over => {}
-                    Err(_) => return Err(self.damaged("is no CBOR, or the file is truncated")),
+                    Err(_) => {
+                        return Err(Error::DamagedCbor {
+                            path: self.source.path.clone(),
+                            offset_bytes: self.bytes.offset_bytes(),
+                        });
+                    }
                 }
                 if rest.len() as u64 > self.options.max_document_bytes {
-                    return Err(self.damaged(TOO_LONG));
+                    return Err(Error::LongCborItem {
+                        path: self.source.path.clone(),
+                        offset_bytes: self.bytes.offset_bytes(),
+                    });
                 }
             }
             if self.is_input_over {
                 return Ok(None);
             }
             self.read_more()?;
-        }
-    }
-
-    fn damaged(&self, what: &'static str) -> Error {
-        Error::DamagedCbor {
-            path: self.source.path.clone(),
-            offset_bytes: self.bytes.offset_bytes(),
-            what,
         }
     }
 
@@ -113,7 +109,11 @@ impl BytesReader for Cbor {
                 Ok(Some(len)) => len,
                 Ok(None) => break,
                 // The items before are returned first; the next call finds the fault again.
-                Err(Error::DamagedCbor { .. }) if !spans.is_empty() => break,
+                Err(Error::DamagedCbor { .. } | Error::LongCborItem { .. })
+                    if !spans.is_empty() =>
+                {
+                    break;
+                }
                 Err(error) => return Err(error),
             };
             let item = &self.input[self.used..self.used + len];

@@ -17,7 +17,7 @@ use crate::bytes::counted::{BytesReader, CountedBytes};
 use crate::detect::reject_json_lines;
 use crate::error::{Error, Result};
 use crate::field::{BadDocument, NoText, check_object};
-use crate::formats::cbor::{Cbor, TOO_LONG};
+use crate::formats::cbor::Cbor;
 use crate::formats::csv::{Row, Rows, columns};
 use crate::formats::table;
 use crate::reader::Reader;
@@ -248,7 +248,7 @@ fn item_at(
     let spans = match items.next_records(&mut buffer) {
         Ok(Some(Content::Spans(spans))) => spans,
         Ok(_) => return Ok(None),
-        Err(Error::DamagedCbor { what: TOO_LONG, .. }) => {
+        Err(Error::LongCborItem { .. }) => {
             return Ok(Some(Cell::fault(too_long(options.max_document_bytes))));
         }
         Err(error) => return Err(error),
@@ -446,7 +446,7 @@ impl Collected {
         options: &ReadOptions,
     ) -> Result<Option<Chunk>> {
         match reader.next_chunk(buffer) {
-            Err(Error::DamagedCbor { what: TOO_LONG, .. }) => {
+            Err(Error::LongCborItem { .. }) => {
                 if self.next() == Some(true) {
                     self.excerpt.rows.push(ExcerptRow {
                         fault: Some(too_long(options.max_document_bytes)),

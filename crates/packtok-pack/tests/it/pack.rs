@@ -11,6 +11,7 @@ use packtok_pack::pbin::{Padding, Reader, Side};
 use packtok_pack::verify::verify_corpus;
 use proptest::prelude::*;
 
+use crate::extent;
 use crate::fixture::{byte_tokenizer, line, options, run};
 
 fn write_corpus(folder: &Path, files: &[Vec<Vec<u8>>]) -> Vec<PathBuf> {
@@ -23,7 +24,7 @@ fn write_corpus(folder: &Path, files: &[Vec<Vec<u8>>]) -> Vec<PathBuf> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(extent(48, 24)))]
 
     #[test]
     fn threads_and_chunks_change_nothing(

@@ -549,6 +549,7 @@ pub(crate) fn corpus_error(error: CorpusError) -> PyErr {
         E::SourceChanged { .. }
         | E::OtherContent { .. }
         | E::DamagedCbor { .. }
+        | E::LongCborItem { .. }
         | E::DamagedCompression { .. }
         | E::ZstdWindow { .. }
         | E::ZstdDictionary { .. }

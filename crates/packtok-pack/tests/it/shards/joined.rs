@@ -16,7 +16,7 @@ use crate::extent;
 use crate::fixture::{byte_tokenizer, line, run};
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(extent(20, 12)))]
+    #![proptest_config(ProptestConfig::with_cases(extent(20, 6)))]
 
     #[test]
     fn joined_shards_are_the_file_of_one_run(

@@ -201,7 +201,7 @@ fn pairs() -> &'static [Pair] {
 
 /// Fewer outside the thorough run.
 fn num_cases() -> u32 {
-    if is_thorough() { 10_000 } else { 64 }
+    if is_thorough() { 10_000 } else { 32 }
 }
 
 proptest! {
