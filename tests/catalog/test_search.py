@@ -396,7 +396,7 @@ def test_index_of_another_version_is_refused_and_rebuilt(tmp_path: Path) -> None
             changed.execute(f"PRAGMA user_version = {version}")
         with pytest.raises(PacktokError) as raised:
             Index(path)
-        assert str(raised.value) == f"{path}: index version {version}, expected 4; run packtok data index"
+        assert str(raised.value) == f"{path}: index version {version}, expected 5; run packtok data index"
     build_index(tmp_path)
     with closing(Index(path)) as index:
         assert index.find(Query()).total == 1
@@ -646,7 +646,7 @@ def test_neighbours_are_those_of_plain_edits() -> None:
 
     source = random.Random(3)
     words = sorted({"".join(source.choices("abc", k=source.randrange(1, 9))) for _ in range(2000)})
-    vocabulary = Vocabulary(words)
+    vocabulary = Vocabulary("\n".join(words))
     for _ in range(200):
         word = "".join(source.choices("abc", k=source.randrange(4, 9)))
         expected = sorted({*words} & edits(word))

@@ -187,14 +187,12 @@ class Index:
         if expression is None or self._rows(any_match, expression):
             return expression, {}
         if self._vocabulary is None:
-            self._vocabulary = Vocabulary(self._terms())
+            rows = self._rows("SELECT words FROM vocabulary")
+            if len(rows) != 1:
+                raise self._damaged("the vocabulary is missing")
+            self._vocabulary = Vocabulary(rows[0][0])
         corrections = corrections_of(words, self._vocabulary)
         return (corrected_expression(words, corrections) if corrections else expression), corrections
-
-    def _terms(self) -> list[str]:
-        # A temporary table is in memory, and changes nothing in the file.
-        self._rows("CREATE VIRTUAL TABLE IF NOT EXISTS temp.terms USING fts5vocab (main, words, row)")
-        return [term for (term,) in self._rows("SELECT term FROM terms")]
 
     def _best_first(self, expression: str, matches: Any) -> Any:
         """Returns matches by score; too many keep folder order, after those with all words in the name."""

@@ -4,10 +4,8 @@ SQLite's tokenizer divides texts at spaces and signs. Runs of Chinese, Japanese 
 neither between words, and it drops emoji, so both are rewritten for the index and for a search alike.
 """
 
-import bisect
 import re
-from collections.abc import Callable, Iterable, Iterator
-from itertools import takewhile
+from collections.abc import Callable, Iterator
 from unicodedata import normalize
 
 _RUN = re.compile(
@@ -45,16 +43,16 @@ class Vocabulary:
     """The words of an index, in which words with one typo are found.
 
     Args:
-        words: The words in the order of their characters.
+        words: The words, separated by line ends.
     """
 
-    def __init__(self, words: Iterable[str]) -> None:
-        self._words = sorted(words)
-        self._reversed = sorted(word[::-1] for word in self._words)
+    def __init__(self, words: str) -> None:
+        # Python searches megabytes of text in the time that it needs to compare some thousand words.
+        self._lines = f"\n{words}\n"
 
     def has_start(self, start: str) -> bool:
         """Returns whether a word starts with ``start``."""
-        return next(_starting(self._words, start), None) is not None
+        return f"\n{start}" in self._lines
 
     def neighbours(self, word: str) -> list[str]:
         """Returns words that one typo turns into ``word``, as `is_one_typo` has it."""
@@ -62,16 +60,16 @@ class Vocabulary:
             return []
         # A typo in one half leaves the other half as it is; two characters may be swapped across the middle.
         half = len(word) // 2
-        candidates = {
-            *_starting(self._words, word[: half - 1]),
-            *(found[::-1] for found in _starting(self._reversed, word[half + 1 :][::-1])),
-        }
+        candidates = {*self._with(f"\n{word[: half - 1]}"), *self._with(f"{word[half + 1 :]}\n")}
         return sorted(found for found in candidates if is_one_typo(found, word))[:_MAX_NEIGHBOURS]
 
-
-def _starting(words: list[str], start: str) -> Iterator[str]:
-    first = bisect.bisect_left(words, start)
-    return takewhile(lambda word: word.startswith(start), (words[i] for i in range(first, len(words))))
+    def _with(self, part: str) -> Iterator[str]:
+        """Returns the words whose lines have ``part``, which is at their start or end."""
+        at = self._lines.find(part)
+        while at >= 0:
+            start = self._lines.rfind("\n", 0, at + 1) + 1
+            yield self._lines[start : self._lines.find("\n", start)]
+            at = self._lines.find(part, at + 1)
 
 
 def is_one_typo(first: str, second: str) -> bool:
