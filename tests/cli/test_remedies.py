@@ -110,6 +110,7 @@ REACH: dict[str, tuple[str, ...]] = {
     "python/packtok/catalog": TOKENIZE,
     "python/packtok/catalog/checks.py": ("packtok data create-metadata",),
     "python/packtok/commands/convert.py": CONVERT,
+    "python/packtok/commands/npy_folder.py": (*CONVERT, *TOKENIZE),
     "python/packtok/commands/reshape.py": RESHAPE,
     "python/packtok/document_filter.py": RESHAPE,
     "python/packtok/commands/count.py": ("packtok count",),

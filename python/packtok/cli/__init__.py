@@ -6,6 +6,7 @@ Modules that are slow to import are not imported at the top of this file or of a
 
 import importlib
 import sys
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 import typer
@@ -43,8 +44,45 @@ _COMMANDS_OF_TRAINER = ("generate_text", "warmstart", "convert_pytorch_to_hf_che
 _CONFIG_OF_TRAINER = ("--config_file_path", "--config-file-path")
 
 
+class Commands(Mapping[str, Any]):
+    """The commands by name, each imported when it is looked up: all of them take longer than most run."""
+
+    def __init__(self) -> None:
+        self._names = [name for names in GROUPS.values() for name in names]
+        self._imported: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._names:
+            raise KeyError(name)
+        if name not in self._imported:
+            self._imported[name] = _command(name)
+        return self._imported[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def _command(name: str) -> Any:
+    """Imports a command, or a group of commands, as Click describes it."""
+    module = importlib.import_module(f"packtok.cli.{name}")
+    if hasattr(module, "app"):
+        group = typer.main.get_group(module.app)
+        group.name = name
+        return group
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+    alone.command(name, context_settings=getattr(module, "CONTEXT_SETTINGS", None))(getattr(module, name))
+    return typer.main.get_command(alone)
+
+
 class ReportingGroup(TyperGroup):
     """Turns user errors into one line and an exit code; all other errors keep their traceback."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = Commands()  # type: ignore[assignment]
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Finds the requested command.
@@ -134,19 +172,6 @@ def _packtok(
     ] = False,
 ) -> None:
     pass
-
-
-def _register(name: str) -> None:
-    module = importlib.import_module(f"packtok.cli.{name}")
-    if hasattr(module, "app"):
-        app.add_typer(module.app, name=name)
-    else:
-        app.command(context_settings=getattr(module, "CONTEXT_SETTINGS", None))(getattr(module, name))
-
-
-for _names in GROUPS.values():
-    for _name in _names:
-        _register(_name)
 
 
 def main() -> None:

@@ -11,8 +11,8 @@ from typing import Any, Literal
 import yaml
 
 from packtok import _packtok
+from packtok.commands.npy_folder import checked_dtype
 from packtok.commands.through_stores import through_stores
-from packtok.commands.tokenize_npy import checked_dtype
 from packtok.data.loss_markers import marker_ids
 from packtok.data.token_sources import padded_files
 from packtok.distributed import find_shard

@@ -12,8 +12,8 @@ from typing import Any, Literal, Unpack
 
 from packtok.catalog.schema import load_details
 from packtok.commands.join import join
+from packtok.commands.npy_folder import SUMMARY_NAME
 from packtok.commands.run_command import RunCommand, pack_arguments, pack_command
-from packtok.commands.tokenize_npy import SUMMARY_NAME
 from packtok.config import load_config
 from packtok.config.keywords import PackOptions
 from packtok.errors import ConfigError, PacktokError

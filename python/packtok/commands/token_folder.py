@@ -9,7 +9,7 @@ from typing import Any
 from packtok import _packtok
 from packtok.catalog.schema import METADATA_NAMES
 from packtok.commands.convert import Reading, described_files
-from packtok.commands.tokenize_npy import FORMAT, SUMMARY_NAME
+from packtok.commands.npy_folder import FORMAT, SUMMARY_NAME
 from packtok.errors import ConfigError, PacktokError
 from packtok.progress import Progress
 from packtok.remedies import entry_point

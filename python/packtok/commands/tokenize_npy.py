@@ -19,6 +19,7 @@ from typing import Any, Literal
 from packtok import _packtok
 from packtok.catalog.names import Remark
 from packtok.commands.join import join
+from packtok.commands.npy_folder import FORMAT, SUMMARY_NAME, checked_dtype
 from packtok.commands.output_folder import output_folder
 from packtok.config import load_config
 from packtok.config.options import OPTIONS
@@ -34,10 +35,6 @@ from packtok.tokenizer.find import TOKENIZER_FILE, TokenizerLookup, find_tokeniz
 
 Existing = Literal["error", "skip", "replace"]
 
-FORMAT = "cepe-npy"
-DEFAULT_DTYPE = "int64"
-# The file that is written last: the common content of all markers below the folder.
-SUMMARY_NAME = "tokens.done.json"
 SHARDS_NAME = "tokens.shards"
 _WORK_NAME = ".packtok-tokens"
 _PACKED_NAME = "tokens.pbin"
@@ -53,22 +50,6 @@ _FIXED = {
     "max_tokens": "later files would be incomplete",
     "source": "a source plug-in has no files",
 }
-
-
-def checked_dtype(dtype: str | None) -> str:
-    """Returns the dtype of the elements.
-
-    Raises:
-        ConfigError: If it is neither int64 nor uint32.
-    """
-    if dtype in (None, "int64", "uint32"):
-        return dtype or DEFAULT_DTYPE
-    reason = (
-        "; the number of documents and their lengths are in the same array as the ids, and can exceed 65535"
-        if dtype in ("uint16", "uint8")
-        else ""
-    )
-    raise ConfigError(f"--dtype: is {dtype}; expected int64 or uint32{reason}")
 
 
 @dataclass(frozen=True)

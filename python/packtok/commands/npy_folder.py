@@ -1,0 +1,27 @@
+"""Folders of NPY files as ``packtok tokenize --to cepe-npy`` writes them: their names and dtypes.
+
+A module of its own, because commands that read such a folder must not import those that pack one.
+"""
+
+from packtok.errors import ConfigError
+
+FORMAT = "cepe-npy"
+DEFAULT_DTYPE = "int64"
+# The file that is written last: the common content of all markers below the folder.
+SUMMARY_NAME = "tokens.done.json"
+
+
+def checked_dtype(dtype: str | None) -> str:
+    """Returns the dtype of the elements.
+
+    Raises:
+        ConfigError: If it is neither int64 nor uint32.
+    """
+    if dtype in (None, "int64", "uint32"):
+        return dtype or DEFAULT_DTYPE
+    reason = (
+        "; the number of documents and their lengths are in the same array as the ids, and can exceed 65535"
+        if dtype in ("uint16", "uint8")
+        else ""
+    )
+    raise ConfigError(f"--dtype: is {dtype}; expected int64 or uint32{reason}")
