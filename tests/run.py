@@ -62,8 +62,8 @@ CLUSTER_TESTS = ("tests/launch/test_slurm.py", "tests/launch/test_ray.py", "test
 # Tests that wait for clusters and signals must not wait for other tests or a compiler. The steps of cargo
 # follow one another, so they must progress as fast as pytest: after it, they would use one of two cores.
 SECOND, LAST = 5, 19
-# Half of the time, a test waits for other processes, so two cores run three at a time.
-IN_PARALLEL = ("-n", "3", "--dist", "loadfile")
+# Half of the time, a test waits for other processes, so two cores run four at a time.
+IN_PARALLEL = ("-n", "4", "--dist", "loadfile")
 # Files of other projects, which only some machines have next to the repository.
 ONLY_WITH_SHARED_DATA = "needs the shared data folder"
 # Without bytecode files, each of about a thousand processes would compile all modules that it imports.

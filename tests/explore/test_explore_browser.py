@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from explore_site import Served, make_base, served, write_corpus, write_metadata
+from extent import extent
 from repository import ROOT
 
 import packtok
@@ -192,7 +193,7 @@ def axe() -> str:
     return script.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.parametrize("screen", extent([*SCREENS], ["desktop", "dark_phone"]))
 def test_pages_have_no_serious_finding_and_fit_the_screen(browser: Browser, axe: str, screen: str) -> None:
     faults = []
     for name, path in PAGES.items():

@@ -355,7 +355,7 @@ main()
         "packtok.cli",
         "typer",
         "typer.core",
-        "packtok.cli.retry",
+        "packtok.cli.pack",
         "packtok.commands.pack",
         "pydantic",
         "pydantic_core",

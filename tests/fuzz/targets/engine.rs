@@ -4,6 +4,9 @@
 //! The second byte determines how the rest becomes a text: verbatim, or as pairs of a part and its
 //! number of repetitions. Each text is encoded by an encoder that has encoded all previous texts,
 //! and by a new one. Seeds: `tests/fuzz/seeds/*.text`.
+//!
+//! With `ENGINE_BYTES=N` the program compares texts of N bytes in all without libFuzzer, starting at the seed
+//! `ENGINE_SEED`, and prints the bytes of each tokenizer.
 #![no_main]
 
 use std::cell::RefCell;
@@ -130,7 +133,7 @@ fn encoder(
     tokenizer.encoder(&options).expect("the engine serves")
 }
 
-fuzz_target!(|bytes: &[u8]| {
+fuzz_target!(init: start(), |bytes: &[u8]| {
     let [which, how, rest @ ..] = bytes else {
         return;
     };
@@ -146,33 +149,105 @@ fuzz_target!(|bytes: &[u8]| {
     };
     TOKENIZERS.with_borrow_mut(|all| {
         let which = usize::from(*which) % all.len();
-        let ways = &mut all[which];
-        let special = usize::from(how >> 1 & 1);
-        let [warm, other] = &mut ways.encoders[special];
+        all[which].check(&text, how >> 1 & 1 == 1);
+    });
+});
+
+impl Ways {
+    /// Encodes a text in all ways and compares the ids.
+    fn check(&mut self, text: &str, special_tokens_are_text: bool) {
+        let special = usize::from(special_tokens_are_text);
+        let [warm, other] = &mut self.encoders[special];
         let modes = [SpecialTokensInText::Parse, SpecialTokensInText::Text];
-        let mut new = encoder(&ways.tokenizer, EngineChoice::Fast, modes[special]);
+        let mut new = encoder(&self.tokenizer, EngineChoice::Fast, modes[special]);
         let ids = |encoder: &mut Encoder| {
             let mut ids = Vec::new();
             encoder
-                .encode_into(&text, &mut ids)
+                .encode_into(text, &mut ids)
                 .expect("any text has ids");
             ids
         };
         let expected = ids(other);
-        assert_eq!(
-            ids(warm),
-            expected,
-            "met before, {}, {text:?}",
-            ways.tokenizer.name()
-        );
-        assert_eq!(
-            ids(&mut new),
-            expected,
-            "new, {}, {text:?}",
-            ways.tokenizer.name()
-        );
+        let name = self.tokenizer.name();
+        assert!(ids(warm) == expected, "met before, {name}, {text:?}");
+        assert!(ids(&mut new) == expected, "new, {name}, {text:?}");
+    }
+}
+
+fn start() {
+    let number = |key: &str| -> Option<u64> {
+        let value = std::env::var(key).ok()?;
+        Some(value.parse().expect("a number"))
+    };
+    if let Some(num_bytes) = number("ENGINE_BYTES") {
+        survey(number("ENGINE_SEED").unwrap_or(0), num_bytes);
+        std::process::exit(0);
+    }
+}
+
+/// Compares random texts, for one tokenizer after the other.
+fn survey(seed: u64, num_bytes: u64) {
+    let mut random = Random(seed);
+    TOKENIZERS.with_borrow_mut(|all| {
+        let mut compared = vec![0; all.len()];
+        while compared.iter().sum::<u64>() < num_bytes {
+            for (ways, compared) in all.iter_mut().zip(&mut compared) {
+                let text = random.text();
+                ways.check(&text, random.below(4) == 0);
+                *compared += text.len() as u64;
+            }
+        }
+        for (ways, compared) in all.iter().zip(compared) {
+            println!("{compared:>12} bytes, {}", ways.tokenizer.name());
+        }
     });
-});
+}
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % limit as u64) as usize
+    }
+
+    /// Parts, some of them repeated, and characters; a text has few or many different ones.
+    fn text(&mut self) -> String {
+        let len = 1 << self.below(15);
+        let parts: Vec<String> = (0..1 + self.below(40)).map(|_| self.part()).collect();
+        let mut text = String::new();
+        while text.len() < len {
+            if self.below(8) == 0 {
+                text.push_str(&self.part());
+            } else {
+                text.push_str(&parts[self.below(parts.len())]);
+            }
+        }
+        text
+    }
+
+    fn part(&mut self) -> String {
+        match self.below(6) {
+            0 => PARTS[self.below(PARTS.len())].repeat(self.below(70)),
+            1 => {
+                // Of any plane, or of one block of 256.
+                let block = self.below(0x1100) as u32 * 0x100;
+                let first = if self.below(2) == 0 {
+                    block
+                } else {
+                    self.below(0x30) as u32 * 0x100
+                };
+                let scalars = (0..1 + self.below(6)).map(|_| first + self.below(0x100) as u32);
+                scalars.filter_map(char::from_u32).collect()
+            }
+            _ => PARTS[self.below(PARTS.len())].to_owned(),
+        }
+    }
+}
 
 /// A name, a tokenizer file, and the normalizer and pre-tokenizer to put into it.
 type Steps = (&'static str, Value, Value, Value);
