@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 
+import pytest
 import run
 from repository import ROOT
 
@@ -16,6 +18,7 @@ def features(*selection: str) -> dict[str, str]:
     return {crate: enabled for crate, _, enabled in lines}
 
 
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not installed")
 def test_wheel_and_cargo_test_select_the_same_features() -> None:
     """A crate with other features, and all that depend on it, would be compiled twice."""
     wheel = features("-p", "packtok-py", "--features", "crash-points", "-e", "normal,no-proc-macro")

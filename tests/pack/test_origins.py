@@ -184,14 +184,21 @@ def test_killed_run_resumes_with_the_same_origins(corpus: Path, tmp_path: Path) 
     expected = pack(corpus / "a.jsonl", tmp_path / "expected.pbin", **options)
     flags = ("-f", SLOW_FIELD, "--set", "span_bytes=30000", "--origins", "--on-bad-document", "skip", "-q")
     arguments = ("pack", "-i", corpus / "a.jsonl", "-o", "o.pbin", "-t", TOKENIZER, *flags)
-    resumed = 0
-    for spans in extent((2, 4, 7), (4,)):
+    num_kills = 0
+    for spans in (4, 6, 7, 2, 2, 2):
+        if num_kills == extent(3, 1):
+            break
         process = start(*arguments, cwd=tmp_path)
         wait_for_spans(process, tmp_path, spans)
         process.send_signal(signal.SIGKILL)
         process.communicate(timeout=60)
-        resumed += (tmp_path / "o.pbin.partial").exists()
-    assert resumed
+        if (tmp_path / "o.pbin.partial").exists():
+            num_kills += 1
+        else:
+            # On a busy machine, a run may end before it is killed.
+            for path in tmp_path.glob("o.pbin*"):
+                path.unlink()
+    assert num_kills
     process = start(*arguments, "--existing", "skip", cwd=tmp_path)
     process.communicate(timeout=60)
     assert process.returncode == 0
