@@ -10,20 +10,28 @@ import functools
 import gc
 import multiprocessing
 import os
+import pkgutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-# The command line, and imports of commands that take more than half of the time of a short command.
+import packtok.cli
+import packtok.commands
+
+# The command line with all commands, and imports that take more than half of the time of a short command.
 _IMPORTED = [
-    "packtok.cli",
-    "packtok.commands.pack",
-    "packtok.commands.tokenize",
+    *(
+        f"{package.__name__}.{module.name}"
+        for package in (packtok.cli, packtok.commands)
+        for module in pkgutil.iter_modules(package.__path__)
+    ),
     "packtok.progress",
     "packtok.config.load",
     "packtok.tokenizer.find",
+    "packtok.data.token_sources",
+    "typer._adapters",
     "numpy",
     "ctypes",
     "csv",
