@@ -192,10 +192,23 @@ def test_document_without_a_record_to_show_has_a_reason(
         assert notes(page.html) == [f"There is no record to show: {facts['reason']}."]
         return str(facts["reason"])
 
+    far = f"/record/{PLACE}/all.pbin?document=4"
+    time_over = "seconds, and did not reach byte 36 of x/data/raw/b.jsonl.gz in this time"
     monkeypatch.setattr(records, "_SECONDS", 0.0)
-    assert json_of(server, f"/record/{PLACE}/all.pbin?document=4")["reason"] == (
-        "the page reads for at most 0 seconds, and did not reach byte 36 of x/data/raw/b.jsonl.gz in this "
-        "time; read the file with a program"
+    facts = json_of(server, far)
+    assert (facts["reason"], facts["can_take_longer"]) == (f"the page reads for at most 0 {time_over}", True)
+    assert f"{far}&long=1" in server.page(far).links()
+    assert "Read for up to 60 seconds" in server.page(far).html
+    assert json_of(server, f"{far}&long=1")["record"] is not None
+    with records._TAKES_LONG:
+        assert json_of(server, f"{far}&long=1")["reason"].startswith(
+            "another page is reading for a long time"
+        )
+    monkeypatch.setattr(records, "_LONG_SECONDS", 0.0)
+    facts = json_of(server, f"{far}&long=1")
+    assert (facts["reason"], facts["can_take_longer"]) == (
+        f"the page reads for at most 0 {time_over}; read the file with a program",
+        False,
     )
     monkeypatch.undo()
     with served(site_of_file(base / PLACE / "a.jsonl.pbin")) as single:

@@ -1,6 +1,7 @@
 """The page of the record that a document was made from, if its source is below the folder that is served."""
 
 import os
+import threading
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -22,12 +23,18 @@ _MAX_RECORD_BYTES = 64 << 10
 _MAX_COLUMNS = 100
 # Longer rows of CSV and items of CBOR, which are read as a whole, are not shown.
 _MAX_READ_BYTES = 16 << 20
-# The time to find and read a record.
-_SECONDS = 2.0
+# The time to find and read a record: of any page, and of one that was asked to take longer.
+_SECONDS, _LONG_SECONDS = 2.0, 60.0
+# One page at a time takes longer, so that the others have cores and threads.
+_TAKES_LONG = threading.Lock()
 
 
 class NoRecordError(Exception):
     """The record of a document cannot be shown; the message is the reason."""
+
+
+class SlowRecordError(NoRecordError):
+    """The record was not reached in the time of the page."""
 
 
 @dataclass(frozen=True)
@@ -61,11 +68,13 @@ def record_page(site: Site, name: str, parameters: QueryParams) -> Response:
     file, number = group.place(document)
     packed = site.files.open(file)
     origin = recorded_origin(packed, number)
-    record, reason = None, None
+    takes_long = integer(parameters, "long", 0, most=1) == 1
+    record, reason, can_take_longer = None, None, False
     try:
-        record = _record(site, packed, origin)
+        record = _record(site, packed, origin, takes_long=takes_long)
     except NoRecordError as error:
         reason = str(error)
+        can_take_longer = isinstance(error, SlowRecordError) and not takes_long
     facts = {
         "path": group.name,
         "document": document,
@@ -77,6 +86,7 @@ def record_page(site: Site, name: str, parameters: QueryParams) -> Response:
         "columns": None if record is None else record.columns,
         "is_cut": None if record is None else record.is_cut,
         "reason": reason,
+        "can_take_longer": can_take_longer,
     }
     trail = [*site.trail(name), (f"Document {document:,}", str(link("documents", name, document=document)))]
     return answer(
@@ -90,12 +100,14 @@ def record_page(site: Site, name: str, parameters: QueryParams) -> Response:
             origin=origin,
             record=record,
             reason=reason,
+            can_take_longer=can_take_longer,
+            long_seconds=round(_LONG_SECONDS),
             max_bytes=_MAX_RECORD_BYTES,
         ),
     )
 
 
-def _record(site: Site, packed: Packed, recorded: RecordedOrigin) -> SourceRecord:
+def _record(site: Site, packed: Packed, recorded: RecordedOrigin, *, takes_long: bool) -> SourceRecord:
     """Returns the record of a document.
 
     Raises:
@@ -113,6 +125,9 @@ def _record(site: Site, packed: Packed, recorded: RecordedOrigin) -> SourceRecor
     format_ = str(source.get("format") or options.get("format"))
     file = _source_file(site, packed, source)
     separator = options.get("text_separator")
+    seconds = _LONG_SECONDS if takes_long else _SECONDS
+    if takes_long and not _TAKES_LONG.acquire(blocking=False):
+        raise SlowRecordError("another page is reading for a long time; load this page again later")
     try:
         record = source_record(
             file.path,
@@ -122,15 +137,19 @@ def _record(site: Site, packed: Packed, recorded: RecordedOrigin) -> SourceRecor
             max_columns=_MAX_COLUMNS,
             max_bytes=_MAX_RECORD_BYTES,
             max_record_bytes=_MAX_READ_BYTES,
-            seconds=_SECONDS,
+            seconds=seconds,
         )
     except TimeoutError:
-        raise NoRecordError(
-            f"the page reads for at most {_SECONDS:g} seconds, and did not reach {recorded.origin.unit} "
-            f"{recorded.origin.offset:,} of {file.name} in this time; read the file with a program"
+        raise SlowRecordError(
+            f"the page reads for at most {seconds:g} seconds, and did not reach {recorded.origin.unit} "
+            f"{recorded.origin.offset:,} of {file.name} in this time"
+            + ("; read the file with a program" if takes_long else "")
         ) from None
     except (PacktokError, ValueError, OSError) as error:
         raise NoRecordError(str(error).replace(file.path, file.name)) from None
+    finally:
+        if takes_long:
+            _TAKES_LONG.release()
     if record is None:
         raise NoRecordError(
             f"the source {file.name} ends before {recorded.origin.unit} {recorded.origin.offset:,}"
