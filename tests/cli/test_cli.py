@@ -372,6 +372,11 @@ def _temporaries(folder: Path) -> list[Path]:
     [
         ("import packtok", ("numpy", "torch", "pydantic", "omegaconf", "yaml", "typer")),
         ("import packtok.cli", ("numpy", "torch", "omegaconf", "yaml", "pydantic", "packtok.config.load")),
+        (
+            "from packtok.cli import Commands; Commands()['inspect']",
+            ("numpy", "omegaconf", "yaml", "packtok.cli.pack", "packtok.cli.explore"),
+        ),
+        ("import packtok.commands.convert", ("omegaconf", "packtok.config.load")),
         ("import packtok; packtok.PackConfig, packtok.pack, packtok.PackReport", ("torch", "typer")),
         (
             "import packtok.config, packtok.data, packtok.stream",

@@ -45,7 +45,7 @@ _CONFIG_OF_TRAINER = ("--config_file_path", "--config-file-path")
 
 
 class Commands(Mapping[str, Any]):
-    """The commands by name, each imported when it is looked up: all of them take longer than most run."""
+    """The commands by name, each imported when it is looked up: importing all takes as long as one runs."""
 
     def __init__(self) -> None:
         self._names = [name for names in GROUPS.values() for name in names]
