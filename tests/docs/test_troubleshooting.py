@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("torch", reason="needs torch (pip install '.[torch]')")
 
-from conftest import PacktokCli
+from command_line import PacktokCli
 from reference import modalities_bytes, write_modalities
 from repository import ROOT
 
