@@ -12,6 +12,7 @@
 use std::cell::RefCell;
 
 use libfuzzer_sys::fuzz_target;
+use packtok_jobs::splitmix::{GAMMA, mixed};
 use packtok_tokenizer::{EncodeOptions, Encoder, EngineChoice, SpecialTokensInText, Tokenizer};
 use serde_json::{Map, Value, json};
 
@@ -208,11 +209,8 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % limit as u64) as usize
+        self.0 = self.0.wrapping_add(GAMMA);
+        (mixed(self.0) % limit as u64) as usize
     }
 
     /// Parts, some of them repeated, and characters; a text has few or many different ones.

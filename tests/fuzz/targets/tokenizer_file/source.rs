@@ -1,5 +1,7 @@
 //! Makes choices from the bytes of an input, then from pseudo-random bytes.
 
+use packtok_jobs::splitmix::{GAMMA, mixed};
+
 /// Makes choices. The first eight bytes of an input seed the generator that continues after its last byte. So an input of
 /// eight bytes gives a complete case, and a mutation in a longer input leaves what follows as it was.
 pub(crate) struct Source<'a> {
@@ -28,12 +30,10 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// SplitMix64, <https://doi.org/10.1145/2714064.2660195>.
+    /// SplitMix64.
     fn next_random(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.state ^ self.state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
+        self.state = self.state.wrapping_add(GAMMA);
+        mixed(self.state)
     }
 
     /// A number below `limit`, which is not 0.
