@@ -44,10 +44,11 @@ def inspect(
 ) -> None:
     """Show what a pbin or a tokenized dataset contains: tokens, documents, tokenizer, sources, lengths."""
     from packtok import PbinReader
+    from packtok.commands.npy_folder import is_token_folder
     from packtok.data.token_sources import files_of_dataset, is_described
 
     check_inputs("FILE", [file])
-    if _is_token_folder(file):
+    if is_token_folder(file):
         _show_folder(file, chunk_tokens, as_json=as_json)
         return
     if chunk_tokens is not None:
@@ -62,15 +63,6 @@ def inspect(
     console.table(_rows(facts))
     for line in histogram(facts["document_tokens"]):
         print(line)
-
-
-def _is_token_folder(path: str) -> bool:
-    if not os.path.isdir(path):
-        # Without the imports.
-        return False
-    from packtok.commands.token_folder import is_token_folder
-
-    return is_token_folder(path)
 
 
 def _show_folder(folder: str, chunk_tokens: int | None, *, as_json: bool) -> None:

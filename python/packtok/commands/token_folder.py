@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from packtok import _packtok
-from packtok.catalog.schema import METADATA_NAMES
 from packtok.commands.convert import Reading, described_files
-from packtok.commands.npy_folder import FORMAT, SUMMARY_NAME
+from packtok.commands.npy_folder import FORMAT
 from packtok.errors import ConfigError, PacktokError
 from packtok.progress import Progress
 from packtok.remedies import entry_point
-from packtok.sources import StrPath, npy_files, without_loss_masks
+from packtok.sources import StrPath, without_loss_masks
 from packtok.tokenizer.find import TOKENIZER_FILE, find_tokenizer
 
 SUFFIX = ".npy"
@@ -26,18 +25,6 @@ _CHECKED = {
     "markers": "counts and checksums of the markers",
     "list": "every file of the list is there",
 }
-
-
-def is_token_folder(path: StrPath) -> bool:
-    """Returns whether a path is a folder of NPY files, and not a dataset with metadata or pbins."""
-    folder = Path(path)
-    if not folder.is_dir():
-        return False
-    if (folder / SUMMARY_NAME).is_file():
-        return True
-    if any((folder / name).is_file() for name in METADATA_NAMES):
-        return False
-    return bool(npy_files(folder))
 
 
 def _all_files(folder: Path) -> Iterator[Path]:
