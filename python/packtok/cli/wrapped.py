@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from packtok.cli import console
+from packtok.cli import Commands, console
 from packtok.cli.options import PACK_FLAGS, check_inputs, check_output, existing_policy
-from packtok.cli.pack import checked_config, pack
+from packtok.cli.pack import checked_config
 from packtok.cli.tokenize import (
     OPTIONS_OF_PACK,
     are_undescribed,
     check_npy,
     check_undescribed,
     pbin_in,
-    tokenize,
     undescribed_remarks,
 )
 
@@ -76,7 +75,7 @@ def wrapped(command: list[str]) -> Wrapped:
 
 
 def _pack(arguments: list[str]) -> Wrapped:
-    params = _parsed(pack, "pack", arguments)
+    params = _parsed("pack", arguments)
     options = _values_of(params, PACK_FLAGS)
     options["existing"] = existing_policy(params["existing"], params["file_existence_policy"])
     return _packing(params["config"], options, params["set_values"] or ())
@@ -106,7 +105,7 @@ def _tokenize(arguments: list[str]) -> Wrapped:
     from packtok.commands.run_command import tokenize_arguments, tokenize_command
     from packtok.commands.tokenize import DEFAULT_TOKENIZER, prepare_tokenization
 
-    params = _parsed(tokenize, "tokenize", arguments)
+    params = _parsed("tokenize", arguments)
     datasets = list(params["datasets"])
     if params["to"] is not None:
         return _tokenize_npy(datasets, params)
@@ -207,10 +206,10 @@ def _sample(arguments: list[str]) -> Wrapped:
 
 
 def _logits(arguments: list[str]) -> Wrapped:
-    from packtok.cli.logits import arguments_of_run, logits
+    from packtok.cli.logits import arguments_of_run
     from packtok.commands.run_command import logits_command
 
-    command = _command(logits, "logits")
+    command = Commands()["logits"]
     params = _params(command, "logits", arguments)
     passed = _arguments(command, params)
 
@@ -224,13 +223,10 @@ def _logits(arguments: list[str]) -> Wrapped:
 
 
 def _reshaping(name: str, arguments: list[str]) -> Wrapped:
-    from packtok.cli.convert import convert
-    from packtok.cli.reshape import reshape
     from packtok.commands.run_command import reshape_command
     from packtok.commands.task_run import task_run
 
-    is_conversion = name == "convert"
-    command = _command(convert if is_conversion else reshape, name)
+    command = Commands()[name]
     params = _params(command, name, arguments)
     if params["to"] == "packed-parquet":
         raise typer.BadParameter("convert --to packed-parquet cannot be run; it has no shards")
@@ -270,14 +266,8 @@ def _arguments(command: Any, params: dict[str, Any], *first: str) -> "Arguments"
     return Arguments(positional=tuple(positional), options=options)
 
 
-def _command(function: Any, name: str) -> Any:
-    app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    app.command(name)(function)
-    return typer.main.get_command(app)
-
-
-def _parsed(function: Any, name: str, arguments: list[str]) -> dict[str, Any]:
-    return _params(_command(function, name), name, arguments)
+def _parsed(name: str, arguments: list[str]) -> dict[str, Any]:
+    return _params(Commands()[name], name, arguments)
 
 
 def _params(command: Any, name: str, arguments: list[str]) -> dict[str, Any]:
