@@ -20,23 +20,14 @@ from pathlib import Path
 import packtok.cli
 import packtok.commands
 
-# The command line with all commands, and imports that take more than half of the time of a short command.
+# All commands, and what typer imports for the first one. Modules that do not exist are ignored.
 _IMPORTED = [
     *(
         f"{package.__name__}.{module.name}"
         for package in (packtok.cli, packtok.commands)
         for module in pkgutil.iter_modules(package.__path__)
     ),
-    "packtok.progress",
-    "packtok.config.load",
-    "packtok.tokenizer.find",
-    "packtok.data.token_sources",
     "typer._adapters",
-    "numpy",
-    "ctypes",
-    "csv",
-    "importlib.metadata",
-    "zipfile",
 ]
 # Python reads these variables at its start, so a forked process would not notice them.
 _READ_AT_START = ("PYTHON", "LC_", "LANG")

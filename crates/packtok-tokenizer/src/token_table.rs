@@ -189,8 +189,9 @@ impl TokenTable {
     /// Gives the added tokens the texts that the reference engine gives them. It may decode such a token to its
     /// normalized name, which only that engine knows, and does not treat it as special then.
     ///
-    /// `normalized` are the names of [`names_decoded_as_normalized`]. `text_of` and `reference_text` return the text of ids, with or without special tokens, by this table and by that
-    /// engine. Each added token is decoded between two letters. `None` if a text cannot be the same.
+    /// `normalized` are the names of [`names_decoded_as_normalized`]. `text_of` and `reference_text` return the text of
+    /// ids, with or without special tokens, by this table and by that engine. Each added token is decoded between two
+    /// letters. `None` if a text cannot be the same.
     pub(crate) fn correct(
         &mut self,
         normalized: &HashSet<&str>,
