@@ -10,9 +10,12 @@ const SCALARS_A_TEXT: u32 = 64;
 /// The texts cover every scalar value up to this one. Above it, in planes with few assigned
 /// values, they cover every `STEP_ABOVE`-th value.
 const LAST_OF_ALL: u32 = 0x1_ffff;
-const STEP_ABOVE: u32 = 61;
-/// Even a sample covers every scalar value up to this one.
+const STEP_ABOVE: usize = 61;
+/// A sample covers every scalar value up to this one, and every `SAMPLED_STEP`-th of the others.
 const LAST_OF_EACH: u32 = 0x7ff;
+const SAMPLED_STEP: usize = 127;
+/// The longest run of a sample.
+const LONGEST_SAMPLED_RUN: usize = 65;
 
 /// Strings that are repeated to every length of `LENGTHS`.
 const RUNS: &[&str] = &[
@@ -83,12 +86,21 @@ const TEXTS: &[&str] = &[
     "<|im_start|>user\nx<|im_end|>",
 ];
 
-/// The built-in texts for comparing engines, with the added tokens of `tokenizer`. Between
-/// `LAST_OF_EACH` and `LAST_OF_ALL`, they cover every `step`-th scalar value.
-pub fn adversarial_texts(tokenizer: &Tokenizer, step: usize) -> Vec<String> {
+/// How many of the built-in texts are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextExtent {
+    /// All of them.
+    All,
+    /// Those without most scalar values and without long runs, in about a fifth of the time.
+    Sample,
+}
+
+/// The built-in texts for comparing engines, with the added tokens of `tokenizer`.
+pub fn adversarial_texts(tokenizer: &Tokenizer, extent: TextExtent) -> Vec<String> {
     let mut texts: Vec<String> = TEXTS.iter().map(|&text| text.to_owned()).collect();
+    let is_included = |&length: &usize| extent == TextExtent::All || length <= LONGEST_SAMPLED_RUN;
     for run in RUNS {
-        for &length in LENGTHS {
+        for length in LENGTHS.iter().copied().filter(is_included) {
             texts.push(run.repeat(length));
             texts.push(format!("x{} y", run.repeat(length)));
         }
@@ -102,7 +114,10 @@ pub fn adversarial_texts(tokenizer: &Tokenizer, step: usize) -> Vec<String> {
         let half = token.floor_char_boundary(token.len() / 2);
         texts.push(format!("{} {}{token}", &token[..half], &token[half..]));
     }
-    texts.extend(scalars(step));
+    texts.extend(scalars(match extent {
+        TextExtent::All => 1,
+        TextExtent::Sample => SAMPLED_STEP,
+    }));
     texts
 }
 
@@ -112,11 +127,11 @@ fn others(tokenizer: &Tokenizer) -> impl Iterator<Item = String> {
     tokens.cycle().skip(1).map(|token| token.content.clone())
 }
 
-/// Scalar values between letters, digits and spaces.
+/// Scalar values between letters, digits and spaces: above `LAST_OF_EACH`, every `step`-th.
 fn scalars(step: usize) -> impl Iterator<Item = String> {
     let first = 0..=LAST_OF_EACH;
     let all = (LAST_OF_EACH + 1..=LAST_OF_ALL).step_by(step);
-    let some = (LAST_OF_ALL + 1..=0x10_ffff).step_by(STEP_ABOVE as usize);
+    let some = (LAST_OF_ALL + 1..=0x10_ffff).step_by(STEP_ABOVE * step);
     let scalars: Vec<char> = first
         .chain(all)
         .chain(some)
@@ -137,7 +152,7 @@ mod tests {
     #[test]
     fn every_scalar_value_of_two_planes_and_every_added_token_is_there() {
         let tokenizer = Tokenizer::builtin("gpt2").unwrap();
-        let texts = adversarial_texts(&tokenizer, 1).concat();
+        let texts = adversarial_texts(&tokenizer, TextExtent::All).concat();
         let chars: std::collections::HashSet<char> = texts.chars().collect();
         let missing = (0..=LAST_OF_ALL)
             .filter_map(char::from_u32)

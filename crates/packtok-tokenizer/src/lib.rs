@@ -29,7 +29,7 @@ mod token_table;
 mod tokenizer;
 mod vocabulary;
 
-pub use adversarial_texts::adversarial_texts;
+pub use adversarial_texts::{TextExtent, adversarial_texts};
 pub use cause::Cause;
 pub use components::Component;
 pub use encode_error::EncodeError;

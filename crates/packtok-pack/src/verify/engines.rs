@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use packtok_corpus::{Location, RecordNumber, Source};
 use packtok_jobs::{Monitor, Progress};
 use packtok_tokenizer::{
-    EncodeOptions, Encoder, Result as BpeResult, SpecialTokensInText, Tokenizer, adversarial_texts,
+    EncodeOptions, Encoder, Result as BpeResult, SpecialTokensInText, TextExtent, Tokenizer,
+    adversarial_texts,
 };
 use serde::Serialize;
 
@@ -57,13 +58,14 @@ pub fn verify_engines(
         return Ok(report);
     };
     report.oracle = Some(oracle.engine().name());
-    report.built_in_texts = compare_built_in(tokenizer, &oracle, 1, num_threads, monitor)?;
+    report.built_in_texts =
+        compare_built_in(tokenizer, &oracle, TextExtent::All, num_threads, monitor)?;
     let Some(options) = corpus else {
         return Ok(report);
     };
     let sources = options.expand()?.sources;
     let examiners = (0..options.num_threads.max(1))
-        .map(|_| EncoderPair::new(tokenizer, &oracle, SpecialTokensInText::Parse))
+        .map(|_| EncoderPair::new(tokenizer, &oracle, SpecialTokensInText::Parse, None))
         .collect::<Result<_>>()?;
     let mut differences = Differences {
         tokenizer,
@@ -79,19 +81,21 @@ pub fn verify_engines(
     Ok(report)
 }
 
-/// Compares the engines on the built-in texts with every `step`-th scalar value. Returns the
-/// number of texts.
+/// Few words of the built-in texts recur, so filling larger caches would take longer than the comparison.
+const BUILT_IN_CACHE_BYTES: usize = 1 << 20;
+
+/// Compares the engines on the built-in texts. Returns the number of texts.
 pub(super) fn compare_built_in(
     tokenizer: &Tokenizer,
     oracle: &Tokenizer,
-    step: usize,
+    extent: TextExtent,
     num_threads: usize,
     monitor: &mut Monitor<'_>,
 ) -> Result<u64> {
-    let texts = adversarial_texts(tokenizer, step);
+    let texts = adversarial_texts(tokenizer, extent);
     let modes = [SpecialTokensInText::Parse, SpecialTokensInText::Text];
     let pairs = || {
-        let pair = |mode| EncoderPair::new(tokenizer, oracle, mode);
+        let pair = |mode| EncoderPair::new(tokenizer, oracle, mode, Some(BUILT_IN_CACHE_BYTES));
         modes.into_iter().map(pair).collect::<Result<Vec<_>>>()
     };
     let total_bytes = texts.iter().map(String::len).sum::<usize>() as u64;
@@ -164,9 +168,15 @@ struct EncoderPair {
 }
 
 impl EncoderPair {
-    fn new(tokenizer: &Tokenizer, oracle: &Tokenizer, mode: SpecialTokensInText) -> Result<Self> {
+    fn new(
+        tokenizer: &Tokenizer,
+        oracle: &Tokenizer,
+        mode: SpecialTokensInText,
+        cache_bytes: Option<usize>,
+    ) -> Result<Self> {
         let options = EncodeOptions {
             special_tokens_in_text: mode,
+            cache_bytes,
             ..EncodeOptions::default()
         };
         Ok(Self {
@@ -267,7 +277,7 @@ mod tests {
         assert_eq!(report.oracle, Some("tokenizers 0.23.2"));
         assert_eq!(
             report.built_in_texts,
-            adversarial_texts(&tokenizer, 1).len() as u64
+            adversarial_texts(&tokenizer, TextExtent::All).len() as u64
         );
     }
 
@@ -279,13 +289,19 @@ mod tests {
             let of = |tokenizer: &Tokenizer| tokenizer.encode(text, &options).unwrap();
             (of(&tokenizer), of(&other))
         };
-        let texts = adversarial_texts(&tokenizer, 1);
+        let texts = adversarial_texts(&tokenizer, TextExtent::All);
         let first = texts.iter().position(|text| ids(text).0 != ids(text).1);
         let (found, expected) = ids(&texts[first.unwrap()]);
         let token = (0..).find(|&at| found.get(at) != expected.get(at)).unwrap();
         for num_threads in [1, 3] {
             let mut monitor = |_: &Progress| ControlFlow::Continue(());
-            let error = compare_built_in(&tokenizer, &other, 1, num_threads, &mut monitor);
+            let error = compare_built_in(
+                &tokenizer,
+                &other,
+                TextExtent::All,
+                num_threads,
+                &mut monitor,
+            );
             let Err(Error::EnginesDiffer(difference)) = error else {
                 panic!("{error:?}");
             };
@@ -300,7 +316,8 @@ mod tests {
     #[test]
     fn a_difference_has_its_position_and_both_ids() {
         let (tokenizer, other) = unlike();
-        let mut pair = EncoderPair::new(&tokenizer, &other, SpecialTokensInText::Parse).unwrap();
+        let mut pair =
+            EncoderPair::new(&tokenizer, &other, SpecialTokensInText::Parse, None).unwrap();
         let text = "Hello w\u{f6}rld";
         pair.encode(text).unwrap();
         let difference = pair.difference(text).unwrap();

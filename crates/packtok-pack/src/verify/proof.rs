@@ -11,15 +11,18 @@ use std::path::{Path, PathBuf};
 
 use packtok_jobs::Monitor;
 use packtok_pbin::{Replace, publish_bytes};
-use packtok_tokenizer::Tokenizer;
+use packtok_tokenizer::{TextExtent, Tokenizer};
 
 use super::engines::compare_built_in;
 use crate::error::{Error, Result};
 
-/// Every n-th scalar value is compared. In debug builds, comparing all values takes seconds for
-/// each of the hundreds of tokenizers of the tests, which compare texts of their own. `tokenizer
-/// verify` always compares all values.
-const SCALAR_STEP: usize = if cfg!(debug_assertions) { 13 } else { 1 };
+/// In debug builds, comparing all texts takes seconds for each of the hundreds of tokenizers of the
+/// tests, which compare texts of their own. `tokenizer verify` always compares all of them.
+const EXTENT: TextExtent = if cfg!(debug_assertions) {
+    TextExtent::Sample
+} else {
+    TextExtent::All
+};
 
 /// Compares the fast engine with the reference engine on the built-in texts, unless `folder`
 /// contains a record that they agree.
@@ -60,7 +63,7 @@ fn prove_against(
     let Some(reference) = &reference(tokenizer)? else {
         return Ok(());
     };
-    match compare_built_in(tokenizer, reference, SCALAR_STEP, num_threads, monitor) {
+    match compare_built_in(tokenizer, reference, EXTENT, num_threads, monitor) {
         Ok(_) => {
             // If the folder is not writable, the comparison runs again next time.
             if let Some(record) = record {
@@ -89,7 +92,7 @@ impl Record {
         let fingerprint = tokenizer.fingerprint();
         let (_, hex) = fingerprint.split_once(':')?;
         let mut back_end = tokenizer.fast_back_end()?.to_owned();
-        if SCALAR_STEP > 1 {
+        if EXTENT == TextExtent::Sample {
             back_end.push_str("-sampled");
         }
         let version = env!("CARGO_PKG_VERSION");
