@@ -193,7 +193,7 @@ def _hide_bars_of_transformers() -> None:
     except ImportError:
         # The command itself reports a missing package.
         return
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    logging.disable_progress_bar()
 
 
 def _sizes(start: "SignalsStart") -> str:
