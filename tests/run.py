@@ -403,7 +403,7 @@ def _cargo_steps(after: str, *, is_thorough: bool) -> list[Step]:
     for step in steps:
         step.environment = {
             **(BUILT_ONCE if _is_ci() else {}),
-            **({"PACKTOK_THOROUGH": "1"} if is_thorough else {"PROPTEST_CASES": "64"}),
+            **({"PACKTOK_THOROUGH": "1"} if is_thorough else {"PROPTEST_CASES": "32"}),
         }
     return steps
 
