@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use packtok_tokenizer::{EncodeOptions, EngineKind, SpecialTokensInText, Tokenizer};
+use packtok_tokenizer::{EncodeOptions, EngineKind, NewToken, SpecialTokensInText, Tokenizer};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tiktoken_rs::CoreBPE;
@@ -71,6 +71,29 @@ fn texts_get_the_ids_of_tiktoken() {
     }
     check(&"a".repeat(1000));
     check(&" ".repeat(1000));
+}
+
+/// The file with more tokens is a tokenizer.json, which alone would have the other rule.
+#[test]
+fn names_of_special_tokens_remain_text_after_tokens_are_added() {
+    let (tokenizer, _) = &files()[0];
+    let new = NewToken {
+        content: "<new>".to_owned(),
+        special: true,
+        matching: None,
+    };
+    let more = tokenizer.with_tokens(&[new]).unwrap();
+    let rule_of_file = EncodeOptions {
+        special_tokens_in_text: SpecialTokensInText::OfFile,
+        ..EncodeOptions::default()
+    };
+    let ids = |tokenizer: &Tokenizer, text| tokenizer.encode(text, &rule_of_file).unwrap();
+    for text in ["<SPECIAL_99>", "<new>", "a <s> b"] {
+        assert_eq!(ids(&more, text), ids(tokenizer, text), "{text:?}");
+    }
+    let json = more.json().to_owned();
+    let alone = Tokenizer::from_json("tokenizer.json", json).unwrap();
+    assert_ne!(ids(&alone, "<new>"), ids(&more, "<new>"));
 }
 
 proptest! {
