@@ -20,6 +20,9 @@ const BLANK: &str = "▁";
 
 const CL100K: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 const O200K: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const KIMI_K2: &str = r"[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const DEEPSEEK_LLM_LETTERS: &str =
+    r"\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-Ⴥ]+";
 const TEKKEN: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 const DEEPSEEK: [&str; 3] = [
     r"\p{N}{1,3}",
@@ -293,6 +296,7 @@ fn byte_level_steps() -> Vec<Steps> {
         ("cl100k in form C", nfc, splits(&[CL100K])),
         ("o200k", Value::Null, splits(&[O200K])),
         ("tekken", Value::Null, splits(&[TEKKEN])),
+        ("kimi k2", Value::Null, splits(&[KIMI_K2])),
         ("deepseek", Value::Null, splits(&DEEPSEEK)),
         (
             "deepseek coder",
@@ -301,6 +305,19 @@ fn byte_level_steps() -> Vec<Steps> {
                 split("[\r\n]"),
                 split(r"\s?\p{L}+"),
                 split(r"\s?\p{P}+"),
+                split("[一-龥ࠀ-一가-퟿]+"),
+                digits.clone(),
+                byte_level(false),
+            ]),
+        ),
+        (
+            "deepseek llm",
+            Value::Null,
+            sequence(vec![
+                split("[\r\n]"),
+                split(DEEPSEEK_LLM_LETTERS),
+                split(r"\s?[!-/:-~！-／：-～‘-‟　-。]+"),
+                split(r"\s+$"),
                 split("[一-龥ࠀ-一가-퟿]+"),
                 digits,
                 byte_level(false),

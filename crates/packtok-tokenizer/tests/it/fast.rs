@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::extent;
 use crate::patterns::{
     CL100K_IN_TIKTOKEN, DEEPSEEK, KIMI_K2, QWEN, QWEN_3_5, TEKKEN, after_a_space, between_numbers,
-    deepseek_coder, falcon, splits,
+    deepseek_coder, deepseek_llm, falcon, splits,
 };
 
 /// All patterns, with and without `ignore_merges`, and normal form C.
@@ -32,6 +32,7 @@ fn tokenizers() -> &'static [Tokenizer] {
             ("o200k_base", true, None, None),
             ("gpt2", true, Some(splits(&[TEKKEN])), None),
             ("gpt2", false, Some(falcon()), None),
+            ("gpt2", false, Some(deepseek_llm()), None),
             ("gpt2", false, None, Some(json!({"type": "NFKC"}))),
             ("gpt2", true, Some(splits(&[KIMI_K2])), None),
         ];

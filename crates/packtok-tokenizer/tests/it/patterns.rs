@@ -27,6 +27,19 @@ pub(crate) fn deepseek_coder() -> Value {
     all
 }
 
+/// DeepSeek-LLM's, with fewer letters.
+pub(crate) fn deepseek_llm() -> Value {
+    let letters = r"\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-Ⴥ]+";
+    let signs = r"\s?[!-/:-~！-／：-～‘-‟　-。]+";
+    let mut all = splits(&["[\r\n]", letters, signs, r"\s+$", "[一-龥ࠀ-一가-퟿]+"]);
+    let digits = json!({"type": "Digits", "individual_digits": true});
+    all["pretokenizers"]
+        .as_array_mut()
+        .unwrap()
+        .insert(5, digits);
+    all
+}
+
 /// Falcon's, which splits the letters that stand for bytes, too.
 pub(crate) fn falcon() -> Value {
     json!({"type": "Sequence", "pretokenizers": [

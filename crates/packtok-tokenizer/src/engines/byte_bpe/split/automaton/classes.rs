@@ -4,6 +4,9 @@ use std::collections::HashMap;
 
 use super::program::Sets;
 
+/// Where bytes that begin characters beyond ASCII have no class of their own.
+pub(super) const WIDE: u8 = u8::MAX;
+
 /// More classes are refused: the last number stands for characters beyond ASCII.
 const MAX_CLASSES: usize = 250;
 
@@ -73,7 +76,11 @@ impl Classes {
     }
 
     pub(super) fn of(&self, char: char) -> u8 {
-        let scalar = char as u32;
+        self.of_scalar(char as u32)
+    }
+
+    /// As [`Classes::of`], also for surrogates.
+    pub(super) fn of_scalar(&self, scalar: u32) -> u8 {
         let number = self.ranges.partition_point(|&(_, last, _)| last < scalar);
         self.ranges[number].2
     }

@@ -37,47 +37,45 @@ impl Cuts {
         cuts
     }
 
-    /// The end of the part that starts at `start`, if it is letters of ASCII, with or without a space before.
-    #[inline]
-    pub(super) fn end_of_letters(&self, text: &[u8], start: usize) -> Option<usize> {
-        let first = start + usize::from(text[start] == b' ');
-        let mut at = first;
-        while text.get(at).is_some_and(u8::is_ascii_alphabetic) {
-            at += 1;
-        }
-        if at == first {
-            return None;
-        }
-        let bit = match text.get(at) {
-            None => return Some(at),
-            Some(b' ') => 1,
-            Some(b'\n') => 1 << 1,
-            Some(_) => return None,
-        };
-        (self.of_byte[usize::from(text[at - 1])] & bit != 0).then_some(at)
-    }
-
     /// The end of the part that starts at `start`, before the end of the text.
     #[inline]
     pub(super) fn end_of_part(&self, automata: &[Automaton], text: &[u8], start: usize) -> usize {
-        for at in start + 1..text.len() {
-            let bit = match text[at] {
-                b' ' => 1,
-                b'\n' => 1 << 1,
-                _ => continue,
-            };
-            let bits = match self.of_byte.get(usize::from(text[at - 1])) {
-                Some(&bits) => bits,
-                None => {
-                    let first = text[..at].iter().rposition(|byte| byte & 0xc0 != 0x80);
-                    self.bits_of(automata, text, first.unwrap_or(start))
-                }
-            };
-            if bits & bit != 0 {
-                return at;
+        let mut after = start + 1..text.len();
+        after
+            .find(|&at| self.is_cut(automata, text, at))
+            .unwrap_or(text.len())
+    }
+
+    /// The start of the last part that starts before `at`, or `first`, where a part starts.
+    pub(super) fn start_of_part(
+        &self,
+        automata: &[Automaton],
+        text: &[u8],
+        first: usize,
+        at: usize,
+    ) -> usize {
+        let mut before = first + 1..at;
+        before
+            .rfind(|&at| self.is_cut(automata, text, at))
+            .unwrap_or(first)
+    }
+
+    /// Whether a text can be cut there, after its first character.
+    #[inline]
+    fn is_cut(&self, automata: &[Automaton], text: &[u8], at: usize) -> bool {
+        let bit = match text[at] {
+            b' ' => 1,
+            b'\n' => 1 << 1,
+            _ => return false,
+        };
+        let bits = match self.of_byte.get(usize::from(text[at - 1])) {
+            Some(&bits) => bits,
+            None => {
+                let first = text[..at].iter().rposition(|byte| byte & 0xc0 != 0x80);
+                self.bits_of(automata, text, first.unwrap_or(at - 1))
             }
-        }
-        text.len()
+        };
+        bits & bit != 0
     }
 
     /// The bits of the character at `at`.

@@ -28,11 +28,27 @@ pub(super) struct Transition {
     pub(super) is_match: bool,
 }
 
+/// What a pattern is applied to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unit {
+    Chars,
+    /// The letters that stand for bytes in byte-level vocabularies.
+    Bytes,
+}
+
+/// The automaton of a step.
+pub(super) struct StepDfa {
+    pub(super) dfa: Dfa,
+    pub(super) classes: Classes,
+    pub(super) unit: Unit,
+}
+
 pub(super) struct Dfa {
     /// For each state, the transitions by class, the end included.
     pub(super) states: Vec<Vec<Transition>>,
-    /// For each state, whether the text may continue so that no match follows.
-    may_fail: Vec<bool>,
+    /// For each state, whether the text may continue so that no match follows. If not, the current match ends where the
+    /// state is reached, or later.
+    pub(super) may_fail: Vec<bool>,
 }
 
 impl Dfa {

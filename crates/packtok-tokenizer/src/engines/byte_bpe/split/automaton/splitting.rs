@@ -1,12 +1,9 @@
 //! Splits texts at the matches of a pattern.
 
-use super::dfa::{DEAD, Dfa, START};
-use super::syntax::Node;
+use super::classes::WIDE;
+use super::dfa::{DEAD, Dfa, START, StepDfa, Unit};
 use crate::engines::byte_bpe::split::char_table::CharTable;
 use crate::letters::Letters;
-
-/// Where bytes beyond ASCII have no class of their own.
-const WIDE: u8 = u8::MAX;
 
 /// A transition: the flags, and above them where the row of the next state starts.
 type Packed = u32;
@@ -18,14 +15,6 @@ const BOUNDARY: Packed = 1 << 1;
 /// No match is left, and none ends here or none begins.
 const STUCK: Packed = 1 << 2;
 const FLAG_BITS: u32 = 3;
-
-/// What a pattern is applied to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unit {
-    Chars,
-    /// The letters that stand for bytes in byte-level vocabularies.
-    Bytes,
-}
 
 /// What a pattern knows between two characters about the text before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +44,7 @@ pub(super) struct Automaton {
     is_linear: bool,
 }
 
-/// A text falls back if this many times its length is read in vain. Only patterns that are not linear can exceed it,
+/// A text falls back if this many times the length of it, or of a part of it, is read in vain. Only patterns that are not linear can exceed it,
 /// on texts that are several times as long.
 const MAX_IN_VAIN: usize = 256;
 
@@ -90,10 +79,8 @@ impl Progress {
 }
 
 impl Automaton {
-    /// # Errors
-    /// The pattern may match nothing, or its automaton is too large.
-    pub(super) fn new(node: &Node, unit: Unit) -> Result<Self, String> {
-        let (dfa, classes) = Dfa::of(node)?;
+    pub(super) fn new(step: &StepDfa) -> Self {
+        let StepDfa { dfa, classes, unit } = step;
         let mut of_byte = [WIDE; 256];
         match unit {
             Unit::Chars => {
@@ -111,10 +98,10 @@ impl Automaton {
         for &(first, last, class) in &classes.ranges {
             of_char[first as usize..=last as usize].fill(class);
         }
-        let (transitions, start) = packed(&dfa);
+        let (transitions, start) = packed(dfa);
         let may_start = of_byte
             .map(|class| class == WIDE || dfa.states[START][usize::from(class)].next != DEAD);
-        Ok(Self {
+        Self {
             may_start,
             of_byte,
             of_char: CharTable::new(&of_char),
@@ -123,7 +110,7 @@ impl Automaton {
             end_class: classes.end(),
             is_last: dfa.last_classes(),
             is_linear: dfa.is_linear(),
-        })
+        }
     }
 
     /// Whether splitting takes time linear in the length of a text.
@@ -175,45 +162,6 @@ impl Automaton {
             return self.class(text, last).0;
         }
         class
-    }
-
-    /// Whether letters of ASCII, with or without a space before them, are one word if nothing else is in a text: they are
-    /// one match, or no part of them is one.
-    pub(super) fn keeps_letters(&self) -> bool {
-        let after = |row: usize, byte: u8| {
-            self.transitions[row + usize::from(self.of_byte[usize::from(byte)])]
-        };
-        let row = |transition: Packed| (transition >> FLAG_BITS) as usize;
-        let continues = |transition: Packed| transition & (BOUNDARY | STUCK) == 0;
-        let letters = || (b'a'..=b'z').chain(b'A'..=b'Z');
-        let start = self.start as usize;
-        let after_space = after(start, b' ');
-        let fails_after_space = !continues(after_space)
-            || letters().all(|letter| {
-                let transition = after(row(after_space), letter);
-                transition & STUCK != 0 && transition & MATCH == 0
-            });
-        if fails_after_space && letters().all(|letter| !continues(after(start, letter))) {
-            return true;
-        }
-        if !continues(after_space) {
-            return false;
-        }
-        let (mut waiting, mut seen) = (vec![start, row(after_space)], vec![start]);
-        while let Some(from) = waiting.pop() {
-            for transition in letters().map(|letter| after(from, letter)) {
-                if !continues(transition)
-                    || self.transitions[row(transition) + self.end_class] & MATCH == 0
-                {
-                    return false;
-                }
-                if !seen.contains(&row(transition)) {
-                    seen.push(row(transition));
-                    waiting.push(row(transition));
-                }
-            }
-        }
-        true
     }
 
     /// What this knows between a character of each class and a character of ASCII.

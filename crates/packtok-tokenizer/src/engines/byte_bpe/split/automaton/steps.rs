@@ -1,16 +1,33 @@
 //! Patterns that are applied one after the other: each splits the words of the one before it, as texts of their own.
 
+use std::ops::Range;
+
 use unicode_categories::UnicodeCategories;
 
+use super::cascade::{Cascade, MAX_PART_BYTES, Reading};
 use super::char_set::CharSet;
 use super::cuts::Cuts;
-use super::dfa::{are_equivalent, is_total};
-use super::splitting::{Automaton, Progress, Unit};
+use super::dfa::{Dfa, StepDfa, Unit, are_equivalent, is_total};
+use super::held::MAX_HELD;
+use super::splitting::{Automaton, Progress};
 use super::syntax::Node;
 use crate::engines::byte_bpe::split::char_table::CharTable;
 
 /// Words that a step finds at once, if there are several steps.
 const WORDS_PER_CALL: usize = 16;
+
+/// Parts of a text that are read at the same time.
+const NUM_PARTS: usize = 3;
+
+/// Bytes of each part, up to a cut that may be some bytes before or after.
+const PART_BYTES: usize = 448;
+const BEFORE_CUT: usize = 24;
+
+/// If there are fewer bytes for each part, the text is read in one part.
+const MIN_PART_BYTES: usize = 64;
+
+/// If more than one byte in so many is not ASCII, a text is read by the only step.
+const BYTES_FOR_EACH_WIDE: usize = 64;
 
 /// Longer words are searched by the next step without a look at their characters.
 const MAX_EXAMINED: usize = 32;
@@ -70,8 +87,20 @@ impl Step {
 
     /// # Errors
     /// The pattern cannot be read, is too large, or may match nothing.
+    #[cfg(test)]
     pub(super) fn automaton(&self) -> Result<Automaton, String> {
-        Automaton::new(&self.node()?, self.unit()).map_err(not_read)
+        Ok(Automaton::new(&self.dfa()?))
+    }
+
+    /// # Errors
+    /// As for [`Step::automaton`].
+    fn dfa(&self) -> Result<StepDfa, String> {
+        let (dfa, classes) = Dfa::of(&self.node()?).map_err(not_read)?;
+        Ok(StepDfa {
+            dfa,
+            classes,
+            unit: self.unit(),
+        })
     }
 
     fn unit(&self) -> Unit {
@@ -138,12 +167,16 @@ pub(crate) fn split_alike(steps: &[Step], others: &[Step]) -> Result<bool, Strin
 
 /// The automata of the steps.
 ///
+/// One automaton for all of them splits nearly every text. Where it has no transition, the steps split the part of the text
+/// between two cuts, one after the other.
+///
 /// Most steps leave most words as they are. Each match of a step ends with one of a few characters, so a word without
 /// any of these is not searched.
 pub(crate) struct Steps {
+    /// `None` if the steps tell too many characters apart.
+    cascade: Option<Cascade>,
     automata: Vec<Automaton>,
-    /// For several steps: where a text can be cut, if a space and letters between cuts are one word.
-    cuts: Option<Cuts>,
+    cuts: Cuts,
     /// For each byte, a bit for each step with a match that may end with it. For the first byte of a character beyond
     /// ASCII, and of steps that read characters, see `last_chars`.
     last_bytes: [StepBits; 256],
@@ -156,12 +189,16 @@ type StepBits = u8;
 /// How far a text is split.
 #[derive(Default)]
 pub(crate) struct StepsProgress {
-    first: Option<Progress>,
-    /// The start of the next part between cuts.
+    reading: Reading,
+    /// The progress of the only step, if it reads the text by itself.
+    alone: Option<Progress>,
+    /// The start of a part between cuts, at `reading` or before it.
     part: usize,
-    /// The ends of the words that were found, and the number of those that were handed out.
+    /// The ends of words that were found and not yet handed out, after the `num_taken` that were.
     ends: Vec<u32>,
     num_taken: usize,
+    /// The last end that was handed out.
+    last: u32,
     has_given_up: bool,
 }
 
@@ -171,7 +208,12 @@ impl StepsProgress {
         let left = &self.ends[self.num_taken..];
         let num_ends = left.len().min(ends.len());
         ends[..num_ends].copy_from_slice(&left[..num_ends]);
+        self.last = left[..num_ends].last().copied().unwrap_or(self.last);
         self.num_taken += num_ends;
+        if self.num_taken == self.ends.len() {
+            self.ends.clear();
+            self.num_taken = 0;
+        }
         num_ends
     }
 
@@ -191,21 +233,33 @@ impl Steps {
                 StepBits::BITS
             ));
         }
-        let automata: Vec<Automaton> = steps
-            .iter()
-            .map(Step::automaton)
-            .collect::<Result<_, _>>()?;
+        let dfas: Vec<StepDfa> = steps.iter().map(Step::dfa).collect::<Result<_, _>>()?;
+        let automata: Vec<Automaton> = dfas.iter().map(Automaton::new).collect();
         let mut last_bytes = [0; 256];
         let mut last_chars = vec![0; char::MAX as usize + 1];
         for (number, automaton) in automata.iter().enumerate() {
             automaton.mark_last(1 << number, &mut last_bytes, &mut last_chars);
         }
-        let has_cuts = automata.len() > 1 && automata.iter().all(Automaton::keeps_letters);
         Ok(Self {
-            cuts: has_cuts.then(|| Cuts::of(&automata)),
+            cascade: Cascade::new(&dfas),
+            cuts: Cuts::of(&automata),
             automata,
             last_bytes,
             last_chars: CharTable::new(&last_chars),
+        })
+    }
+
+    #[cfg(test)]
+    pub(super) fn has_one_automaton(&self) -> bool {
+        self.cascade.is_some()
+    }
+
+    /// Without the automaton for all steps. Tests compare the words that it finds with those of the steps.
+    #[cfg(test)]
+    pub(super) fn one_after_the_other(steps: &[Step]) -> Result<Self, String> {
+        Ok(Self {
+            cascade: None,
+            ..Self::new(steps)?
         })
     }
 
@@ -222,91 +276,155 @@ impl Steps {
         progress: &mut StepsProgress,
         ends: &mut [u32],
     ) -> usize {
-        if let Some(cuts) = &self.cuts {
-            return self.fill_from_parts(cuts, text, progress, ends);
-        }
-        let Some((automaton, others)) = self.automata.split_first() else {
-            return 0;
-        };
-        let first = progress.first.get_or_insert_with(|| automaton.begin(0));
-        if others.is_empty() {
-            let num_ends = automaton.fill(text, first, ends);
-            progress.has_given_up |= first.has_given_up();
-            return num_ends;
-        }
-        if progress.num_taken == progress.ends.len() {
-            progress.ends.clear();
-            progress.num_taken = 0;
-            progress.has_given_up |= self.push_words(
-                text,
-                0,
-                self.all_steps(),
-                first,
-                WORDS_PER_CALL,
-                &mut progress.ends,
-            );
-        }
-        progress.hand_out(ends)
-    }
-
-    fn all_steps(&self) -> StepBits {
-        StepBits::MAX >> (StepBits::BITS as usize - self.automata.len())
-    }
-
-    /// As [`Steps::fill`], part by part. Most parts are a word of letters, in which no step finds an end.
-    fn fill_from_parts(
-        &self,
-        cuts: &Cuts,
-        text: &[u8],
-        progress: &mut StepsProgress,
-        ends: &mut [u32],
-    ) -> usize {
-        let mut num_ends = progress.hand_out(ends);
-        while num_ends < ends.len() && progress.part < text.len() && !progress.has_given_up {
-            let start = progress.part;
-            if let Some(end) = cuts.end_of_letters(text, start) {
-                ends[num_ends] = end as u32;
-                num_ends += 1;
-                progress.part = end;
-                continue;
+        if let [automaton] = &self.automata[..] {
+            let is_begun = progress.alone.is_some() || progress.reading.at > 0;
+            if !is_begun && self.is_read_alone(text) {
+                progress.alone = Some(automaton.begin(0));
             }
-            let end = cuts.end_of_part(&self.automata, text, start);
-            progress.part = end;
-            progress.ends.clear();
-            progress.num_taken = 0;
-            progress.has_given_up = self.push_words(
-                &text[..end],
-                0,
-                self.all_steps(),
-                &mut self.automata[0].begin(start),
-                usize::MAX,
-                &mut progress.ends,
-            );
+            if let Some(alone) = &mut progress.alone {
+                let num_ends = automaton.fill(text, alone, ends);
+                progress.has_given_up = alone.has_given_up();
+                return num_ends;
+            }
+        }
+        let mut num_ends = progress.hand_out(ends);
+        while num_ends < ends.len() && progress.reading.at < text.len() && !progress.has_given_up {
+            match &self.cascade {
+                Some(cascade) => self.find_more(cascade, text, progress),
+                None => self.find_slowly(text, progress),
+            }
             num_ends += progress.hand_out(&mut ends[num_ends..]);
         }
         num_ends
     }
 
-    /// Appends the ends of the words of the steps from `step` on, in at most `most` words of this step. Returns whether
-    /// a step has given up.
+    /// Whether the only step reads a text by itself. This takes less time if few groups of bytes are ASCII, since the
+    /// automaton of the step does not read each byte of a character.
+    fn is_read_alone(&self, text: &[u8]) -> bool {
+        let of_chunk = |chunk: &[u8]| usize::from(chunk.iter().map(|byte| byte >> 7).sum::<u8>());
+        let num_wide: usize = text.chunks(64).map(of_chunk).sum();
+        self.cascade.is_none() || num_wide > text.len() / BYTES_FOR_EACH_WIDE
+    }
+
+    /// Finds the words of the next bytes, in several parts at the same time if there are cuts.
+    fn find_more(&self, cascade: &Cascade, text: &[u8], progress: &mut StepsProgress) {
+        let start = progress.reading.at;
+        let part_bytes = ((text.len() - start) / NUM_PARTS).min(PART_BYTES);
+        if part_bytes >= MIN_PART_BYTES
+            && let Some(parts) = self.parts(text, start, part_bytes)
+        {
+            return self.find_in_parts(cascade, text, progress, &parts);
+        }
+        let part = start..text.len().min(start + PART_BYTES);
+        self.find_in_parts(cascade, text, progress, std::array::from_ref(&part));
+    }
+
+    /// Parts of about so many bytes.
+    fn parts(
+        &self,
+        text: &[u8],
+        start: usize,
+        num_bytes: usize,
+    ) -> Option<[Range<usize>; NUM_PARTS]> {
+        let mut start = start;
+        let mut parts = [const { 0..0 }; NUM_PARTS];
+        for part in &mut parts[..NUM_PARTS - 1] {
+            let until = text.len().min(start + MAX_PART_BYTES);
+            let least = start + num_bytes - BEFORE_CUT;
+            let end = self.cuts.end_of_part(&self.automata, &text[..until], least);
+            if end == until {
+                return None;
+            }
+            *part = start..end;
+            start = end;
+        }
+        parts[NUM_PARTS - 1] = start..text.len().min(start + num_bytes);
+        Some(parts)
+    }
+
+    /// Finds the words of parts. The first continues what was read before; before the others, the text can be cut.
+    fn find_in_parts<const N: usize>(
+        &self,
+        cascade: &Cascade,
+        text: &[u8],
+        progress: &mut StepsProgress,
+        parts: &[Range<usize>; N],
+    ) {
+        let results = cascade.read(text, progress.reading, parts);
+        for (number, (result, part)) in results.iter().zip(parts).enumerate() {
+            if number > 0 {
+                progress.reading = Reading::new(part.start);
+                progress.part = part.start;
+            }
+            let StepsProgress { reading, ends, .. } = progress;
+            let mut is_read = cascade.append(text, result, part, reading, ends);
+            let ends_text = number + 1 < N || part.end == text.len();
+            loop {
+                let StepsProgress { reading, ends, .. } = progress;
+                if is_read && reading.is_within_part() {
+                    is_read = if ends_text {
+                        cascade.read_end(reading, ends)
+                    } else {
+                        cascade.is_certain(reading)
+                    };
+                }
+                if is_read {
+                    break;
+                }
+                self.find_slowly(text, progress);
+                if progress.has_given_up {
+                    return;
+                }
+                let StepsProgress { reading, ends, .. } = progress;
+                let left = reading.at..part.end;
+                is_read = left.is_empty() || {
+                    let [result] = cascade.read(text, *reading, std::array::from_ref(&left));
+                    cascade.append(text, &result, &left, reading, ends)
+                };
+            }
+        }
+    }
+
+    /// Finds the words from the last cut before the current place to the next one, by one step after the other.
+    #[inline(never)]
+    fn find_slowly(&self, text: &[u8], progress: &mut StepsProgress) {
+        // All ends before it are known: none is that of a character that is held back.
+        let known = (progress.reading.at + 1).saturating_sub(MAX_HELD);
+        let (automata, part) = (&self.automata, progress.part);
+        let start = self.cuts.start_of_part(automata, text, part, known);
+        let end = self.cuts.end_of_part(&self.automata, text, start);
+        let ends = &mut progress.ends;
+        ends.truncate(ends.partition_point(|&end| end as usize <= start));
+        let last = ends.last().copied().unwrap_or(progress.last);
+        let mut of_part = vec![start as u32];
+        progress.has_given_up = self.push_words(
+            &text[..end],
+            0,
+            StepBits::MAX >> (StepBits::BITS as usize - self.automata.len()),
+            &mut self.automata[0].begin(start),
+            &mut of_part,
+        );
+        // Some may have been found and handed out before.
+        ends.extend(of_part.into_iter().filter(|&end| end > last));
+        (progress.reading, progress.part) = (Reading::new(end), end);
+    }
+
+    /// Appends the ends of the words of the steps from `step` on. Returns whether a step has given up.
     fn push_words(
         &self,
         text: &[u8],
         step: usize,
         bits: StepBits,
         progress: &mut Progress,
-        most: usize,
         ends: &mut Vec<u32>,
     ) -> bool {
         let mut of_step = [0; WORDS_PER_CALL];
-        let mut num_words = 0;
-        while num_words < most {
+        loop {
             let mut start = progress.word();
             let num_some = self.automata[step].fill(text, progress, &mut of_step);
             if num_some == 0 || progress.has_given_up() {
                 return progress.has_given_up();
             }
-            num_words += num_some;
             for end in of_step[..num_some].iter().map(|&end| end as usize) {
                 let word = &text[start..end];
                 let last = match word.len() {
@@ -321,14 +439,13 @@ impl Steps {
                 } else {
                     let next = bits.trailing_zeros() as usize;
                     let progress = &mut self.automata[next].begin(start);
-                    if self.push_words(&text[..end], next, bits, progress, usize::MAX, ends) {
+                    if self.push_words(&text[..end], next, bits, progress, ends) {
                         return true;
                     }
                 }
                 start = end;
             }
         }
-        false
     }
 
     /// The steps that may match anything in a word.
