@@ -2,7 +2,7 @@
 
 use super::automaton::CharSet;
 use super::char_table::{CharTable, OF_FOUR};
-use crate::engines::simd::{FirstTwo, Simd};
+use crate::engines::simd::{FirstTwo, SIMD_BLOCK_BYTES, Simd};
 
 /// One bit for each class.
 pub(super) type Classes = u8;
@@ -20,6 +20,12 @@ pub(super) const UPPER: Classes = 1 << 4;
 /// `[\p{Ll}\p{Lm}\p{Lo}\p{M}]`
 pub(super) const LOWER: Classes = 1 << 5;
 
+/// `\p{Han}`
+const HAN: Classes = 1 << 6;
+
+/// The first byte of the lowest character in [`HAN`].
+const FIRST_OF_HAN: u8 = 0xe2;
+
 /// `[\p{P}\p{S}]`. Shares a bit with [`UPPER`]; no pattern uses both.
 pub(super) const SYMBOL: Classes = UPPER;
 /// Characters that DeepSeek's pattern splits off. Shares a bit with [`LOWER`]; no pattern uses both.
@@ -29,13 +35,14 @@ pub(super) const CJK: Classes = LOWER;
 pub(crate) const INERT: Classes = LETTER;
 
 /// The classes of most patterns.
-pub(super) const COMMON: [(&str, Classes); 6] = [
+pub(super) const COMMON: [(&str, Classes); 7] = [
     (r"\p{L}", LETTER),
     (r"\p{N}", NUMBER),
     (r"\s", WHITESPACE),
     (r"[\r\n]", NEWLINE),
     (r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", UPPER),
     (r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]", LOWER),
+    (r"\p{Han}", HAN),
 ];
 /// The classes of DeepSeek's patterns: marks count as letters, and characters in [`CJK`] have no other class.
 pub(super) const OF_DEEPSEEK: [(&str, Classes); 6] = [
@@ -142,6 +149,21 @@ impl ClassTable {
         match_first_two(simd, text, at, &self.cjk)
     }
 
+    /// Whether a text has characters in [`HAN`].
+    pub(super) fn has_han(&self, text: &[u8]) -> bool {
+        let is_han =
+            |at: usize| text[at] >= FIRST_OF_HAN && self.chars.of_wide(text, at) & HAN != 0;
+        let mut blocks = (0..text.len()).step_by(SIMD_BLOCK_BYTES);
+        blocks.any(|start| {
+            let block = start..text.len().min(start + SIMD_BLOCK_BYTES);
+            // Without a branch for each byte, so that it is compiled to vector instructions.
+            let highest = text[block.clone()]
+                .iter()
+                .fold(0, |most, &byte| byte.max(most));
+            highest >= FIRST_OF_HAN && block.into_iter().any(is_han)
+        })
+    }
+
     #[cfg(test)]
     pub(super) fn of(&self, scalar: usize) -> Classes {
         self.chars.of(scalar)
@@ -186,6 +208,24 @@ mod tests {
                 .flat_map(|(start, end)| all[start..end].chars())
                 .collect();
             assert!(of_table == of_library, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn texts_with_chinese_characters_are_found() {
+        let table = ClassTable::new(&COMMON);
+        for char in '\0'..=char::MAX {
+            let is_han = table.of(char as usize) & HAN != 0;
+            let mut bytes = [0; 4];
+            let bytes = char.encode_utf8(&mut bytes).as_bytes();
+            assert_eq!(table.has_han(bytes), is_han, "{char:?}");
+            assert!(!is_han || bytes[0] >= FIRST_OF_HAN, "{char:?}");
+        }
+        for len in 0..200 {
+            for (char, is_han) in [("語", true), ("가", false), ("—", false)] {
+                let text = format!("{}{char}", "é".repeat(len));
+                assert_eq!(table.has_han(text.as_bytes()), is_han, "{text}");
+            }
         }
     }
 

@@ -6,7 +6,8 @@
 //! C = (?i:'s|'t|'re|'ve|'m|'ll|'d)
 //! ```
 //!
-//! Mistral's tekken has no C, and each number is a word.
+//! Mistral's tekken has no C, and each number is a word. Kimi K2's pattern has no slash, and is otherwise the same for
+//! texts without Chinese characters.
 //!
 //! Numbers, symbols and white space are split as in `cl100k`, but slashes after the newlines that follow symbols
 //! belong to the symbols too. Letters, including marks, are uppercase (in U only), lowercase (in L only), or both,
@@ -34,6 +35,8 @@ use crate::engines::simd::{Masks, SIMD_BLOCK_BYTES};
 #[derive(Clone, Copy)]
 pub(super) struct O200k {
     pub(super) is_tekken: bool,
+    /// Whether slashes after the newlines that follow symbols belong to them.
+    pub(super) takes_slashes: bool,
 }
 
 impl PatternRules for O200k {
@@ -56,11 +59,12 @@ impl PatternRules for O200k {
             case,
             ..
         } = *masks;
+        let slash = if self.takes_slashes { case.slash } else { 0 };
         let Symbols {
             taken,
             symbol,
             marks,
-        } = symbols(masks, carry);
+        } = symbols(masks, slash, carry);
         let (letter, both) = (masks.letter & !marks, case.both & !marks);
         let (upper, lower) = (case.upper, letter & !case.upper & !both);
         let line_whitespace = whitespace & !newline;
@@ -121,12 +125,12 @@ struct Symbols {
 }
 
 #[inline(always)]
-fn symbols(masks: &Masks, carry: &Carry) -> Symbols {
+fn symbols(masks: &Masks, slash: u64, carry: &Carry) -> Symbols {
     let other = !(masks.letter | masks.number | masks.whitespace);
     if masks.case.mark & before(other, carry.other) != 0 {
-        return symbols_and_marks(masks, carry);
+        return symbols_and_marks(masks, slash, carry);
     }
-    let of_ends = masks.newline | masks.case.slash;
+    let of_ends = masks.newline | slash;
     let first_taken = masks.newline & before(other, carry.other) | carry.taken;
     let taken = reached(first_taken, of_ends);
     Symbols {
@@ -138,7 +142,7 @@ fn symbols(masks: &Masks, carry: &Carry) -> Symbols {
 
 /// [`symbols`] if a mark follows a symbol: byte by byte.
 #[cold]
-fn symbols_and_marks(masks: &Masks, carry: &Carry) -> Symbols {
+fn symbols_and_marks(masks: &Masks, slash: u64, carry: &Carry) -> Symbols {
     #[derive(Clone, Copy, PartialEq)]
     enum Word {
         /// No position in a word of symbols.
@@ -163,9 +167,7 @@ fn symbols_and_marks(masks: &Masks, carry: &Carry) -> Symbols {
     };
     for bit in (0..SIMD_BLOCK_BYTES).map(|i| 1 << i) {
         let is = |mask: u64| mask & bit != 0;
-        word = if is(masks.newline) && word != Word::Other
-            || is(masks.case.slash) && word == Word::Ended
-        {
+        word = if is(masks.newline) && word != Word::Other || is(slash) && word == Word::Ended {
             Word::Ended
         } else if is(other) {
             match word {

@@ -32,7 +32,7 @@ const DEEPSEEK_PATTERNS: [&str; 3] = [
 ];
 
 /// The patterns that SIMD blocks split, and the steps of each.
-fn known() -> [(Pattern, Vec<Step>); 7] {
+fn known() -> [(Pattern, Vec<Step>); 8] {
     let regexes = |patterns: &[&str]| -> Vec<Step> {
         let finds = patterns
             .iter()
@@ -55,7 +55,13 @@ fn known() -> [(Pattern, Vec<Step>); 7] {
             regexes(&[TEKKEN_PATTERN]),
         ),
         (Pattern::Deepseek, regexes(&DEEPSEEK_PATTERNS)),
+        (Pattern::KimiK2, kimi_k2()),
     ]
+}
+
+/// The steps of [`Pattern::KimiK2`].
+pub(super) fn kimi_k2() -> Vec<Step> {
+    vec![Step::new(Finds::Regex(KIMI_K2_PATTERN.to_owned()))]
 }
 
 /// How texts are split into words.
@@ -72,6 +78,8 @@ pub(crate) enum Pattern {
         is_tekken: bool,
     },
     Deepseek,
+    /// SIMD blocks split texts without Chinese characters, an automaton splits the others.
+    KimiK2,
     /// Any other patterns.
     Steps(Vec<Step>),
     /// No pattern: texts are split at positions that no token crosses. With `each_space`, a word
@@ -98,5 +106,19 @@ impl Pattern {
             }
         }
         Ok(Self::Steps(steps))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kimi_k2_is_o200k_without_slashes_for_texts_without_chinese_characters() {
+        // `[\p{Han}]+` matches nothing, and `&&[^\p{Han}]` excludes nothing.
+        let without_han = KIMI_K2_PATTERN
+            .replace(r"[\p{Han}]+|", "")
+            .replace(r"&&[^\p{Han}]", "");
+        assert_eq!(without_han, O200K_PATTERN.replace(r"[\r\n/]*", r"[\r\n]*"));
     }
 }

@@ -38,6 +38,8 @@ pub(crate) struct SplitState {
     is_done: bool,
     /// The progress of patterns that an automaton applies.
     steps: StepsProgress,
+    /// Whether the text has Chinese characters, if that was asked for.
+    has_han: Option<bool>,
 }
 
 impl SplitState {
@@ -51,12 +53,20 @@ impl SplitState {
             last: [b' '; SIMD_BLOCK_BYTES],
             is_done: false,
             steps: StepsProgress::default(),
+            has_han: None,
         }
     }
 
     /// Whether the text takes too long to split, and another engine must encode it.
     pub(crate) fn has_given_up(&self) -> bool {
         self.steps.has_given_up()
+    }
+
+    /// Whether the text has Chinese characters.
+    pub(super) fn has_han(&mut self, classes: &ClassTable, text: &str) -> bool {
+        *self
+            .has_han
+            .get_or_insert_with(|| classes.has_han(text.as_bytes()))
     }
 
     /// As [`SplitState::fill`], with automata.

@@ -6,7 +6,7 @@ use super::classes::{COMMON, ClassTable, OF_DEEPSEEK};
 use super::deepseek::Deepseek;
 use super::gpt2::Gpt2;
 use super::o200k::O200k;
-use super::patterns::Pattern;
+use super::patterns::{Pattern, kimi_k2};
 use super::pieces::{Pieces, Table};
 use super::simd_blocks::{ROOM, SplitState};
 use crate::engines::byte_pairs::Pairs;
@@ -17,7 +17,7 @@ pub(crate) struct Splitter {
     pub(super) pattern: Pattern,
     pub(super) classes: ClassTable,
     pub(super) table: Table,
-    /// Of [`Pattern::Steps`].
+    /// Of [`Pattern::Steps`], and of [`Pattern::KimiK2`] for texts with Chinese characters.
     steps: Option<Box<Steps>>,
 }
 
@@ -29,6 +29,7 @@ impl Splitter {
     pub(crate) fn new(pattern: Pattern, pairs: Pairs) -> Result<Self, String> {
         let steps = match &pattern {
             Pattern::Steps(steps) => Some(Box::new(Steps::new(steps)?)),
+            Pattern::KimiK2 => Some(Box::new(Steps::new(&kimi_k2())?)),
             _ => None,
         };
         let classes = match pattern {
@@ -52,7 +53,7 @@ impl Splitter {
     /// Whether the bytes of a word, as a text of their own, are one word. With patterns that look at what follows,
     /// they may be several.
     pub(crate) fn keeps_words(&self) -> bool {
-        !matches!(self.pattern, Pattern::Steps(_))
+        !matches!(self.pattern, Pattern::Steps(_) | Pattern::KimiK2)
     }
 
     /// Writes the ends of the next words to `ends` and returns their number; 0 at the end.
@@ -85,11 +86,29 @@ impl Splitter {
             }
             Pattern::Cl100k { digits } => state.fill(simd, Cl100k { digits }, classes, text, ends),
             Pattern::O200k { is_tekken: true } => {
-                state.fill(simd, O200k { is_tekken: true }, classes, text, ends)
+                let rules = O200k {
+                    is_tekken: true,
+                    takes_slashes: true,
+                };
+                state.fill(simd, rules, classes, text, ends)
             }
             Pattern::O200k { is_tekken } => {
-                state.fill(simd, O200k { is_tekken }, classes, text, ends)
+                let rules = O200k {
+                    is_tekken,
+                    takes_slashes: true,
+                };
+                state.fill(simd, rules, classes, text, ends)
             }
+            Pattern::KimiK2 => match steps {
+                Some(steps) if state.has_han(classes, text) => state.fill_steps(steps, text, ends),
+                _ => {
+                    let rules = O200k {
+                        is_tekken: false,
+                        takes_slashes: false,
+                    };
+                    state.fill(simd, rules, classes, text, ends)
+                }
+            },
             Pattern::Deepseek => state.fill(simd, Deepseek, classes, text, ends),
             Pattern::Steps(_) => match steps {
                 Some(steps) => state.fill_steps(steps, text, ends),
