@@ -44,8 +44,8 @@ pub(super) struct Automaton {
     is_linear: bool,
 }
 
-/// A text falls back if this many times the length of it, or of a part of it, is read in vain. Only patterns that are not linear can exceed it,
-/// on texts that are several times as long.
+/// A text falls back if this many times the length of it, or of a part of it, is read in vain. Only patterns that are
+/// not linear can exceed it, on texts that are several times as long.
 const MAX_IN_VAIN: usize = 256;
 
 /// How far a text, or a part of it, is split.
