@@ -218,11 +218,8 @@ def test_dead_node_costs_its_tasks_only_and_its_old_process_is_harmless(site: Si
     jobs = site.run(corpus)
     old = site.catch(2)
     node = node_of(site.cluster, old)
-    # A stopped process whose session loses its leader gets SIGHUP, so it continues first: it must survive.
-    os.kill(old, signal.SIGCONT)
-    site.cluster.kill_node(node, jobs_live_on=True)
     # The old process does the rest after its successor has finished.
-    os.kill(old, signal.SIGSTOP)
+    site.cluster.kill_node(node, jobs_live_on=True, stopped=old)
     site.cluster.notice_loss(node)
     try:
         states = site.wait(jobs)

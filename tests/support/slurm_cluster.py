@@ -192,20 +192,28 @@ class SlurmCluster:
         state = self.output("sinfo", "-h", "-N", "-n", node, "-o", "%T").strip()
         return state in ("idle", "mixed", "allocated", "completing")
 
-    def kill_node(self, node: str, *, jobs_live_on: bool = False) -> None:
-        """Kills a node, like a power failure; ``jobs_live_on`` leaves the programs of its jobs running."""
+    def kill_node(self, node: str, *, jobs_live_on: bool = False, stopped: int | None = None) -> None:
+        """Kills a node, like a power failure; ``jobs_live_on`` leaves the programs of its jobs running.
+
+        The process ``stopped``, one of these programs, is stopped before and after, but not in between: a
+        stopped process whose session loses its leader gets SIGHUP.
+        """
         # Debian's programs are called slurmd-wlm and slurmstepd-wlm.
         doomed = [
             pid
             for pid in self.processes_of(node)
             if not jobs_live_on or _program(pid).startswith(("slurmd", "slurmstepd"))
         ]
+        if stopped is not None:
+            os.kill(stopped, signal.SIGCONT)
         for pid in doomed:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self._processes.pop(node).wait(10)
         ended = f"the processes of {node} have ended"
-        wait_for(lambda: not any(map(_program, doomed)), ended, seconds=60, poll_seconds=0.001)
+        wait_for(lambda: all(map(_has_ended, doomed)), ended, seconds=60, poll_seconds=0.001)
+        if stopped is not None:
+            os.kill(stopped, signal.SIGSTOP)
 
     def notice_loss(self, node: str) -> None:
         """Tells the controller that a node is down, which it would only notice after `SlurmdTimeout`."""
@@ -358,6 +366,15 @@ def _program(pid: int) -> str:
         return Path(os.readlink(f"/proc/{pid}/exe")).name
     except OSError:
         return ""
+
+
+def _has_ended(pid: int) -> bool:
+    """Returns whether a process is a zombie or gone. Before, its end may still send signals to its job."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return stat.rpartition(")")[2].split()[0] in ("Z", "X")
 
 
 def _free_ports(number: int) -> int:
