@@ -18,25 +18,22 @@ pub(crate) const KIMI_K2: &str = r"[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{
 
 /// DeepSeek's before version 3.
 pub(crate) fn deepseek_coder() -> Value {
-    let mut all = splits(&["[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-퟿]+"]);
-    let digits = json!({"type": "Digits", "individual_digits": true});
-    all["pretokenizers"]
-        .as_array_mut()
-        .unwrap()
-        .insert(4, digits);
-    all
+    splits_and_digits(&["[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-퟿]+"])
 }
 
 /// DeepSeek-LLM's, with fewer letters.
 pub(crate) fn deepseek_llm() -> Value {
     let letters = r"\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-Ⴥ]+";
     let signs = r"\s?[!-/:-~！-／：-～‘-‟　-。]+";
-    let mut all = splits(&["[\r\n]", letters, signs, r"\s+$", "[一-龥ࠀ-一가-퟿]+"]);
+    splits_and_digits(&["[\r\n]", letters, signs, r"\s+$", "[一-龥ࠀ-一가-퟿]+"])
+}
+
+/// As [`splits`], then each digit.
+fn splits_and_digits(patterns: &[&str]) -> Value {
+    let mut all = splits(patterns);
     let digits = json!({"type": "Digits", "individual_digits": true});
-    all["pretokenizers"]
-        .as_array_mut()
-        .unwrap()
-        .insert(5, digits);
+    let steps = all["pretokenizers"].as_array_mut().unwrap();
+    steps.insert(patterns.len(), digits);
     all
 }
 

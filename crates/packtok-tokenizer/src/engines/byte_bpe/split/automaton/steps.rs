@@ -301,9 +301,12 @@ impl Steps {
     /// Whether the only step reads a text by itself. This takes less time if few groups of bytes are ASCII, since the
     /// automaton of the step does not read each byte of a character.
     fn is_read_alone(&self, text: &[u8]) -> bool {
+        if self.cascade.is_none() {
+            return true;
+        }
         let of_chunk = |chunk: &[u8]| usize::from(chunk.iter().map(|byte| byte >> 7).sum::<u8>());
         let num_wide: usize = text.chunks(64).map(of_chunk).sum();
-        self.cascade.is_none() || num_wide > text.len() / BYTES_FOR_EACH_WIDE
+        num_wide > text.len() / BYTES_FOR_EACH_WIDE
     }
 
     /// Finds the words of the next bytes, in several parts at the same time if there are cuts.

@@ -618,22 +618,22 @@ impl Ways {
     }
 
     fn check(&self, text: &str, room: usize) {
-        let found = ends_if_linear(&self.together, text, room);
+        let together = ends_if_linear(&self.together, text, room);
         let expected = ends_if_linear(&self.one_after_the_other, text, 1000);
-        let (Some(found), Some(expected)) = (found, expected) else {
+        let (Some(ends), Some(expected)) = (together, expected) else {
             // Either may take too long.
             assert!(!self.together.are_linear(), "{:?}", self.steps);
             return;
         };
-        let first = (0..expected.len()).find(|&i| found.get(i) != expected.get(i));
+        let first = (0..expected.len()).find(|&i| ends.get(i) != expected.get(i));
         let around = first.map(|i| &text.as_bytes()[expected[i.saturating_sub(9)] as usize..]);
         let around = around.map(|text| &text[..text.len().min(100)]);
         assert!(
-            found == expected,
+            ends == expected,
             "{:?}: {:?} at {first:?}, {:?} and {:?}",
             self.steps,
             around.map(String::from_utf8_lossy),
-            first.and_then(|i| found.get(i)),
+            first.and_then(|i| ends.get(i)),
             first.map(|i| expected[i]),
         );
     }
