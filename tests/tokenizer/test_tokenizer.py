@@ -378,3 +378,13 @@ def test_pieces_are_the_bytes_of_the_text(shared: Path) -> None:
             pieces = tokenizer.pieces(ids)
             assert len(pieces) == len(ids)
             assert b"".join(pieces).decode() == tokenizer.decode(ids)
+
+
+def test_builtin_tokenizers_do_not_depend_on_what_was_used_before() -> None:
+    names = ["gpt2", "gpt2", "r50k_base", "cl100k_base", "gpt2"]
+    tokenizers = [Tokenizer.builtin(name) for name in names]
+    assert [tokenizer.name for tokenizer in tokenizers] == names
+    assert [tokenizer.vocab_size for tokenizer in tokenizers] == [50257, 50257, 50257, 100277, 50257]
+    assert [tokenizer.bos_token for tokenizer in tokenizers] == [
+        "<|endoftext|>" if name == "gpt2" else None for name in names
+    ]

@@ -5,6 +5,7 @@ import os
 import types
 import typing
 from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
@@ -35,6 +36,7 @@ def _instance(shape: Any, checked: BaseModel) -> Any:
     return shape(**values)
 
 
+@cache
 def _model_of(shape: Any) -> type[BaseModel]:
     hints = typing.get_type_hints(shape)
     fields: dict[str, Any] = {

@@ -5,7 +5,7 @@ pub(crate) mod proof;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 use numpy::{IntoPyArray, PyArray1};
 use packtok_jobs::Progress;
@@ -28,6 +28,10 @@ use crate::boundary::monitor::watched;
 use crate::boundary::values::{self, choice};
 
 type Array<'py, T> = Bound<'py, PyArray1<T>>;
+
+/// The built-in tokenizer that was used last. Loading one takes as long as packing megabytes, and programs pack many
+/// files with the same.
+static LAST_BUILTIN: Mutex<Option<Tokenizer>> = Mutex::new(None);
 
 /// A loaded tokenizer. Returns the same ids as Hugging Face `tokenizers`.
 ///
@@ -71,8 +75,16 @@ impl PyTokenizer {
 
     /// A tokenizer that needs neither file nor network.
     fn loaded_builtin(py: Python<'_>, name: &str) -> PyResult<(Tokenizer, Named)> {
-        let loaded = py.detach(|| Tokenizer::builtin(name));
-        let inner = proven(py, loaded.map_err(tokenizer_error)?)?;
+        let last = last_builtin(|last| last.clone()).flatten();
+        let loaded = match last.filter(|last| last.name() == name) {
+            Some(last) => last,
+            None => py
+                .detach(|| Tokenizer::builtin(name))
+                .map_err(tokenizer_error)?,
+        };
+        let inner = proven(py, loaded)?;
+        let kept = inner.distrust().is_none().then(|| inner.clone());
+        last_builtin(|last| *last = kept);
         let end_of_text = || ENDOFTEXT.to_owned();
         let named = Named {
             // For GPT-2, Hugging Face has a tokenizer, in which this token is also BOS.
@@ -107,6 +119,14 @@ impl PyTokenizer {
     fn vocabulary(&self) -> &Vocabulary {
         self.vocabulary.get_or_init(|| Vocabulary::of(&self.inner))
     }
+}
+
+/// The result of `function` for [`LAST_BUILTIN`]; `None` if a thread is using it, as it may be forever after a fork.
+fn last_builtin<T>(function: impl FnOnce(&mut Option<Tokenizer>) -> T) -> Option<T> {
+    LAST_BUILTIN
+        .try_lock()
+        .ok()
+        .map(|mut last| function(&mut last))
 }
 
 /// The tokenizer in a file, ignoring the files next to it.
