@@ -37,7 +37,8 @@ pub struct EnginesReport {
     pub tokens: u64,
 }
 
-/// Compares engines on the built-in texts and, if `options` has a corpus, on its texts.
+/// Compares engines on the texts of a corpus, if there is one, and on the built-in texts, unless all documents were
+/// rejected.
 ///
 /// # Errors
 /// The first difference, with file, line and position.
@@ -58,18 +59,32 @@ pub fn verify_engines(
         return Ok(report);
     };
     report.oracle = Some(oracle.engine().name());
-    report.built_in_texts =
-        compare_built_in(tokenizer, &oracle, TextExtent::All, num_threads, monitor)?;
-    let Some(options) = corpus else {
-        return Ok(report);
-    };
+    // First, because it may have errors of the caller, and the built-in texts take seconds.
+    if let Some(options) = corpus {
+        compare_corpus(tokenizer, &oracle, options, &mut report, monitor)?;
+    }
+    if report.lines.rejected == 0 || report.lines.documents > 0 {
+        report.built_in_texts =
+            compare_built_in(tokenizer, &oracle, TextExtent::All, num_threads, monitor)?;
+    }
+    Ok(report)
+}
+
+/// Compares the engines on the documents of a corpus, and adds their numbers to the report.
+fn compare_corpus(
+    tokenizer: &Tokenizer,
+    oracle: &Tokenizer,
+    options: &ScanOptions,
+    report: &mut EnginesReport,
+    monitor: &mut Monitor<'_>,
+) -> Result<()> {
     let sources = options.expand()?.sources;
     let examiners = (0..options.num_threads.max(1))
-        .map(|_| EncoderPair::new(tokenizer, &oracle, SpecialTokensInText::Parse, None))
+        .map(|_| EncoderPair::new(tokenizer, oracle, SpecialTokensInText::Parse, None))
         .collect::<Result<_>>()?;
     let mut differences = Differences {
         tokenizer,
-        oracle: &oracle,
+        oracle,
         sources: &sources,
         num_tokens: 0,
     };
@@ -78,7 +93,7 @@ pub fn verify_engines(
         report.lines.add(lines);
     }
     report.tokens = differences.num_tokens;
-    Ok(report)
+    Ok(())
 }
 
 /// Few words of the built-in texts recur, so filling larger caches would take longer than the comparison.
