@@ -80,6 +80,8 @@ ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 BUILT_ONCE = {
     "CARGO_INCREMENTAL": "0",
     "CARGO_PROFILE_DEV_CODEGEN_UNITS": "1",
+    # Of build scripts and macros. What they share with the crates is then built only once.
+    "CARGO_PROFILE_DEV_BUILD_OVERRIDE_CODEGEN_UNITS": "1",
     "CARGO_PROFILE_DEV_DEBUG": "0",
 }
 # The tests of these crates need Python or C++, or are those of the programs that measure.

@@ -6,6 +6,7 @@ import ast
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +175,7 @@ def commands(command: Any, path: tuple[str, ...] = ("packtok",)) -> Iterator[tup
         yield " ".join(path), of_command(path, command)
 
 
+@cache
 def points() -> dict[str, EntryPoint]:
     for name in packtok.__all__:
         getattr(packtok, name)
@@ -181,13 +183,10 @@ def points() -> dict[str, EntryPoint]:
     return {**dict(commands(typer.main.get_command(app))), **functions, "from_files": FROM_FILES}
 
 
-POINTS = points()
-
-
 def options(name: str) -> set[str]:
     """Returns the options that can be given; with `packtok run`, also those of the command that it runs."""
     names = ("packtok run", "packtok pack", "packtok tokenize") if name == "packtok run" else (name,)
-    return {option for command in names for option in POINTS[command].options}
+    return {option for command in names for option in points()[command].options}
 
 
 def rust_texts(path: Path) -> Iterator[str]:
@@ -209,7 +208,7 @@ def python_texts(path: Path) -> Iterator[str]:
 
 
 def messages() -> Iterator[tuple[str, str]]:
-    """Yields every text in the sources that names an option and has more words, with its file."""
+    """Yields every text in the sources, with its file."""
     for path in sorted(ROOT.glob("crates/*/src/**/*.rs")):
         if path.name != "tests.rs" and "tests" not in path.parts:
             yield from ((str(path.relative_to(ROOT)), text) for text in rust_texts(path))
@@ -224,7 +223,9 @@ def messages() -> Iterator[tuple[str, str]]:
             yield from ((str(path.relative_to(ROOT)), text) for text in python_texts(path))
 
 
-MESSAGES = [(path, text) for path, text in messages() if _FLAG.search(text) and " " in text.strip()]
+@cache
+def messages_with_options() -> list[tuple[str, str]]:
+    return [(path, text) for path, text in messages() if _FLAG.search(text) and " " in text.strip()]
 
 
 def reach(path: str, text: str) -> tuple[str, ...]:
@@ -235,19 +236,19 @@ def reach(path: str, text: str) -> tuple[str, ...]:
 
 
 def test_every_message_is_found() -> None:
-    paths = {path for path, _ in MESSAGES}
+    paths = {path for path, _ in messages_with_options()}
     assert {"crates/packtok-corpus/src/field/bad.rs", "python/packtok/commands/tokenize.py"} <= paths
-    assert set(INSTEAD) <= set(POINTS)
-    assert {name for names in REACH.values() for name in names} <= set(POINTS)
-    assert len(MESSAGES) > 60
+    assert set(INSTEAD) <= set(points())
+    assert {name for names in REACH.values() for name in names} <= set(points())
+    assert len(messages_with_options()) > 60
 
 
 def test_messages_name_only_options_of_the_entry_point() -> None:
     """A message that fails here needs an option at that entry point, or an entry in `INSTEAD`."""
     wrong = []
-    for path, text in MESSAGES:
+    for path, text in messages_with_options():
         for name in reach(path, text):
-            point = POINTS[name]
+            point = points()[name]
             whole = text if "; " in text or text.startswith(("{", "--")) else f"problem; {text}"
             message = point.worded(whole)
             named = {
@@ -308,7 +309,7 @@ def test_keys_of_a_config_are_named_with_their_flag() -> None:
     ],
 )
 def test_options_are_named_as_the_caller_gives_them(name: str, message: str, expected: str) -> None:
-    assert POINTS[name].worded(message) == expected
+    assert points()[name].worded(message) == expected
 
 
 @pytest.fixture
@@ -407,7 +408,7 @@ def test_names_of_modalities_have_the_options_of_the_commands() -> None:
         ("pack_encoded_data", "pack"),
         ("merge_packed_data", "merge"),
     ):
-        assert POINTS[f"packtok data {alias}"].options == POINTS[f"packtok {command}"].options
+        assert points()[f"packtok data {alias}"].options == points()[f"packtok {command}"].options
 
 
 def test_text_is_not_indexed_and_no_format_is_suggested(tmp_path: Path, packtok_cli: PacktokCli) -> None:

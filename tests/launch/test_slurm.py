@@ -383,8 +383,8 @@ def test_cancelled_tasks_are_named_and_resubmitted(site: Site, corpus: Corpus) -
     assert site.output.read_bytes() == corpus.packed.read_bytes()
 
 
-def test_shards_under_way_are_not_submitted_twice(site: Site, corpus: Corpus) -> None:
-    jobs = site.run(corpus, "--shards", "8%2")
+def test_shards_under_way_are_not_submitted_twice(site: Site, small: Corpus) -> None:
+    jobs = site.run(small, "--shards", "8%2")
     again = site.packtok("retry", site.outdir)
     assert re.search(r"packtok: \d of 8 shards are done, \d queued or running", again.stderr)
     packing_jobs, joining = site.jobs(again.stdout)
@@ -392,7 +392,7 @@ def test_shards_under_way_are_not_submitted_twice(site: Site, corpus: Corpus) ->
     assert re.search(rf"^job {jobs[1]} +cancelled; a later job joins$", again.stdout, re.M)
     assert site.wait((jobs[0], joining))[-1] == {"N/A": "COMPLETED"}
     assert site.cluster.states(str(jobs[1])) == {"N/A": "CANCELLED"}
-    assert site.output.read_bytes() == corpus.packed.read_bytes()
+    assert site.output.read_bytes() == small.packed.read_bytes()
 
 
 def test_one_job_with_tasks_started_by_srun(site: Site, corpus: Corpus) -> None:

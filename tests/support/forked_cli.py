@@ -15,19 +15,25 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from multiprocessing import forkserver
 from pathlib import Path
+
+import pytest
 
 import packtok.cli
 import packtok.commands
 
-# All commands, and what typer imports for the first one. Modules that do not exist are ignored.
+# This module, all commands, what typer imports for the first one, and the tokenizer of most tests. Modules
+# that do not exist are ignored.
 _IMPORTED = [
+    __name__,
     *(
         f"{package.__name__}.{module.name}"
         for package in (packtok.cli, packtok.commands)
         for module in pkgutil.iter_modules(package.__path__)
     ),
     "typer._adapters",
+    "loaded_gpt2",
 ]
 # Python reads these variables at its start, so a forked process would not notice them.
 _READ_AT_START = ("PYTHON", "LC_", "LANG")
@@ -49,11 +55,17 @@ def run(
 
 
 def call(
-    function: Callable[[], object], *, cwd: Path | None, env: Mapping[str, str], timeout_seconds: float
+    function: Callable[[], object],
+    *,
+    cwd: Path | None,
+    env: Mapping[str, str],
+    timeout_seconds: float,
+    is_forked: bool = True,
 ) -> subprocess.CompletedProcess[str]:
-    """Calls a function of a module in a process like that of `run`."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(_IMPORTED)
+    """Calls a function of a module in a process like that of `run`, or in one that starts Python itself."""
+    if is_forked:
+        _start_server()
+    context = multiprocessing.get_context("forkserver" if is_forked else "spawn")
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder) / "out", Path(folder) / "err"
         process = context.Process(
@@ -69,6 +81,16 @@ def call(
         done = subprocess.CompletedProcess([str(function)], process.exitcode, *texts)
         process.close()
     return done
+
+
+@functools.cache
+def _start_server() -> None:
+    """Starts the process that others are forked from."""
+    multiprocessing.set_forkserver_preload(_IMPORTED)
+    # Not every version of Python passes its search path on.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(Path(__file__).parent))
+        forkserver.ensure_running()
 
 
 def _main(function: Callable[[], object], cwd: str, env: Mapping[str, str], out: str, err: str) -> None:

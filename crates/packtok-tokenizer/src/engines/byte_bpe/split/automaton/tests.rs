@@ -9,6 +9,7 @@ use tokenizers::utils::SysRegex;
 
 use super::cuts::Cuts;
 use super::dfa::{Dfa, is_total};
+use super::splitting::Automaton;
 use super::syntax::Node;
 use super::{Finds, Step, Steps, StepsProgress, split_alike};
 use crate::engines::byte_bpe::split::tests::is_thorough;
@@ -139,29 +140,46 @@ fn ends_if_linear(steps: &Steps, text: &str, room: usize) -> Option<Vec<u32>> {
     }
 }
 
-/// The parts of a text between cuts.
-fn parts<'t>(steps: &[Step], text: &'t str) -> Vec<&'t str> {
-    let automata = steps.iter().map(|step| step.automaton().unwrap());
-    let automata: Vec<_> = automata.collect();
-    let cuts = Cuts::of(&automata);
-    let (mut start, mut all) = (0, Vec::new());
-    while start < text.len() {
-        let end = cuts.end_of_part(&automata, text.as_bytes(), start);
-        all.push(&text[start..end]);
-        start = end;
-    }
-    all
+/// Steps, and where texts can be cut for them.
+struct CutSteps {
+    steps: Steps,
+    automata: Vec<Automaton>,
+    cuts: Cuts,
 }
 
-/// The ends of the words, found in the parts of a text, each on its own.
-fn ends_in_parts(steps: &[Step], text: &str) -> Vec<u32> {
-    let (mut start, mut all) = (0, Vec::new());
-    let loaded = Steps::new(steps).unwrap();
-    for part in parts(steps, text) {
-        all.extend(ends(&loaded, part, 64).iter().map(|at| start + at));
-        start += part.len() as u32;
+impl CutSteps {
+    fn new(steps: &[Step]) -> Self {
+        let automata = steps.iter().map(|step| step.automaton().unwrap());
+        let automata: Vec<_> = automata.collect();
+        Self {
+            steps: Steps::new(steps).unwrap(),
+            cuts: Cuts::of(&automata),
+            automata,
+        }
     }
-    all
+
+    /// The parts of a text between cuts.
+    fn parts<'t>(&self, text: &'t str) -> Vec<&'t str> {
+        let (mut start, mut all) = (0, Vec::new());
+        while start < text.len() {
+            let end = self
+                .cuts
+                .end_of_part(&self.automata, text.as_bytes(), start);
+            all.push(&text[start..end]);
+            start = end;
+        }
+        all
+    }
+
+    /// The ends of the words, found in the parts of a text, each on its own.
+    fn ends_in_parts(&self, text: &str) -> Vec<u32> {
+        let (mut start, mut all) = (0, Vec::new());
+        for part in self.parts(text) {
+            all.extend(ends(&self.steps, part, 64).iter().map(|at| start + at));
+            start += part.len() as u32;
+        }
+        all
+    }
 }
 
 /// The ends of the words that the package's library finds, in parts of a text one after the other.
@@ -186,7 +204,7 @@ fn regex(pattern: &str) -> Step {
 struct Pair {
     pattern: &'static str,
     step: Step,
-    steps: Steps,
+    loaded: CutSteps,
     regex: SysRegex,
 }
 
@@ -198,7 +216,7 @@ fn pairs() -> &'static [Pair] {
             let step = regex(pattern);
             Pair {
                 pattern,
-                steps: Steps::new(std::slice::from_ref(&step)).unwrap(),
+                loaded: CutSteps::new(std::slice::from_ref(&step)),
                 step,
                 regex: SysRegex::new(pattern).unwrap(),
             }
@@ -232,13 +250,13 @@ proptest! {
     fn texts_are_split_as_by_the_library(text in texts(), room in 1..70usize) {
         for pair in pairs() {
             prop_assert_eq!(
-                ends(&pair.steps, &text, room),
+                ends(&pair.loaded.steps, &text, room),
                 ends_by_library(&[&pair.regex], &text),
                 "{} {:?}", pair.pattern, &text
             );
             prop_assert_eq!(
-                ends_in_parts(std::slice::from_ref(&pair.step), &text),
-                ends(&pair.steps, &text, 64),
+                pair.loaded.ends_in_parts(&text),
+                ends(&pair.loaded.steps, &text, 64),
                 "{} {:?} in parts", pair.pattern, &text
             );
         }
@@ -255,10 +273,10 @@ proptest! {
         let regexes: Vec<&SysRegex> = chosen.iter().map(|pair| &pair.regex).collect();
         let expected = ends_by_library(&regexes, &text);
         let patterns: Vec<_> = chosen.iter().map(|pair| pair.pattern).collect();
-        let loaded = Steps::new(&steps).unwrap();
-        prop_assert_eq!(ends(&loaded, &text, room), &expected[..], "{:?} {:?}", patterns, &text);
+        let loaded = CutSteps::new(&steps);
+        prop_assert_eq!(ends(&loaded.steps, &text, room), &expected[..], "{:?} {:?}", patterns, &text);
         prop_assert_eq!(
-            ends_in_parts(&steps, &text),
+            loaded.ends_in_parts(&text),
             expected,
             "{:?} {:?} in parts", patterns, &text
         );
@@ -271,8 +289,8 @@ proptest! {
         num_on_bytes in 0..4usize,
     ) {
         let all = any_steps(&chosen, num_on_bytes);
-        let steps = Steps::new(&all).unwrap();
-        prop_assert_eq!(ends_in_parts(&all, &text), ends(&steps, &text, 64), "{:?} {:?}", all, &text);
+        let loaded = CutSteps::new(&all);
+        prop_assert_eq!(loaded.ends_in_parts(&text), ends(&loaded.steps, &text, 64), "{:?} {:?}", all, &text);
     }
 
     #[test]
@@ -280,7 +298,11 @@ proptest! {
         pattern in patterns(),
         texts in prop::collection::vec(texts(), 8),
     ) {
-        let Ok(steps) = Steps::new(&[regex(&pattern)]) else { return Ok(()) };
+        let steps = [regex(&pattern)];
+        if Steps::new(&steps).is_err() {
+            return Ok(());
+        }
+        let loaded = CutSteps::new(&steps);
         let regex = SysRegex::new(&pattern);
         prop_assert!(regex.is_ok(), "{pattern}");
         let regex = regex.unwrap();
@@ -288,9 +310,8 @@ proptest! {
             // The library gives up, with a panic, if it goes back too often.
             let expected = catch_unwind(AssertUnwindSafe(|| ends_by_library(&[&regex], &text)));
             if let Ok(expected) = expected {
-                prop_assert_eq!(ends(&steps, &text, 64), &expected[..], "{} {:?}", &pattern, &text);
-                let steps = [self::regex(&pattern)];
-                prop_assert_eq!(ends_in_parts(&steps, &text), expected, "{} {:?} in parts", &pattern, &text);
+                prop_assert_eq!(ends(&loaded.steps, &text, 64), &expected[..], "{} {:?}", &pattern, &text);
+                prop_assert_eq!(loaded.ends_in_parts(&text), expected, "{} {:?} in parts", &pattern, &text);
             }
         }
     }
@@ -375,7 +396,7 @@ fn every_pair_of_characters_of_a_page_is_split_as_by_the_library() {
         .collect();
     for pair in pairs() {
         assert!(
-            ends(&pair.steps, &text, 1000) == ends_by_library(&[&pair.regex], &text),
+            ends(&pair.loaded.steps, &text, 1000) == ends_by_library(&[&pair.regex], &text),
             "{}",
             pair.pattern
         );
@@ -504,7 +525,7 @@ fn bytes_are_split_by_their_letters() {
 fn texts_are_cut_between_words_and_not_where_a_step_remembers() {
     let parts = |patterns: &[&str], text: &'static str| {
         let steps: Vec<Step> = patterns.iter().map(|pattern| regex(pattern)).collect();
-        parts(&steps, text)
+        CutSteps::new(&steps).parts(text)
     };
     assert_eq!(
         parts(&["[\r\n]", r"\s?\p{L}+"], "The cat\nsaß © on\n\n a"),
