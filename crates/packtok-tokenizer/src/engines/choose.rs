@@ -4,8 +4,7 @@ use serde_json::Value;
 
 use super::byte_bpe::{self, ByteBpe};
 use super::sentencepiece::{self, FastPath};
-use super::word_cache::CachedEncoder;
-use super::wordwise::{EncodeWord, Wordwise};
+use super::wordwise::{self, EncodeWord, Wordwise};
 use crate::cause::Cause;
 use crate::load::{AddedToken, is_sentencepiece, model_type};
 
@@ -22,7 +21,7 @@ pub(crate) enum FastEngine {
 /// Scratch memory of one thread for its engine.
 pub(crate) enum FastScratch {
     ByteBpe(Box<byte_bpe::Scratch>),
-    Wordwise(Box<CachedEncoder>),
+    Wordwise(Box<wordwise::Caches>),
     SentencePiece(Box<sentencepiece::Scratch>),
 }
 
@@ -88,7 +87,9 @@ impl FastEngine {
     pub(crate) fn scratch(&self, cache_bytes: Option<usize>) -> FastScratch {
         match self {
             Self::ByteBpe(_) => FastScratch::ByteBpe(byte_bpe::Scratch::new(cache_bytes)),
-            Self::Wordwise(_) => FastScratch::Wordwise(Box::new(CachedEncoder::new(cache_bytes))),
+            Self::Wordwise(_) => {
+                FastScratch::Wordwise(Box::new(wordwise::Caches::new(cache_bytes)))
+            }
             Self::SentencePiece(_) => {
                 FastScratch::SentencePiece(sentencepiece::Scratch::new(cache_bytes))
             }
@@ -129,8 +130,8 @@ impl FastEngine {
             (Self::ByteBpe(fast), FastScratch::ByteBpe(scratch)) => {
                 Ok(fast.encode_into(text, special_tokens_are_text, scratch, ids))
             }
-            (Self::Wordwise(wordwise), FastScratch::Wordwise(scratch)) => {
-                wordwise.encode_into(text, scratch, ids, encode_word)
+            (Self::Wordwise(wordwise), FastScratch::Wordwise(caches)) => {
+                wordwise.encode_into(text, caches, ids, encode_word)
             }
             (Self::SentencePiece(fast_path), FastScratch::SentencePiece(scratch)) => {
                 fast_path.encode_into(text, scratch, ids)

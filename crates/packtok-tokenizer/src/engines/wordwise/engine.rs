@@ -31,11 +31,11 @@ use super::find::find_from;
 use super::inert_chars::InertChars;
 use super::marked_words::MarkedWords;
 use super::model::Model;
-use super::scratch::Scratch;
+use super::scratch::{Caches, Scratch};
 use super::separate::is_separate;
 use crate::cause::Cause;
 use crate::engines::reference::Normalizer;
-use crate::engines::word_cache::{CachedEncoder, WordEncoder};
+use crate::engines::word_cache::WordEncoder;
 use crate::load::AddedToken;
 
 /// Words for the check when a file is loaded.
@@ -166,16 +166,16 @@ impl Wordwise {
     pub(crate) fn encode_into(
         &self,
         text: &str,
-        encoder: &mut CachedEncoder,
+        caches: &mut Caches,
         ids: &mut Vec<u32>,
         encode_word: &mut EncodeWord<'_>,
     ) -> Result<bool, Cause> {
         let mut words = WordsOfText {
             wordwise: self,
-            scratch: Scratch::default(),
+            scratch: Scratch::new(&mut caches.parts),
             encode_word,
         };
-        encoder.append_ids(text.as_bytes(), &mut words, ids)
+        caches.words.append_ids(text.as_bytes(), &mut words, ids)
     }
 }
 
@@ -205,7 +205,7 @@ impl SeparateWords {
 /// The words of a text.
 struct WordsOfText<'a, 'e> {
     wordwise: &'a Wordwise,
-    scratch: Scratch,
+    scratch: Scratch<'a>,
     encode_word: &'a mut EncodeWord<'e>,
 }
 

@@ -77,7 +77,7 @@ impl Model {
     }
 
     /// Appends the ids of the sequence in `scratch`. Returns `false` if the reference engine must encode it.
-    fn append(&self, scratch: &mut Scratch, ids: &mut Vec<u32>) -> bool {
+    fn append(&self, scratch: &mut Scratch<'_>, ids: &mut Vec<u32>) -> bool {
         let Scratch {
             sequence,
             paths,
@@ -296,7 +296,7 @@ impl MarkedWords {
 
     /// Appends the ids of a word whose normalized form is in `scratch`. Returns `false`, with
     /// nothing appended, if the reference engine must encode it.
-    pub(super) fn append(&self, word: &str, scratch: &mut Scratch, ids: &mut Vec<u32>) -> bool {
+    pub(super) fn append(&self, word: &str, scratch: &mut Scratch<'_>, ids: &mut Vec<u32>) -> bool {
         let Some(model) = &self.model else {
             return false;
         };

@@ -16,3 +16,4 @@ mod word_normalizer;
 mod wordpiece;
 
 pub(super) use self::engine::{EncodeWord, Wordwise};
+pub(super) use self::scratch::Caches;

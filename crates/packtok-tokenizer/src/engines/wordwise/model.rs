@@ -28,7 +28,7 @@ impl Model {
 
     /// Appends the ids of a word. Returns `false`, with nothing appended, if the word falls back
     /// to the reference engine.
-    pub(super) fn append(&self, word: &str, scratch: &mut Scratch, ids: &mut Vec<u32>) -> bool {
+    pub(super) fn append(&self, word: &str, scratch: &mut Scratch<'_>, ids: &mut Vec<u32>) -> bool {
         match self {
             Self::WordPiece(model) => model.append(word, scratch, ids),
             Self::Unigram(model) => model.append(word, scratch, ids),

@@ -1,14 +1,45 @@
 //! Memory that is reused from word to word.
 
 use crate::engines::byte_bpe::MergeHeap;
+use crate::engines::word_cache::{CACHE_BYTES, CachedEncoder, WordCache};
+
+/// The caches of one thread.
+pub(crate) struct Caches {
+    /// The ids of words.
+    pub(super) words: CachedEncoder,
+    /// The ids of the normalized parts of words. Most words that are new differ from known ones in punctuation only.
+    pub(super) parts: WordCache,
+}
+
+impl Caches {
+    /// With a cache of words of at most this many bytes.
+    pub(crate) fn new(cache_bytes: Option<usize>) -> Self {
+        Self {
+            words: CachedEncoder::new(cache_bytes),
+            parts: WordCache::new(cache_bytes.unwrap_or(CACHE_BYTES) / 2),
+        }
+    }
+}
 
 /// Memory that is reused from word to word.
-#[derive(Default)]
-pub(super) struct Scratch {
+pub(super) struct Scratch<'a> {
+    pub(super) parts: &'a mut WordCache,
     pub(super) normalized: String,
     pub(super) sequence: String,
     pub(super) paths: Paths,
     pub(super) heap: MergeHeap,
+}
+
+impl<'a> Scratch<'a> {
+    pub(super) fn new(parts: &'a mut WordCache) -> Self {
+        Self {
+            parts,
+            normalized: String::new(),
+            sequence: String::new(),
+            paths: Paths::default(),
+            heap: MergeHeap::default(),
+        }
+    }
 }
 
 /// The segmentations of a sequence.

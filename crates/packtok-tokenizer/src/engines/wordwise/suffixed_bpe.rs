@@ -16,9 +16,8 @@ use super::char_bpe::CharBpe;
 use super::scratch::Scratch;
 use super::word_normalizer::WordNormalizer;
 use super::wordpiece::for_each_part;
-use crate::engines::byte_bpe::{
-    MergeHeap, Steps, StepsProgress, is_byte_level, steps_between_white_space,
-};
+use crate::engines::byte_bpe::{Steps, StepsProgress, is_byte_level, steps_between_white_space};
+use crate::engines::word_key::hash_of_bytes;
 use crate::letters::Letters;
 use crate::load::{AddedToken, type_of};
 
@@ -72,47 +71,57 @@ impl SuffixedBpe {
 
     /// Appends the ids of a word. Returns `false`, with nothing appended, if the word falls back to the reference
     /// engine: it may contain an added token, or has a character without a symbol.
-    pub(super) fn append(&self, word: &str, scratch: &mut Scratch, ids: &mut Vec<u32>) -> bool {
-        let Scratch {
-            normalized,
-            sequence,
-            heap,
-            ..
-        } = scratch;
+    pub(super) fn append(&self, word: &str, scratch: &mut Scratch<'_>, ids: &mut Vec<u32>) -> bool {
+        let mut normalized = std::mem::take(&mut scratch.normalized);
         normalized.clear();
-        if !self.normalizer.append(word, normalized) || self.added.may_occur_in(word, normalized) {
-            return false;
-        }
+        let is_read = self.normalizer.append(word, &mut normalized)
+            && !self.added.may_occur_in(word, &normalized);
         let start = ids.len();
-        let mut append = |part: &str, letters| self.append_part(part, letters, sequence, heap, ids);
-        let has_all = match &self.splits {
-            Splits::WhiteSpace => normalized.split_whitespace().all(|part| append(part, None)),
-            Splits::Bert => for_each_part(normalized, |part| append(part, None)),
-            Splits::Steps(steps, letters) => {
-                for_each_match(steps, normalized, |part| append(part, letters.as_deref()))
-            }
-        };
+        let mut append = |part: &str, letters| self.append_part(part, letters, scratch, ids);
+        let has_all = is_read
+            && match &self.splits {
+                Splits::WhiteSpace => normalized.split_whitespace().all(|part| append(part, None)),
+                Splits::Bert => for_each_part(&normalized, |part| append(part, None)),
+                Splits::Steps(steps, letters) => {
+                    for_each_match(steps, &normalized, |part| append(part, letters.as_deref()))
+                }
+            };
         if !has_all {
             ids.truncate(start);
         }
+        scratch.normalized = normalized;
         has_all
     }
 
-    /// Appends the ids of a part; `false` if a character has no symbol.
+    /// Appends the ids of a part, cached or new; `false` if a character has no symbol.
     fn append_part(
         &self,
         part: &str,
         letters: Option<&Letters>,
-        sequence: &mut String,
-        heap: &mut MergeHeap,
+        scratch: &mut Scratch<'_>,
         ids: &mut Vec<u32>,
     ) -> bool {
+        if part.is_empty() {
+            return true;
+        }
+        let hash = hash_of_bytes(part.as_bytes());
+        if scratch.parts.append_long(hash, part.as_bytes(), ids) {
+            return true;
+        }
+        let Scratch { sequence, heap, .. } = scratch;
         sequence.clear();
         match letters {
             Some(letters) => sequence.extend(part.bytes().map(|byte| letters.letter(byte))),
             None => sequence.push_str(part),
         }
-        self.model.append(sequence, heap, ids)
+        let start = ids.len();
+        if !self.model.append(sequence, heap, ids) {
+            return false;
+        }
+        scratch
+            .parts
+            .insert_long(hash, part.as_bytes(), &ids[start..]);
+        true
     }
 }
 

@@ -185,7 +185,7 @@ impl UnigramOfSeparateWords {
 
     /// Appends the ids of a word. Returns `false`, with nothing appended, if the word falls back
     /// to the reference engine.
-    pub(super) fn append(&self, word: &str, scratch: &mut Scratch, ids: &mut Vec<u32>) -> bool {
+    pub(super) fn append(&self, word: &str, scratch: &mut Scratch<'_>, ids: &mut Vec<u32>) -> bool {
         let Scratch {
             normalized,
             sequence,

@@ -109,7 +109,7 @@ impl WordPiece {
 
     /// Appends the ids of a word. Returns `false` if the word may contain an added token and falls
     /// back to the reference engine.
-    pub(super) fn append(&self, word: &str, scratch: &mut Scratch, ids: &mut Vec<u32>) -> bool {
+    pub(super) fn append(&self, word: &str, scratch: &mut Scratch<'_>, ids: &mut Vec<u32>) -> bool {
         let normalized = &mut scratch.normalized;
         normalized.clear();
         self.normalizer.append(word, normalized);
