@@ -87,6 +87,7 @@ ALLOWED: dict[str, dict[str, str]] = {
         "(row, out) = out.split_at_mut(value.num_tokens().unwrap_or(0));": OPTION,
     },
     "tokenizer/mod.rs": {
+        "let mut last = LAST_BUILTIN.try_lock().ok()?;": "the error of a lock",
         "None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),": (
             "the error of a system call"
         ),

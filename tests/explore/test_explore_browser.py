@@ -196,7 +196,9 @@ def axe() -> str:
 @pytest.mark.parametrize("screen", extent([*SCREENS], ["desktop", "dark_phone"]))
 def test_pages_have_no_serious_finding_and_fit_the_screen(browser: Browser, axe: str, screen: str) -> None:
     faults = []
-    for name, path in PAGES.items():
+    every = extent(1, 2)
+    # In CI, each page is opened on one of two screens.
+    for name, path in [*PAGES.items()][[*SCREENS].index(screen) % every :: every]:
         browser.screen(screen)
         browser.open(path)
         browser.screenshot(f"{name}_{screen}")

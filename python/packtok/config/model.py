@@ -36,8 +36,12 @@ def _instance(shape: Any, checked: BaseModel) -> Any:
     return shape(**values)
 
 
-@cache
 def _model_of(shape: Any) -> type[BaseModel]:
+    return _created_model(shape)
+
+
+@cache
+def _created_model(shape: Any) -> type[BaseModel]:
     hints = typing.get_type_hints(shape)
     fields: dict[str, Any] = {
         field.name: (

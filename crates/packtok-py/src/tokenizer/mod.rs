@@ -123,10 +123,8 @@ impl PyTokenizer {
 
 /// The result of `function` for [`LAST_BUILTIN`]; `None` if a thread is using it, as it may be forever after a fork.
 fn last_builtin<T>(function: impl FnOnce(&mut Option<Tokenizer>) -> T) -> Option<T> {
-    LAST_BUILTIN
-        .try_lock()
-        .ok()
-        .map(|mut last| function(&mut last))
+    let mut last = LAST_BUILTIN.try_lock().ok()?;
+    Some(function(&mut last))
 }
 
 /// The tokenizer in a file, ignoring the files next to it.
