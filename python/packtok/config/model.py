@@ -37,6 +37,7 @@ def _instance(shape: Any, checked: BaseModel) -> Any:
 
 
 def _model_of(shape: Any) -> type[BaseModel]:
+    """Returns the model of a class of options, which is created once."""
     return _created_model(shape)
 
 

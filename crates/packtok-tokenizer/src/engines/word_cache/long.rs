@@ -9,7 +9,7 @@ use crate::engines::huge_table::{HugeTable, prefetch};
 /// Longer words are not cached.
 const MAX_BYTES: usize = 1024;
 
-pub(super) struct LongWords {
+pub(in crate::engines) struct LongWords {
     slots: HugeTable<Slot>,
     words: HugeTable<u32>,
     /// Used length of `words`.
@@ -20,7 +20,8 @@ pub(super) struct LongWords {
 type Slot = [u32; 4];
 
 impl LongWords {
-    pub(super) fn new(max_bytes: usize) -> Self {
+    /// With tables of at most about this many bytes.
+    pub(in crate::engines) fn new(max_bytes: usize) -> Self {
         let num_slots = 1 << (max_bytes / 4 / size_of::<Slot>()).max(2).ilog2();
         let for_words = max_bytes.saturating_sub(num_slots * size_of::<Slot>());
         Self {
@@ -47,8 +48,8 @@ impl LongWords {
         }
     }
 
-    /// Appends the ids of a word with this hash; `false` on a miss.
-    pub(super) fn append(&self, hash: u64, word: &[u8], ids: &mut Vec<u32>) -> bool {
+    /// Appends the ids of a word with this [`hash`](crate::engines::word_key::hash_of_bytes); `false` on a miss.
+    pub(in crate::engines) fn append(&self, hash: u64, word: &[u8], ids: &mut Vec<u32>) -> bool {
         let words = self.words.all();
         for [high_half, start, num_bytes, num_ids] in self.slots_of(hash) {
             if high_half != (hash >> 32) as u32 || num_bytes as usize != word.len() {
@@ -72,7 +73,7 @@ impl LongWords {
     }
 
     /// Inserts a word with this hash. If `words` is full, all words are evicted.
-    pub(super) fn insert(&mut self, hash: u64, word: &[u8], ids: &[u32]) {
+    pub(in crate::engines) fn insert(&mut self, hash: u64, word: &[u8], ids: &[u32]) {
         let num_numbers = word.len().div_ceil(4) + ids.len();
         if word.len() > MAX_BYTES || num_numbers > self.words.all().len() {
             return;

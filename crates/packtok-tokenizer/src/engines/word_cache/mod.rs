@@ -7,4 +7,5 @@ mod short;
 
 pub(super) use self::cache::{CACHE_BYTES, GROUP, WordCache};
 pub(crate) use self::cached_encoder::{CachedEncoder, WordEncoder};
+pub(super) use self::long::LongWords;
 pub(super) use self::short::{MAX_IDS, ROOM};

@@ -1,14 +1,14 @@
 //! Memory that is reused from word to word.
 
 use crate::engines::byte_bpe::MergeHeap;
-use crate::engines::word_cache::{CACHE_BYTES, CachedEncoder, WordCache};
+use crate::engines::word_cache::{CACHE_BYTES, CachedEncoder, LongWords};
 
 /// The caches of one thread.
 pub(crate) struct Caches {
     /// The ids of words.
     pub(super) words: CachedEncoder,
     /// The ids of the normalized parts of words. Most words that are new differ from known ones in punctuation only.
-    pub(super) parts: WordCache,
+    pub(super) parts: LongWords,
 }
 
 impl Caches {
@@ -16,14 +16,14 @@ impl Caches {
     pub(crate) fn new(cache_bytes: Option<usize>) -> Self {
         Self {
             words: CachedEncoder::new(cache_bytes),
-            parts: WordCache::new(cache_bytes.unwrap_or(CACHE_BYTES) / 2),
+            parts: LongWords::new(cache_bytes.unwrap_or(CACHE_BYTES) / 6),
         }
     }
 }
 
 /// Memory that is reused from word to word.
 pub(super) struct Scratch<'a> {
-    pub(super) parts: &'a mut WordCache,
+    pub(super) parts: &'a mut LongWords,
     pub(super) normalized: String,
     pub(super) sequence: String,
     pub(super) paths: Paths,
@@ -31,7 +31,7 @@ pub(super) struct Scratch<'a> {
 }
 
 impl<'a> Scratch<'a> {
-    pub(super) fn new(parts: &'a mut WordCache) -> Self {
+    pub(super) fn new(parts: &'a mut LongWords) -> Self {
         Self {
             parts,
             normalized: String::new(),

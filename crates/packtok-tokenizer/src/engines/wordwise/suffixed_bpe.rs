@@ -74,11 +74,11 @@ impl SuffixedBpe {
     pub(super) fn append(&self, word: &str, scratch: &mut Scratch<'_>, ids: &mut Vec<u32>) -> bool {
         let mut normalized = std::mem::take(&mut scratch.normalized);
         normalized.clear();
-        let is_read = self.normalizer.append(word, &mut normalized)
+        let is_covered = self.normalizer.append(word, &mut normalized)
             && !self.added.may_occur_in(word, &normalized);
         let start = ids.len();
         let mut append = |part: &str, letters| self.append_part(part, letters, scratch, ids);
-        let has_all = is_read
+        let has_all = is_covered
             && match &self.splits {
                 Splits::WhiteSpace => normalized.split_whitespace().all(|part| append(part, None)),
                 Splits::Bert => for_each_part(&normalized, |part| append(part, None)),
@@ -105,7 +105,7 @@ impl SuffixedBpe {
             return true;
         }
         let hash = hash_of_bytes(part.as_bytes());
-        if scratch.parts.append_long(hash, part.as_bytes(), ids) {
+        if scratch.parts.append(hash, part.as_bytes(), ids) {
             return true;
         }
         let Scratch { sequence, heap, .. } = scratch;
@@ -118,9 +118,7 @@ impl SuffixedBpe {
         if !self.model.append(sequence, heap, ids) {
             return false;
         }
-        scratch
-            .parts
-            .insert_long(hash, part.as_bytes(), &ids[start..]);
+        scratch.parts.insert(hash, part.as_bytes(), &ids[start..]);
         true
     }
 }
