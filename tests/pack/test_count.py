@@ -368,3 +368,5 @@ def test_comparing_no_documents_fails(tmp_path: Path, packtok_cli: PacktokCli) -
         "packtok: no document of the corpus was compared: 2 were rejected; set --field, or remove "
         "--on-bad-document to see why\n",
     )
+    done = packtok_cli(*words, "--field", ".body", cwd=tmp_path)
+    assert done.stdout == "packtok and tokenizers 0.23.2 give the same ids\n"

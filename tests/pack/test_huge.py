@@ -12,6 +12,8 @@ MEMORY_TIMES_LINE = 8
 # Far more than the command needs for a corpus of short lines.
 LINE_BYTES = extent(200_000_000, 150_000_000)
 SHORT_BYTES, LONG_BYTES = 50_000_000, extent(500_000_000, 100_000_000)
+# Tiny documents take longer for each byte.
+SHORT_TINY_BYTES, LONG_TINY_BYTES = extent((SHORT_BYTES, LONG_BYTES), (25_000_000, 50_000_000))
 # Allowed growth from the short to the long input.
 GROWTH = 1.10
 
@@ -58,7 +60,7 @@ def test_memory_does_not_grow_with_the_number_of_tiny_documents(tmp_path: Path) 
     line = b'{"text": "so tiny"}\n'
     assert len(line) == 20
     peaks = []
-    for num_bytes in (SHORT_BYTES // 2, LONG_BYTES // 2):
+    for num_bytes in (SHORT_TINY_BYTES, LONG_TINY_BYTES):
         num_documents = num_bytes // len(line)
         with (tmp_path / "c.jsonl").open("wb") as file:
             for _ in range(100):

@@ -44,7 +44,7 @@ def verify_tokenizer(
         lookup = find_tokenizer(name, add_special_tokens_from_config)
         spec = config.spec() if inputs else config.spec(input=())
         report = _packtok.compare_engines(spec, lookup.tokenizer, on_progress)
-    if report["oracle"] is not None and report["rejected"] and not report["documents"]:
+    if report["oracle"] is not None and not report["built_in_texts"]:
         raise PacktokError(
             f"no document of the corpus was compared: {report['rejected']:,} were rejected; set --field "
             "(jq_pattern), or remove --on-bad-document (on_bad_document) to see why"

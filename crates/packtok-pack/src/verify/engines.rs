@@ -28,7 +28,8 @@ pub struct EnginesReport {
     /// The engine used for comparison; `None` if both engines are the same, so nothing was
     /// compared.
     pub oracle: Option<&'static str>,
-    /// Number of built-in texts compared, each with special tokens parsed and read as text.
+    /// Number of built-in texts compared, each with special tokens parsed and read as text; 0 if all documents of the
+    /// corpus were rejected.
     pub built_in_texts: u64,
     /// Counts of the lines of the corpus.
     #[serde(flatten)]
