@@ -23,7 +23,7 @@ pub(super) struct WordKey {
 }
 
 /// For each length, the bits of 16 loaded bytes that belong to the word.
-const BITS_OF: [[u64; 2]; LONG + 1] = {
+pub(super) const BITS_OF: [[u64; 2]; LONG + 1] = {
     let mut bits_of = [[0; 2]; LONG + 1];
     let mut len = 1;
     while len <= LONG {

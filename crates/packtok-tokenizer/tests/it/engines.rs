@@ -4,7 +4,7 @@ use packtok_tokenizer::{EncodeOptions, EngineChoice, EngineKind, Tokenizer};
 use serde_json::{Value, json};
 
 use crate::extent;
-use crate::patterns::{DEEPSEEK, QWEN, TEKKEN, between_numbers, splits};
+use crate::patterns::{DEEPSEEK, QWEN, QWEN_3_5, TEKKEN, between_numbers, splits};
 
 /// The same tokenizer, served by the reference engine because of a normalizer that changes nothing.
 fn through_reference_engine(json: &str) -> Tokenizer {
@@ -32,12 +32,13 @@ fn with_splits(name: &str, pre_tokenizer: Option<Value>, ignore_merges: bool) ->
 }
 
 /// All the ways in which the fast engine splits by patterns.
-fn all_splits() -> [(&'static str, Option<Value>); 7] {
+fn all_splits() -> [(&'static str, Option<Value>); 8] {
     [
         ("gpt2", None),
         ("gpt2", Some(between_numbers())),
         ("cl100k_base", None),
         ("cl100k_base", Some(splits(&[QWEN]))),
+        ("cl100k_base", Some(splits(&[QWEN_3_5]))),
         ("cl100k_base", Some(splits(&DEEPSEEK))),
         ("o200k_base", None),
         ("o200k_base", Some(splits(&[TEKKEN]))),

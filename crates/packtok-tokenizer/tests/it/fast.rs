@@ -27,7 +27,7 @@ fn tokenizers() -> &'static [Tokenizer] {
             ("gpt2", false, Some(between_numbers()), nfc.clone()),
             ("cl100k_base", true, None, None),
             ("gpt2", true, Some(splits(&[QWEN])), None),
-            ("gpt2", true, Some(splits(&[QWEN])), nfc.clone()),
+            ("gpt2", true, Some(splits(&[QWEN_3_5])), nfc.clone()),
             ("gpt2", true, Some(splits(&DEEPSEEK)), None),
             ("o200k_base", true, None, None),
             ("gpt2", true, Some(splits(&[TEKKEN])), None),
@@ -39,6 +39,7 @@ fn tokenizers() -> &'static [Tokenizer] {
         files.extend(extent(
             vec![
                 ("gpt2", false, Some(deepseek_coder()), None),
+                ("gpt2", true, Some(splits(&[QWEN])), nfc.clone()),
                 ("cl100k_base", true, Some(splits(&[QWEN])), nfc.clone()),
                 ("cl100k_base", true, Some(splits(&[QWEN_3_5])), nfc),
                 (

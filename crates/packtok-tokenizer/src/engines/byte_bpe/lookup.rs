@@ -49,11 +49,9 @@ impl Job for Prepare<'_> {
         for ((words, buckets), bounds) in eights.take(of_chunk.len().div_ceil(KEY_BATCH)) {
             let bounds = bounds.first_chunk().expect("a window has as many");
             simd.word_keys(text, bounds, finder.shift(), words, buckets);
-        }
-        // Reading the buckets back from memory is faster than extracting them from a vector one by
-        // one.
-        for &bucket in &scratch.buckets.0[..of_chunk.len()] {
-            finder.prefetch(bucket);
+            for &bucket in &*buckets {
+                finder.prefetch(bucket);
+            }
         }
     }
 }
@@ -76,16 +74,24 @@ impl Job for Stage<'_> {
             mut num_staged,
             scratch,
         } = self;
-        let finder = scratch.cache.finder();
-        let words = scratch.words.0.iter().zip(&scratch.buckets.0);
-        for (number, (word, bucket)) in of_chunk.zip(words) {
-            let staged = scratch.staged.get_mut(num_staged..);
+        // Borrowed here, because writing an id may change a pointer in the scratch for all that the compiler knows.
+        let Scratch {
+            words,
+            buckets,
+            staged: all_staged,
+            misses,
+            cache,
+            ..
+        } = scratch;
+        let (finder, all_staged) = (cache.finder(), &mut all_staged[..]);
+        for (number, (word, bucket)) in of_chunk.zip(words.0.iter().zip(&buckets.0)) {
+            let staged = all_staged.get_mut(num_staged..);
             let Some(staged) = staged.and_then(|staged| staged.first_chunk_mut()) else {
                 unreachable!("a chunk's ids have room")
             };
             match finder.find(simd, *word, *bucket, staged) {
                 Some(count) => num_staged += count,
-                None => scratch.misses.push(number, num_staged),
+                None => misses.push(number, num_staged),
             }
         }
         num_staged

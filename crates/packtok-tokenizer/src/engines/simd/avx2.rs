@@ -2,16 +2,21 @@
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
-    __m256i, _mm_loadu_si128, _mm_set_epi64x, _mm256_add_epi8, _mm256_and_si256,
-    _mm256_broadcastsi128_si256, _mm256_castsi256_pd, _mm256_cmpeq_epi8, _mm256_cmpeq_epi64,
-    _mm256_cmpgt_epi8, _mm256_loadu_si256, _mm256_min_epu8, _mm256_movemask_epi8,
-    _mm256_movemask_pd, _mm256_or_si256, _mm256_set1_epi8, _mm256_setr_epi8, _mm256_setzero_si256,
-    _mm256_shuffle_epi8, _mm256_storeu_si256,
+    __m256i, _mm_and_si128, _mm_cvtsi128_si64, _mm_extract_epi64, _mm_loadl_epi64, _mm_loadu_si128,
+    _mm_or_si128, _mm_set_epi64x, _mm256_add_epi8, _mm256_add_epi32, _mm256_and_si256,
+    _mm256_broadcastsi128_si256, _mm256_castsi256_pd, _mm256_castsi256_ps, _mm256_cmpeq_epi8,
+    _mm256_cmpeq_epi64, _mm256_cmpgt_epi8, _mm256_cmpgt_epi32, _mm256_cvtepu8_epi32,
+    _mm256_loadu_si256, _mm256_min_epu8, _mm256_movemask_epi8, _mm256_movemask_pd,
+    _mm256_movemask_ps, _mm256_or_si256, _mm256_set1_epi8, _mm256_set1_epi32, _mm256_setr_epi8,
+    _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_storeu_si256, _mm256_sub_epi32,
 };
 
 use super::back_end::back_end;
 use super::first_two::{FirstTwo, MATCHES};
 use super::masks::{Masks, SIMD_BLOCK_BYTES, SimdBlock};
+use super::portable::Portable;
+use super::traits::{KEY_BATCH, LEN_BATCH};
+use crate::engines::word_key::{BITS_OF, LEN_SHIFT, LONG, SHORT, WordKey};
 
 back_end! {
     /// Exists only if the processor has AVX2.
@@ -21,6 +26,17 @@ back_end! {
     fn having(classes: &[u8; SIMD_BLOCK_BYTES], class: u8) -> u64 = having(classes, class);
     fn match_first_two(block: &SimdBlock, after: &SimdBlock, first_two: &FirstTwo) -> u64 =
         match_first_two(block, after, first_two);
+    fn positions(bits: u64, base: u32, to: &mut [u32; SIMD_BLOCK_BYTES]) = positions(bits, base, to);
+    fn word_keys(
+        text: &[u8],
+        bounds: &[u32; KEY_BATCH + 1],
+        shift: u32,
+        words: &mut [WordKey; KEY_BATCH],
+        hashes: &mut [u32; KEY_BATCH],
+    ) = if !word_keys_within(text, bounds, shift, words, hashes) {
+        Portable.word_keys(text, bounds, shift, words, hashes);
+    };
+    fn long_words(bounds: &[u32; LEN_BATCH + 1]) -> u32 = long_words(bounds);
     fn match_pair(pairs: &[u64; 4], pair: [u64; 2]) -> usize = match_pair(pairs, pair);
     fn unpack_ids(packed: [u64; 2], numbers: &mut [u32; 8]) = unpack_ids(packed, numbers);
     {}
@@ -149,6 +165,121 @@ fn match_first_two(block: &SimdBlock, after: &SimdBlock, first_two: &FirstTwo) -
         _mm256_and_si256(of_first[1], by_six_bits(after[1], &first_two.of_second)),
     ];
     highest(is_decided) & highest(equal(in_common, 0))
+}
+
+/// For each byte, the positions of its set bits.
+static SET_BITS: [[u8; 8]; 256] = set_bits();
+
+const fn set_bits() -> [[u8; 8]; 256] {
+    let mut all = [[0; 8]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let (mut bit, mut count) = (0, 0);
+        while bit < 8 {
+            if byte >> bit & 1 == 1 {
+                all[byte][count] = bit;
+                count += 1;
+            }
+            bit += 1;
+        }
+        byte += 1;
+    }
+    all
+}
+
+#[inline]
+#[target_feature(enable = "avx2,popcnt")]
+fn positions(bits: u64, base: u32, to: &mut [u32; SIMD_BLOCK_BYTES]) {
+    let (mut count, mut base) = (0, _mm256_set1_epi32(base as i32));
+    for byte in bits.to_le_bytes() {
+        // SAFETY: these are eight bytes, and the load needs no alignment.
+        let set = unsafe { _mm_loadl_epi64(SET_BITS[usize::from(byte)].as_ptr().cast()) };
+        let here = _mm256_add_epi32(_mm256_cvtepu8_epi32(set), base);
+        // SAFETY: eight numbers are stored after at most eight for each byte before, and there is room for 64.
+        unsafe { _mm256_storeu_si256(to.as_mut_ptr().add(count).cast(), here) };
+        count += byte.count_ones() as usize;
+        base = _mm256_add_epi32(base, _mm256_set1_epi32(8));
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn long_words(bounds: &[u32; LEN_BATCH + 1]) -> u32 {
+    let of_eight = |first: usize| {
+        // SAFETY: these are eight numbers each, and the loads need no alignment.
+        let (starts, ends) = unsafe {
+            let starts = bounds.as_ptr().add(first);
+            (
+                _mm256_loadu_si256(starts.cast()),
+                _mm256_loadu_si256(starts.add(1).cast()),
+            )
+        };
+        // Lengths are below 2^31.
+        let are_long = _mm256_cmpgt_epi32(
+            _mm256_sub_epi32(ends, starts),
+            _mm256_set1_epi32(SHORT as i32),
+        );
+        _mm256_movemask_ps(_mm256_castsi256_ps(are_long)) as u32
+    };
+    of_eight(0) | of_eight(8) << 8
+}
+
+/// For each length, the bits of 16 loaded bytes that belong to the word, and the length where a key has it.
+static OF_LEN: [[[u64; 2]; 2]; LONG + 1] = of_len();
+
+const fn of_len() -> [[[u64; 2]; 2]; LONG + 1] {
+    let mut all = [[[0; 2]; 2]; LONG + 1];
+    let mut len = 0;
+    while len <= LONG {
+        all[len] = [BITS_OF[len], [0, (len as u64) << LEN_SHIFT]];
+        len += 1;
+    }
+    all
+}
+
+/// [`Simd::word_keys`](super::Simd::word_keys), if at least 16 bytes of text follow the start of each word. Otherwise
+/// returns `false` and writes nothing.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn word_keys_within(
+    text: &[u8],
+    bounds: &[u32; KEY_BATCH + 1],
+    shift: u32,
+    words: &mut [WordKey; KEY_BATCH],
+    hashes: &mut [u32; KEY_BATCH],
+) -> bool {
+    let Some(last) = text.len().checked_sub(16) else {
+        return false;
+    };
+    // Positions are below 2^31.
+    let last = _mm256_set1_epi32(i32::try_from(last).unwrap_or(i32::MAX));
+    // SAFETY: these are eight numbers, and the load needs no alignment.
+    let starts = unsafe { _mm256_loadu_si256(bounds.as_ptr().cast()) };
+    if _mm256_movemask_epi8(_mm256_cmpgt_epi32(starts, last)) != 0 {
+        return false;
+    }
+    for i in 0..KEY_BATCH {
+        let start = bounds[i];
+        let len = (bounds[i + 1].wrapping_sub(start) as usize).min(LONG);
+        let [bits, len] = &OF_LEN[len];
+        // SAFETY: no word starts after `last`, so there are 16 bytes of text; the others are 16 bytes, too. The loads
+        // need no alignment.
+        let (bytes, bits, len) = unsafe {
+            (
+                _mm_loadu_si128(text.as_ptr().add(start as usize).cast()),
+                _mm_loadu_si128(bits.as_ptr().cast()),
+                _mm_loadu_si128(len.as_ptr().cast()),
+            )
+        };
+        let word = _mm_or_si128(_mm_and_si128(bytes, bits), len);
+        let (low, high) = (_mm_cvtsi128_si64(word), _mm_extract_epi64::<1>(word));
+        words[i] = WordKey {
+            low: low as u64,
+            high: high as u64,
+        };
+        hashes[i] = (words[i].hash() >> shift) as u32;
+    }
+    true
 }
 
 /// The bits of `0b101` that stand for pairs equal to `[low, high]`.

@@ -44,6 +44,13 @@ pub(super) const COMMON: [(&str, Classes); 7] = [
     (r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]", LOWER),
     (r"\p{Han}", HAN),
 ];
+/// The classes of [`Pattern::Cl100kWithMarks`](super::patterns::Pattern::Cl100kWithMarks).
+pub(super) const WITH_MARKS: [(&str, Classes); 4] = [
+    (r"[\p{L}\p{M}]", LETTER),
+    (r"\p{N}", NUMBER),
+    (r"\s", WHITESPACE),
+    (r"[\r\n]", NEWLINE),
+];
 /// The classes of DeepSeek's patterns: marks count as letters, and characters in [`CJK`] have no other class.
 pub(super) const OF_DEEPSEEK: [(&str, Classes); 6] = [
     (r"[[\p{L}\p{M}]--[一-龥぀-ゟ゠-ヿ]]", LETTER),

@@ -22,6 +22,7 @@ impl Splitter {
             Pattern::Gpt2 => self.gpt2(text, at),
             Pattern::Gpt2BetweenNumbers => self.gpt2_between_numbers(text, at),
             Pattern::Cl100k { digits } => self.cl100k(text, at, digits),
+            Pattern::Cl100kWithMarks => self.cl100k(text, at, 1),
             Pattern::O200k { .. } => self.o200k(text, at),
             Pattern::Deepseek => self.deepseek(text, at),
             Pattern::Steps(_) => unreachable!("tests compare them with the package's library"),

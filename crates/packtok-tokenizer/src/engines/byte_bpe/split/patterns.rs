@@ -8,6 +8,10 @@ pub(crate) const CL100K_PATTERN: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{
 
 pub(crate) const QWEN_PATTERN: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
+/// The pattern of Qwen 3.5. A mark that starts a word may be the character before the letters or one of them, which is
+/// the same word, so that this is [`QWEN_PATTERN`] with marks as letters.
+const QWEN_3_5_PATTERN: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+
 pub(crate) const O200K_PATTERN: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
 pub(crate) const KIMI_K2_PATTERN: &str = r"[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
@@ -32,7 +36,7 @@ const DEEPSEEK_PATTERNS: [&str; 3] = [
 ];
 
 /// The patterns that SIMD blocks split, and the steps of each.
-fn known() -> [(Pattern, Vec<Step>); 8] {
+fn known() -> [(Pattern, Vec<Step>); 9] {
     let regexes = |patterns: &[&str]| -> Vec<Step> {
         let finds = patterns
             .iter()
@@ -46,6 +50,7 @@ fn known() -> [(Pattern, Vec<Step>); 8] {
         (Pattern::Gpt2BetweenNumbers, between_numbers),
         (Pattern::Cl100k { digits: 3 }, regexes(&[CL100K_PATTERN])),
         (Pattern::Cl100k { digits: 1 }, regexes(&[QWEN_PATTERN])),
+        (Pattern::Cl100kWithMarks, regexes(&[QWEN_3_5_PATTERN])),
         (
             Pattern::O200k { is_tekken: false },
             regexes(&[O200K_PATTERN]),
@@ -74,6 +79,8 @@ pub(crate) enum Pattern {
     Cl100k {
         digits: usize,
     },
+    /// As [`Pattern::Cl100k`], with one digit in a word, and marks are letters.
+    Cl100kWithMarks,
     O200k {
         is_tekken: bool,
     },

@@ -16,7 +16,7 @@ use std::marker::PhantomData;
 use super::automaton::{Steps, StepsProgress};
 use super::classes::ClassTable;
 use super::pattern_rules::{Carry, PatternRules};
-use super::wide::{Wide, Widen};
+use super::wide::{ClassifyWide, Wide};
 use crate::engines::simd::{Masks, SIMD_BLOCK_BYTES, Simd, SimdBlock};
 
 /// Number of word ends found in one call; a SIMD block may add some more. The number is high,
@@ -161,14 +161,16 @@ impl SplitState {
             masks.signs.symbol = visible & !(masks.letter | masks.number);
         }
         if R::NEEDS_BEYOND_ASCII && masks.wide != 0 {
-            simd.run(Widen {
+            let wide = simd.run(ClassifyWide {
                 rules: PhantomData::<R>,
                 last: &mut self.last_wide,
                 table,
                 text,
                 at,
-                masks: &mut masks,
+                wide: masks.wide,
+                inner: masks.inner,
             });
+            wide.add_to::<R>(&mut masks);
         }
         masks
     }

@@ -2,7 +2,7 @@
 
 use super::automaton::Steps;
 use super::cl100k::Cl100k;
-use super::classes::{COMMON, ClassTable, OF_DEEPSEEK};
+use super::classes::{COMMON, ClassTable, OF_DEEPSEEK, WITH_MARKS};
 use super::deepseek::Deepseek;
 use super::gpt2::Gpt2;
 use super::o200k::O200k;
@@ -34,6 +34,7 @@ impl Splitter {
         };
         let classes = match pattern {
             Pattern::Gpt2BetweenNumbers => ClassTable::with_digits(),
+            Pattern::Cl100kWithMarks => ClassTable::new(&WITH_MARKS),
             Pattern::Deepseek => ClassTable::new(&OF_DEEPSEEK),
             _ => ClassTable::new(&COMMON),
         };
@@ -81,7 +82,7 @@ impl Splitter {
                 let numbers_apart = true;
                 state.fill(simd, Gpt2 { numbers_apart }, classes, text, ends)
             }
-            Pattern::Cl100k { digits: 1 } => {
+            Pattern::Cl100k { digits: 1 } | Pattern::Cl100kWithMarks => {
                 state.fill(simd, Cl100k { digits: 1 }, classes, text, ends)
             }
             Pattern::Cl100k { digits } => state.fill(simd, Cl100k { digits }, classes, text, ends),

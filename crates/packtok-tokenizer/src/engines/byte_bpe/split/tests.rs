@@ -58,6 +58,7 @@ fn splitters() -> Vec<Splitter> {
         Pattern::Cl100k { digits: 3 },
         Pattern::Gpt2BetweenNumbers,
         Pattern::Cl100k { digits: 1 },
+        Pattern::Cl100kWithMarks,
         Pattern::O200k { is_tekken: false },
         Pattern::O200k { is_tekken: true },
         Pattern::Deepseek,

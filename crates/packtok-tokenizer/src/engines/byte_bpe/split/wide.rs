@@ -20,31 +20,71 @@ pub(super) struct Wide {
     cjk: u64,
 }
 
-/// Adds the classes of characters beyond ASCII to the masks: first to the first byte of each
-/// character, then to its other bytes.
-pub(super) struct Widen<'a, R> {
+impl Wide {
+    /// The classes of the last byte, at bit 0.
+    fn of_last_byte(self) -> Self {
+        Self {
+            letter: self.letter >> 63,
+            number: self.number >> 63,
+            whitespace: self.whitespace >> 63,
+            upper: self.upper >> 63,
+            both: self.both >> 63,
+            mark: self.mark >> 63,
+            symbol: self.symbol >> 63,
+            cjk: self.cjk >> 63,
+        }
+    }
+
+    /// Adds the classes that the rules need to the masks.
+    #[inline(always)]
+    pub(super) fn add_to<R: PatternRules>(&self, masks: &mut Masks) {
+        masks.letter |= self.letter;
+        masks.number |= self.number;
+        masks.whitespace |= self.whitespace;
+        if R::NEEDS_CASE {
+            masks.case.upper |= self.upper;
+            masks.case.both = self.both;
+            masks.case.mark = self.mark;
+        }
+        if R::NEEDS_SIGNS {
+            masks.signs.symbol |= self.symbol;
+            masks.signs.cjk = self.cjk;
+        }
+    }
+}
+
+/// The classes of characters beyond ASCII in a SIMD block: first of the first byte of each character, then of its other
+/// bytes.
+///
+/// They are returned, because masks that are passed by reference would be kept in memory and not in registers.
+pub(super) struct ClassifyWide<'a, R> {
     pub(super) rules: PhantomData<R>,
+    /// The classes of the last byte of the previous SIMD block, which is replaced by the last byte of this one.
     pub(super) last: &'a mut Wide,
     pub(super) table: &'a ClassTable,
     pub(super) text: &'a [u8],
     pub(super) at: usize,
-    pub(super) masks: &'a mut Masks,
+    /// [`Masks::wide`]
+    pub(super) wide: u64,
+    /// [`Masks::inner`]
+    pub(super) inner: u64,
 }
 
-impl<R: PatternRules> Job for Widen<'_, R> {
-    type Output = ();
+impl<R: PatternRules> Job for ClassifyWide<'_, R> {
+    type Output = Wide;
 
     #[inline(always)]
-    fn run(self, simd: impl Simd) {
+    fn run(self, simd: impl Simd) -> Wide {
         let Self {
             last,
             table,
             text,
             at,
-            masks,
+            wide,
+            inner,
             ..
         } = self;
-        let first_bytes = masks.wide & !masks.inner;
+        let first_bytes = wide & !inner;
         let mut begins = Wide::default();
         let decided = if R::NEEDS_CASE {
             let [lower, both] = table.case_by_first_two(simd, text, at);
@@ -80,40 +120,23 @@ impl<R: PatternRules> Job for Widen<'_, R> {
                 begins.cjk |= u64::from(classes & CJK != 0) << i;
             }
         }
-        let inner = masks.inner;
         let mut all = Wide {
             letter: with_inner(begins.letter, last.letter, inner),
             number: with_inner(begins.number, last.number, inner),
             whitespace: with_inner(begins.whitespace, last.whitespace, inner),
             ..Wide::default()
         };
-        masks.letter |= all.letter;
-        masks.number |= all.number;
-        masks.whitespace |= all.whitespace;
         if R::NEEDS_CASE {
             all.upper = with_inner(begins.upper, last.upper, inner);
             all.both = with_inner(begins.both, last.both, inner);
             all.mark = with_inner(begins.mark, last.mark, inner);
-            masks.case.upper |= all.upper;
-            masks.case.both = all.both;
-            masks.case.mark = all.mark;
         }
         if R::NEEDS_SIGNS {
             all.symbol = with_inner(begins.symbol, last.symbol, inner);
             all.cjk = with_inner(begins.cjk, last.cjk, inner);
-            masks.signs.symbol |= all.symbol;
-            masks.signs.cjk = all.cjk;
         }
-        *last = Wide {
-            letter: all.letter >> 63,
-            number: all.number >> 63,
-            whitespace: all.whitespace >> 63,
-            upper: all.upper >> 63,
-            both: all.both >> 63,
-            mark: all.mark >> 63,
-            symbol: all.symbol >> 63,
-            cjk: all.cjk >> 63,
-        };
+        *last = all.of_last_byte();
+        all
     }
 }
 
