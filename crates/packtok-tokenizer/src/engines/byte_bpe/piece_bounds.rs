@@ -24,13 +24,13 @@ const FIRST: u8 = 2;
 const LAST: u8 = 4;
 /// Both bytes belong to one symbol.
 const WHOLE: u8 = 8;
-/// The pair and the byte after it are in [`PieceBounds::triples`].
-const TRIPLE: u8 = 16;
 
 /// A Bloom filter of triples of bytes; the last byte is lowest.
 struct Triples(Box<[u64; TRIPLE_BITS / 64]>);
 
 const TRIPLE_BITS: usize = 1 << 18;
+/// Up to this many triples, it is faster to look up only those that are needed.
+const FEW: u32 = 12;
 
 impl Triples {
     fn none() -> Self {
@@ -47,6 +47,27 @@ impl Triples {
     fn has(&self, three: u32) -> u8 {
         let bit = Self::bit(three);
         (self.0[bit / 64] >> (bit % 64)) as u8 & 1
+    }
+
+    /// [`Triples::has`] for the bytes of a word from each of the `needed` positions on, and for some others.
+    #[inline(always)]
+    fn at(&self, simd: impl Simd, word: &[u8], mut needed: u64) -> u64 {
+        if needed.count_ones() > FEW {
+            let mut are_there = [0; SIMD_BLOCK_BYTES];
+            for (is_there, bytes) in are_there.iter_mut().zip(word.windows(3)) {
+                *is_there = self.has(three([bytes[0], bytes[1], bytes[2]]));
+            }
+            return simd.having(&are_there, 1);
+        }
+        let mut are_there = 0;
+        while needed != 0 {
+            let at = needed.trailing_zeros();
+            needed &= needed - 1;
+            if let Some(&bytes) = word[at as usize..].first_chunk() {
+                are_there |= u64::from(self.has(three(bytes))) << at;
+            }
+        }
+        are_there
     }
 
     #[inline(always)]
@@ -124,19 +145,15 @@ impl PieceBounds {
     pub(super) fn piece_starts(&self, simd: impl Simd, word: &[u8]) -> u64 {
         let mut classes = [0; SIMD_BLOCK_BYTES];
         let num_positions = word.len() - 1;
-        // The three bytes around a position, as a sliding number whose lowest byte is the last
-        // byte.
-        let mut three = u32::from(word[0]) << 8 | u32::from(word[1]);
-        for (class, &right) in classes.iter_mut().zip(&word[2..]) {
-            let two = three as u16;
-            three = three << 8 & 0xff_ffff | u32::from(right);
-            *class = self.places[usize::from(two)] | (TRIPLE * self.triples.has(three));
+        for (class, two) in classes.iter_mut().zip(word.windows(2)) {
+            *class = self.places[pair(two[0], two[1])];
         }
-        if let Some(class) = classes.get_mut(num_positions - 1) {
-            *class = self.places[usize::from(three as u16)];
-        }
-        let [inside, first, last, whole, triple] =
-            [INSIDE, FIRST, LAST, WHOLE, TRIPLE].map(|class| simd.having(&classes, class));
+        let [inside, first, last, whole] =
+            [INSIDE, FIRST, LAST, WHOLE].map(|class| simd.having(&classes, class));
+        // The table of triples takes most of the time, and most pairs begin one token and end another.
+        let undecided = inside & !whole;
+        let needed = undecided & !last | (undecided & !first) >> 1;
+        let triple = self.triples.at(simd, word, needed);
         let in_any_case = !inside | !(last | triple) | !(first | triple << 1);
         let make = in_any_case & !whole;
         let hand_on = !first & !whole;
