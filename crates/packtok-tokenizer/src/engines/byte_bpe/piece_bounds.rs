@@ -150,7 +150,8 @@ impl PieceBounds {
         }
         let [inside, first, last, whole] =
             [INSIDE, FIRST, LAST, WHOLE].map(|class| simd.having(&classes, class));
-        // The table of triples takes most of the time, and most pairs begin one token and end another.
+        // The byte after a pair counts only if no token ends with the pair, and the byte before it only if none begins
+        // with it. That is rare, and the table of triples takes most of the time.
         let undecided = inside & !whole;
         let needed = undecided & !last | (undecided & !first) >> 1;
         let triple = self.triples.at(simd, word, needed);

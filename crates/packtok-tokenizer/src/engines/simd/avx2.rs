@@ -5,10 +5,11 @@ use std::arch::x86_64::{
     __m256i, _mm_and_si128, _mm_cvtsi128_si64, _mm_extract_epi64, _mm_loadl_epi64, _mm_loadu_si128,
     _mm_or_si128, _mm_set_epi64x, _mm256_add_epi8, _mm256_add_epi32, _mm256_and_si256,
     _mm256_broadcastsi128_si256, _mm256_castsi256_pd, _mm256_castsi256_ps, _mm256_cmpeq_epi8,
-    _mm256_cmpeq_epi64, _mm256_cmpgt_epi8, _mm256_cmpgt_epi32, _mm256_cvtepu8_epi32,
-    _mm256_loadu_si256, _mm256_min_epu8, _mm256_movemask_epi8, _mm256_movemask_pd,
-    _mm256_movemask_ps, _mm256_or_si256, _mm256_set1_epi8, _mm256_set1_epi32, _mm256_setr_epi8,
-    _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_storeu_si256, _mm256_sub_epi32,
+    _mm256_cmpeq_epi32, _mm256_cmpeq_epi64, _mm256_cmpgt_epi8, _mm256_cmpgt_epi32,
+    _mm256_cvtepu8_epi32, _mm256_loadu_si256, _mm256_max_epu32, _mm256_min_epu8,
+    _mm256_movemask_epi8, _mm256_movemask_pd, _mm256_movemask_ps, _mm256_or_si256,
+    _mm256_set1_epi8, _mm256_set1_epi32, _mm256_setr_epi8, _mm256_setzero_si256,
+    _mm256_shuffle_epi8, _mm256_storeu_si256, _mm256_sub_epi32,
 };
 
 use super::back_end::back_end;
@@ -251,11 +252,12 @@ fn word_keys_within(
     let Some(last) = text.len().checked_sub(16) else {
         return false;
     };
-    // Positions are below 2^31.
-    let last = _mm256_set1_epi32(i32::try_from(last).unwrap_or(i32::MAX));
+    let last = _mm256_set1_epi32(u32::try_from(last).unwrap_or(u32::MAX) as i32);
     // SAFETY: these are eight numbers, and the load needs no alignment.
     let starts = unsafe { _mm256_loadu_si256(bounds.as_ptr().cast()) };
-    if _mm256_movemask_epi8(_mm256_cmpgt_epi32(starts, last)) != 0 {
+    // There is no comparison of unsigned numbers.
+    let are_within = _mm256_cmpeq_epi32(_mm256_max_epu32(starts, last), last);
+    if _mm256_movemask_epi8(are_within) != -1 {
         return false;
     }
     for i in 0..KEY_BATCH {
