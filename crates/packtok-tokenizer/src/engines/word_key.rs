@@ -22,17 +22,20 @@ pub(super) struct WordKey {
     pub(super) high: u64,
 }
 
-/// For each length, the bits of 16 loaded bytes that belong to the word.
-pub(super) const BITS_OF: [[u64; 2]; LONG + 1] = {
-    let mut bits_of = [[0; 2]; LONG + 1];
+/// For each length, the bits of 16 loaded bytes that belong to the word, and the length where the key has it.
+pub(super) static OF_LEN: [[[u64; 2]; 2]; LONG + 1] = {
+    let mut of_len = [[[0; 2]; 2]; LONG + 1];
     let mut len = 1;
     while len <= LONG {
         let num_bytes = if len < SHORT { len } else { SHORT };
         let bits = u128::MAX >> (128 - 8 * num_bytes);
-        bits_of[len] = [bits as u64, (bits >> 64) as u64];
+        of_len[len] = [
+            [bits as u64, (bits >> 64) as u64],
+            [0, (len as u64) << LEN_SHIFT],
+        ];
         len += 1;
     }
-    bits_of
+    of_len
 };
 
 impl WordKey {
@@ -52,10 +55,10 @@ impl WordKey {
             }
             (None, None) => two_numbers(u128::from_le_bytes(padded(&text[start..end]))),
         };
-        let bits = &BITS_OF[len];
+        let [bits, len] = OF_LEN[len];
         Self {
             low: low & bits[0],
-            high: high & bits[1] | (len as u64) << LEN_SHIFT,
+            high: high & bits[1] | len[1],
         }
     }
 

@@ -15,9 +15,8 @@ use std::arch::x86_64::{
 use super::back_end::back_end;
 use super::first_two::{FirstTwo, MATCHES};
 use super::masks::{Masks, SIMD_BLOCK_BYTES, SimdBlock};
-use super::portable::Portable;
 use super::traits::{KEY_BATCH, LEN_BATCH};
-use crate::engines::word_key::{BITS_OF, LEN_SHIFT, LONG, SHORT, WordKey};
+use crate::engines::word_key::{LONG, OF_LEN, SHORT, WordKey};
 
 back_end! {
     /// Exists only if the processor has AVX2.
@@ -28,15 +27,13 @@ back_end! {
     fn match_first_two(block: &SimdBlock, after: &SimdBlock, first_two: &FirstTwo) -> u64 =
         match_first_two(block, after, first_two);
     fn positions(bits: u64, base: u32, to: &mut [u32; SIMD_BLOCK_BYTES]) = positions(bits, base, to);
-    fn word_keys(
+    fn word_keys_within(
         text: &[u8],
         bounds: &[u32; KEY_BATCH + 1],
         shift: u32,
         words: &mut [WordKey; KEY_BATCH],
         hashes: &mut [u32; KEY_BATCH],
-    ) = if !word_keys_within(text, bounds, shift, words, hashes) {
-        Portable.word_keys(text, bounds, shift, words, hashes);
-    };
+    ) -> bool = word_keys_within(text, bounds, shift, words, hashes);
     fn long_words(bounds: &[u32; LEN_BATCH + 1]) -> u32 = long_words(bounds);
     fn match_pair(pairs: &[u64; 4], pair: [u64; 2]) -> usize = match_pair(pairs, pair);
     fn unpack_ids(packed: [u64; 2], numbers: &mut [u32; 8]) = unpack_ids(packed, numbers);
@@ -225,21 +222,22 @@ fn long_words(bounds: &[u32; LEN_BATCH + 1]) -> u32 {
     of_eight(0) | of_eight(8) << 8
 }
 
-/// For each length, the bits of 16 loaded bytes that belong to the word, and the length where a key has it.
-static OF_LEN: [[[u64; 2]; 2]; LONG + 1] = of_len();
-
-const fn of_len() -> [[[u64; 2]; 2]; LONG + 1] {
-    let mut all = [[[0; 2]; 2]; LONG + 1];
-    let mut len = 0;
-    while len <= LONG {
-        all[len] = [BITS_OF[len], [0, (len as u64) << LEN_SHIFT]];
-        len += 1;
-    }
-    all
+/// Whether at least 16 bytes of text follow the start of each word.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) fn are_within(text: &[u8], bounds: &[u32; KEY_BATCH + 1]) -> bool {
+    let Some(last) = text.len().checked_sub(16) else {
+        return false;
+    };
+    let last = _mm256_set1_epi32(u32::try_from(last).unwrap_or(u32::MAX) as i32);
+    // SAFETY: these are eight numbers, and the load needs no alignment.
+    let starts = unsafe { _mm256_loadu_si256(bounds.as_ptr().cast()) };
+    // There is no comparison of unsigned numbers.
+    let not_after_last = _mm256_cmpeq_epi32(_mm256_max_epu32(starts, last), last);
+    _mm256_movemask_epi8(not_after_last) == -1
 }
 
-/// [`Simd::word_keys`](super::Simd::word_keys), if at least 16 bytes of text follow the start of each word. Otherwise
-/// returns `false` and writes nothing.
+/// `Simd::word_keys_within`. A vector holds one word.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn word_keys_within(
@@ -249,23 +247,14 @@ fn word_keys_within(
     words: &mut [WordKey; KEY_BATCH],
     hashes: &mut [u32; KEY_BATCH],
 ) -> bool {
-    let Some(last) = text.len().checked_sub(16) else {
-        return false;
-    };
-    let last = _mm256_set1_epi32(u32::try_from(last).unwrap_or(u32::MAX) as i32);
-    // SAFETY: these are eight numbers, and the load needs no alignment.
-    let starts = unsafe { _mm256_loadu_si256(bounds.as_ptr().cast()) };
-    // There is no comparison of unsigned numbers.
-    let are_within = _mm256_cmpeq_epi32(_mm256_max_epu32(starts, last), last);
-    if _mm256_movemask_epi8(are_within) != -1 {
+    if !are_within(text, bounds) {
         return false;
     }
     for i in 0..KEY_BATCH {
         let start = bounds[i];
         let len = (bounds[i + 1].wrapping_sub(start) as usize).min(LONG);
         let [bits, len] = &OF_LEN[len];
-        // SAFETY: no word starts after `last`, so there are 16 bytes of text; the others are 16 bytes, too. The loads
-        // need no alignment.
+        // SAFETY: 16 bytes of text follow each start, and the others are 16 bytes, too. The loads need no alignment.
         let (bytes, bits, len) = unsafe {
             (
                 _mm_loadu_si128(text.as_ptr().add(start as usize).cast()),

@@ -4,25 +4,24 @@
 
 use std::arch::x86_64::{
     __m512i, _mm_cvtsi32_si128, _mm_loadu_si128, _mm_set_epi64x, _mm_setr_epi8, _mm_slli_si128,
-    _mm256_cmpgt_epu32_mask, _mm256_loadu_si256, _mm256_min_epu32, _mm256_set1_epi32,
-    _mm256_storeu_si256, _mm256_sub_epi32, _mm512_add_epi32, _mm512_add_epi64, _mm512_and_si512,
-    _mm512_broadcast_i32x4, _mm512_castsi128_si512, _mm512_castsi256_si512, _mm512_castsi512_si256,
-    _mm512_cmpeq_epi8_mask, _mm512_cmpgt_epu32_mask, _mm512_cmplt_epi8_mask,
-    _mm512_cmplt_epu8_mask, _mm512_cvtepu8_epi32, _mm512_inserti32x4, _mm512_loadu_si512,
-    _mm512_mask_i32gather_epi32, _mm512_mask_mov_epi8, _mm512_mask_set1_epi32,
-    _mm512_mask_shuffle_epi8, _mm512_maskz_compress_epi32, _mm512_maskz_mov_epi8,
-    _mm512_movepi8_mask, _mm512_mullo_epi64, _mm512_or_si512, _mm512_permutex2var_epi32,
-    _mm512_permutexvar_epi32, _mm512_reduce_min_epu32, _mm512_set1_epi8, _mm512_set1_epi32,
-    _mm512_set4_epi64, _mm512_setr_epi32, _mm512_setzero_si512, _mm512_shuffle_epi8,
-    _mm512_shuffle_epi32, _mm512_shuffle_i32x4, _mm512_slli_epi32, _mm512_srl_epi64,
-    _mm512_storeu_si512, _mm512_sub_epi8, _mm512_sub_epi32, _mm512_test_epi8_mask,
+    _mm256_loadu_si256, _mm256_min_epu32, _mm256_set1_epi32, _mm256_storeu_si256, _mm256_sub_epi32,
+    _mm512_add_epi32, _mm512_add_epi64, _mm512_and_si512, _mm512_broadcast_i32x4,
+    _mm512_castsi128_si512, _mm512_castsi256_si512, _mm512_castsi512_si256, _mm512_cmpeq_epi8_mask,
+    _mm512_cmpgt_epu32_mask, _mm512_cmplt_epi8_mask, _mm512_cmplt_epu8_mask, _mm512_cvtepu8_epi32,
+    _mm512_inserti32x4, _mm512_loadu_si512, _mm512_mask_i32gather_epi32, _mm512_mask_mov_epi8,
+    _mm512_mask_set1_epi32, _mm512_mask_shuffle_epi8, _mm512_maskz_compress_epi32,
+    _mm512_maskz_mov_epi8, _mm512_movepi8_mask, _mm512_mullo_epi64, _mm512_or_si512,
+    _mm512_permutex2var_epi32, _mm512_permutexvar_epi32, _mm512_reduce_min_epu32, _mm512_set1_epi8,
+    _mm512_set1_epi32, _mm512_set4_epi64, _mm512_setr_epi32, _mm512_setzero_si512,
+    _mm512_shuffle_epi8, _mm512_shuffle_epi32, _mm512_shuffle_i32x4, _mm512_slli_epi32,
+    _mm512_srl_epi64, _mm512_storeu_si512, _mm512_sub_epi8, _mm512_sub_epi32,
+    _mm512_test_epi8_mask,
 };
 
-use super::avx2::{match_pair, unpack_ids};
+use super::avx2::{are_within, match_pair, unpack_ids};
 use super::back_end::back_end;
 use super::first_two::{FirstTwo, MATCHES};
 use super::masks::{Masks, SIMD_BLOCK_BYTES, SimdBlock};
-use super::portable::Portable;
 use super::traits::{KEY_BATCH, LEN_BATCH, Lanes, NUM_LANES};
 use crate::engines::huge_table::Slots;
 use crate::engines::word_key::{HASH_FACTORS, LONG, SHORT, WordKey};
@@ -38,15 +37,13 @@ back_end! {
     fn match_first_two(block: &SimdBlock, after: &SimdBlock, first_two: &FirstTwo) -> u64 =
         match_first_two(block, after, first_two);
     fn positions(bits: u64, base: u32, to: &mut [u32; SIMD_BLOCK_BYTES]) = positions(bits, base, to);
-    fn word_keys(
+    fn word_keys_within(
         text: &[u8],
         bounds: &[u32; KEY_BATCH + 1],
         shift: u32,
         words: &mut [WordKey; KEY_BATCH],
         hashes: &mut [u32; KEY_BATCH],
-    ) = if !word_keys_within(text, bounds, shift, words, hashes) {
-        Portable.word_keys(text, bounds, shift, words, hashes);
-    };
+    ) -> bool = word_keys_within(text, bounds, shift, words, hashes);
     fn long_words(bounds: &[u32; LEN_BATCH + 1]) -> u32 = long_words(bounds);
     fn match_pair(pairs: &[u64; 4], pair: [u64; 2]) -> usize = match_pair(pairs, pair);
     fn unpack_ids(packed: [u64; 2], numbers: &mut [u32; 8]) = unpack_ids(packed, numbers);
@@ -250,8 +247,7 @@ fn long_words(bounds: &[u32; LEN_BATCH + 1]) -> u32 {
     ))
 }
 
-/// [`Simd::word_keys`], if at least 16 bytes of text follow the start of each word. Otherwise
-/// returns `false` and writes nothing.
+/// `Simd::word_keys_within`.
 ///
 /// A vector holds four words of 16 bytes. The bytes after the end of a word are masked out, and
 /// the last byte is replaced by the length.
@@ -264,10 +260,9 @@ fn word_keys_within(
     words: &mut [WordKey; KEY_BATCH],
     hashes: &mut [u32; KEY_BATCH],
 ) -> bool {
-    let Some(last) = text.len().checked_sub(16) else {
+    if !are_within(text, bounds) {
         return false;
-    };
-    let last = u32::try_from(last).unwrap_or(u32::MAX);
+    }
     // SAFETY: these are eight numbers each, and the loads need no alignment.
     let (starts, ends) = unsafe {
         (
@@ -275,9 +270,6 @@ fn word_keys_within(
             _mm256_loadu_si256(bounds.as_ptr().add(1).cast()),
         )
     };
-    if _mm256_cmpgt_epu32_mask(starts, _mm256_set1_epi32(last as i32)) != 0 {
-        return false;
-    }
     let lens = _mm256_min_epu32(
         _mm256_sub_epi32(ends, starts),
         _mm256_set1_epi32(LONG as i32),
@@ -289,7 +281,7 @@ fn word_keys_within(
     let mut hashed = [_mm512_setzero_si512(); 2];
     for (half, hashed) in hashed.iter_mut().enumerate() {
         let first = 4 * half;
-        // SAFETY: no word starts after `last`, so there are 16 bytes. The read is volatile because LLVM would
+        // SAFETY: 16 bytes of text follow each start. The read is volatile because LLVM would
         // otherwise extract the positions from the vector that they were loaded as, which takes longer than loading
         // them again.
         let bytes = |i: usize| unsafe {

@@ -28,7 +28,14 @@ fn agree(simd: impl Simd) {
         assert_eq!(simd.match_pair(&pairs.map(|number| !number), pair), 0);
     }
     let any = (0..1000_u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) << (i % 7));
-    let few = [0, 1, 1 << 63, 0x8000_0001_0001_0101, u64::MAX];
+    let few = [
+        0,
+        1,
+        1 << 63,
+        0x8000_0001_0001_0101,
+        0x5555_5555_5555_5555,
+        u64::MAX,
+    ];
     for bits in few.into_iter().chain(any) {
         let mut positions = [0; SIMD_BLOCK_BYTES];
         simd.positions(bits, 1000, &mut positions);

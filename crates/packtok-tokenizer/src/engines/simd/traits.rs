@@ -90,10 +90,27 @@ pub(crate) trait Simd: Copy {
         words: &mut [WordKey; KEY_BATCH],
         hashes: &mut [u32; KEY_BATCH],
     ) {
+        if self.word_keys_within(text, bounds, shift, words, hashes) {
+            return;
+        }
         for (i, (word, hash)) in words.iter_mut().zip(hashes).enumerate() {
             *word = WordKey::at(text, bounds[i] as usize, bounds[i + 1] as usize);
             *hash = (word.hash() >> shift) as u32;
         }
+    }
+
+    /// [`Simd::word_keys`], if at least 16 bytes of text follow the start of each word. Otherwise returns `false` and
+    /// writes nothing. A back end may always return `false`.
+    #[inline(always)]
+    fn word_keys_within(
+        self,
+        _text: &[u8],
+        _bounds: &[u32; KEY_BATCH + 1],
+        _shift: u32,
+        _words: &mut [WordKey; KEY_BATCH],
+        _hashes: &mut [u32; KEY_BATCH],
+    ) -> bool {
+        false
     }
 
     /// One bit per word, set if the word is long. Word `i` is `bounds[i]..bounds[i + 1]`.

@@ -256,6 +256,7 @@ mod tests {
     fn two_bytes_tell_of_most_letters_and_of_nothing_else() {
         for table in [
             ClassTable::new(&COMMON),
+            ClassTable::new(&WITH_MARKS),
             ClassTable::new(&OF_DEEPSEEK),
             ClassTable::with_digits(),
         ] {
