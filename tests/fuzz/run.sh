@@ -52,6 +52,7 @@ export here seconds golden targets work
 
 # A target uses one CPU.
 xargs -L 1 -P "$(nproc)" bash -c 'set -euo pipefail; fuzz "$@"' fuzz <<'TARGETS'
+code_points *.text
 engine *.text
 field *.line
 mds *.mds_folder

@@ -24,6 +24,9 @@ mod _packtok {
     use crate::boundary::process;
     #[pymodule_export]
     use crate::boundary::process::available_cpus;
+    use crate::boundary::strings;
+    #[pymodule_export]
+    use crate::boundary::strings::string_access;
     #[pymodule_export]
     use crate::dataset::blocks::PyBlocks;
     #[pymodule_export]
@@ -120,10 +123,11 @@ mod _packtok {
     #[pymodule_export]
     const PROFILE_TOKENS: u64 = packtok_dataset::texts::profile::SAMPLE_TOKENS;
 
-    /// Sets up the process, and adds the two values that are not constants.
+    /// Sets up the process, finds out how strings are read, and adds the two values that are not constants.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         process::hush_contained();
+        strings::prove(module.py())?;
         foreign::use_for_all();
         module.add("DocumentError", DocumentError::class(module.py())?)?;
         module.add("TOKEN_FORMATS", packtok_formats::TokenFormat::NAMES)

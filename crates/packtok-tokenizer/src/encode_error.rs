@@ -32,6 +32,11 @@ pub enum EncodeError {
     /// A document contains the text of a special token, which is forbidden.
     #[error("the text contains the special token {token:?}")]
     SpecialTokenInText { token: String },
+    /// A text given as code points has no UTF-8. In practice, the code point is a surrogate.
+    #[error(
+        "the text contains a lone surrogate, U+{code_point:04X} at index {position}, which UTF-8 cannot represent"
+    )]
+    NotACharacter { position: usize, code_point: u32 },
     /// A component of the tokenizer makes too much of a text.
     #[error("{name}: the tokenizer is not usable")]
     Excess {

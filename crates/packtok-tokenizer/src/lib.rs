@@ -12,6 +12,7 @@
 mod adversarial_texts;
 mod byte_decoder;
 mod cause;
+mod code_points;
 mod components;
 mod encode_error;
 mod encoder;
@@ -31,6 +32,7 @@ mod vocabulary;
 
 pub use adversarial_texts::{TextExtent, adversarial_texts};
 pub use cause::Cause;
+pub use code_points::CodePoints;
 pub use components::Component;
 pub use encode_error::EncodeError;
 pub use encoder::Encoder;

@@ -71,6 +71,8 @@ def inspect(
 
 def describe(lookup: "TokenizerLookup") -> dict[str, Any]:
     """Returns everything `packtok tokenizer inspect` shows, as JSON-serializable values."""
+    from packtok._packtok import string_access
+
     tokenizer = lookup.tokenizer
     special = {token for token, _ in tokenizer.special_tokens}
     return {
@@ -83,6 +85,7 @@ def describe(lookup: "TokenizerLookup") -> dict[str, Any]:
         "engine": tokenizer.engine,
         "engine_reason": tokenizer.engine_reason,
         "is_linear": tokenizer.is_linear,
+        "strings": dict(zip(("read_as", "reason"), string_access(), strict=True)),
         "added_tokens": [
             {"token": token, "id": id, "special": token in special} for token, id in tokenizer.added_tokens
         ],
@@ -92,7 +95,8 @@ def describe(lookup: "TokenizerLookup") -> dict[str, Any]:
 
 
 def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
-    width = facts["token_bytes"]
+    width, strings = facts["token_bytes"], facts["strings"]
+    reason = strings["reason"]
     rows = [
         ("name", facts["name"]),
         ("file", facts["path"] or "none: built in"),
@@ -101,6 +105,7 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("EOS", repr(facts["eos_token"]) if facts["eos_token"] is not None else "none named"),
         ("engine", f"{facts['engine']}: {facts['engine_reason']}"),
         ("time", LINEAR if facts["is_linear"] else NOT_LINEAR),
+        ("Python strings", f"read as {strings['read_as']}" + (f", because {reason}" if reason else "")),
         *(
             ("speed", f"{speed['bytes_per_second'] / 1e6:,.1f} MB/s with {speed['engine']}, on one core")
             for speed in facts.get("speeds", ())

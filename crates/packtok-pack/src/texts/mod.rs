@@ -27,6 +27,28 @@ pub struct Encoders {
     idle: Mutex<Vec<(EncodeOptions, Encoder)>>,
 }
 
+/// A text in memory, which may have another encoding than UTF-8.
+pub trait Text: Sync {
+    /// An upper bound of the bytes of its UTF-8.
+    fn max_utf8_bytes(&self) -> usize;
+
+    /// Its UTF-8. A text in another encoding is converted to `buffer`, whose content is replaced.
+    ///
+    /// # Errors
+    /// The text has no UTF-8.
+    fn utf8<'a>(&'a self, buffer: &'a mut String) -> BpeResult<&'a str>;
+}
+
+impl<T: AsRef<str> + Sync> Text for T {
+    fn max_utf8_bytes(&self) -> usize {
+        self.as_ref().len()
+    }
+
+    fn utf8<'a>(&'a self, _: &'a mut String) -> BpeResult<&'a str> {
+        Ok(self.as_ref())
+    }
+}
+
 /// The concatenated ids of many texts.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Batch {
@@ -63,6 +85,7 @@ impl Encoders {
         Ok(Borrowed {
             home: self,
             encoder: Some(encoder),
+            text: String::new(),
             ids: Vec::new(),
         })
     }
@@ -71,7 +94,7 @@ impl Encoders {
     ///
     /// # Errors
     /// If the tokenizer rejects the text.
-    pub fn encode(&self, text: &str, options: &EncodeOptions) -> Result<Vec<u32>> {
+    pub fn encode<T: Text + ?Sized>(&self, text: &T, options: &EncodeOptions) -> Result<Vec<u32>> {
         let mut encoder = self.borrow(options)?;
         let mut ids = Vec::new();
         match catch_unwind(AssertUnwindSafe(|| encoder.encode_into(text, &mut ids))) {
@@ -89,7 +112,7 @@ impl Encoders {
     ///
     /// # Errors
     /// The first text, in input order, that the tokenizer rejects.
-    pub fn encode_batch<T: AsRef<str> + Sync>(
+    pub fn encode_batch<T: Text>(
         &self,
         texts: &[T],
         options: &EncodeOptions,
@@ -100,12 +123,12 @@ impl Encoders {
         ids.clear();
         let mut offsets = Vec::with_capacity(texts.len() + 1);
         offsets.push(0);
-        let items = Items::new("texts", texts.len(), |item| texts[item].as_ref().len());
+        let items = Items::new("texts", texts.len(), |item| texts[item].max_utf8_bytes());
         if num_threads.min(items.num_runs()) <= 1 {
             // Written directly to the result: a copy of the ids is slow compared with encoding.
             let mut encoder = self.borrow(options)?;
             items.in_turn(tick, |item| {
-                encoder.encode_into(texts[item].as_ref(), &mut ids)?;
+                encoder.encode_into(&texts[item], &mut ids)?;
                 offsets.push(ids.len() as i64);
                 Ok(())
             })?;
@@ -115,7 +138,7 @@ impl Encoders {
             num_threads,
             || self.borrow(options),
             |encoder, item, (ids, ends): &mut (Vec<u32>, Vec<usize>)| {
-                encoder.encode_into(texts[item].as_ref(), ids)?;
+                encoder.encode_into(&texts[item], ids)?;
                 ends.push(ids.len());
                 Ok(())
             },
@@ -135,7 +158,7 @@ impl Encoders {
     ///
     /// # Errors
     /// The first text, in input order, that the tokenizer rejects.
-    pub fn count<T: AsRef<str> + Sync>(
+    pub fn count<T: Text>(
         &self,
         texts: &[T],
         options: &EncodeOptions,
@@ -145,11 +168,11 @@ impl Encoders {
         let runs = in_runs(
             "texts",
             texts.len(),
-            |item| texts[item].as_ref().len(),
+            |item| texts[item].max_utf8_bytes(),
             num_threads,
             || self.borrow(options),
             |encoder, item, counts: &mut Vec<i64>| {
-                counts.push(encoder.count(texts[item].as_ref())?);
+                counts.push(encoder.count(&texts[item])?);
                 Ok(())
             },
             tick,
@@ -240,18 +263,21 @@ fn spans(offsets: &[usize], num_ids: usize) -> Result<Vec<Range<usize>>> {
 struct Borrowed<'a> {
     home: &'a Encoders,
     encoder: Option<(EncodeOptions, Encoder)>,
+    /// The last text that was not UTF-8, converted.
+    text: String,
     ids: Vec<u32>,
 }
 
 impl Borrowed<'_> {
-    fn encode_into(&mut self, text: &str, ids: &mut Vec<u32>) -> BpeResult<()> {
+    fn encode_into<T: Text + ?Sized>(&mut self, text: &T, ids: &mut Vec<u32>) -> BpeResult<()> {
+        let text = text.utf8(&mut self.text)?;
         let (options, mut encoder) = self.encoder.take().expect("absent only while it encodes");
         let outcome = encoder.encode_into(text, ids);
         self.encoder = Some((options, encoder));
         outcome
     }
 
-    fn count(&mut self, text: &str) -> BpeResult<i64> {
+    fn count<T: Text>(&mut self, text: &T) -> BpeResult<i64> {
         let mut ids = std::mem::take(&mut self.ids);
         ids.clear();
         self.encode_into(text, &mut ids)?;

@@ -158,7 +158,8 @@ pub(crate) fn tokenizer_error(error: packtok_tokenizer::Error) -> PyErr {
         | E::Encode(
             EncodeError::TruncationTooShort { .. }
             | EncodeError::NotFast { .. }
-            | EncodeError::WideIds { .. },
+            | EncodeError::WideIds { .. }
+            | EncodeError::NotACharacter { .. },
         ) => PyValueError::new_err(chain(&error)),
         E::Load(
             LoadError::NotUtf8 { .. }
@@ -410,6 +411,9 @@ pub(crate) fn pack_error(error: packtok_pack::Error) -> PyErr {
             packtok_tokenizer::Error::Encode(
                 EncodeError::Engine { .. } | EncodeError::SpecialTokenInText { .. },
             ) => DocumentError::new_err(chain(&error)),
+            packtok_tokenizer::Error::Encode(EncodeError::NotACharacter { .. }) => {
+                PyValueError::new_err(chain(&error))
+            }
             _ => TokenizerError::new_err(chain(&error)),
         },
         E::NotForShards { .. }

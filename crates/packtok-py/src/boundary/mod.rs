@@ -8,6 +8,7 @@ pub(crate) mod integers;
 pub(crate) mod memory;
 pub(crate) mod monitor;
 pub(crate) mod process;
+pub(crate) mod strings;
 pub(crate) mod token_formats;
 pub(crate) mod values;
 pub(crate) mod views;

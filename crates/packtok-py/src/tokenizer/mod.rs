@@ -3,28 +3,27 @@
 pub(crate) mod proof;
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock};
 
 use numpy::{IntoPyArray, PyArray1};
 use packtok_jobs::Progress;
 use packtok_pack::pbin::TokenWidth;
-use packtok_pack::texts::Encoders;
+use packtok_pack::texts::{Encoders, Text};
 use packtok_tokenizer::{
     BUILTIN_NAMES, ENDOFTEXT, EncodeOptions, NewToken, SpecialTokensInText, Tokenizer, Vocabulary,
 };
 use pyo3::call::PyCallArgs;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedStr;
-use pyo3::types::{PyBytes, PyDict, PyList, PyListMethods, PyString};
+use pyo3::types::PyBytes;
 
 use self::proof::proven;
 use crate::boundary::error::{pack_error, tokenizer_error};
 use crate::boundary::integers::integers;
 use crate::boundary::memory::{room_for_ids, without_room};
 use crate::boundary::monitor::watched;
+use crate::boundary::strings::{string, strings};
 use crate::boundary::values::{self, choice};
 
 type Array<'py, T> = Bound<'py, PyArray1<T>>;
@@ -393,7 +392,7 @@ impl PyTokenizer {
         special_tokens_in_text: Option<&str>,
     ) -> PyResult<Array<'py, u32>> {
         let options = options(add_special_tokens, special_tokens_in_text)?;
-        let text = string("text", text)?;
+        let text = string(text)?;
         let ids = py.detach(|| self.encoders.encode(&text, &options));
         Ok(ids.map_err(pack_error)?.into_pyarray(py))
     }
@@ -416,7 +415,7 @@ impl PyTokenizer {
         let (texts, num_threads) = (strings(texts)?, num_threads(threads)?);
         // A token has at least one byte of text, except for tokens that are added around texts and
         // before words.
-        let num_bytes: usize = texts.iter().map(|text| text.len() + 4).sum();
+        let num_bytes: usize = (texts.iter()).map(|text| text.max_utf8_bytes() + 4).sum();
         let batch = watched(py, None, |monitor| {
             let mut tick = || monitor(&Progress::default());
             let ids = room_for_ids(num_bytes);
@@ -569,45 +568,4 @@ fn num_threads(threads: Option<usize>) -> PyResult<usize> {
             "threads is {threads}, expected 1 to 4096"
         ))),
     }
-}
-
-/// The strings of an iterable, without copying those that Python stores as UTF-8.
-fn strings(texts: &Bound<'_, PyAny>) -> PyResult<Vec<PyBackedStr>> {
-    let expected = "expected a list or another iterable of str";
-    let type_name = || Ok::<_, PyErr>(texts.get_type().name()?.to_string());
-    if texts.is_instance_of::<PyString>() || texts.is_instance_of::<PyDict>() {
-        return Err(PyTypeError::new_err(format!(
-            "texts is a {}, {expected}",
-            type_name()?
-        )));
-    }
-    let py = texts.py();
-    let items = texts.try_iter().map_err(|error| match type_name() {
-        Ok(type_name) if error.is_instance_of::<PyTypeError>(py) => {
-            PyTypeError::new_err(format!("texts is a {type_name}, {expected}"))
-        }
-        Ok(_) => error,
-        Err(error) => error,
-    })?;
-    let num_texts = texts.cast::<PyList>().map_or(0, PyListMethods::len);
-    let mut strings = Vec::with_capacity(num_texts);
-    for (i, item) in items.enumerate() {
-        strings.push(string(format_args!("texts[{i}]"), &item?)?);
-    }
-    Ok(strings)
-}
-
-/// The string of the argument `name`, without a copy if Python stores it as UTF-8.
-fn string(name: impl Display, value: &Bound<'_, PyAny>) -> PyResult<PyBackedStr> {
-    let Ok(text) = value.cast::<PyString>() else {
-        let type_name = value.get_type().name()?;
-        return Err(PyTypeError::new_err(format!(
-            "{name} is {type_name}, expected a str"
-        )));
-    };
-    PyBackedStr::try_from(text.clone()).map_err(|error| {
-        PyValueError::new_err(format!(
-            "{name} contains a lone surrogate, which is not valid text: {error}"
-        ))
-    })
 }
