@@ -117,9 +117,9 @@ def measure(arguments: argparse.Namespace, name: str, lines: Path, work: Path) -
         start = run(of_gigatoken(tiny), arguments.core)
         whole = run(of_gigatoken(lines), arguments.core)
         measured[GIGATOKEN].add(megabytes, whole, start)
-    with packtok.PbinReader(pbin) as reader:
-        # Each document has an EOD.
-        num_ids = reader.num_tokens - len(reader)
+    reader = packtok.PbinReader(pbin)
+    # Each document has an EOD.
+    num_ids = reader.num_tokens - len(reader)
     if int(whole.output) != num_ids:
         print(f"gigatoken makes {int(whole.output):,} ids, packtok {num_ids:,}")
     if arguments.modalities_python is not None and name == GPT2.name:
