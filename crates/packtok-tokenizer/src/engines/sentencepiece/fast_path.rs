@@ -93,10 +93,9 @@ impl FastPath {
         self.normalizer
             .run(&self.model.rules, text.as_bytes(), normalized);
         let done = match &self.segmenter {
-            Segmenter::Unigram(segmenter) => {
-                segmenter.append_ids(&self.model, normalized, unigram, ids);
-                Ok(true)
-            }
+            Segmenter::Unigram(segmenter) => segmenter
+                .append_ids(&self.model, normalized, unigram, encoder, ids)
+                .map(|()| true),
             Segmenter::Bpe(bpe_model) => {
                 let mut words = TextParts {
                     unknown_characters_are_separate: self.model.byte_ids.is_some(),

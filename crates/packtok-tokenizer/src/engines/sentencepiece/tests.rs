@@ -140,6 +140,43 @@ fn long_texts_have_the_same_sums() {
     assert!(ids.len() > 2000);
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    /// Cached words must have the ids that the sum before them gives: two ways to write a word differ by as much as
+    /// rounding does, and long texts have sums of all sizes, also some that are subtracted.
+    #[test]
+    fn cached_words_have_the_ids_of_their_place(
+        scores in prop::collection::vec(-40.0f32..0.0, 4),
+        gaps in prop::collection::vec(-0.06f32..0.06, 6),
+        words in prop::collection::vec(prop::collection::vec(select(&["a", "b", "ab", "é", "x", "🙂"][..]), 1..8), 1..6),
+        bytes: bool,
+        repetitions in 1..1500usize,
+    ) {
+        let [a, b, e, mark] = scores[..] else { unreachable!() };
+        let pieces = [
+            ("a", a),
+            ("b", b),
+            ("é", e),
+            ("▁", mark),
+            ("▁a", mark + a + gaps[0]),
+            ("ab", a + b + gaps[1]),
+            ("aé", a + e + gaps[2]),
+            ("ba", b + a + gaps[3]),
+            ("▁ab", mark + a + b + gaps[4]),
+            ("éab", e + a + b + gaps[5]),
+        ];
+        let pieces = pieces.map(|(text, score)| (text.to_owned(), score, "normal"));
+        let file = file("SentencePieceUnigram", &pieces, &[], [true, false, false, bytes]);
+        let (slow_path, fast_path) = (SlowPath::load(&file).unwrap(), FastPath::load(&file).unwrap());
+        let words: Vec<String> = words.iter().map(|chars| chars.concat()).collect();
+        let mut scratch = Scratch::new(Some(1 << 16));
+        // A short text before fills the cache where sums are small.
+        for text in [words.join(" "), format!("{} ", words.join(" ")).repeat(repetitions)] {
+            prop_assert_eq!(ids_of(&fast_path, &mut scratch, &text), slow_ids_of(&slow_path, &text));
+        }
+    }
+}
+
 #[test]
 fn models_that_the_fast_path_does_not_cover_are_refused_with_a_reason() {
     let covers = |text: &str, kind: &'static str| {

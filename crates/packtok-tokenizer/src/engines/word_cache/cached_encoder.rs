@@ -16,6 +16,13 @@ pub(crate) trait WordEncoder {
     /// # Errors
     /// The engine refuses the word.
     fn encode_word(&mut self, word: &[u8], ids: &mut Vec<u32>) -> Result<bool, Cause>;
+
+    /// Whether the word that was encoded last may have other ids after another text. It is not
+    /// cached then.
+    #[inline(always)]
+    fn depends_on_context(&self) -> bool {
+        false
+    }
 }
 
 /// The cache of one thread, and its back end.
@@ -140,6 +147,9 @@ fn append_miss(
     let start = ids.len();
     if !words.encode_word(word, ids)? {
         return Ok(false);
+    }
+    if words.depends_on_context() {
+        return Ok(true);
     }
     let of_word = &ids[start..];
     let short = WordKey::at(word, 0, word.len());
