@@ -22,7 +22,7 @@ use pyo3::types::{PyDict, PyList, PyListMethods, PyString};
 static LAYOUT: OnceLock<Result<Layout, String>> = OnceLock::new();
 
 /// A string, kept alive and unchanged.
-pub(crate) enum Text {
+pub(crate) enum PyText {
     /// Without a copy if Python stores UTF-8.
     Utf8(PyBackedStr),
     Borrowed(Borrowed),
@@ -87,7 +87,7 @@ unsafe impl Send for Borrowed {}
 // SAFETY: as above.
 unsafe impl Sync for Borrowed {}
 
-impl Text {
+impl PyText {
     /// # Errors
     /// A lone surrogate, if strings are read as UTF-8. The message begins with `prefix`.
     fn new(prefix: impl Display, text: &Bound<'_, PyString>) -> PyResult<Self> {
@@ -118,7 +118,7 @@ impl Text {
     }
 }
 
-impl texts::Text for Text {
+impl texts::Text for PyText {
     fn max_utf8_bytes(&self) -> usize {
         match self {
             Self::Utf8(text) => text.len(),
@@ -374,7 +374,7 @@ fn string_of<'py>(py: Python<'py>, code_points: &[u32]) -> PyResult<Bound<'py, P
 }
 
 /// The strings of an iterable.
-pub(crate) fn strings(texts: &Bound<'_, PyAny>) -> PyResult<Vec<Text>> {
+pub(crate) fn strings(texts: &Bound<'_, PyAny>) -> PyResult<Vec<PyText>> {
     let expected = "expected a list or another iterable of str";
     let type_name = || Ok::<_, PyErr>(texts.get_type().name()?.to_string());
     if texts.is_instance_of::<PyString>() || texts.is_instance_of::<PyDict>() {
@@ -396,14 +396,14 @@ pub(crate) fn strings(texts: &Bound<'_, PyAny>) -> PyResult<Vec<Text>> {
     for (i, item) in items.enumerate() {
         let item = item?;
         let text = str_of(format_args!("texts[{i}]"), &item)?;
-        strings.push(Text::new(format_args!("texts[{i}]: "), text)?);
+        strings.push(PyText::new(format_args!("texts[{i}]: "), text)?);
     }
     Ok(strings)
 }
 
 /// The string of the argument `text`.
-pub(crate) fn string(text: &Bound<'_, PyAny>) -> PyResult<Text> {
-    Text::new("", str_of("text", text)?)
+pub(crate) fn string(text: &Bound<'_, PyAny>) -> PyResult<PyText> {
+    PyText::new("", str_of("text", text)?)
 }
 
 fn str_of<'a, 'py>(

@@ -11,7 +11,7 @@
 //!
 //! A word is what lies between two positions that no piece ever crosses. Its ids are cached if they are *certain*: at each
 //! end of a piece, the best sum exceeds all others by more than rounding can change ([`MAX_ROUNDING`]), whatever the sum
-//! before the word. The sum behind such words is computed from their ids, in the same order of additions, when a word
+//! before the word. The sum after such words is computed from their ids, in the same order of additions, when a word
 //! that is not certain needs it. Words near a sum of [`MAX_SUM`], which is subtracted, are never taken from the cache.
 
 use super::model::{MAX_SUM, Model};
@@ -61,7 +61,7 @@ const NOTHING: End = End {
     len: 0,
 };
 
-/// As [`End`], computed without rounding in effect, from the start of a word.
+/// As [`End`], but from the start of a word, and in double precision, whose rounding is too small to matter.
 #[derive(Debug, Clone, Copy)]
 struct ExactEnd {
     score: f64,
@@ -104,7 +104,7 @@ const MAX_ROUNDING: f64 = 1.0 / 256.0;
 /// The longest word that may be certain, and cached, in bytes. Longer ones hardly occur again.
 const MAX_CERTAIN_BYTES: usize = 64;
 
-/// The most bytes between two computations of the sum. So rounding changes it by less than [`SUM_SLACK`].
+/// The most bytes between two computations of the sum, so that rounding changes it by less than [`SUM_SLACK`].
 const MAX_SEGMENT_BYTES: usize = 1 << 14;
 
 /// More than `MAX_SEGMENT_BYTES * MAX_ROUNDING`.
@@ -171,7 +171,7 @@ impl Unigram {
             unknown_until: None,
             is_certain: false,
         };
-        // Rules of a hostile file may write bytes that are not UTF-8, where characters are not separate.
+        // Rules of a hostile file may write bytes that are not UTF-8, of which `parts` could split a character.
         if !self.max_abs_score.is_finite() || std::str::from_utf8(text).is_err() {
             words.append_in_context(text, ids);
             return Ok(());
@@ -179,7 +179,7 @@ impl Unigram {
         let mut at = 0;
         while at < text.len() {
             words.sum_up(ids);
-            // A piece has at least one byte, so up to here the sum stays below the limit.
+            // A piece has at least one byte, so the sum stays below the limit for this many bytes.
             let room = f64::from(MAX_SUM) - f64::from(words.sum.abs()) - SUM_SLACK;
             let most = (room / self.max_abs_score).clamp(0.0, MAX_SEGMENT_BYTES as f64) as usize;
             let furthest = text.len().min(at + most);
