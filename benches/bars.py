@@ -15,7 +15,7 @@ import shutil
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +40,14 @@ class Bar:
     measured: str
     bar: str
     holds: bool
+
+
+def exit_code(bars: Sequence[Bar]) -> int:
+    """Prints all bars; returns 1 if one is missed, else 0."""
+    print()
+    for bar in bars:
+        print(f"{'ok' if bar.holds else 'MISSED':6} {bar.what}: {bar.measured}; bar: {bar.bar}")
+    return 0 if all(bar.holds for bar in bars) else 1
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bars import Bar
+from bars import Bar, exit_code
 from cost import machine, run, spread
 from loader_environments import environment
 from programs import Command, compiled
@@ -135,10 +135,7 @@ def main() -> None:
                     measured = measure(arguments, commands, tokenizer, lines)
                     show(name, lines.stem, caller, measured)
                     bars += verdicts(name, lines.stem, caller, measured, arguments.simd)
-    print()
-    for bar in bars:
-        print(f"{'ok    ' if bar.holds else 'MISSED'} {bar.what}: {bar.measured}; bar: {bar.bar}")
-    sys.exit(0 if all(bar.holds for bar in bars) else 1)
+    sys.exit(exit_code(bars))
 
 
 def built(simd: str | None) -> Path:

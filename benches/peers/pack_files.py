@@ -21,7 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bars import Bar
+from bars import Bar, exit_code
 from compare import Job
 from cost import Cost, machine, run, spread
 from engines import LARGE, LARGE_MEGABYTES, LLAMA2, REQUIREMENTS, written
@@ -71,10 +71,7 @@ def main() -> None:
                 measured = measure(arguments, name, lines, work)
                 show(name, lines, measured)
                 bars += verdicts(f"{name}, {lines.stem}", measured)
-    print()
-    for bar in bars:
-        print(f"{'ok    ' if bar.holds else 'MISSED'} {bar.what}: {bar.measured}; bar: {bar.bar}")
-    sys.exit(0 if all(bar.holds for bar in bars) else 1)
+    sys.exit(exit_code(bars))
 
 
 def parse() -> argparse.Namespace:

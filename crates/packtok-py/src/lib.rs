@@ -127,7 +127,7 @@ mod _packtok {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         process::hush_contained();
-        strings::prove(module.py())?;
+        strings::layout(module.py())?;
         foreign::use_for_all();
         module.add("DocumentError", DocumentError::class(module.py())?)?;
         module.add("TOKEN_FORMATS", packtok_formats::TokenFormat::NAMES)

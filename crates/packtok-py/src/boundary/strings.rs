@@ -7,157 +7,95 @@
 #![allow(unsafe_code)]
 
 use std::fmt::Display;
-use std::slice;
-use std::sync::OnceLock;
+use std::{ptr, slice};
 
 use packtok_pack::texts;
 use packtok_tokenizer::{CodePoints, EncodeError, Result as TokenizerResult};
 use pyo3::exceptions::{PyTypeError, PyUnicodeEncodeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedStr;
-use pyo3::types::{PyDict, PyList, PyListMethods, PyString};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyList, PyListMethods, PyString};
 
-/// Why strings of this Python are read as UTF-8, or their layout.
-static LAYOUT: OnceLock<Result<Layout, String>> = OnceLock::new();
+/// The layout of strings, or why they are read as UTF-8.
+static LAYOUT: PyOnceLock<Result<Layout, String>> = PyOnceLock::new();
 
 /// A string, kept alive and unchanged.
-pub(crate) enum PyText {
-    /// Without a copy if Python stores UTF-8.
-    Utf8(PyBackedStr),
-    Borrowed(Borrowed),
-}
-
-/// The memory of a `str`.
-pub(crate) struct Borrowed {
-    /// Keeps the memory alive.
+pub(crate) struct PyText {
+    /// Keeps the memory of `content` alive.
     _owner: Py<PyString>,
-    content: Content,
+    content: Content<'static>,
 }
 
+/// What a string has in memory.
 #[derive(Clone, Copy)]
-enum Content {
-    Utf8(*const u8, usize),
-    One(*const u8, usize),
-    Two(*const u16, usize),
-    Four(*const u32, usize),
+enum Content<'a> {
+    Utf8(&'a str),
+    CodePoints(CodePoints<'a>),
 }
-
-impl Content {
-    /// The number of units.
-    fn len(self) -> usize {
-        match self {
-            Self::Utf8(_, len) | Self::One(_, len) | Self::Two(_, len) | Self::Four(_, len) => len,
-        }
-    }
-
-    /// The bytes of a unit.
-    fn width(self) -> usize {
-        match self {
-            Self::Utf8(..) | Self::One(..) => 1,
-            Self::Two(..) => 2,
-            Self::Four(..) => 4,
-        }
-    }
-
-    /// The code points, if UTF-8 is ASCII.
-    ///
-    /// # Safety
-    /// The memory belongs to a string that is alive.
-    unsafe fn code_points(self) -> Vec<u32> {
-        // SAFETY: as the caller guarantees.
-        unsafe {
-            match self {
-                Self::Utf8(start, len) | Self::One(start, len) => {
-                    widened(slice::from_raw_parts(start, len))
-                }
-                Self::Two(start, len) => widened(slice::from_raw_parts(start, len)),
-                Self::Four(start, len) => widened(slice::from_raw_parts(start, len)),
-            }
-        }
-    }
-}
-
-fn widened<U: Copy + Into<u32>>(units: &[U]) -> Vec<u32> {
-    units.iter().map(|&unit| unit.into()).collect()
-}
-
-// SAFETY: strings do not change while another owner exists, and `_owner` is one. Reading their memory needs no lock.
-unsafe impl Send for Borrowed {}
-// SAFETY: as above.
-unsafe impl Sync for Borrowed {}
 
 impl PyText {
     /// # Errors
     /// A lone surrogate, if strings are read as UTF-8. The message begins with `prefix`.
     fn new(prefix: impl Display, text: &Bound<'_, PyString>) -> PyResult<Self> {
-        if let Some(Ok(layout)) = LAYOUT.get()
-            && let Some(content) = layout.content_of(text)
-        {
-            let _owner = text.clone().unbind();
-            return Ok(Self::Borrowed(Borrowed { _owner, content }));
-        }
-        match PyBackedStr::try_from(text.clone()) {
-            Ok(text) => Ok(Self::Utf8(text)),
-            Err(error) => {
-                let py = text.py();
-                let Ok(error) = error.value(py).cast::<PyUnicodeEncodeError>() else {
-                    return Err(error);
-                };
-                let position = error.getattr(intern!(py, "start"))?.extract()?;
-                let char = text.get_item(position)?;
-                let code_point = py.import("builtins")?.call_method1("ord", (char,))?;
-                let code_point = code_point.extract()?;
-                let error = EncodeError::NotACharacter {
-                    position,
-                    code_point,
-                };
-                Err(PyValueError::new_err(format!("{prefix}{error}")))
+        let content = match layout(text.py())? {
+            // SAFETY: the layout is proven, and `_owner` keeps the string as long as the content is used. Strings do not
+            // change while another owner exists.
+            Ok(layout) => unsafe { layout.content_of(text) },
+            Err(_) => None,
+        };
+        let content = match content {
+            Some(content) => content,
+            None => {
+                let utf8 = text.to_str().map_err(|error| {
+                    named_surrogate(prefix, text, &error).unwrap_or_else(|other| other)
+                })?;
+                // SAFETY: Python keeps the UTF-8 as long as the string, and `_owner` keeps the string.
+                Content::Utf8(unsafe { &*ptr::from_ref(utf8) })
             }
-        }
+        };
+        Ok(Self {
+            _owner: text.clone().unbind(),
+            content,
+        })
     }
+}
+
+/// The error of a string that has no UTF-8, with the message of [`EncodeError::NotACharacter`] in place of Python's.
+fn named_surrogate(
+    prefix: impl Display,
+    text: &Bound<'_, PyString>,
+    error: &PyErr,
+) -> PyResult<PyErr> {
+    let py = text.py();
+    let Ok(error) = error.value(py).cast::<PyUnicodeEncodeError>() else {
+        return Ok(error.clone_ref(py));
+    };
+    let position = error.getattr(intern!(py, "start"))?.extract()?;
+    let char = text.get_item(position)?;
+    let code_point = py.import("builtins")?.call_method1("ord", (char,))?;
+    let error = EncodeError::NotACharacter {
+        position,
+        code_point: code_point.extract()?,
+    };
+    Ok(PyValueError::new_err(format!("{prefix}{error}")))
 }
 
 impl texts::Text for PyText {
     fn max_utf8_bytes(&self) -> usize {
-        match self {
-            Self::Utf8(text) => text.len(),
-            Self::Borrowed(text) => match text.content() {
-                Ok(text) => text.len(),
-                Err(code_points) => code_points.max_utf8_bytes(),
-            },
+        match self.content {
+            Content::Utf8(text) => text.len(),
+            Content::CodePoints(code_points) => code_points.max_utf8_bytes(),
         }
     }
 
     fn utf8<'a>(&'a self, buffer: &'a mut String) -> TokenizerResult<&'a str> {
-        match self {
-            Self::Utf8(text) => Ok(text),
-            Self::Borrowed(text) => match text.content() {
-                Ok(text) => Ok(text),
-                Err(code_points) => {
-                    buffer.clear();
-                    code_points.append_to(buffer)?;
-                    Ok(buffer)
-                }
-            },
-        }
-    }
-}
-
-impl Borrowed {
-    /// The UTF-8, or the code points of a string that has none.
-    fn content(&self) -> Result<&str, CodePoints<'_>> {
-        // SAFETY: `Layout::content_of` gives memory of the string, which `_owner` keeps; Python's UTF-8 is valid.
-        unsafe {
-            match self.content {
-                Content::Utf8(start, len) => {
-                    Ok(str::from_utf8_unchecked(slice::from_raw_parts(start, len)))
-                }
-                Content::One(start, len) => Err(CodePoints::One(slice::from_raw_parts(start, len))),
-                Content::Two(start, len) => Err(CodePoints::Two(slice::from_raw_parts(start, len))),
-                Content::Four(start, len) => {
-                    Err(CodePoints::Four(slice::from_raw_parts(start, len)))
-                }
+        match self.content {
+            Content::Utf8(text) => Ok(text),
+            Content::CodePoints(code_points) => {
+                buffer.clear();
+                code_points.append_to(buffer)?;
+                Ok(buffer)
             }
         }
     }
@@ -178,7 +116,7 @@ impl Borrowed {
 ///
 /// Source: `PyASCIIObject` and `PyCompactUnicodeObject` in `Include/cpython/unicodeobject.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Layout {
+pub(crate) struct Layout {
     /// The code points of ASCII strings. In other strings, UTF-8's length and pointer.
     ascii: usize,
     /// The code points of other strings.
@@ -200,63 +138,77 @@ const STATE: usize = 32;
 
 /// The fields of the state.
 const KIND_SHIFT: u32 = 2;
-const KIND_MASK: u32 = 7;
+const KIND_MASK: u32 = 7 << KIND_SHIFT;
 const IS_COMPACT: u32 = 1 << 5;
 const IS_ASCII: u32 = 1 << 6;
 
 impl Layout {
     /// The content of a string, or None if it is read as UTF-8.
-    fn content_of(self, text: &Bound<'_, PyString>) -> Option<Content> {
+    ///
+    /// # Safety
+    /// Strings have this layout. The content must not be used longer than the string lives unchanged.
+    unsafe fn content_of(self, text: &Bound<'_, PyString>) -> Option<Content<'static>> {
         if !text.is_exact_instance_of::<PyString>() {
             return None;
         }
         let start = text.as_ptr().cast::<u8>().cast_const();
-        // SAFETY: `prove` compared what is read here with the content of such strings.
+        // SAFETY: strings have this layout, as the caller guarantees; Python's UTF-8 is valid.
         unsafe {
-            let state = start.add(STATE).cast::<u32>().read();
-            let len = usize::try_from(start.add(LEN).cast::<isize>().read()).ok()?;
+            let state: u32 = field(text, STATE);
             if state & IS_COMPACT == 0 {
                 return None;
             }
+            let len: usize = field(text, LEN);
+            let utf8 = |start, len| str::from_utf8_unchecked(slice::from_raw_parts(start, len));
             if state & IS_ASCII != 0 {
-                return Some(Content::Utf8(start.add(self.ascii), len));
+                return Some(Content::Utf8(utf8(start.add(self.ascii), len)));
             }
-            let utf8 = start.add(self.ascii + 8).cast::<*const u8>().read();
-            if !utf8.is_null() {
-                let len = start.add(self.ascii).cast::<isize>().read();
-                return Some(Content::Utf8(utf8, usize::try_from(len).ok()?));
+            let start_of_utf8: *const u8 = field(text, self.utf8_start());
+            if !start_of_utf8.is_null() {
+                return Some(Content::Utf8(utf8(start_of_utf8, field(text, self.ascii))));
             }
-            let code_points = start.add(self.wide);
-            match state >> KIND_SHIFT & KIND_MASK {
-                1 => Some(Content::One(code_points, len)),
-                2 => Some(Content::Two(code_points.cast(), len)),
-                4 => Some(Content::Four(code_points.cast(), len)),
-                _ => None,
-            }
+            let start = start.add(self.wide);
+            Some(Content::CodePoints(
+                match (state & KIND_MASK) >> KIND_SHIFT {
+                    1 => CodePoints::One(slice::from_raw_parts(start, len)),
+                    2 => CodePoints::Two(slice::from_raw_parts(start.cast(), len)),
+                    4 => CodePoints::Four(slice::from_raw_parts(start.cast(), len)),
+                    _ => return None,
+                },
+            ))
         }
+    }
+
+    /// Where the pointer to the UTF-8 is.
+    fn utf8_start(self) -> usize {
+        self.ascii + 8
     }
 }
 
-/// Finds out how strings are read.
-pub(crate) fn prove(py: Python<'_>) -> PyResult<()> {
-    if LAYOUT.get().is_none() {
-        let layout = proven_layout(py)?;
-        LAYOUT.get_or_init(|| layout);
-    }
-    Ok(())
+/// The field of a string at this offset.
+///
+/// # Safety
+/// The memory of the string has a value of this type there.
+unsafe fn field<T: Copy>(text: &Bound<'_, PyString>, offset: usize) -> T {
+    // SAFETY: as the caller guarantees.
+    unsafe { text.as_ptr().cast::<u8>().add(offset).cast::<T>().read() }
+}
+
+/// The layout of strings, which the first call proves; the inner error is the reason why it is unknown.
+pub(crate) fn layout(py: Python<'_>) -> PyResult<&'static Result<Layout, String>> {
+    LAYOUT.get_or_try_init(py, || proven_layout(py))
 }
 
 /// How strings beyond ASCII are read: `"code points"`, or `"UTF-8"` and why.
 #[pyfunction]
-pub(crate) fn string_access() -> (&'static str, Option<String>) {
-    match LAYOUT.get() {
-        Some(Ok(_)) => ("code points", None),
-        Some(Err(reason)) => ("UTF-8", Some(reason.clone())),
-        None => ("UTF-8", Some("packtok was not imported".to_owned())),
-    }
+pub(crate) fn string_access(py: Python<'_>) -> PyResult<(&'static str, Option<&'static str>)> {
+    Ok(match layout(py)? {
+        Ok(_) => ("code points", None),
+        Err(reason) => ("UTF-8", Some(reason)),
+    })
 }
 
-/// The layout of this Python's strings. The inner error is the reason why it is unknown.
+/// The layout of all samples.
 fn proven_layout(py: Python<'_>) -> PyResult<Result<Layout, String>> {
     if !cfg!(all(target_pointer_width = "64", target_endian = "little")) {
         return Ok(Err(
@@ -315,7 +267,7 @@ fn wrong(
     let py = text.py();
     let is_ascii = code_points.iter().all(|&code_point| code_point < 0x80);
     let header = if is_ascii { layout.ascii } else { layout.wide };
-    let found = |what: &str| {
+    let elsewhere = |what: &str| {
         Ok(Some(format!(
             "this Python stores {what} of strings elsewhere"
         )))
@@ -323,42 +275,41 @@ fn wrong(
     // So all that is read below belongs to the string. Each string ends with NUL.
     let num_bytes: usize = text.call_method0(intern!(py, "__sizeof__"))?.extract()?;
     if num_bytes != header + width * (code_points.len() + 1) {
-        return found("the code points");
+        return elsewhere("the code points");
     }
-    // A pointer that is read at a wrong place must not be followed.
+    let ascii_flag = if is_ascii { IS_ASCII } else { 0 };
+    let flags = (width as u32) << KIND_SHIFT | IS_COMPACT | ascii_flag;
+    // SAFETY: the header, which is part of the string, is larger than these offsets.
+    let (state, len): (u32, usize) = unsafe { (field(text, STATE), field(text, LEN)) };
+    if state & (KIND_MASK | IS_COMPACT | IS_ASCII) != flags || len != code_points.len() {
+        return elsewhere("the flags and the length");
+    }
     let start = text.as_ptr().cast::<u8>().cast_const();
-    // SAFETY: every string is larger than this.
-    let state = unsafe { start.add(STATE).cast::<u32>().read() };
-    if (state & IS_ASCII != 0) != is_ascii {
-        return found("the flags");
+    // SAFETY: the string has this size.
+    let bytes = unsafe { slice::from_raw_parts(start.add(header), width * len) };
+    let expected = code_points.iter().flat_map(|code_point| {
+        let bytes = code_point.to_le_bytes();
+        bytes.into_iter().take(width)
+    });
+    if !bytes.iter().copied().eq(expected) {
+        return elsewhere("the code points");
     }
-    if !is_ascii {
-        // SAFETY: the header is larger than this.
-        let utf8 = unsafe { start.add(layout.ascii + 8).cast::<*const u8>().read() };
-        if !utf8.is_null() {
-            return found("the UTF-8");
+    // The start and the length of the UTF-8, once Python has made it.
+    let utf8 = || {
+        if is_ascii {
+            return (start.wrapping_add(header), len);
         }
-    }
-    let Some(content) = layout.content_of(text) else {
-        return found("the kind");
+        // SAFETY: the header has these fields.
+        unsafe { (field(text, layout.utf8_start()), field(text, layout.ascii)) }
     };
-    // SAFETY: a string of this size has at least as many code points of this width.
-    let is_same = content.len() == code_points.len()
-        && content.width() == width
-        && unsafe { content.code_points() } == code_points;
-    if !is_same {
-        return found("the code points");
+    if !is_ascii && !utf8().0.is_null() {
+        return elsewhere("the UTF-8");
     }
-    // Now Python makes UTF-8, if there is one.
     match text.to_str() {
         Err(error) if error.is_instance_of::<PyUnicodeEncodeError>(py) => Ok(None),
         Err(error) => Err(error),
-        Ok(utf8) => match layout.content_of(text) {
-            Some(Content::Utf8(start, len)) if start == utf8.as_ptr() && len == utf8.len() => {
-                Ok(None)
-            }
-            _ => found("the UTF-8"),
-        },
+        Ok(text) if utf8() == (text.as_ptr(), text.len()) => Ok(None),
+        Ok(_) => elsewhere("the UTF-8"),
     }
 }
 
@@ -368,7 +319,7 @@ fn string_of<'py>(py: Python<'py>, code_points: &[u32]) -> PyResult<Bound<'py, P
         .iter()
         .flat_map(|code_point| code_point.to_le_bytes())
         .collect();
-    let bytes = pyo3::types::PyBytes::new(py, &bytes);
+    let bytes = PyBytes::new(py, &bytes);
     let text = bytes.call_method1("decode", ("utf-32-le", "surrogatepass"))?;
     Ok(text.cast_into::<PyString>()?)
 }

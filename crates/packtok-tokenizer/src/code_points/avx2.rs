@@ -24,39 +24,31 @@ use std::arch::x86_64::{
 
 use super::SLACK;
 
-/// `SHUFFLES_OF_TWO[mask]` moves the bytes of eight lanes of two bytes together; lanes in the mask have one byte.
-static SHUFFLES_OF_TWO: [[u8; 16]; 256] = {
-    let mut shuffles = [[0x80; 16]; 256];
-    let mut mask = 0;
-    while mask < 256 {
-        let (mut lane, mut len) = (0, 0);
-        while lane < 8 {
-            let num_bytes = 2 - (mask >> lane & 1);
-            let mut byte = 0;
-            while byte < num_bytes {
-                shuffles[mask][len] = (2 * lane + byte) as u8;
-                byte += 1;
-                len += 1;
-            }
-            lane += 1;
-        }
-        mask += 1;
-    }
-    shuffles
-};
+/// `SHUFFLES_OF_TWO[one]` moves the bytes of eight lanes of two bytes together; lanes in the mask have one byte.
+static SHUFFLES_OF_TWO: [[u8; 16]; 256] = shuffles(8);
 
-/// `SHUFFLES_OF_FOUR[one | two << 4]` moves the bytes of four lanes of four bytes together. Lanes have three bytes, one
-/// less for each of the two masks that contains them.
-static SHUFFLES_OF_FOUR: [[u8; 16]; 256] = {
+/// `SHUFFLES_OF_FOUR[one | up_to_two << 4]` moves the bytes of four lanes of four bytes together. Lanes have three bytes,
+/// one less for each of the two masks that contains them.
+static SHUFFLES_OF_FOUR: [[u8; 16]; 256] = shuffles(4);
+
+/// The shuffle of each number, which is the masks of all lanes. A lane has one byte more than there are masks, one less for
+/// each mask that contains it.
+const fn shuffles(num_lanes: usize) -> [[u8; 16]; 256] {
+    let (lane_bytes, num_masks) = (16 / num_lanes, 8 / num_lanes);
     let mut shuffles = [[0x80; 16]; 256];
     let mut masks = 0;
     while masks < 256 {
         let (mut lane, mut len) = (0, 0);
-        while lane < 4 {
-            let num_bytes = 3 - (masks >> lane & 1) - (masks >> (4 + lane) & 1);
+        while lane < num_lanes {
+            let mut num_bytes = num_masks + 1;
+            let mut bit = lane;
+            while bit < 8 {
+                num_bytes -= masks >> bit & 1;
+                bit += num_lanes;
+            }
             let mut byte = 0;
             while byte < num_bytes {
-                shuffles[masks][len] = (4 * lane + byte) as u8;
+                shuffles[masks][len] = (lane_bytes * lane + byte) as u8;
                 byte += 1;
                 len += 1;
             }
@@ -65,7 +57,7 @@ static SHUFFLES_OF_FOUR: [[u8; 16]; 256] = {
         masks += 1;
     }
     shuffles
-};
+}
 
 /// The spare memory of a string, written from its end on.
 struct Writer<'a> {
@@ -90,6 +82,18 @@ impl<'a> Writer<'a> {
         debug_assert!(self.len + SLACK <= self.text.capacity());
         // SAFETY: `len` is at most the capacity.
         unsafe { self.text.as_mut_ptr().add(self.len) }
+    }
+
+    /// Writes the bytes of all lanes, of `max_bytes` less one for each bit of `masks`, which selects the shuffle.
+    #[inline]
+    #[target_feature(enable = "avx2,popcnt")]
+    fn push(&mut self, lanes: __m128i, shuffles: &[[u8; 16]; 256], masks: usize, max_bytes: usize) {
+        // SAFETY: the rows have 16 bytes, and so has the slack.
+        unsafe {
+            let shuffle = _mm_loadu_si128(shuffles[masks & 0xff].as_ptr().cast());
+            _mm_storeu_si128(self.end().cast(), _mm_shuffle_epi8(lanes, shuffle));
+        }
+        self.len += max_bytes - masks.count_ones() as usize;
     }
 
     /// Makes the written bytes part of the string.
@@ -202,12 +206,7 @@ fn push_up_to_7ff(units: __m128i, writer: &mut Writer<'_>) {
     let two = _mm_or_si128(first, _mm_slli_epi16::<8>(second));
     let lanes = _mm_blendv_epi8(two, units, is_one);
     let mask = _mm_movemask_epi8(_mm_packs_epi16(is_one, _mm_setzero_si128())) as usize;
-    // SAFETY: the table's rows have 16 bytes, and so has the slack.
-    unsafe {
-        let shuffle = _mm_loadu_si128(SHUFFLES_OF_TWO[mask & 0xff].as_ptr().cast());
-        _mm_storeu_si128(writer.end().cast(), _mm_shuffle_epi8(lanes, shuffle));
-    }
-    writer.len += 16 - mask.count_ones() as usize;
+    writer.push(lanes, &SHUFFLES_OF_TWO, mask, 16);
 }
 
 /// Writes the UTF-8 of eight code points up to U+FFFF, unless one is a surrogate. Returns whether it did.
@@ -249,12 +248,7 @@ fn push_up_to_ffff(units: __m256i, writer: &mut Writer<'_>) -> bool {
             one >> 4 | up_to_two >> 4 << 4,
         ),
     ] {
-        // SAFETY: the table's rows have 16 bytes, and so has the slack.
-        unsafe {
-            let shuffle = _mm_loadu_si128(SHUFFLES_OF_FOUR[masks & 0xff].as_ptr().cast());
-            _mm_storeu_si128(writer.end().cast(), _mm_shuffle_epi8(lanes, shuffle));
-        }
-        writer.len += 12 - masks.count_ones() as usize;
+        writer.push(lanes, &SHUFFLES_OF_FOUR, masks, 12);
     }
     true
 }

@@ -9,6 +9,17 @@ impl Pairs {
         Self(Box::new([0; (1 << 16) / 64]))
     }
 
+    /// All pairs of adjacent bytes inside these tokens.
+    pub(super) fn inside<T: AsRef<[u8]>>(tokens: impl IntoIterator<Item = T>) -> Self {
+        let mut pairs = Self::none();
+        for token in tokens {
+            for pair in token.as_ref().windows(2) {
+                pairs.put(pair[0], pair[1]);
+            }
+        }
+        pairs
+    }
+
     pub(super) fn put(&mut self, left: u8, right: u8) {
         let pair = pair(left, right);
         self.0[pair / 64] |= 1 << (pair % 64);

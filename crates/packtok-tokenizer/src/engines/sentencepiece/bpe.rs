@@ -75,13 +75,8 @@ impl Bpe {
                     .collect(),
             )
         };
-        let mut pairs = Pairs::none();
         let matched = model.pieces.iter().filter(|piece| piece.is_matched());
-        for piece in matched.filter_map(|piece| with_spaces(&piece.text)) {
-            for pair in piece.windows(2) {
-                pairs.put(pair[0], pair[1]);
-            }
-        }
+        let pairs = Pairs::inside(matched.filter_map(|piece| with_spaces(&piece.text)));
         Ok(Self {
             pairs,
             trie: entries(&Piece::is_matched)?,

@@ -133,15 +133,11 @@ impl Unigram {
         let entries = chosen.filter_map(|(id, piece)| Some((with_spaces(&piece.text)?, id)));
         let entries: Vec<(Vec<u8>, u32)> = entries.collect();
         let longest = entries.iter().map(|(piece, _)| piece.len()).max();
-        let mut pairs = Pairs::none();
-        for pair in entries.iter().flat_map(|(piece, _)| piece.windows(2)) {
-            pairs.put(pair[0], pair[1]);
-        }
         let all_scores = entries.iter().map(|&(_, id)| model.sum_score(id));
         let abs_scores = all_scores.chain([model.unk_score]).map(f32::abs);
         Ok(Self {
-            pairs,
-            max_abs_score: f64::from(abs_scores.fold(0.0, larger_or_nan)),
+            pairs: Pairs::inside(entries.iter().map(|(piece, _)| piece)),
+            max_abs_score: f64::from(abs_scores.fold(0.0, f32::max)),
             max_bytes: longest.unwrap_or(0).max(char::MAX.len_utf8()),
             trie: DoubleArray::of(entries)?,
             scores: (0..model.pieces.len() as u32)
@@ -391,10 +387,10 @@ struct Words<'a> {
 impl Words<'_> {
     /// Adds the scores of the ids since the last call. They are those of certain words, so none is unknown.
     fn sum_up(&mut self, ids: &[u32]) {
-        let scores = &self.unigram.scores;
-        let (ids, num_new) = (ids[self.summed..].iter(), ids.len() - self.summed);
-        self.sum = ids.fold(self.sum, |sum, &id| scores[id as usize] + sum);
-        self.summed += num_new;
+        for &id in &ids[self.summed..] {
+            self.sum += self.unigram.scores[id as usize];
+        }
+        self.summed = ids.len();
     }
 
     /// Appends the ids of a word that is not certain, or of any other text.
@@ -435,9 +431,4 @@ impl WordEncoder for Words<'_> {
     fn depends_on_context(&self) -> bool {
         !self.is_certain
     }
-}
-
-/// The larger of two numbers, or NaN if one is.
-fn larger_or_nan(a: f32, b: f32) -> f32 {
-    if a.is_nan() || a > b { a } else { b }
 }
