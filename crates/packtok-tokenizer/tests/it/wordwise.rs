@@ -1,5 +1,7 @@
 //! Texts that are encoded word by word have the ids of whole texts, whatever the model.
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use packtok_tokenizer::{EncodeOptions, EngineKind, SpecialTokensInText, Tokenizer};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -231,6 +233,33 @@ fn files() -> Vec<Tokenizer> {
     ]
 }
 
+/// A normalizer that marks upper case and punctuation, as translation models have it.
+fn marks() -> Value {
+    let mut entries: Vec<(Vec<u8>, u32)> = Vec::new();
+    let mut texts = String::new();
+    for (from, to) in [
+        ("T", "Ut"),
+        (".", "P."),
+        (",", "P,"),
+        ("-", "P-"),
+        ("É", "Ué"),
+        ("\u{a0}", " "),
+    ] {
+        entries.push((from.into(), texts.len() as u32));
+        texts += to;
+        texts.push('\0');
+    }
+    entries.sort();
+    let trie = yada::builder::DoubleArrayBuilder::build(&entries).unwrap();
+    let map = [
+        &(trie.len() as u32).to_le_bytes(),
+        &trie[..],
+        texts.as_bytes(),
+    ]
+    .concat();
+    json!({"type": "Precompiled", "precompiled_charsmap": BASE64_STANDARD.encode(map)})
+}
+
 /// Files whose only pre-tokenizer is `Metaspace`.
 fn marked_files() -> Vec<Tokenizer> {
     let metaspace = |scheme: &str| json!({"type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme, "split": true});
@@ -278,6 +307,11 @@ fn marked_files() -> Vec<Tokenizer> {
         ),
         file(
             steps(&[nmt, nfkc, several(" "), strip(true)]),
+            "always",
+            "Unigram",
+        ),
+        file(
+            steps(&[marks(), strip(false), several("▁")]),
             "always",
             "Unigram",
         ),

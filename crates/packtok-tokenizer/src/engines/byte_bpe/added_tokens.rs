@@ -19,6 +19,7 @@ use memchr::memmem;
 use regex_syntax::is_word_character;
 use serde_json::Value;
 
+use super::beginnings::Beginnings;
 use super::model::{SPACE_MARK, Spelling};
 use super::normal_form::NormalForm;
 use super::preprocessing::{Prefix, Preprocessing};
@@ -192,6 +193,18 @@ impl AddedTokens {
             },
             fallback_tokens: fallback_tokens.into_iter().map(str::to_owned).collect(),
         })
+    }
+
+    /// No tokens.
+    pub(super) fn none() -> Self {
+        Self {
+            rounds: Vec::new(),
+            normalized_round: None,
+            normalization: Normalization::None,
+            fallback_tokens: Vec::new(),
+            fallback_finder: None,
+            has_normalized_fallback_tokens: false,
+        }
     }
 
     /// Whether a text falls back because of an added token.
@@ -402,7 +415,7 @@ struct TextFinder {
 enum MultiSearcher {
     /// Vectorized search for the first bytes of all texts: for few texts, on most processors.
     Packed(packed::Searcher),
-    Automaton(AhoCorasick),
+    Automaton(Beginnings, AhoCorasick),
 }
 
 impl TextFinder {
@@ -422,7 +435,10 @@ impl TextFinder {
                 let automaton = AhoCorasick::builder()
                     .match_kind(MatchKind::LeftmostLongest)
                     .build(texts);
-                MultiSearcher::Automaton(automaton.map_err(|error| error.to_string())?)
+                MultiSearcher::Automaton(
+                    Beginnings::of(texts.iter().map(|text| text.as_bytes())),
+                    automaton.map_err(|error| error.to_string())?,
+                )
             }
         };
         Ok(Self {
@@ -439,7 +455,8 @@ impl TextFinder {
         };
         match &self.searcher {
             MultiSearcher::Packed(searcher) => searcher.find_in(text, (at..text.len()).into()),
-            MultiSearcher::Automaton(automaton) => {
+            MultiSearcher::Automaton(beginnings, automaton) => {
+                let at = beginnings.find_from(text.as_bytes(), at)?;
                 automaton.find(Input::new(text).span(at..text.len()))
             }
         }

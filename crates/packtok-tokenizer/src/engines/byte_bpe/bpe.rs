@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::isolated_tokens::IsolatedTokens;
 use super::merge::{MergeHeap, MergeRules};
 use super::model::Tokens;
 use super::piece_bounds::PieceBounds;
@@ -13,6 +14,7 @@ pub(super) struct Bpe {
     pub(super) piece_bounds: PieceBounds,
     /// With `ignore_merges`: words that are tokens although their merges give other ids.
     pub(super) unmerged: HashMap<Box<[u8]>, u32>,
+    pub(super) isolated_tokens: Option<IsolatedTokens>,
 }
 
 impl Bpe {
@@ -23,6 +25,12 @@ impl Bpe {
             return None;
         }
         self.unmerged.get(word).copied()
+    }
+
+    /// The id of a word that is an isolated token.
+    #[inline]
+    pub(super) fn isolated(&self, word: &[u8]) -> Option<u32> {
+        self.isolated_tokens.as_ref()?.id_of(word)
     }
 }
 

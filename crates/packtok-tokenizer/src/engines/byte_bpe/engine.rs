@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::added_tokens::{AddedTokens, Preceding, TextPart};
 use super::bpe::{Bpe, FindUnmerged};
+use super::isolated_tokens::{Cut, Cuts, IsolatedTokens};
 use super::lookup::{NextWords, Prepare, Stage};
 use super::merge::MergeRules;
 use super::missing_bytes::MissingBytes;
@@ -22,7 +23,7 @@ use super::piece_bounds::PieceBounds;
 use super::preprocessing::{Prefix, Preprocessing, is_byte_level};
 use super::resolve::Resolve;
 use super::scratch::Scratch;
-use super::split::{ROOM, SplitState, Splitter};
+use super::split::{Pattern, ROOM, SplitState, Splitter};
 use super::word_chunks::WordChunks;
 use crate::engines::simd::{AnySimd, Job, Simd};
 use crate::engines::word_cache::GROUP;
@@ -76,25 +77,56 @@ impl ByteBpe {
         if preprocessing.form.is_some() && !model.missing_bytes.as_slice().is_empty() {
             return Err("its vocabulary lacks bytes, which a normalizer may write".to_owned());
         }
-        let tokens = model.tokens.iter().map(|(token, _)| token);
-        let piece_bounds = PieceBounds::of_tokens(tokens, model.alphabet.is_of_chars());
-        let mut engine = Self {
-            simd: AnySimd::detect(),
-            splitter: Splitter::new(preprocessing.pattern.clone(), piece_bounds.pairs())?,
-            bpe: Bpe {
-                merge_rules: MergeRules::new(model.alphabet, &model.merges)?,
-                piece_bounds,
-                unmerged: HashMap::new(),
-            },
-            prefix: preprocessing.prefix,
-            added_tokens: AddedTokens::read(json, added_tokens, &preprocessing)?,
-            missing_bytes: model.missing_bytes,
-            tokens: model.tokens,
-        };
+        let added_tokens = AddedTokens::read(json, added_tokens, &preprocessing)?;
+        let Preprocessing {
+            pattern, prefix, ..
+        } = preprocessing;
+        let mut engine = Self::new(model, pattern, prefix, added_tokens)?;
         if json["model"]["ignore_merges"] == true {
             engine.bpe.unmerged = engine.find_unmerged();
         }
         Ok(engine)
+    }
+
+    /// The engine for a model of characters. Texts have no steps before the model, except that these tokens, whose
+    /// texts differ, are isolated in them.
+    ///
+    /// # Errors
+    /// The reason why the engine does not cover the model.
+    pub(in crate::engines) fn of_characters(
+        model: Model,
+        isolated: &[AddedToken],
+    ) -> Result<Self, String> {
+        let pattern = Pattern::Pieces { each_space: false };
+        let mut engine = Self::new(model, pattern, Prefix::None, AddedTokens::none())?;
+        if !isolated.is_empty() {
+            engine.bpe.isolated_tokens = Some(IsolatedTokens::of(isolated)?);
+        }
+        Ok(engine)
+    }
+
+    fn new(
+        model: Model,
+        pattern: Pattern,
+        prefix: Prefix,
+        added_tokens: AddedTokens,
+    ) -> Result<Self, String> {
+        let tokens = model.tokens.iter().map(|(token, _)| token);
+        let piece_bounds = PieceBounds::of_tokens(tokens, model.alphabet.is_of_chars());
+        Ok(Self {
+            simd: AnySimd::detect(),
+            splitter: Splitter::new(pattern, piece_bounds.pairs())?,
+            bpe: Bpe {
+                merge_rules: MergeRules::new(model.alphabet, &model.merges)?,
+                piece_bounds,
+                unmerged: HashMap::new(),
+                isolated_tokens: None,
+            },
+            prefix,
+            added_tokens,
+            missing_bytes: model.missing_bytes,
+            tokens: model.tokens,
+        })
     }
 
     /// Texts that contain any of these fall back.
@@ -193,6 +225,8 @@ impl ByteBpe {
             self.put_vocabulary(simd, scratch);
         }
         let mut state = SplitState::new();
+        let isolated_tokens = self.bpe.isolated_tokens.as_ref();
+        let mut cuts = isolated_tokens.map(|tokens| Cuts::new(tokens, text.as_bytes()));
         scratch.split_bounds[0] = 0;
         loop {
             let ends = scratch.split_bounds[1..].first_chunk_mut();
@@ -207,7 +241,12 @@ impl ByteBpe {
                 words = &words[1..];
                 self.append_after_space(simd, &text[..words[0] as usize], scratch, ids);
             }
-            self.append_words(simd, text.as_bytes(), words, scratch, ids);
+            match &mut cuts {
+                None => self.append_words(simd, text.as_bytes(), words, scratch, ids),
+                Some(cuts) => {
+                    self.append_cut_words(simd, text.as_bytes(), words, cuts, scratch, ids)
+                }
+            }
             bounds[0] = bounds[num_words];
             scratch.split_bounds = bounds;
         }
@@ -309,6 +348,29 @@ impl ByteBpe {
         if first.capacity() <= MAX_RETAINED_BYTES {
             scratch.first = first;
         }
+    }
+
+    /// Appends the ids of the words, cut at isolated tokens.
+    #[inline(always)]
+    fn append_cut_words(
+        &self,
+        simd: impl Simd,
+        text: &[u8],
+        words: &[u32],
+        cuts: &mut Cuts<'_>,
+        scratch: &mut Scratch,
+        ids: &mut Vec<u32>,
+    ) {
+        let mut bounds = std::mem::take(&mut scratch.cut_bounds);
+        loop {
+            let cut = cuts.cut(words, &mut bounds);
+            self.append_words(simd, text, &bounds, scratch, ids);
+            match cut {
+                Cut::Before(id) => ids.push(id),
+                Cut::All => break,
+            }
+        }
+        scratch.cut_bounds = bounds;
     }
 
     /// Appends the ids of the words. Word `i` is `bounds[i]..bounds[i + 1]`.

@@ -2,8 +2,10 @@
 
 mod added_tokens;
 mod alphabet;
+mod beginnings;
 mod bpe;
 mod engine;
+mod isolated_tokens;
 mod lookup;
 mod merge;
 mod misses;
@@ -18,7 +20,7 @@ mod split;
 mod word_chunks;
 
 pub(crate) use self::engine::{ByteBpe, simd_name};
-pub(super) use self::merge::{MergeHeap, MergeRules};
+pub(super) use self::merge::{MAX_IDS, MergeHeap, MergeRules};
 pub(super) use self::model::{Model, Spelling, last_char};
 pub(super) use self::preprocessing::{is_byte_level, steps_between_white_space};
 pub(crate) use self::scratch::Scratch;

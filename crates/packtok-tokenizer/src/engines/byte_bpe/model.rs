@@ -92,6 +92,27 @@ impl Tokens {
 }
 
 impl Model {
+    /// A model of characters: the ids of bytes and characters, by rank the two ids of each merge and the resulting id,
+    /// and all tokens that merges give, with spaces for [`SPACE_MARK`].
+    pub(in crate::engines) fn of_characters<'t>(
+        of_byte: [u32; 256],
+        chars: impl Iterator<Item = (char, u32)>,
+        merges: Vec<[u32; 3]>,
+        tokens: impl Iterator<Item = (&'t str, u32)>,
+    ) -> Self {
+        let mut all = Tokens::default();
+        for (token, id) in tokens {
+            all.bytes.extend_from_slice(token.as_bytes());
+            all.ends.push((all.bytes.len(), id));
+        }
+        Self {
+            alphabet: Alphabet::of_chars(of_byte, chars),
+            missing_bytes: MissingBytes::default(),
+            merges,
+            tokens: all,
+        }
+    }
+
     /// Reads the vocabulary and the merges of a model.
     ///
     /// # Errors

@@ -33,7 +33,7 @@ impl Job for Resolve<'_> {
     #[inline(always)]
     fn run(mut self, simd: impl Simd) {
         self.prefetch_long();
-        self.split();
+        self.split(simd);
         self.look_up(simd);
         self.merge(simd);
         self.append(simd);
@@ -68,7 +68,7 @@ impl Resolve<'_> {
 
     /// Splits all words into parts, and prefetches the memory for their lookups.
     #[inline(always)]
-    fn split(&mut self) {
+    fn split(&mut self, simd: impl Simd) {
         self.scratch.misses.parts.clear();
         self.scratch.misses.unresolved.clear();
         self.scratch.misses.ids.clear();
@@ -79,6 +79,10 @@ impl Resolve<'_> {
             let first_id = misses.ids.len();
             if let Some(id) = self.bpe.unmerged(word) {
                 // Not cached, because the same bytes have other ids as a piece of a longer word.
+                misses.ids.push(id);
+                misses.push_resolved(first_id);
+            } else if let Some(id) = self.bpe.isolated(word) {
+                cache.insert_short(simd, WordKey::at(self.text, start, end), &[id]);
                 misses.ids.push(id);
                 misses.push_resolved(first_id);
             } else if word.len() <= SHORT {

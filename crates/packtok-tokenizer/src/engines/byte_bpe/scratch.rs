@@ -12,6 +12,8 @@ use crate::engines::word_key::{SHORT, WordKey};
 pub(crate) struct Scratch {
     /// The start of some words, and the end of each.
     pub(super) split_bounds: Vec<u32>,
+    /// `split_bounds`, cut at isolated tokens.
+    pub(super) cut_bounds: Vec<u32>,
     /// The bounds of the words of a chunk.
     pub(super) bounds: Bounds,
     /// The keys of the words of a group, and the numbers of their buckets.
@@ -39,6 +41,7 @@ impl Scratch {
     pub(crate) fn new(cache_bytes: Option<usize>) -> Box<Self> {
         Box::new(Self {
             split_bounds: vec![0; ROOM + 1],
+            cut_bounds: Vec::new(),
             bounds: [0; WORDS_PER_CHUNK + 1 + SIMD_BLOCK_BYTES],
             words: Lines([WordKey::default(); GROUP]),
             buckets: Lines([0; GROUP]),

@@ -4,11 +4,13 @@
 use serde_json::Value;
 
 use super::bpe::{self, Bpe};
+use super::merge_rules::byte_bpe_of;
 use super::model::Model;
 use super::normalizer::Normalizer;
 use super::piece::SPACE_MARK;
 use super::unigram::{self, Unigram};
 use crate::cause::Cause;
+use crate::engines::byte_bpe::{self, ByteBpe};
 use crate::engines::word_cache::{CachedEncoder, WordEncoder};
 use crate::load::{Kind, ModelType};
 
@@ -21,6 +23,8 @@ pub(crate) struct FastPath {
 
 enum Segmenter {
     Unigram(Unigram),
+    /// BPE models that merge rules cover.
+    MergeRules(Box<ByteBpe>),
     Bpe(Bpe),
 }
 
@@ -29,7 +33,9 @@ pub(crate) struct Scratch {
     normalized: Vec<u8>,
     unigram: unigram::Scratch,
     bpe: bpe::Scratch,
+    byte_bpe: Option<Box<byte_bpe::Scratch>>,
     encoder: CachedEncoder,
+    cache_bytes: Option<usize>,
 }
 
 impl Scratch {
@@ -39,6 +45,8 @@ impl Scratch {
             normalized: Vec::new(),
             unigram: unigram::Scratch::default(),
             bpe: bpe::Scratch::default(),
+            byte_bpe: None,
+            cache_bytes,
             encoder: CachedEncoder::new(cache_bytes),
         })
     }
@@ -61,7 +69,10 @@ impl FastPath {
             ModelType::Unigram => Segmenter::Unigram(Unigram::new(&model)?),
             ModelType::Bpe => {
                 check_parts(&model)?;
-                Segmenter::Bpe(Bpe::new(&model)?)
+                match byte_bpe_of(&model) {
+                    Some(byte_bpe) => Segmenter::MergeRules(Box::new(byte_bpe)),
+                    None => Segmenter::Bpe(Bpe::new(&model)?),
+                }
             }
             other => return Err(format!("its model is {}", other.name())),
         };
@@ -72,8 +83,8 @@ impl FastPath {
         })
     }
 
-    /// Appends the ids of a text. Returns `false`, with nothing appended, if a part of the text is
-    /// longer than 4 GiB.
+    /// Appends the ids of a text. Returns `false`, with nothing appended, if the text falls back to the slow path: it is
+    /// longer than 2 GiB, or rules of a hostile file write bytes that are not UTF-8.
     ///
     /// # Errors
     /// The normalizer would exceed the limit on the length of its result.
@@ -87,7 +98,9 @@ impl FastPath {
             normalized,
             unigram,
             bpe,
+            byte_bpe,
             encoder,
+            cache_bytes,
         } = scratch;
         self.model.rules.check_growth(text)?;
         self.normalizer
@@ -96,6 +109,11 @@ impl FastPath {
             Segmenter::Unigram(segmenter) => segmenter
                 .append_ids(&self.model, normalized, unigram, encoder, ids)
                 .map(|()| true),
+            Segmenter::MergeRules(engine) => {
+                let scratch = byte_bpe.get_or_insert_with(|| byte_bpe::Scratch::new(*cache_bytes));
+                let text = std::str::from_utf8(normalized);
+                Ok(text.is_ok_and(|text| engine.encode_into(text, false, scratch, ids)))
+            }
             Segmenter::Bpe(bpe_model) => {
                 let mut words = TextParts {
                     unknown_characters_are_separate: self.model.byte_ids.is_some(),

@@ -14,6 +14,7 @@
 
 mod bpe;
 mod fast_path;
+mod merge_rules;
 mod model;
 mod normalization_rules;
 mod normalizer;

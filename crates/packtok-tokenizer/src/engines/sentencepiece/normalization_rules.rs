@@ -22,7 +22,7 @@ pub(super) struct NormalizationRules {
 
 /// Maximum number of matching keys that the library considers at one position.
 const MAX_REPLACED_KEYS: usize = 32;
-const MAX_USER_DEFINED_KEYS: usize = 64;
+pub(super) const MAX_USER_DEFINED_KEYS: usize = 64;
 
 /// Replacements of texts: a trie of their positions, and the replacements, each followed by a zero byte.
 #[derive(Debug)]
@@ -158,6 +158,11 @@ impl NormalizationRules {
     /// [`first_symbol`] with the user-defined symbols of these rules.
     pub(super) fn first_symbol(&self, text: &[u8]) -> (usize, bool) {
         first_symbol(&self.user_defined, text)
+    }
+
+    /// Whether texts keep all characters, in either spelling of white space.
+    pub(super) fn keep_all(&self) -> bool {
+        self.charsmap.is_none() && !self.remove_extra_whitespaces
     }
 
     /// Whether an ASCII byte is unchanged if an ASCII byte or the end of the text follows.

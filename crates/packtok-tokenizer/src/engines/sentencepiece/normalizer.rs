@@ -3,6 +3,8 @@
 //! The library writes white space as U+2581 and leaves no spaces, so one character can represent
 //! both. Here, the space does: it is a third as long, so more words fit in a short key.
 
+use memchr::memmem;
+
 use super::normalization_rules::NormalizationRules;
 use super::piece::SPACE_MARK;
 
@@ -13,6 +15,8 @@ pub(super) struct Normalizer {
     /// follows.
     is_kept: [bool; 256],
     keeps_space: bool,
+    /// Finds what is written for white space, if everything else is unchanged.
+    marks: Option<memmem::Finder<'static>>,
 }
 
 impl Normalizer {
@@ -22,6 +26,7 @@ impl Normalizer {
         Self {
             is_kept: std::array::from_fn(|byte| byte != usize::from(b' ') && is_kept(byte as u8)),
             keeps_space: is_kept(b' '),
+            marks: rules.keep_all().then(|| memmem::Finder::new(SPACE_MARK)),
         }
     }
 
@@ -40,6 +45,10 @@ impl Normalizer {
         normalized.reserve(text.len() - at + 1);
         if rules.add_dummy_prefix && !rules.treat_whitespace_as_suffix {
             normalized.push(b' ');
+        }
+        if let Some(marks) = &self.marks {
+            push_all(text, marks, normalized);
+            at = text.len();
         }
         let removes = rules.remove_extra_whitespaces;
         let mut after_space = removes;
@@ -90,6 +99,17 @@ impl Normalizer {
             _ => kept,
         }
     }
+}
+
+/// Appends `text` with spaces in place of U+2581, which `marks` finds.
+fn push_all(text: &[u8], marks: &memmem::Finder<'_>, normalized: &mut Vec<u8>) {
+    let mut start = 0;
+    for mark in marks.find_iter(text) {
+        normalized.extend_from_slice(&text[start..mark]);
+        normalized.push(b' ');
+        start = mark + SPACE_MARK.len();
+    }
+    normalized.extend_from_slice(&text[start..]);
 }
 
 /// Appends `bytes` with spaces in place of U+2581.

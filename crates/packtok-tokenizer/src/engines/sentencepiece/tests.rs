@@ -7,6 +7,8 @@ use proptest::sample::select;
 use serde_json::{Value, json};
 use yada::builder::DoubleArrayBuilder;
 
+use super::merge_rules::byte_bpe_of;
+use super::model::Model;
 use super::{FastPath, Scratch, SlowPath};
 
 /// Few characters, of all lengths, so that pieces overlap; white space in both spellings.
@@ -111,6 +113,108 @@ proptest! {
             }
         }
     }
+}
+
+/// A model that merge rules cover, with the texts of its pieces: scores differ, except those of runs of white space,
+/// which are best, worst or between. All characters are pieces. Some pieces are user-defined, also longer ones.
+fn ruled() -> impl Strategy<Value = Value> {
+    let merged = prop::collection::vec(select(&CHARS[..6]), 2..6).prop_map(|chars| chars.concat());
+    let user_defined = select(
+        &[
+            "ab",
+            "a▁",
+            "▁▁",
+            "▁▁▁",
+            "b",
+            "数a",
+            "bb▁bb▁bb▁bb▁bb▁bb▁",
+            "éa数",
+            "x",
+        ][..],
+    );
+    (
+        prop::collection::vec(merged, 0..40),
+        prop::collection::btree_set(user_defined, 0..4),
+        prop::collection::btree_set(2..9usize, 0..6),
+        -50i32..2,
+        [any::<bool>(), any::<bool>(), any::<bool>()],
+        select(MAPS),
+    )
+        .prop_map(
+            move |(merged, user_defined, runs, score_of_runs, [dummy, removes, suffix], map)| {
+                let mut pieces: Vec<(String, f32, &'static str)> = Vec::new();
+                let mut put = |text: &str, score: f32, kind| {
+                    if pieces.iter().all(|(other, ..)| other != text) {
+                        pieces.push((text.to_owned(), score, kind));
+                    }
+                };
+                for text in user_defined {
+                    put(text, 0.0, "user_defined");
+                }
+                for char in &CHARS[..6] {
+                    put(char, -1.0, "normal");
+                }
+                for length in runs {
+                    put(&"▁".repeat(length), score_of_runs as f32 - 0.5, "normal");
+                }
+                let is_run = |text: &&String| text.chars().all(|char| char == '▁');
+                for (rank, text) in merged.iter().filter(|text| !is_run(text)).enumerate() {
+                    put(text, -(rank as f32), "normal");
+                }
+                file(
+                    "SentencePieceBPE",
+                    &pieces,
+                    map,
+                    [dummy, removes, suffix, true],
+                )
+            },
+        )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #[test]
+    fn merge_rules_give_the_ids_of_the_slow_path(
+        file in ruled(),
+        texts in prop::collection::vec(
+            prop_oneof![
+                text(24),
+                prop::collection::vec(
+                    select(&["a", "b", "é", "▁", " ", "   ", "数", "🙂", "ab", "x", "bb bb bb bb bb bb ", "語", "\n"][..]),
+                    0..300,
+                ).prop_map(|parts| parts.concat()),
+            ],
+            1..6,
+        ),
+    ) {
+        let model = Model::read(&file).unwrap();
+        // A user-defined character leaves the pieces that contain it without it.
+        prop_assume!(byte_bpe_of(&model).is_some());
+        let (slow_path, fast_path) = (SlowPath::load(&file).unwrap(), FastPath::load(&file).unwrap());
+        let mut scratch = Scratch::new(Some(1 << 16));
+        for text in &texts {
+            prop_assert_eq!(ids_of(&fast_path, &mut scratch, text), slow_ids_of(&slow_path, text), "{:?}", text);
+        }
+    }
+}
+
+#[test]
+fn merge_rules_cover_runs_of_equal_score_and_no_other_equal_scores() {
+    let covers = |pieces: &[(&str, f32)]| {
+        let chars = ["a", "b", "▁"].map(|char| (char, -9.0));
+        let pieces = pieces.iter().chain(&chars);
+        let pieces: Vec<_> = pieces
+            .map(|&(text, score)| (text.to_owned(), score, "normal"))
+            .collect();
+        let file = file("SentencePieceBPE", &pieces, &[], [true, false, false, true]);
+        byte_bpe_of(&Model::read(&file).unwrap()).is_some()
+    };
+    assert!(covers(&[("▁a", -1.0), ("ab", -2.0)]));
+    assert!(covers(&[("▁▁", -3.0), ("▁▁▁▁", -3.0), ("▁a", -1.0)]));
+    assert!(!covers(&[("▁a", -1.0), ("ab", -1.0)]));
+    assert!(!covers(&[("▁▁", -3.0), ("▁▁▁▁", -3.0), ("▁▁▁", -1.0)]));
+    assert!(!covers(&[("▁▁", -3.0), ("▁a", -3.0)]));
+    assert!(!covers(&[("▁c", -3.0)]), "c is no piece");
 }
 
 /// Sums are subtracted in a long text; the position must not matter.

@@ -1,4 +1,4 @@
-//! Normalizes one word: ASCII by a table, with characters that stay unchanged, other words by the reference engine.
+//! Normalizes one word: ASCII and characters that stay unchanged by tables, other words by the reference engine.
 
 use serde_json::Value;
 
@@ -8,9 +8,18 @@ use crate::engines::reference::Normalizer;
 /// The normalizer of words.
 pub(super) struct WordNormalizer {
     normalizer: Normalizer,
-    /// The normalized form of each ASCII character; `None` if it may depend on its neighbours.
-    letters: [Option<u8>; 128],
+    letters: [Letter; 128],
     inert: InertChars,
+}
+
+/// The normalized form of an ASCII character.
+#[derive(Clone)]
+enum Letter {
+    One(char),
+    /// Such as `Ut` for `T`, in models that mark upper case.
+    Several(Box<str>),
+    /// It may depend on the characters next to it.
+    Unknown,
 }
 
 impl WordNormalizer {
@@ -48,7 +57,8 @@ impl WordNormalizer {
         let start = normalized.len();
         for char in word.chars() {
             match self.letters.get(char as usize) {
-                Some(Some(letter)) => normalized.push(char::from(*letter)),
+                Some(Letter::One(letter)) => normalized.push(*letter),
+                Some(Letter::Several(letters)) => normalized.push_str(letters),
                 None if self.inert.has(char) => normalized.push(char),
                 _ => {
                     normalized.truncate(start);
@@ -60,22 +70,26 @@ impl WordNormalizer {
     }
 }
 
-/// The normalized form of each ASCII character, if it does not depend on its neighbours.
-fn letters(json: &Value, normalizer: &Normalizer) -> [Option<u8>; 128] {
+/// The normalized form of each ASCII character.
+fn letters(json: &Value, normalizer: &Normalizer) -> [Letter; 128] {
     let mut replaced = String::new();
     collect_replaced(json, &mut replaced);
-    let mut letters = [None; 128];
-    for letter in '!'..='~' {
-        let made = normalizer.normalized(letter.encode_utf8(&mut [0; 4]));
-        let mut made = made.iter().flat_map(|made| made.chars());
-        if let (Some(made), None) = (made.next(), made.next())
-            && ('!'..='~').contains(&made)
-            && !replaced.contains([letter, made])
-        {
-            letters[letter as usize] = Some(made as u8);
+    // A line feed after a carriage return belongs to it.
+    let stands_alone = |char: char| char.is_ascii() && char != '\r' && char != ' ';
+    let is_kept = |char: char| stands_alone(char) && !replaced.contains(char);
+    std::array::from_fn(|byte| {
+        let char = char::from(byte as u8);
+        let normalized = match normalizer.normalized(char.encode_utf8(&mut [0; 4])) {
+            Some(normalized) if is_kept(char) && normalized.chars().all(is_kept) => normalized,
+            _ => return Letter::Unknown,
+        };
+        let mut chars = normalized.chars();
+        match (chars.next(), chars.next()) {
+            (None, _) => Letter::Unknown,
+            (Some(only), None) => Letter::One(only),
+            _ => Letter::Several(normalized.into()),
         }
-    }
-    letters
+    })
 }
 
 /// Appends the texts that a normalizer replaces. They may be longer than one character.

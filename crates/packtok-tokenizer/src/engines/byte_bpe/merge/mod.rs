@@ -15,5 +15,6 @@ mod rules;
 mod symbol;
 
 pub(in crate::engines) use self::heap::MergeHeap;
-pub(super) use self::rule::{MAX_IDS, NO_ID};
+pub(in crate::engines) use self::rule::MAX_IDS;
+pub(super) use self::rule::NO_ID;
 pub(in crate::engines) use self::rules::MergeRules;
