@@ -17,6 +17,7 @@ import oracle
 import pytest
 import reference
 import zstandard
+from extent import extent
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -275,7 +276,7 @@ LINE = st.one_of(
 
 
 @settings(
-    max_examples=150,
+    max_examples=extent(150, 50),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
     derandomize=True,

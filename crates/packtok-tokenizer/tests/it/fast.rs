@@ -151,22 +151,29 @@ fn sentence_pieces() -> &'static [Tokenizer] {
             json!({"type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme, "split": split})
         };
         [
-            (false, llama.clone(), Value::Null),
-            (true, llama, Value::Null),
-            (true, replace.clone(), at_blanks),
-            (true, json!({"type": "Sequence", "normalizers": [other_space, replace]}), at_others),
-            (true, Value::Null, metaspace("first", false)),
-            (true, Value::Null, metaspace("always", true)),
-            (false, Value::Null, metaspace("never", true)),
+            (false, llama.clone(), Value::Null, 0),
+            (true, llama, Value::Null, 0),
+            (true, replace.clone(), at_blanks.clone(), 0),
+            // As many as Gemma has: they are isolated.
+            (false, replace.clone(), at_blanks.clone(), 100),
+            (true, replace.clone(), at_blanks, 200),
+            (true, json!({"type": "Sequence", "normalizers": [other_space, replace]}), at_others, 0),
+            (true, Value::Null, metaspace("first", false), 0),
+            (true, Value::Null, metaspace("always", true), 0),
+            (false, Value::Null, metaspace("never", true), 0),
         ]
         .into_iter()
-        .map(|(across_words, normalizer, pre_tokenizer)| {
+        .map(|(across_words, normalizer, pre_tokenizer, num_unused)| {
             let added = |id, content: &str| {
-                json!({"id": id, "content": content, "special": !content.contains("x y"), "single_word": false,
-                       "lstrip": false, "rstrip": false, "normalized": !content.contains('/')})
+                let is_special = !["x y", "un", "\n", "▁"].iter().any(|part| content.contains(part));
+                json!({"id": id, "content": content, "special": is_special, "single_word": false,
+                       "lstrip": false, "rstrip": false, "normalized": num_unused == 0 && !content.contains('/')})
             };
-            let tokens = ["<s>", "</s>", "s></", "|x y|", "x y|a"];
-            let tokens: Vec<Value> = tokens.into_iter().zip([0, 1, 997, 998, 999])
+            let tokens = match num_unused {
+                0 => ["<s>", "</s>", "s></", "|x y|", "x y|a"].map(str::to_owned).into(),
+                _ => many_tokens(num_unused),
+            };
+            let tokens: Vec<Value> = tokens.iter().zip([0, 1].into_iter().chain(997..))
                 .map(|(content, id)| added(id, content))
                 .collect();
             let file = json!({"added_tokens": tokens,
@@ -176,6 +183,31 @@ fn sentence_pieces() -> &'static [Tokenizer] {
         })
         .collect()
     })
+}
+
+/// Tokens without spaces, so many that they are isolated: of white space, of one byte, long, of `▁`, overlapping, and a
+/// special one that is a word as text, too.
+fn many_tokens(num_unused: usize) -> Vec<String> {
+    let mut tokens: Vec<String> = [
+        "<s>",
+        "</s>",
+        "s></",
+        "\n",
+        "\n\n",
+        "\n\n\n",
+        "▁▁",
+        "▁▁▁▁▁▁▁▁",
+        "un-1",
+        "n-12",
+        "-un",
+        "the",
+    ]
+    .map(str::to_owned)
+    .into();
+    tokens.push("\n".repeat(20));
+    tokens.push(format!("un{}", "-1".repeat(12)));
+    tokens.extend((0..num_unused).map(|number| format!("<unused{number}>")));
+    tokens
 }
 
 /// A vocabulary learned from the example: bytes, its characters, and its most frequent pairs.
@@ -450,7 +482,7 @@ fn tokens_that_are_known_beforehand_have_the_ids_of_the_reference() {
 }
 
 /// What occurs at the edges of words: each class, with characters of all lengths.
-const PARTS: [&str; 56] = [
+const PARTS: [&str; 60] = [
     " ",
     " ",
     "  ",
@@ -490,6 +522,10 @@ const PARTS: [&str; 56] = [
     "<|endoftext|>",
     "\u{200d}",
     "▁",
+    "<unused7>",
+    "un-1-12-1",
+    "un-1-1-1-1-1-1-1-1-1-1-1-1",
+    "\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n",
     "|x y|",
     "x y|a",
     "<s>",

@@ -207,6 +207,41 @@ impl AddedTokens {
         }
     }
 
+    /// All tokens, if they can be isolated in texts before the rest is normalized: there are many, and they have no
+    /// further conditions and no spaces, so that no token is in the text between others, once `▁` have become spaces.
+    pub(super) fn isolated(&self) -> Option<Vec<AddedToken>> {
+        let ([round], None, []) = (
+            &self.rounds[..],
+            &self.normalized_round,
+            &self.fallback_tokens[..],
+        ) else {
+            return None;
+        };
+        let is_many = matches!(round.finder.searcher, MultiSearcher::Automaton(..));
+        let marks_are_spaces = matches!(self.normalization, Normalization::MarksToSpaces(_));
+        let is_plain = |token: &RoundToken| {
+            token.surroundings == Surroundings::default() && !token.search_text.contains(' ')
+        };
+        (is_many && marks_are_spaces && round.tokens.iter().all(is_plain)).then(|| {
+            let tokens = round.tokens.iter().map(|token| AddedToken {
+                content: token.search_text.clone(),
+                id: token.id,
+                is_special: token.is_special,
+            });
+            tokens.collect()
+        })
+    }
+
+    /// Whether normalization may change a text.
+    #[inline]
+    pub(super) fn may_change(&self, text: &str) -> bool {
+        match &self.normalization {
+            Normalization::None => false,
+            Normalization::MarksToSpaces(finder) => finder.find(text.as_bytes()).is_some(),
+            Normalization::Form(_) => true,
+        }
+    }
+
     /// Whether a text falls back because of an added token.
     #[inline]
     pub(super) fn needs_fallback(&self, text: &str) -> bool {

@@ -5,6 +5,8 @@
 //!                                                                       misses, resolve, merge ◀─┘ miss
 //! ```
 //!
+//! The words of SentencePiece's models are cut at `isolated_tokens`.
+//!
 //! Texts with bytes that have no token, or with certain added tokens, fall back to the reference engine.
 //! `docs/design/fast_engine.md` describes the whole.
 
@@ -81,7 +83,9 @@ impl ByteBpe {
         let Preprocessing {
             pattern, prefix, ..
         } = preprocessing;
+        let isolated = added_tokens.isolated().filter(|_| prefix == Prefix::None);
         let mut engine = Self::new(model, pattern, prefix, added_tokens)?;
+        engine.isolate(&isolated.unwrap_or_default())?;
         if json["model"]["ignore_merges"] == true {
             engine.bpe.unmerged = engine.find_unmerged();
         }
@@ -99,10 +103,15 @@ impl ByteBpe {
     ) -> Result<Self, String> {
         let pattern = Pattern::Pieces { each_space: false };
         let mut engine = Self::new(model, pattern, Prefix::None, AddedTokens::none())?;
-        if !isolated.is_empty() {
-            engine.bpe.isolated_tokens = Some(IsolatedTokens::of(isolated)?);
-        }
+        engine.isolate(isolated)?;
         Ok(engine)
+    }
+
+    fn isolate(&mut self, tokens: &[AddedToken]) -> Result<(), String> {
+        if !tokens.is_empty() {
+            self.bpe.isolated_tokens = Some(IsolatedTokens::of(tokens)?);
+        }
+        Ok(())
     }
 
     fn new(
@@ -185,6 +194,15 @@ impl ByteBpe {
         if !self.is_for_this(text) {
             return false;
         }
+        if self.bpe.isolated_tokens.is_some() && !self.added_tokens.may_change(text) {
+            return self.append_part(
+                text,
+                Preceding::Nothing,
+                special_tokens_are_text,
+                scratch,
+                ids,
+            );
+        }
         let num_ids = ids.len();
         let mut has_all = true;
         self.added_tokens
@@ -195,13 +213,8 @@ impl ByteBpe {
                     has_all = self.append_prefixed(text, scratch, ids);
                 }
                 TextPart::Text(text, preceding) => {
-                    has_all = self.simd.run(AppendText {
-                        engine: self,
-                        text,
-                        preceding,
-                        scratch,
-                        ids,
-                    });
+                    has_all =
+                        self.append_part(text, preceding, special_tokens_are_text, scratch, ids);
                 }
             });
         if !has_all {
@@ -210,14 +223,35 @@ impl ByteBpe {
         has_all
     }
 
-    /// Appends the ids of a text without added tokens, which may be a part of a longer text; `false` if it falls
-    /// back.
+    /// [`ByteBpe::append_text`] on the back end of this machine.
+    #[inline]
+    fn append_part(
+        &self,
+        text: &str,
+        preceding: Preceding,
+        special_tokens_are_text: bool,
+        scratch: &mut Scratch,
+        ids: &mut Vec<u32>,
+    ) -> bool {
+        self.simd.run(AppendText {
+            engine: self,
+            text,
+            preceding,
+            special_tokens_are_text,
+            scratch,
+            ids,
+        })
+    }
+
+    /// Appends the ids of a text without added tokens other than isolated ones, which may be a part of a longer text;
+    /// `false` if it falls back.
     #[inline(always)]
     fn append_text(
         &self,
         simd: impl Simd,
         text: &str,
         preceding: Preceding,
+        special_tokens_are_text: bool,
         scratch: &mut Scratch,
         ids: &mut Vec<u32>,
     ) -> bool {
@@ -226,7 +260,8 @@ impl ByteBpe {
         }
         let mut state = SplitState::new();
         let isolated_tokens = self.bpe.isolated_tokens.as_ref();
-        let mut cuts = isolated_tokens.map(|tokens| Cuts::new(tokens, text.as_bytes()));
+        let mut cuts = isolated_tokens
+            .map(|tokens| Cuts::new(tokens, text.as_bytes(), special_tokens_are_text));
         scratch.split_bounds[0] = 0;
         loop {
             let ends = scratch.split_bounds[1..].first_chunk_mut();
@@ -301,13 +336,8 @@ impl ByteBpe {
         prefixed.clear();
         prefixed.push(' ');
         prefixed.push_str(text);
-        let has_all = self.simd.run(AppendText {
-            engine: self,
-            text: &prefixed,
-            preceding: Preceding::Nothing,
-            scratch,
-            ids,
-        });
+        // A pattern splits this text, so it has no isolated tokens.
+        let has_all = self.append_part(&prefixed, Preceding::Nothing, false, scratch, ids);
         if prefixed.capacity() <= MAX_RETAINED_BYTES {
             scratch.prefixed = prefixed;
         }
@@ -456,6 +486,7 @@ struct AppendText<'a> {
     engine: &'a ByteBpe,
     text: &'a str,
     preceding: Preceding,
+    special_tokens_are_text: bool,
     scratch: &'a mut Scratch,
     ids: &'a mut Vec<u32>,
 }
@@ -469,10 +500,11 @@ impl Job for AppendText<'_> {
             engine,
             text,
             preceding,
+            special_tokens_are_text,
             scratch,
             ids,
         } = self;
-        engine.append_text(simd, text, preceding, scratch, ids)
+        engine.append_text(simd, text, preceding, special_tokens_are_text, scratch, ids)
     }
 }
 

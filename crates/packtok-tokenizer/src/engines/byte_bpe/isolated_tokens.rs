@@ -1,12 +1,14 @@
 //! Tokens that are found in texts before anything is merged, and stay apart from what is beside them: SentencePiece's
-//! user-defined pieces. Some models have thousands, many for white space, so they are words of their own, in the same
-//! chunks as all others.
+//! user-defined pieces, and added tokens without further conditions. Some models have thousands, many for white space,
+//! so they are words of their own, in the same chunks as all others.
 //!
 //! ```text
 //! text               a line\n\n  next            isolated: \n\n and two spaces
 //! ends of words            6 7 8     14          of the splitter
 //! cut                      6   8 10  14
 //! ```
+
+use std::collections::HashSet;
 
 use super::beginnings::Beginnings;
 use crate::engines::double_array::DoubleArray;
@@ -17,6 +19,8 @@ use crate::load::AddedToken;
 pub(super) struct IsolatedTokens {
     beginnings: Beginnings,
     ids: DoubleArray,
+    /// The ids of special tokens, which may be read as text.
+    special: HashSet<u32>,
 }
 
 /// A token in a text.
@@ -25,12 +29,14 @@ struct Match {
     begin: u32,
     end: u32,
     id: u32,
+    is_special: bool,
 }
 
 impl Match {
-    /// Whether a word of the cache can be this token. A longer word would be split into pieces.
+    /// Whether a word of the cache can be this token. A longer word would be split into pieces, and a special token has
+    /// other ids where it is text.
     fn is_word(self) -> bool {
-        (self.end - self.begin) as usize <= SHORT
+        (self.end - self.begin) as usize <= SHORT && !self.is_special
     }
 }
 
@@ -46,13 +52,19 @@ impl IsolatedTokens {
         Ok(Self {
             beginnings: Beginnings::of(tokens.iter().map(|token| token.content.as_bytes())),
             ids: DoubleArray::of(entries.collect())?,
+            special: tokens
+                .iter()
+                .filter(|token| token.is_special)
+                .map(|token| token.id)
+                .collect(),
         })
     }
 
-    /// The id of a word that is a token.
+    /// The id of a word that is a token and not a special one.
     #[inline]
     pub(super) fn id_of(&self, word: &[u8]) -> Option<u32> {
-        self.ids.value_of(word)
+        let id = self.ids.value_of(word);
+        id.filter(|id| !self.special.contains(id))
     }
 
     /// The first token from `at` on, and the longest there.
@@ -64,6 +76,7 @@ impl IsolatedTokens {
                     begin: begin as u32,
                     end: (begin + len) as u32,
                     id,
+                    is_special: self.special.contains(&id),
                 });
             }
             at = begin + 1;
@@ -75,6 +88,7 @@ impl IsolatedTokens {
 pub(super) struct Cuts<'a> {
     tokens: &'a IsolatedTokens,
     text: &'a [u8],
+    special_tokens_are_text: bool,
     next: Option<Match>,
     /// The end of the words so far.
     at: u32,
@@ -89,13 +103,30 @@ pub(super) enum Cut {
 }
 
 impl<'a> Cuts<'a> {
-    pub(super) fn new(tokens: &'a IsolatedTokens, text: &'a [u8]) -> Self {
-        Self {
+    pub(super) fn new(
+        tokens: &'a IsolatedTokens,
+        text: &'a [u8],
+        special_tokens_are_text: bool,
+    ) -> Self {
+        let mut cuts = Self {
             tokens,
             text,
-            next: tokens.find_from(text, 0),
+            special_tokens_are_text,
+            next: None,
             at: 0,
+        };
+        cuts.next = cuts.next_from(0);
+        cuts
+    }
+
+    /// The first token from `at` on that is not text.
+    fn next_from(&self, at: u32) -> Option<Match> {
+        let mut next = self.tokens.find_from(self.text, at as usize)?;
+        while next.is_special && self.special_tokens_are_text {
+            // The match still counts: no other token is found within its text.
+            next = self.tokens.find_from(self.text, next.end as usize)?;
         }
+        Some(next)
     }
 
     /// Writes the bounds of the next words to `cut`, given those that the splitter has found; of these, all up to the
@@ -115,7 +146,7 @@ impl<'a> Cuts<'a> {
             let Some(token) = self.next.filter(|token| token.begin < last) else {
                 return Cut::All;
             };
-            self.next = self.tokens.find_from(self.text, token.end as usize);
+            self.next = self.next_from(token.end);
             self.at = token.end;
             if !token.is_word() {
                 return Cut::Before(token.id);

@@ -8,9 +8,10 @@
 //! - `model` holds the content of the file: pieces (`piece`), rules for characters (`rules`), and
 //!   the rules for decoding ids.
 //! - `slow_path` follows the library step by step, with hash tables.
-//! - `fast_path` returns the same ids. `normalizer` copies unchanged characters in runs; `bpe`
-//!   encodes parts that no piece crosses and caches them; `unigram` keeps only the sums that can
-//!   still matter.
+//! - `fast_path` returns the same ids. `normalizer` copies unchanged characters in runs.
+//!   `merge_rules` turns BPE models into rules for `byte_bpe`; for those that rules do not cover,
+//!   `bpe` encodes parts that no piece crosses and caches them. `unigram` keeps only the sums that
+//!   can still matter.
 
 mod bpe;
 mod fast_path;
