@@ -10,7 +10,7 @@ use crate::extent;
 
 /// What texts are made of: words, separators, marks that combine with their neighbours, what normalizers change, and
 /// added tokens.
-const PARTS: [&str; 47] = [
+const PARTS: [&str; 48] = [
     " ",
     " ",
     " ",
@@ -30,6 +30,8 @@ const PARTS: [&str; 47] = [
     "\u{fffd}",
     "\u{ad}",
     "a",
+    // As a private character, the last `a` of a word.
+    "\u{100061}",
     "b",
     "the",
     "ing",

@@ -21,7 +21,7 @@ mod word_chunks;
 
 pub(crate) use self::engine::{ByteBpe, simd_name};
 pub(super) use self::merge::{MAX_IDS, MergeHeap, MergeRules};
-pub(super) use self::model::{Model, Spelling, last_char};
+pub(super) use self::model::{Model, Spelling, is_inside, last_char};
 pub(super) use self::preprocessing::{is_byte_level, steps_between_white_space};
 pub(crate) use self::scratch::Scratch;
 pub(crate) use self::split::{

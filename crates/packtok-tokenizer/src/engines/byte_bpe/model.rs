@@ -29,6 +29,12 @@ pub(in crate::engines) fn last_char(char: char) -> Option<char> {
     char::from_u32(LAST_CHARS | u32::from(low))
 }
 
+/// Whether a character of a text is none of [`last_char`], so that it can be inside a word.
+#[inline]
+pub(in crate::engines) fn is_inside(char: char) -> bool {
+    u32::from(char) < LAST_CHARS
+}
+
 /// The plane of [`last_char`].
 const LAST_CHARS: u32 = 0x10_0000;
 
@@ -261,7 +267,7 @@ impl Ids<'_> {
         };
         let inside = self.0.iter().filter_map(|(name, &id)| {
             let char = only_char(name)?;
-            (u32::from(char) < LAST_CHARS).then_some((char, id))
+            is_inside(char).then_some((char, id))
         });
         let last = self.0.iter().filter_map(|(name, &id)| {
             let char = only_char(name.strip_suffix(suffix)?)?;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::engines::byte_bpe::{MergeHeap, MergeRules, Model, Spelling, last_char};
+use crate::engines::byte_bpe::{MergeHeap, MergeRules, Model, Spelling, is_inside, last_char};
 use crate::load::model_type;
 
 /// The symbols of a model and its merges.
@@ -37,9 +37,10 @@ impl CharBpe {
         let Some(last) = last_char(last) else {
             return false;
         };
-        part.push(last);
-        let has_all = part.chars().all(|char| self.0.has(char));
+        let has_inside = |char| is_inside(char) && self.0.has(char);
+        let has_all = self.0.has(last) && part.chars().all(has_inside);
         if has_all {
+            part.push(last);
             self.0.encode(part.as_bytes(), heap, ids);
         }
         has_all
