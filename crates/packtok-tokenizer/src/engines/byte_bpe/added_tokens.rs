@@ -209,6 +209,7 @@ impl AddedTokens {
 
     /// All tokens, if they can be isolated in texts before the rest is normalized: there are many, and they have no
     /// further conditions and no spaces, so that no token is in the text between others, once `▁` have become spaces.
+    /// [`IsolatedTokens`](super::isolated_tokens::IsolatedTokens) are not empty and have no NUL.
     pub(super) fn isolated(&self) -> Option<Vec<AddedToken>> {
         let ([round], None, []) = (
             &self.rounds[..],
@@ -220,7 +221,9 @@ impl AddedTokens {
         let is_many = matches!(round.finder.searcher, MultiSearcher::Automaton(..));
         let marks_are_spaces = matches!(self.normalization, Normalization::MarksToSpaces(_));
         let is_plain = |token: &RoundToken| {
-            token.surroundings == Surroundings::default() && !token.search_text.contains(' ')
+            token.surroundings == Surroundings::default()
+                && !token.search_text.is_empty()
+                && !token.search_text.contains([' ', '\0'])
         };
         (is_many && marks_are_spaces && round.tokens.iter().all(is_plain)).then(|| {
             let tokens = round.tokens.iter().map(|token| AddedToken {

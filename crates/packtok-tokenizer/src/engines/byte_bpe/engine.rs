@@ -5,7 +5,7 @@
 //!                                                                       misses, resolve, merge ◀─┘ miss
 //! ```
 //!
-//! The words of SentencePiece's models are cut at `isolated_tokens`.
+//! Words are cut at `isolated_tokens`, of which Gemma has thousands.
 //!
 //! Texts with bytes that have no token, or with certain added tokens, fall back to the reference engine.
 //! `docs/design/fast_engine.md` describes the whole.
@@ -83,7 +83,10 @@ impl ByteBpe {
         let Preprocessing {
             pattern, prefix, ..
         } = preprocessing;
-        let isolated = added_tokens.isolated().filter(|_| prefix == Prefix::None);
+        let isolated = match prefix {
+            Prefix::None => added_tokens.isolated(),
+            _ => None,
+        };
         let mut engine = Self::new(model, pattern, prefix, added_tokens)?;
         engine.isolate(&isolated.unwrap_or_default())?;
         if json["model"]["ignore_merges"] == true {

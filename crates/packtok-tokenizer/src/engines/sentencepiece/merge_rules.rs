@@ -24,6 +24,9 @@ use super::spaces::with_spaces;
 use crate::engines::byte_bpe::{ByteBpe, MAX_IDS, Model as RuleModel};
 use crate::load::{AddedToken, Kind};
 
+/// Pieces are divided into two in all ways. If that reads more bytes, it takes too long: some are hundreds of bytes long.
+const MAX_DIVIDED_BYTES: usize = 1 << 30;
+
 /// A piece as normalized texts contain it.
 struct TextPiece {
     text: String,
@@ -61,8 +64,14 @@ pub(super) fn byte_bpe_of(model: &Model) -> Option<ByteBpe> {
             .total_cmp(&left.score)
             .then(right.num_chars.cmp(&left.num_chars))
     });
-    let mut of_equal_score = merged.chunk_by(|before, after| before.score == after.score);
-    if !are_all_considered(&user_defined)
+    let mut of_equal_score =
+        merged.chunk_by(|before, after| before.score.total_cmp(&after.score).is_eq());
+    let num_divided_bytes = merged
+        .iter()
+        .map(|piece| piece.text.len().pow(2))
+        .sum::<usize>();
+    if num_divided_bytes > MAX_DIVIDED_BYTES
+        || !are_all_considered(&user_defined)
         || !has_all_chars(" ")
         || !merged.iter().all(|piece| has_all_chars(&piece.text))
         || !of_equal_score.all(|pieces| pieces.len() == 1 || are_runs(pieces, &merged))
@@ -77,6 +86,9 @@ pub(super) fn byte_bpe_of(model: &Model) -> Option<ByteBpe> {
                 merges.push([left, right, piece.id]);
             }
         }
+    }
+    if merges.len() > MAX_IDS {
+        return None;
     }
     let chars = normal.iter().filter(|piece| piece.num_chars == 1);
     let chars = chars.flat_map(|piece| Some((piece.text.chars().next()?, piece.id)));
