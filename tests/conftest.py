@@ -23,6 +23,13 @@ settings.load_profile("packtok")
 # A background job of a shell ignores Ctrl-C, and its children inherit that; tests send Ctrl-C to them.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Starts the process that workers fork commands from: a stream would start one without imports."""
+    if hasattr(config, "workerinput"):
+        forked_cli.start_server()
+
+
 SHARED = Path(os.environ.get("PACKTOK_SHARED") or ROOT.parent / "shared")
 
 

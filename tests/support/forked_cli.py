@@ -64,7 +64,7 @@ def call(
 ) -> subprocess.CompletedProcess[str]:
     """Calls a function of a module in a process like that of `run`, or in one that starts Python itself."""
     if is_forked:
-        _start_server()
+        start_server()
     context = multiprocessing.get_context("forkserver" if is_forked else "spawn")
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder) / "out", Path(folder) / "err"
@@ -84,8 +84,8 @@ def call(
 
 
 @functools.cache
-def _start_server() -> None:
-    """Starts the process that others are forked from."""
+def start_server() -> None:
+    """Starts the process that others are forked from, unless a stream has already started one."""
     multiprocessing.set_forkserver_preload(_IMPORTED)
     # Not every version of Python passes its search path on.
     with pytest.MonkeyPatch.context() as patch:
