@@ -25,7 +25,8 @@ use super::normal_form::NormalForm;
 use super::preprocessing::{Prefix, Preprocessing};
 use crate::load::AddedToken;
 
-/// Finds added tokens in texts.
+/// Finds added tokens in texts. By default, there are none.
+#[derive(Default)]
 pub(super) struct AddedTokens {
     /// For tokens in the original text.
     rounds: Vec<Round>,
@@ -41,7 +42,9 @@ pub(super) struct AddedTokens {
 }
 
 /// The normalization of the text between non-normalized tokens.
+#[derive(Default)]
 enum Normalization {
+    #[default]
     None,
     /// Spaces in place of `▁`, which this searcher finds.
     MarksToSpaces(Box<memmem::Finder<'static>>),
@@ -193,18 +196,6 @@ impl AddedTokens {
             },
             fallback_tokens: fallback_tokens.into_iter().map(str::to_owned).collect(),
         })
-    }
-
-    /// No tokens.
-    pub(super) fn none() -> Self {
-        Self {
-            rounds: Vec::new(),
-            normalized_round: None,
-            normalization: Normalization::None,
-            fallback_tokens: Vec::new(),
-            fallback_finder: None,
-            has_normalized_fallback_tokens: false,
-        }
     }
 
     /// All tokens, if they can be isolated in texts before the rest is normalized: there are many, and they have no

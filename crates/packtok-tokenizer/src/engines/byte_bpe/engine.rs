@@ -105,7 +105,7 @@ impl ByteBpe {
         isolated: &[AddedToken],
     ) -> Result<Self, String> {
         let pattern = Pattern::Pieces { each_space: false };
-        let mut engine = Self::new(model, pattern, Prefix::None, AddedTokens::none())?;
+        let mut engine = Self::new(model, pattern, Prefix::None, AddedTokens::default())?;
         engine.isolate(isolated)?;
         Ok(engine)
     }

@@ -13,7 +13,6 @@ pub(super) struct WordNormalizer {
 }
 
 /// The normalized form of an ASCII character.
-#[derive(Clone)]
 enum Letter {
     One(char),
     /// Such as `Ut` for `T`, in models that mark upper case.
