@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
-from collections.abc import Mapping
 from pathlib import Path
 
+import command_line
 import forked_cli
 import pytest
-from command_line import MAIN, PacktokCli
+from command_line import PacktokCli
 from extent import extent
 from hypothesis import settings
 from repository import ROOT
@@ -45,31 +43,4 @@ def shared() -> Path:
 @pytest.fixture(scope="session")
 def packtok_cli() -> PacktokCli:
     """Runs the command in a separate process and returns its output and exit code."""
-
-    def run(
-        *arguments: object,
-        cwd: Path | None = None,
-        code: int | None = 0,
-        env: Mapping[str, str] | None = None,
-        timeout_seconds: float = 300,
-    ) -> subprocess.CompletedProcess[str]:
-        words = [str(argument) for argument in arguments]
-        complete = {**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": "200", **(env or {})}
-        if forked_cli.can_run(env or {}):
-            done = forked_cli.run(words, cwd=cwd, env=complete, timeout_seconds=timeout_seconds)
-        else:
-            done = subprocess.run(
-                [sys.executable, "-c", MAIN, *words],
-                cwd=cwd,
-                env=complete,
-                capture_output=True,
-                text=True,
-                encoding="utf-8",
-                check=False,
-                timeout=timeout_seconds,
-            )
-        assert code is None or done.returncode == code, done.stdout + done.stderr
-        assert "Traceback" not in done.stderr
-        return done
-
-    return run
+    return command_line.run

@@ -24,6 +24,7 @@ from processes import (
     write_datasets,
 )
 from ray_cluster import NODE_CPUS, RayCluster, parent
+from stories import TOKENIZER
 
 import packtok
 
@@ -53,7 +54,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def at_once(corpus: Path) -> bytes:
     """Returns the file that one process packs from the corpus."""
     output = corpus.with_name("at_once.pbin")
-    packtok.pack(input=corpus, output=output, tokenizer="gpt2", field=SLOWER_FIELD)
+    packtok.pack(input=corpus, output=output, tokenizer=TOKENIZER, field=SLOWER_FIELD)
     return output.read_bytes()
 
 
@@ -72,7 +73,7 @@ class Site:
 
     def run(self, corpus: Path, *flags: str, field: str = SLOWER_FIELD) -> subprocess.Popen[str]:
         """Starts ``packtok run`` for this corpus."""
-        pack = ("pack", "-i", corpus, "-o", "train.pbin", "-t", "gpt2", "--field", field)
+        pack = ("pack", "-i", corpus, "-o", "train.pbin", "-t", TOKENIZER, "--field", field)
         return self.start("run", "--engine", "ray", "-c", 1, "--shards", NUM_SHARDS, *flags, *pack)
 
     def catch(self, shard: int) -> int:
@@ -147,7 +148,7 @@ def test_failed_shard_is_named_and_a_fixed_corpus_completes(site: Site) -> None:
     corpus.write_bytes(text)
     _, err = ended(site.start("retry", site.outdir))
     assert f"{NUM_SHARDS - 1} of {NUM_SHARDS} shards are done" in err
-    packtok.pack(input=corpus, output=site.folder / "at_once.pbin", tokenizer="gpt2")
+    packtok.pack(input=corpus, output=site.folder / "at_once.pbin", tokenizer=TOKENIZER)
     assert site.output.read_bytes() == (site.folder / "at_once.pbin").read_bytes()
 
 

@@ -36,6 +36,7 @@ from processes import (
 )
 from repository import EXAMPLES, ROOT
 from slurm_cluster import MAX_ARRAY_SIZE, SlurmCluster, missing
+from stories import TOKENIZER
 
 import packtok
 from packtok._packtok import MdsReader
@@ -70,7 +71,7 @@ class Corpus:
 def make(folder: Path, num_bytes: int, field: str = ".text") -> Corpus:
     path = write_corpus(folder / "corpus.jsonl", num_bytes)
     packed = folder / "at_once.pbin"
-    packtok.pack(input=path, output=packed, tokenizer="gpt2", field=field)
+    packtok.pack(input=path, output=packed, tokenizer=TOKENIZER, field=field)
     return Corpus(path, packed, field)
 
 
@@ -110,7 +111,7 @@ class Site:
 
     def submit(self, corpus: Corpus, *flags: str) -> str:
         """Returns the output of ``packtok run``."""
-        pack = ("pack", "-i", corpus.path, "-o", self.output, "-t", "gpt2", "--field", corpus.field)
+        pack = ("pack", "-i", corpus.path, "-o", self.output, "-t", TOKENIZER, "--field", corpus.field)
         return self.packtok("run", "-c", "1", "--shards", "8", *flags, *pack).stdout
 
     def jobs(self, printed: str) -> tuple[list[str], str | None]:
@@ -304,7 +305,7 @@ def test_failing_task_is_named_and_a_fixed_corpus_completes(site: Site, small: C
 def packed_from(site: Site, corpus: Path) -> bytes:
     """Returns the file that one process packs from a corpus."""
     path = site.folder / "at_once.pbin"
-    packtok.pack(input=corpus, output=path, tokenizer="gpt2")
+    packtok.pack(input=corpus, output=path, tokenizer=TOKENIZER)
     return path.read_bytes()
 
 
@@ -465,14 +466,14 @@ def test_more_shards_than_array_tasks_and_names_with_shell_characters(
     states = site.wait(jobs)
     assert [len(job_states) for job_states in states] == [MAX_ARRAY_SIZE, 5, 1]
     assert {state for job_states in states for state in job_states.values()} == {"COMPLETED"}
-    packtok.pack(input=source, output=at_once, tokenizer="gpt2", field=field)
+    packtok.pack(input=source, output=at_once, tokenizer=TOKENIZER, field=field)
     assert site.output.read_bytes() == at_once.read_bytes()
     assert sorted(path.name for path in (site.outdir / "logs").iterdir())[0].startswith(jobs[0][0])
     assert site.status()["done"] == list(range(num_shards))
 
 
 def test_commands_of_no_submit_are_equivalent(site: Site, small: Corpus) -> None:
-    command = ("pack", "-i", small.path, "-o", site.output, "-t", "gpt2")
+    command = ("pack", "-i", small.path, "-o", site.output, "-t", TOKENIZER)
     printed = site.packtok("run", "--no-submit", "-c", "1", "--shards", "4", *command).stdout
     assert site.cluster.output("squeue", "-h", "--me") == ""
     env = {**site.cluster.env, "SBATCH_PARTITION": "nowhere"}
@@ -631,7 +632,8 @@ def submit_by_hand(site: Site, *arguments: object) -> str:
 def test_example_scripts_pack_and_join(site: Site, small: Corpus) -> None:
     config = site.folder / "config.yaml"
     config.write_text(
-        f"settings: {{src_path: {small.path}, dst_path: unused.pbin}}\ntokenizer: gpt2\n", encoding="utf-8"
+        f"settings: {{src_path: {small.path}, dst_path: unused.pbin}}\ntokenizer: {TOKENIZER}\n",
+        encoding="utf-8",
     )
     site.packtok("plan", config, "--output", site.outdir, "--shards", "4")
     job = submit_by_hand(site, "--array=0-3", SCRIPTS / "pack_array.sbatch", site.outdir, config)
@@ -645,7 +647,6 @@ def test_example_scripts_pack_and_join(site: Site, small: Corpus) -> None:
 @pytest.mark.whole
 def test_training_on_two_nodes_resumes_with_the_same_losses(site: Site) -> None:
     pytest.importorskip("torch", reason="needs torch (pip install '.[torch]')")
-    from stories import TOKENIZER
     from stories import main as make_stories
 
     example = EXAMPLES / "getting_started"

@@ -13,7 +13,7 @@ MEMORY_TIMES_LINE = 8
 LINE_BYTES = extent(200_000_000, 150_000_000)
 SHORT_BYTES, LONG_BYTES = 50_000_000, extent(500_000_000, 100_000_000)
 # Tiny documents take longer for each byte.
-SHORT_TINY_BYTES, LONG_TINY_BYTES = extent((SHORT_BYTES, LONG_BYTES), (25_000_000, 50_000_000))
+SHORT_TINY_BYTES, LONG_TINY_BYTES = extent((SHORT_BYTES, LONG_BYTES), (18_000_000, 36_000_000))
 # Allowed growth from the short to the long input.
 GROWTH = 1.10
 

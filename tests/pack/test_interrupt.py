@@ -138,7 +138,7 @@ def test_scanning_a_corpus_can_be_interrupted(large: Path, tmp_path: Path, comma
 
 # The delays reach from reading the line, over extracting its text, to the middle of tokenizing it.
 @pytest.mark.faults
-@pytest.mark.parametrize("delay_seconds", extent([0.0, 0.2, 1.0, 4.0], [0.0, 0.2, 2.0]))
+@pytest.mark.parametrize("delay_seconds", extent([0.0, 0.2, 1.0, 4.0], [0.0, 1.0]))
 @pytest.mark.parametrize("engine", ["one-word", "second-engine"])
 def test_interrupt_inside_a_huge_document_works(
     huge: Path, tmp_path: Path, engine: str, delay_seconds: float

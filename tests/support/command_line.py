@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
+
+import forked_cli
 
 MAIN = "from packtok.cli import main; main()"
 
 
 class PacktokCli(Protocol):
-    """The type of the fixture ``packtok_cli``."""
+    """The type of `run`, and of the fixture ``packtok_cli``."""
 
     def __call__(
         self,
@@ -22,3 +26,31 @@ class PacktokCli(Protocol):
         timeout_seconds: float = 300,
     ) -> subprocess.CompletedProcess[str]:
         """Runs ``packtok`` with these arguments; it must exit with ``code``, unless that is ``None``."""
+
+
+def run(
+    *arguments: object,
+    cwd: Path | None = None,
+    code: int | None = 0,
+    env: Mapping[str, str] | None = None,
+    timeout_seconds: float = 300,
+) -> subprocess.CompletedProcess[str]:
+    """Runs ``packtok`` in a process of its own, with ``env`` in addition to the variables of this one."""
+    words = [str(argument) for argument in arguments]
+    complete = {**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": "200", **(env or {})}
+    if forked_cli.can_run(env or {}):
+        done = forked_cli.run(words, cwd=cwd, env=complete, timeout_seconds=timeout_seconds)
+    else:
+        done = subprocess.run(
+            [sys.executable, "-c", MAIN, *words],
+            cwd=cwd,
+            env=complete,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            check=False,
+            timeout=timeout_seconds,
+        )
+    assert code is None or done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done

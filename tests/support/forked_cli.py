@@ -23,7 +23,7 @@ import pytest
 import packtok.cli
 import packtok.commands
 
-# This module, all commands, what typer imports for the first one, and the tokenizer of most tests. Modules
+# This module, all commands, what the first one imports and makes, and the tokenizer of most tests. Modules
 # that do not exist are ignored.
 _IMPORTED = [
     __name__,
@@ -34,6 +34,7 @@ _IMPORTED = [
     ),
     "typer._adapters",
     "loaded_gpt2",
+    "prepared_commands",
 ]
 # Python reads these variables at its start, so a forked process would not notice them.
 _READ_AT_START = ("PYTHON", "LC_", "LANG")
