@@ -123,7 +123,7 @@ def test_shards_joined_equal_one_run(
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("name", extent(READERS, ("c.parquet", "c.csv")))
 def test_killed_run_resumes(tmp_path: Path, packtok_cli: PacktokCli, name: str) -> None:
     corpus = tmp_path / name
     WRITERS[name](corpus, documents(extent(8_000, 3_000), seed=5, words=120))
@@ -509,11 +509,16 @@ def test_order_of_sources_of_several_formats_is_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("c.parquet", {"compression": "zstd", "use_dictionary": False}),
         # The texts of the first page are in a dictionary.
         ("c.parquet", {"compression": "snappy"}),
-        ("c.parquet", {"compression": "lz4", "use_dictionary": False, "data_page_version": "2.0"}),
         ("c.arrow", {}),
+        *extent(
+            [
+                ("c.parquet", {"compression": "zstd", "use_dictionary": False}),
+                ("c.parquet", {"compression": "lz4", "use_dictionary": False, "data_page_version": "2.0"}),
+            ],
+            [],
+        ),
     ],
 )
 def test_memory_does_not_grow_with_a_row_group(tmp_path: Path, name: str, options: dict[str, Any]) -> None:

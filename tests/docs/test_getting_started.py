@@ -453,6 +453,7 @@ def wait_until_ended(pids: list[int]) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.whole
 @pytest.mark.usefixtures("_alone")
 def test_killed_launcher_leaves_no_process_and_no_second_writer(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
@@ -532,6 +533,7 @@ def test_accumulated_gradients_are_those_of_the_undivided_batch(folder: Path) ->
     assert undivided[-1].loss < undivided[0].loss - 0.02
 
 
+@pytest.mark.whole
 @pytest.mark.usefixtures("_alone")
 def test_compiled_run_in_bfloat16_with_accumulated_gradients_resumes_exactly(
     folder: Path, monkeypatch: pytest.MonkeyPatch

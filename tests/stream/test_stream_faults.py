@@ -598,7 +598,7 @@ def test_signal_is_not_replaced_by_an_error_ahead_of_the_stream() -> None:
 
 # --- resources ---
 
-NUM_ROUNDS, NUM_ITERATORS = 3, extent(400, 100)
+NUM_ROUNDS, NUM_ITERATORS = 3, extent(400, 60)
 
 
 def test_iterators_leave_no_thread_descriptor_or_memory(tmp_path: Path) -> None:

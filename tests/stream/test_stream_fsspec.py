@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 from command_line import PacktokCli
+from extent import extent
 from sftp_server import USER, SftpServer, sftp_server
 from stories import TOKENIZER, story
 from torch.utils.data import DataLoader
@@ -397,8 +398,14 @@ def test_a_file_overwritten_while_it_is_read_is_an_error(server: SftpServer, bre
             list(iterator)
 
 
-@pytest.mark.parametrize("end", ["", "os.kill(os.getpid(), 2)"])
-@pytest.mark.parametrize("hangs", [False, True])
+@pytest.mark.parametrize(
+    ("end", "hangs"),
+    [
+        ("", False),
+        ("os.kill(os.getpid(), 2)", True),
+        *extent([("", True), ("os.kill(os.getpid(), 2)", False)], []),
+    ],
+)
 def test_a_program_ends_with_open_files(server: SftpServer, end: str, hangs: bool) -> None:
     for number in range(4):
         (server.folder / f"{number}.jsonl").write_bytes(stories(3000, number))

@@ -12,6 +12,7 @@
 //! found as ` <s>`, or at the start of a text.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use aho_corasick::packed;
 use aho_corasick::{AhoCorasick, Input, Match, MatchKind};
@@ -444,7 +445,9 @@ struct TextFinder {
 enum MultiSearcher {
     /// Vectorized search for the first bytes of all texts: for few texts, on most processors.
     Packed(packed::Searcher),
-    Automaton(Beginnings, AhoCorasick),
+    /// The automaton searches for up to three different first bytes with vector instructions. If there are more, the
+    /// first two bytes are looked up before it reads a text.
+    Automaton(Option<Beginnings>, AhoCorasick),
 }
 
 impl TextFinder {
@@ -464,10 +467,11 @@ impl TextFinder {
                 let automaton = AhoCorasick::builder()
                     .match_kind(MatchKind::LeftmostLongest)
                     .build(texts);
-                MultiSearcher::Automaton(
-                    Beginnings::of(texts.iter().map(|text| text.as_bytes())),
-                    automaton.map_err(|error| error.to_string())?,
-                )
+                let first_bytes: HashSet<u8> =
+                    texts.iter().map(|text| text.as_bytes()[0]).collect();
+                let beginnings = (first_bytes.len() > 3)
+                    .then(|| Beginnings::of(texts.iter().map(|text| text.as_bytes())));
+                MultiSearcher::Automaton(beginnings, automaton.map_err(|error| error.to_string())?)
             }
         };
         Ok(Self {
@@ -485,7 +489,10 @@ impl TextFinder {
         match &self.searcher {
             MultiSearcher::Packed(searcher) => searcher.find_in(text, (at..text.len()).into()),
             MultiSearcher::Automaton(beginnings, automaton) => {
-                let at = beginnings.find_from(text.as_bytes(), at)?;
+                let at = match beginnings {
+                    Some(beginnings) => beginnings.find_from(text.as_bytes(), at)?,
+                    None => at,
+                };
                 automaton.find(Input::new(text).span(at..text.len()))
             }
         }

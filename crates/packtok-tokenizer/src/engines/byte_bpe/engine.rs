@@ -34,6 +34,9 @@ use crate::load::{AddedToken, model_type};
 
 /// Maximum bytes that are kept allocated for a text with a space before it, or its first word.
 const MAX_RETAINED_BYTES: usize = 1 << 16;
+/// Ids follow the order of merges, so tokens from this id on are rare: of larger vocabularies, putting all into the cache
+/// takes longer than merging those that occur.
+const FREQUENT_TOKENS: u32 = 98_304;
 
 /// The name of the vector instructions that engines use on this machine.
 pub(crate) fn simd_name() -> &'static str {
@@ -290,13 +293,15 @@ impl ByteBpe {
         }
     }
 
-    /// Puts the tokens of the vocabulary into the cache. They need not be merged: each is its own result.
+    /// Puts the frequent tokens of the vocabulary into the cache. They need not be merged: each is its own result.
     #[cold]
     #[inline(never)]
     fn put_vocabulary(&self, simd: impl Simd, scratch: &mut Scratch) {
         scratch.has_vocabulary = true;
         let rules = &self.bpe.merge_rules;
-        let is_put = |&(token, id): &(&[u8], u32)| token.len() <= SHORT && rules.makes(id);
+        let is_put = |&(token, id): &(&[u8], u32)| {
+            id < FREQUENT_TOKENS && token.len() <= SHORT && rules.makes(id)
+        };
         let mut tokens = self.tokens.iter().filter(is_put);
         loop {
             // Their buckets are prefetched together.
