@@ -10,7 +10,6 @@ import pty
 import re
 import select
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from command_line import MAIN, PacktokCli
+from command_line import PacktokCli
 from extent import extent
+from processes import PROGRAM
 from stories import TOKENIZER
 from tatm_keys import TATM_KEYS, TATM_TOKENIZED_KEYS
 
@@ -187,7 +187,7 @@ def test_defaults_are_those_of_tatm(tmp_path: Path, packtok_cli: PacktokCli) -> 
     # An empty line takes the default, in tatm's order of questions; two more questions follow.
     packtok_cli("data", "create-metadata", cwd=tmp_path, code=2)
     done = subprocess.run(
-        [sys.executable, "-c", MAIN, "data", "create-metadata"],
+        [*PROGRAM, "data", "create-metadata"],
         cwd=tmp_path,
         input="\n" * 14,
         capture_output=True,
@@ -232,7 +232,7 @@ def test_answers_are_asked_in_the_order_of_tatm(dataset: Path, tmp_path: Path) -
         "ODC-By-1.0",
     ]
     done = subprocess.run(
-        [sys.executable, "-c", MAIN, "data", "create-metadata"],
+        [*PROGRAM, "data", "create-metadata"],
         cwd=tmp_path,
         input="".join(f"{answer}\n" for answer in answers),
         capture_output=True,
@@ -265,7 +265,7 @@ class Terminal:
     def __init__(self, folder: Path, *flags: str) -> None:
         self._controller, terminal = pty.openpty()
         self.process = subprocess.Popen(
-            [sys.executable, "-c", MAIN, "data", "create-metadata", *flags],
+            [*PROGRAM, "data", "create-metadata", *flags],
             cwd=folder,
             stdin=terminal,
             stdout=terminal,
@@ -353,7 +353,7 @@ def test_corpora_and_fields_complete_by_tab(dataset: Path, tmp_path: Path) -> No
 def answered(folder: Path, *answers: str, code: int = 0) -> tuple[str, str]:
     """Returns output and errors of ``create-metadata`` with these lines as answers."""
     done = subprocess.run(
-        [sys.executable, "-c", MAIN, "data", "create-metadata"],
+        [*PROGRAM, "data", "create-metadata"],
         cwd=folder,
         input="".join(f"{answer}\n" for answer in answers),
         capture_output=True,
@@ -681,7 +681,7 @@ def test_documents_are_estimated_if_counting_takes_long(
 def test_guesses_are_not_made_without_a_terminal(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "a"}\n')
     done = subprocess.run(
-        [sys.executable, "-c", MAIN, "data", "create-metadata", "--no-count"],
+        [*PROGRAM, "data", "create-metadata", "--no-count"],
         cwd=tmp_path,
         input="\n" * 14,
         capture_output=True,

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import command_line
 import pytest
-from command_line import MAIN, PacktokCli
+from command_line import PacktokCli
+from processes import start
 
 import packtok
 import packtok.config
@@ -319,26 +320,7 @@ def test_interrupt_leaves_no_files_and_exits_with_130(folder: Path) -> None:
             file.write(
                 '{"text": "A sentence that keeps the tokenizer busy for a while, number after number."}\n'
             )
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            MAIN,
-            "pack",
-            "-i",
-            "huge.jsonl",
-            "-o",
-            "h.pbin",
-            "-t",
-            "o200k_base",
-            "-j",
-            "1",
-        ],
-        cwd=folder,
-        stderr=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    process = start("pack", "-i", "huge.jsonl", "-o", "h.pbin", "-t", "o200k_base", "-j", 1, cwd=folder)
     # The temporary file means that packing has started.
     deadline = time.monotonic() + 60
     while process.poll() is None and not _temporaries(folder) and time.monotonic() < deadline:

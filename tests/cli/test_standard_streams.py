@@ -13,8 +13,8 @@ from pathlib import Path
 import forked_cli
 import pytest
 from command_cases import BASE, CASES, CORPUS, write_files
-from command_line import MAIN, PacktokCli
-from processes import names
+from command_line import PacktokCli
+from processes import PROGRAM, names
 from stories import TOKENIZER
 
 NAMES = ("stdin", "stdout", "stderr")
@@ -109,7 +109,7 @@ def test_help_and_version_work_with_closed_streams(folder: Path) -> None:
 def started(*arguments: object, cwd: Path, **streams: int) -> subprocess.CompletedProcess[str]:
     """Runs Python with these streams; its output is buffered, as it is by default."""
     env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    command = [sys.executable, "-c", MAIN, *map(str, arguments)]
+    command = [*PROGRAM, *map(str, arguments)]
     return subprocess.run(command, cwd=cwd, env=env, text=True, check=False, timeout=300, **streams)
 
 

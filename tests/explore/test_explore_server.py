@@ -19,8 +19,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from command_line import MAIN, PacktokCli
+from command_line import PacktokCli
 from explore_site import Page, Served, environment, served, write_corpus
+from processes import MAIN
 
 import packtok
 from packtok.errors import ConfigError

@@ -20,8 +20,9 @@ import oracle
 import pytest
 import reference
 import yaml
-from command_line import MAIN, PacktokCli
+from command_line import PacktokCli
 from extent import extent
+from processes import PROGRAM
 from repository import GOLDEN
 
 import packtok
@@ -501,11 +502,11 @@ def test_a_kill_leaves_the_old_folder_or_the_new_one(golden: Path) -> None:
     complete = contents()
     arguments = ["data", "prepare_instruction_tuning_data", "--config_file_path", "chat.yaml", "-q"]
     started = time.monotonic()
-    subprocess.run([sys.executable, "-c", MAIN, *arguments], check=True, capture_output=True)
+    subprocess.run([*PROGRAM, *arguments], check=True, capture_output=True)
     seconds = time.monotonic() - started
     generator = random.Random(1)
     for _ in range(extent(30, 1)):
-        process = subprocess.Popen([sys.executable, "-c", MAIN, *arguments], stderr=subprocess.DEVNULL)
+        process = subprocess.Popen([*PROGRAM, *arguments], stderr=subprocess.DEVNULL)
         with_delay = generator.uniform(0.5, 1.0) * seconds
         try:
             process.wait(with_delay)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
 import forked_cli
-
-MAIN = "from packtok.cli import main; main()"
+from processes import PROGRAM
 
 
 class PacktokCli(Protocol):
@@ -42,7 +40,7 @@ def run(
         done = forked_cli.run(words, cwd=cwd, env=complete, timeout_seconds=timeout_seconds)
     else:
         done = subprocess.run(
-            [sys.executable, "-c", MAIN, *words],
+            [*PROGRAM, *words],
             cwd=cwd,
             env=complete,
             capture_output=True,

@@ -32,7 +32,6 @@ _IMPORTED = [
         for package in (packtok.cli, packtok.commands)
         for module in pkgutil.iter_modules(package.__path__)
     ),
-    "typer._adapters",
     "loaded_gpt2",
     "prepared_commands",
 ]

@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = [sys.executable, "-c", "from packtok.cli import main; main()"]
+MAIN = "from packtok.cli import main; main()"
+PROGRAM = [sys.executable, "-c", MAIN]
 # Filters that return `.text` but take about a tenth of a millisecond, or a millisecond, so that a test finds
 # a process at work although the corpus is small.
 SLOW_FIELD = "(reduce range(400) as $i (0; . + $i)) as $sum | .text"
