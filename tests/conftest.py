@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -26,6 +27,16 @@ def pytest_configure(config: pytest.Config) -> None:
     """Starts the process that workers fork commands from: a stream would start one without imports."""
     if hasattr(config, "workerinput"):
         forked_cli.start_server()
+
+
+# Imports leave no garbage, and searching what they make takes a twentieth of the time of the tests.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Starts garbage collection, without what has been imported."""
+    gc.freeze()
+    gc.enable()
 
 
 SHARED = Path(os.environ.get("PACKTOK_SHARED") or ROOT.parent / "shared")

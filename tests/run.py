@@ -34,13 +34,13 @@ BIN = ENVIRONMENT / "bin"
 # Trainers that read our files. Each has an environment of its own, because their dependencies conflict.
 PEERS = {
     "modalities": ("modalities==0.5.0", "transformers==4.57.6"),
-    # OLMo imports `datasets` without requiring it, and needs NumPy 1, as pyarrow did before version 20.
-    "olmo": ("ai2-olmo==0.6.0", "ai2-olmo-core==0.1.0", "numpy<2", "datasets", "pyarrow<20"),
     # mlcroissant is no trainer: it reads the cards that we write.
     "mlcroissant": ("mlcroissant==1.1.1",),
 }
-# Peers of the thorough run: OLMo-core and mosaicml-streaming need another torch, which has 4 GB.
+# Peers of the thorough run. OLMo-core and mosaicml-streaming need another torch, which has 4 GB.
 WHOLE_PEERS = {
+    # OLMo imports `datasets` without requiring it, and needs NumPy 1, as pyarrow did before version 20.
+    "olmo": ("ai2-olmo==0.6.0", "ai2-olmo-core==0.1.0", "numpy<2", "datasets", "pyarrow<20"),
     "olmo_core": ("ai2-olmo-core==3.0.0",),
     "streaming": ("mosaicml-streaming==0.13.0", "numpy<2.2"),
     # Not a trainer: packages with tokenizer files that people use.

@@ -671,8 +671,17 @@ def test_options_without_a_meaning_are_errors(tmp_path: Path) -> None:
 # Loading.
 
 
-@pytest.mark.parametrize("form", ["numpy", "torch"])
-@pytest.mark.parametrize("method", [None, "fork", "spawn"])
+@pytest.mark.parametrize(
+    ("method", "form"),
+    [
+        (None, "numpy"),
+        (None, "torch"),
+        ("fork", "numpy"),
+        ("fork", "torch"),
+        pytest.param("spawn", "numpy", marks=pytest.mark.whole),
+        ("spawn", "torch"),
+    ],
+)
 def test_batches_equal_items(tmp_path: Path, method: str | None, form: Any) -> None:
     write_pbins(tmp_path, FILES)
     options: Any = {

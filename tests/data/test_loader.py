@@ -159,8 +159,7 @@ def test_evaluation_serves_each_item_once_with_equal_steps_on_all_ranks(tmp_path
             assert sum(total for _, total in sums) == sum(range(num_items))
 
 
-# A spawned worker imports torch, which takes seconds.
-@pytest.mark.parametrize(("context", "num_workers"), [("fork", 2), ("spawn", 1)])
+@pytest.mark.parametrize(("context", "num_workers"), [("fork", 2), *extent([("spawn", 1)], [])])
 def test_prefetched_batches_that_were_not_returned_do_not_count(context: str, num_workers: int) -> None:
     first = loader(num_workers=num_workers, prefetch_factor=4, multiprocessing_context=context)
     batches = iter(first)

@@ -31,6 +31,7 @@ def package(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.whole
 def test_olmo_trains_on_get_dataset(pbin: Path, package: Path) -> None:
     """Uses the dataset, collator and model of ai2-olmo 0.6.0, on NumPy 1, and the masks of the items."""
     python = python_of("olmo", "ai2-olmo 0.6.0")

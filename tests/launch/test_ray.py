@@ -30,7 +30,7 @@ import packtok
 
 pytest.importorskip("ray", reason="needs Ray (pip install '.[ray]')")
 
-CORPUS_BYTES = 1_500_000
+CORPUS_BYTES = 900_000
 NUM_SHARDS = 6
 
 

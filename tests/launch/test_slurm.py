@@ -44,8 +44,8 @@ from packtok._packtok import MdsReader
 pytestmark = pytest.mark.skipif(missing() is not None, reason=f"needs a Slurm of its own: {missing()}")
 
 # A tenth of a shard takes longer than the delivery of a signal.
-CORPUS_BYTES = 1_200_000
-SMALL_BYTES = 400_000
+CORPUS_BYTES = 800_000
+SMALL_BYTES = 200_000
 SCRIPTS = ROOT / "slurm"
 
 

@@ -268,7 +268,7 @@ def test_blocks_keep_their_neighbours(corpus: Path) -> None:
     assert written == [*chain.from_iterable(blocks[number] for number in order)]
 
 
-@pytest.mark.parametrize("steps", [{}, {"truncate": 3}, {"retokenize": "cl100k_base"}])
+@pytest.mark.parametrize("steps", [{}, *extent([{"truncate": 3}], []), {"retokenize": "cl100k_base"}])
 @pytest.mark.parametrize("memory", [None, NO_MEMORY])
 def test_rows_are_cut_from_the_joined_documents(corpus: Path, steps: dict[str, Any], memory: Any) -> None:
     packtok.reshape(corpus, corpus.with_name("changed.pbin"), shuffle=True, seed=3, memory=memory, **steps)

@@ -30,7 +30,7 @@ pytest.importorskip("torch", reason="needs torch (pip install '.[torch]')")
 import stream_leaks
 import zstandard
 from extent import extent
-from processes import wait_for
+from processes import children, wait_for
 from s3_server import S3Server, program
 from stream_functions import ends_its_process
 
@@ -322,11 +322,6 @@ def test_interrupt_ends_a_program_that_waits_for_a_store(
 
 
 # --- functions ---
-
-
-def children(pid: int) -> list[int]:
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    return [int(child) for task in tasks for child in (task / "children").read_text().split()]
 
 
 def worker_processes() -> set[int]:

@@ -21,6 +21,7 @@ import pytest
 pytest.importorskip("torch", reason="needs torch (pip install '.[torch]')")
 import torch
 import torch.distributed as dist
+from extent import extent
 from stories import TOKENIZER, story
 from torch import nn
 from torch.nn import functional
@@ -169,7 +170,7 @@ def lightning_whole(
 
 
 # Steps in the first epoch, at its end, after it, and in the second epoch.
-@pytest.mark.parametrize("step", [3, EPOCH_STEPS, EPOCH_STEPS + 1, 12])
+@pytest.mark.parametrize("step", extent([3, EPOCH_STEPS, EPOCH_STEPS + 1, 12], [EPOCH_STEPS, 12]))
 def test_lightning_resumes_a_stream(
     corpus: Corpus, expected: Any, lightning_whole: tuple[Path, Any, list[float]], tmp_path: Path, step: int
 ) -> None:

@@ -123,6 +123,18 @@ def processes_of_shard(outdir: Path, shard: int) -> list[int]:
     return pids
 
 
+def children(pid: int) -> list[int]:
+    """Returns the children of a process; none if it has ended."""
+    threads, pids = [], []
+    with contextlib.suppress(OSError):
+        threads = os.listdir(f"/proc/{pid}/task")
+    for thread in threads:
+        # A thread may end while those before it are read.
+        with contextlib.suppress(OSError):
+            pids += map(int, Path(f"/proc/{pid}/task/{thread}/children").read_text().split())
+    return pids
+
+
 def write_datasets(folder: Path, num_bytes: int) -> list[str]:
     """Writes two described datasets with different content fields and returns them, by absolute path."""
     from packtok.commands.data import create_metadata

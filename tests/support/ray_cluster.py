@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from processes import wait_for
+from processes import children, wait_for
 
 START = [sys.executable, "-m", "ray.scripts.scripts", "start", "--disable-usage-stats", "--block"]
 NODE_CPUS = 2
@@ -97,12 +97,7 @@ class RayCluster:
 
 def descendants(pid: int) -> list[int]:
     """Returns the children of a process, their children and so on."""
-    pids = []
-    with contextlib.suppress(OSError):
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            for child in Path(f"/proc/{pid}/task/{thread}/children").read_text().split():
-                pids += [int(child), *descendants(int(child))]
-    return pids
+    return [each for child in children(pid) for each in (child, *descendants(child))]
 
 
 def parent(pid: int) -> int:

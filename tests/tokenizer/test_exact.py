@@ -122,6 +122,7 @@ def test_file_with_another_checksum_is_compared_with_the_wheel(tmp_path: Path) -
 @pytest.mark.parametrize("name", ["gpt2", "p50k_base", "cl100k_base", "o200k_harmony"])
 def test_built_in_name_writes_a_tokenizer_with_its_ids(shared: Path, tmp_path: Path, name: str) -> None:
     texts = from_all_corpora(shared)
+    texts = extent(texts, texts[::4])
     path = oracle.write_lines(tmp_path / "corpus.jsonl", texts)
     packtok.pack(input=path, output=tmp_path / "out.pbin", tokenizer=name)
     wheel = oracle.load(tmp_path / "out.pbin.tokenizer.json")

@@ -42,6 +42,17 @@ def bpe(vocab: dict[str, int], merges: list[Any], **settings: Any) -> dict[str, 
     return {"type": "BPE", "vocab": vocab, "merges": merges, **settings}
 
 
+def gpt2() -> dict[str, Any]:
+    """Returns the file of GPT-2 with its first merges, which loads in a third of the time."""
+    file: dict[str, Any] = json.loads(Tokenizer.builtin("gpt2").to_json())
+    num_merges = extent(50_000, 16_000)
+    model = file["model"]
+    model["merges"] = model["merges"][:num_merges]
+    last_ids = range(256 + num_merges, 50_256)
+    model["vocab"] = {token: id_ for token, id_ in model["vocab"].items() if id_ not in last_ids}
+    return file
+
+
 def load(file: dict[str, Any]) -> Tokenizer:
     return Tokenizer(json.dumps(file).encode(), "t.json")
 
@@ -63,11 +74,11 @@ TEXTS = ["", "a", "a b", "b  a?", "Hello world é", "x a", "数 a"]
 
 
 def test_missing_decoder_joins_tokens_with_spaces() -> None:
-    file = json.loads(Tokenizer.builtin("gpt2").to_json())
+    file = gpt2()
     file["decoder"] = None
     tokenizer = assert_as_wheel(file, TEXTS)
     assert tokenizer.engine == "packtok"
-    assert tokenizer.decode(tokenizer.encode("Hello world é")) == "Hello Ġworld ĠÃ©"
+    assert tokenizer.decode(tokenizer.encode("Hello world!")) == "Hello Ġworld !"
 
 
 @pytest.mark.parametrize(
@@ -87,7 +98,7 @@ def test_missing_decoder_joins_tokens_with_spaces() -> None:
     ids=lambda decoder: decoder["type"],
 )
 def test_ids_are_decoded_by_the_decoder_of_the_file(decoder: dict[str, Any]) -> None:
-    file = json.loads(Tokenizer.builtin("gpt2").to_json())
+    file = gpt2()
     file["decoder"] = decoder
     file["added_tokens"] += [added("<é>", special=True), added("Ġthe", normalized=False)]
     assert_as_wheel(file, [*TEXTS, "a<é>b", "x<|endoftext|>y", "Ġthe the"])
@@ -117,19 +128,18 @@ def test_added_tokens_stripped_or_hidden_by_others(
 @pytest.mark.parametrize("length", extent([65_536, 1_000_000], [65_536]))
 def test_added_token_of_any_length(length: int) -> None:
     token = "x" * length
-    for file in (file_of(pre_tokenizer=WHITESPACE), json.loads(Tokenizer.builtin("gpt2").to_json())):
+    for file in (file_of(pre_tokenizer=WHITESPACE), gpt2()):
         file["added_tokens"].append(added(token, normalized=False))
         assert_as_wheel(file, [token, f"a{token}b", token[1:20]])
 
 
 @pytest.mark.parametrize("highest", extent([10**9, HIGHEST], [HIGHEST]))
-@pytest.mark.parametrize("kind", ["byte-level", "words", "WordPiece", "added", "template"])
+@pytest.mark.parametrize("kind", [*extent(["words", "WordPiece", "added"], []), "byte-level", "template"])
 def test_high_ids_take_no_memory(tmp_path: Path, highest: int, kind: str) -> None:
     """Runs with a memory limit of 2 GB; a table sized by the highest id would need at least 4 GB."""
-    gpt2 = json.loads(Tokenizer.builtin("gpt2").to_json())
+    file = gpt2()
     if kind == "byte-level":
-        gpt2["model"]["vocab"]["Ġworld"] = highest
-        file = gpt2
+        file["model"]["vocab"]["Ġworld"] = highest
     elif kind == "words":
         file = file_of({**WORDS, "vocab": {"?": 0, "a": highest}}, pre_tokenizer=WHITESPACE)
     elif kind == "WordPiece":
@@ -137,11 +147,9 @@ def test_high_ids_take_no_memory(tmp_path: Path, highest: int, kind: str) -> Non
         model = {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##"}
         file = file_of({**model, "max_input_chars_per_word": 100, "vocab": vocab}, pre_tokenizer=WHITESPACE)
     elif kind == "added":
-        file = gpt2
         file["model"]["vocab"]["unlikelyname"] = highest
         file["added_tokens"].append(added("unlikelyname", special=True))
     else:
-        file = gpt2
         file["post_processor"] = oracle.template(before=("<s>",), ids={"<s>": highest})
     eod = "?" if kind == "words" else "[UNK]" if kind == "WordPiece" else oracle.EOD
     path = tmp_path / "tokenizer.json"
@@ -533,7 +541,7 @@ def test_token_strips_white_space_that_a_map_would_turn_into_text(tmp_path: Path
 
 @pytest.mark.parametrize("normalizers", [[], [{"type": "Sequence", "normalizers": []}], [{"type": "NFC"}]])
 def test_short_normalizer_sequence_equals_its_effect(normalizers: list[Any]) -> None:
-    file = json.loads(Tokenizer.builtin("gpt2").to_json())
+    file = gpt2()
     file["normalizer"] = {"type": "Sequence", "normalizers": normalizers}
     assert assert_as_wheel(file, TEXTS).engine == "packtok"
 
@@ -558,7 +566,7 @@ def charsmap(folder: Path, rules: str) -> str:
 
 
 def test_template_with_the_highest_ids() -> None:
-    file = json.loads(Tokenizer.builtin("gpt2").to_json())
+    file = gpt2()
     file["post_processor"] = oracle.template(
         before=("<s>",), after=("</s>",), ids={"<s>": HIGHEST, "</s>": 0}
     )

@@ -104,7 +104,7 @@ def assert_exact(file: Path, texts: list[str]) -> None:
 
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)
 def test_sampled_scalar_values(tmp_path: Path, vocabulary: str) -> None:
-    chars = [*map(chr, [*OF_UNICODE_17, *range(0x500)]), *SCALARS[0x500 : 0x20000 : extent(53, 997)]]
+    chars = [*map(chr, [*OF_UNICODE_17, *range(0x500)]), *SCALARS[0x500 : 0x20000 : extent(53, 1999)]]
     assert_exact(write(vocabulary, tmp_path / "tokenizer.json"), texts_around(chars))
 
 
