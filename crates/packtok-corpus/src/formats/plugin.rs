@@ -200,7 +200,7 @@ impl PluginCorpora {
         Ok(sources)
     }
 
-    /// The source with a label of [`PluginCorpora::sources`].
+    /// The source with a label that `PluginCorpora::sources` returns.
     pub fn labelled(&self, label: String, input: usize) -> Result<Source> {
         let of_corpus = self.labels()?;
         let (Some(corpus), Some(start)) = (self.inputs.get(input), of_corpus.get(input)) else {

@@ -23,7 +23,7 @@ pub(crate) trait SourceReader: Send {
     /// there.
     fn resume_point(&self, source: usize) -> Option<ResumePoint>;
 
-    /// The last frame of a compressed source that starts at or before [`SourceReader::place`].
+    /// The last frame of a compressed source that starts at or before the next record.
     fn frame(&mut self) -> Option<Frame> {
         None
     }

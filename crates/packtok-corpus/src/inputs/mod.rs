@@ -46,7 +46,7 @@ pub struct Expansion {
 
 /// The files of `inputs` (files, globs, folders and lists), in the order of `inputs`.
 ///
-/// `@LIST` stands for the files that the lines of a file name ([`crate::list`]).
+/// `@LIST` stands for the files that the lines of a file name (`list.rs`).
 ///
 /// Files of a glob or folder are in natural order (`part2` before `part10`), component by
 /// component. A folder stands for the files in it and its subfolders that have an extension of a

@@ -56,7 +56,7 @@ pub struct TokenRow<'a> {
 /// Writes `rows` of `len` tokens each. The ids of a row include its padding.
 ///
 /// # Errors
-/// [`Error::BatchTooLong`](crate::items::Error::BatchTooLong).
+/// [`Error::BatchTooLong`](crate::Error::BatchTooLong).
 ///
 /// # Panics
 /// If an array is too short for its rows.

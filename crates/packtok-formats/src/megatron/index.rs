@@ -307,8 +307,7 @@ fn check_length(
 
 /// The type of ids with this code; `None` for a type that is not an integer.
 ///
-/// Signed ids of up to 32 bits are read as unsigned; [`FlatFile::check_signs`](crate::FlatFile::check_signs)
-/// finds negative ones.
+/// Signed ids of up to 32 bits are read as unsigned; readers of a file that `has_signed_ids` look for negative ones.
 fn stored_type_of(code: u8) -> Option<StoredType> {
     Some(match code {
         1 | 2 => StoredType::Token(TokenWidth::U8),

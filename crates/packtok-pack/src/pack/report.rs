@@ -47,7 +47,7 @@ pub struct PackReport {
     pub source_bytes: u64,
     /// Number of sources.
     pub num_sources: usize,
-    /// The first [`LISTED_SOURCES`] sources.
+    /// The first `LISTED_SOURCES` sources.
     pub sources: Vec<PathBuf>,
     /// Files of the inputs that were not read.
     pub ignored: Vec<Ignored>,

@@ -2,7 +2,7 @@
 //! shards are joined.
 //!
 //! A [`ShardPlan`] fixes the corpus and the number of shards ([`Shard`](packtok_jobs::Shard)). [`pack_shard`] packs one
-//! shard and writes a [`Marker`] when it is complete. [`join`] combines all shards into exactly the
+//! shard and writes a [`Marker`] when it is complete. [`join`](fn@join) combines all shards into exactly the
 //! file that one run would have written. All files are in one folder.
 
 pub mod folder;

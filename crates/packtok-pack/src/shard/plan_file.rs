@@ -1,7 +1,7 @@
 //! The file format of a plan: JSON lines, the first one for the run, then one per source.
 //!
 //! Responsible for reading and writing the lines and for the fingerprint, the SHA-256 of all lines
-//! with an empty fingerprint field. [`super::plan`] interprets the lines.
+//! with an empty fingerprint field. [`plan`](fn@super::plan) interprets the lines.
 
 use std::borrow::Cow;
 use std::fs::File;

@@ -34,7 +34,7 @@ pub struct IdLists {
 pub struct Lists {
     /// The numbers of ids.
     pub lengths: Vec<u64>,
-    /// The ids, which may be negative; of a mask, its values as [`integer_of`] makes them.
+    /// The ids, which may be negative; of a mask, its values as `integer_of` makes them.
     pub ids: Vec<i64>,
 }
 

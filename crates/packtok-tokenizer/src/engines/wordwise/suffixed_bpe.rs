@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A word does not depend on its surroundings, see `engine`. The last symbol of a part is written as one character
-//! ([`last_char`]), so the merge rules need not know of the suffix.
+//! (`last_char` in `byte_bpe/model.rs`), so the merge rules need not know of the suffix.
 
 use serde_json::Value;
 

@@ -86,14 +86,14 @@ impl Step {
     }
 
     /// # Errors
-    /// The pattern cannot be read, is too large, or may match nothing.
+    /// As for `dfa`.
     #[cfg(test)]
     pub(super) fn automaton(&self) -> Result<Automaton, String> {
         Ok(Automaton::new(&self.dfa()?))
     }
 
     /// # Errors
-    /// As for [`Step::automaton`].
+    /// The pattern cannot be read, is too large, or may match nothing.
     fn dfa(&self) -> Result<StepDfa, String> {
         let (dfa, classes) = Dfa::of(&self.node()?).map_err(not_read)?;
         Ok(StepDfa {
