@@ -69,6 +69,7 @@ def test_rows_of_different_lengths_are_rejected() -> None:
         shifted(items_of([[1, 2, 3], [1, 2]]))
 
 
+@pytest.mark.whole
 def test_collator_works_in_spawned_workers() -> None:
     items = items_of([[i, i + 1, i + 2] for i in range(5)])
     loader = DataLoader(

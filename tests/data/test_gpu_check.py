@@ -77,6 +77,7 @@ def test_all_checks_run_in_small_on_a_cpu(script: ModuleType, tmp_path: Path) ->
     assert not [path.name for path in tmp_path.iterdir() if path not in (output, folder)]
 
 
+@pytest.mark.whole
 def test_full_size_needs_a_gpu(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, SCRIPT],

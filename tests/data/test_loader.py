@@ -317,7 +317,7 @@ def test_loader_copies_and_pickles_with_its_position() -> None:
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])
-@pytest.mark.parametrize("stop", extent([1, 3, 4, 5, 9], [1, 4, 9]))
+@pytest.mark.parametrize("stop", extent([1, 3, 4, 5, 9], [1, 4]))
 @pytest.mark.parametrize("batched", [True, False])
 def test_torchdata_keeps_the_state_of_the_samplers(num_workers: int, stop: int, batched: bool) -> None:
     stateful = pytest.importorskip("torchdata.stateful_dataloader")

@@ -31,6 +31,7 @@ from explore_site import (
     write_corpus,
     write_metadata,
 )
+from extent import extent
 
 import packtok
 from packtok.catalog.index import INDEX_NAME, build_index
@@ -869,15 +870,20 @@ def test_file_that_names_no_tokenizer_shows_ids_or_the_tokenizer_that_is_given(
     ("to", "output", "name"),
     [
         ("megatron", "x/a", "a.idx"),
-        ("datatrove", "x/a", "a.ds"),
         ("dolma", "x/a", "a.npy"),
-        ("llm-c", "x/a", "a.bin"),
         ("litdata", "x", "chunk-0-0.bin"),
-        ("mds", "x", "shard.00000.mds"),
-        ("npy", "x", "shard_00000.npy"),
         ("parquet", "x", "shard_00000.parquet"),
-        ("cepe-npy", "x/a.npy", "a.npy"),
         ("raw", "x/a.bin", "a.bin"),
+        *extent(
+            [
+                ("datatrove", "x/a", "a.ds"),
+                ("llm-c", "x/a", "a.bin"),
+                ("mds", "x", "shard.00000.mds"),
+                ("npy", "x", "shard_00000.npy"),
+                ("cepe-npy", "x/a.npy", "a.npy"),
+            ],
+            [],
+        ),
     ],
 )
 def test_files_of_other_formats_are_shown_like_pbins(

@@ -194,6 +194,7 @@ def test_tokenize_writes_the_dataset_of_one_process(site: Site, parts: tuple[obj
     assert dataset_files(site.folder / "out") == dataset_files(site.folder / "expected")
 
 
+@pytest.mark.whole
 def test_samples_are_written_and_reported_as_by_one_process(site: Site) -> None:
     (site.folder / "tokens" / "a").mkdir(parents=True)
     pbins.write(site.folder / "tokens" / "a" / "0.pbin", [[i] * (i % 40) for i in range(200)], 2)

@@ -50,6 +50,7 @@ def assert_equal(merged: Path, at_once: Path) -> None:
     assert sum(part["tokens"] for part in parts) == sum(map(len, pbin.documents))
 
 
+@pytest.mark.whole
 def test_merging_parts_of_real_corpora(shared: Path, tmp_path: Path) -> None:
     for name, key, cuts in [
         ("redpajama/train", "raw_content", (3, 200, 511)),

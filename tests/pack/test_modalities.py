@@ -150,6 +150,7 @@ def blocks(documents: list[list[int]], block_size: int, reuse_last_target: bool)
     return [tokens[at : at + block_size] for at in range(0, len(tokens) - block_size + 1, step)]
 
 
+@pytest.mark.whole
 def test_modalities_reads_every_document_and_block(tmp_path: Path) -> None:
     python = modalities_python()
     files = write_files(tmp_path)

@@ -68,7 +68,7 @@ def at_once(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     return contents
 
 
-@pytest.mark.parametrize("num_shards", [1, 2, 19])
+@pytest.mark.parametrize("num_shards", extent([1, 2, 19], [2]))
 def test_joined_shards_equal_the_file_of_one_run(
     corpus: Path, at_once: dict[str, bytes | None], tmp_path: Path, num_shards: int
 ) -> None:
@@ -110,6 +110,7 @@ def test_shards_on_another_file_system_are_copied_when_joined(
     assert outputs(tmp_path / "joined.pbin") == at_once
 
 
+@pytest.mark.whole
 def test_shards_of_real_corpora(shared: Path, tmp_path: Path) -> None:
     for name, field in [("redpajama/train", ".raw_content"), ("modalities/lorem_long", ".text")]:
         tokenizer = shared / "tokenizers/gpt2"
