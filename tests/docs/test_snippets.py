@@ -43,6 +43,7 @@ LONG = {
     "docs/guides/teacher_signals.md",
     "docs/guides/tokenizers.md",
     "examples/formats/README.md",
+    "examples/loaders/README.md",
 }
 # Smaller training settings for the guides; these steps suffice to run every program.
 SMALLER = {"steps: 600": "steps: 20", "checkpoint_every: 100": "checkpoint_every: 10"}
