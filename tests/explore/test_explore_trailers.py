@@ -72,7 +72,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _files(packed: bytes) -> Iterator[tuple[str, bytes]]:
     """Yields files with all optional fields and sections, and without each of them, by name."""
     sections = {kind: section.content for kind, section in reference.trailer_of(packed).items()}
-    plain = packed[: packed.rindex(reference.START_MAGIC)].rstrip(b"\0")
+    plain = reference.without_trailer(packed)
     metadata = json.loads(sections[reference.METADATA]) | OPTIONAL_FIELDS
     metadata["options"] |= OPTIONAL_OPTIONS
     source = json.loads(sections[reference.SOURCES]) | {"input": 0}

@@ -170,6 +170,14 @@ def trailer_of(file: bytes) -> dict[int, Section]:
     return sections
 
 
+def without_trailer(file: bytes) -> bytes:
+    """Returns a file's bytes up to the end of its index.
+
+    A search for `START_MAGIC` from the end would find it in a tail whose CRC ends with its first byte.
+    """
+    return file[: _trailer_start(file)].rstrip(b"\0")
+
+
 def with_trailer(plain: bytes, sections: list[tuple[int, int, bytes]]) -> bytes:
     """Appends a trailer with these (type, flags, content) sections to a file without trailer."""
     file = bytearray(plain)
