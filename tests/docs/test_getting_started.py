@@ -22,6 +22,7 @@ pytest.importorskip("torch", reason="needs torch (pip install '.[torch]')")
 import torch
 import typer
 from extent import extent
+from processes import children
 
 import checkpoint
 import collect_texts
@@ -467,8 +468,7 @@ def test_killed_launcher_leaves_no_process_and_no_second_writer(
         while not (run_path / "losses.csv").exists():
             assert running.poll() is None
             time.sleep(0.05)
-        children = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split()
-        workers = list(map(int, children))
+        workers = children(running.pid)
         holder = json.loads((run_path / "run.lock").read_text())
         assert holder["pid"] in workers
         assert (holder["rank"], holder["launcher_pid"]) == ("0 of 2", running.pid)

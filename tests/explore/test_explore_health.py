@@ -221,14 +221,9 @@ def test_missing_texts_and_counts_are_in_the_health_line(base: Path) -> None:
 
 def _change_metadata(path: Path, counts: dict[str, Any]) -> None:
     content = path.read_bytes()
-    sections = reference.trailer_of(content)
-    metadata = json.loads(sections[reference.METADATA].content)
+    metadata = json.loads(reference.trailer_of(content)[reference.METADATA].content)
     metadata["counts"] |= counts
-    changed = {reference.METADATA: json.dumps(metadata).encode()}
-    entries = [
-        (kind, section.flags, changed.get(kind, section.content)) for kind, section in sections.items()
-    ]
-    path.write_bytes(reference.with_trailer(reference.without_trailer(content), entries))
+    path.write_bytes(reference.with_sections(content, {reference.METADATA: json.dumps(metadata).encode()}))
 
 
 def test_wrong_count_and_missing_trailer_are_in_the_health_line_of_a_file(base: Path) -> None:

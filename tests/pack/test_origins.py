@@ -306,18 +306,10 @@ def test_a_source_of_another_length_or_a_missing_one_is_named(packed: Path) -> N
         packtok.verify_origins(str(packed), str(source.parent))
 
 
-def sealed(file: bytes, replace: dict[int, bytes]) -> bytes:
-    """Returns a file with other sections of the same types, and valid checksums."""
-    start = len(file) - reference.TAIL.unpack(file[-reference.TAIL.size :])[1]
-    sections = reference.trailer_of(file).items()
-    changed = [(kind, section.flags, replace.get(kind, section.content)) for kind, section in sections]
-    return reference.with_trailer(file[:start], changed)
-
-
 @pytest.mark.parametrize("path", ["../raw/c.jsonl", "/etc/passwd", "a/../../c.jsonl", ""])
 def test_a_hostile_file_cannot_name_sources_outside_the_folder(packed: Path, path: str) -> None:
     line = json.dumps({"path": path, "bytes": 1, "format": "jsonl"}).encode() + b"\n"
-    changed(packed, lambda file: sealed(file, {reference.SOURCES: line}))
+    changed(packed, lambda file: reference.with_sections(file, {reference.SOURCES: line}))
     with pytest.raises(PacktokError, match="not a path below a folder, so it is not read"):
         packtok.verify_origins(str(packed), str(packed.parent / "raw"))
 
@@ -334,7 +326,7 @@ def test_damaged_origins_are_errors_and_never_wrong(packed: Path) -> None:
     damaged.append(long_form)
     for content in damaged:
         packed.unlink()
-        packed.write_bytes(sealed(file, {reference.ORIGINS: content}))
+        packed.write_bytes(reference.with_sections(file, {reference.ORIGINS: content}))
         with pytest.raises(PbinFormatError):
             packtok.verify(str(packed))
         try:

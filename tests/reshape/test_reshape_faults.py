@@ -133,21 +133,16 @@ KILLED: list[Command] = [
     reshape_to_pbin,
     reshape_to_megatron,
 ]
+# Each of the first has a way to write of its own; the others write as one of them.
 ON_FULL_DISKS: list[Command] = [
-    tokenize,
     sample,
     pack,
-    import_,
-    convert_to_pbin,
     convert_to_npy,
     shuffle_tokens,
     reshape_to_pbin,
-    reshape_to_megatron,
-    logits,
     instruction,
+    *extent([tokenize, import_, convert_to_pbin, reshape_to_megatron, logits], []),
 ]
-# Each has a way to write of its own; the others write as one of them.
-IN_CI_ON_FULL_DISKS = (sample, pack, convert_to_npy, shuffle_tokens, reshape_to_pbin, instruction)
 
 
 @pytest.fixture(scope="module")
@@ -277,14 +272,7 @@ def on_small_disks(command: str, inputs: str, disk: str, *pages: str) -> None:
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize(
-    "command",
-    [
-        pytest.param(command, marks=() if command in IN_CI_ON_FULL_DISKS else pytest.mark.whole)
-        for command in ON_FULL_DISKS
-    ],
-    ids=lambda command: command.__name__,
-)
+@pytest.mark.parametrize("command", ON_FULL_DISKS, ids=lambda command: command.__name__)
 def test_commands_on_a_full_disk_are_completed_when_there_is_space(
     command: Command, all_inputs: Path, tmp_path: Path
 ) -> None:

@@ -197,6 +197,13 @@ def with_trailer(plain: bytes, sections: list[tuple[int, int, bytes]]) -> bytes:
     return bytes(file + checked + struct.pack("<I", crc32c(checked)) + TAIL_MAGIC)
 
 
+def with_sections(file: bytes, replaced: dict[int, bytes]) -> bytes:
+    """Returns a file with other contents of sections that it has, and valid checksums."""
+    sections = trailer_of(file).items()
+    contents = [(kind, section.flags, replaced.get(kind, section.content)) for kind, section in sections]
+    return with_trailer(without_trailer(file), contents)
+
+
 def write_modalities(path: Path, documents: list[list[int]], width: int) -> None:
     """Writes ``documents`` as Modalities does: header, data and pickled index, no trailer."""
     path.write_bytes(modalities_bytes(documents, width))

@@ -74,11 +74,11 @@ TEXTS = ["", "a", "a b", "b  a?", "Hello world é", "x a", "数 a"]
 
 
 def test_missing_decoder_joins_tokens_with_spaces() -> None:
-    file = gpt2()
+    file = json.loads(Tokenizer.builtin("gpt2").to_json())
     file["decoder"] = None
     tokenizer = assert_as_wheel(file, TEXTS)
     assert tokenizer.engine == "packtok"
-    assert tokenizer.decode(tokenizer.encode("Hello world!")) == "Hello Ġworld !"
+    assert tokenizer.decode(tokenizer.encode("Hello world é")) == "Hello Ġworld ĠÃ©"
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 use packtok_tokenizer::{EncodeOptions, EngineChoice, EngineKind, Tokenizer};
 use serde_json::{Value, json};
 
-use crate::extent;
 use crate::patterns::{DEEPSEEK, QWEN, QWEN_3_5, TEKKEN, between_numbers, splits};
+use crate::{builtin_file, extent};
 
 /// The same tokenizer, served by the reference engine because of a normalizer that changes nothing.
 fn through_reference_engine(json: &str) -> Tokenizer {
@@ -22,8 +22,7 @@ fn through_reference_engine(json: &str) -> Tokenizer {
 
 /// A built-in file that splits in another way.
 fn with_splits(name: &str, pre_tokenizer: Option<Value>, ignore_merges: bool) -> String {
-    let mut file: Value =
-        serde_json::from_str(&packtok_tokenizer::builtin_json(name).unwrap()).unwrap();
+    let mut file = builtin_file(name);
     if let Some(pre_tokenizer) = pre_tokenizer {
         file["pre_tokenizer"] = pre_tokenizer;
     }

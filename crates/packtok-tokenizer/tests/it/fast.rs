@@ -7,11 +7,11 @@ use packtok_tokenizer::{EncodeOptions, EngineChoice, EngineKind, SpecialTokensIn
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::extent;
 use crate::patterns::{
     CL100K_IN_TIKTOKEN, DEEPSEEK, KIMI_K2, QWEN, QWEN_3_5, TEKKEN, after_a_space, between_numbers,
     deepseek_coder, deepseek_llm, falcon, splits,
 };
+use crate::{builtin_file, extent};
 
 /// All patterns, with and without `ignore_merges`, and normal form C.
 fn tokenizers() -> &'static [Tokenizer] {
@@ -55,7 +55,7 @@ fn tokenizers() -> &'static [Tokenizer] {
         for (name, ignores_merges, pre_tokenizer, normalizer) in files {
             let mut file = match (name, &pre_tokenizer) {
                 ("gpt2", Some(_)) => gpt2(),
-                _ => builtin(name),
+                _ => builtin_file(name),
             };
             if let Some(pre_tokenizer) = pre_tokenizer {
                 file["pre_tokenizer"] = pre_tokenizer;
@@ -70,16 +70,12 @@ fn tokenizers() -> &'static [Tokenizer] {
     })
 }
 
-fn builtin(name: &str) -> Value {
-    serde_json::from_str(&packtok_tokenizer::builtin_json(name).unwrap()).unwrap()
-}
-
 /// GPT-2's file with its first merges, which loads in a fraction of the time.
 fn gpt2() -> Value {
     const NUM_BYTES: usize = 256;
     static FILE: OnceLock<Value> = OnceLock::new();
     FILE.get_or_init(|| {
-        let mut file = builtin("gpt2");
+        let mut file = builtin_file("gpt2");
         let model = &mut file["model"];
         let num_merges = extent(50_000, 8_000);
         model["merges"].as_array_mut().unwrap().truncate(num_merges);
@@ -456,7 +452,7 @@ fn more_words_than_the_cache_has_room_for_are_no_matter() {
 
 /// GPT-2's without some of its merges, so that tokens are left which only `ignore_merges` gives.
 fn with_tokens_that_nothing_merges() -> Tokenizer {
-    let mut file = builtin("gpt2");
+    let mut file = builtin_file("gpt2");
     file["model"]["ignore_merges"] = true.into();
     let merges = file["model"]["merges"].as_array_mut().unwrap();
     let mut number = 0;
